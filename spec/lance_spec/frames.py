@@ -1,0 +1,396 @@
+"""Frames on a byte stream: splitting what arrives, encoding what leaves (LWP section 3).
+
+The first twelve bytes of a valid header (magic, version, flags, reserved, header CRC) take
+so few values that one table lookup checks them all; only a miss is taken apart to say which
+rule it breaks. Payloads are views into the caller's buffer and are never copied, except for
+a frame that arrives in pieces.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from functools import cache
+from itertools import product
+from struct import Struct
+from typing import Final, NamedTuple
+
+from lance_spec.checksum import Buffer, Checksum
+from lance_spec.dialect import Dialect
+from lance_spec.enums import Command, Flag
+from lance_spec.limits import HEADER_SIZE, MAGIC, PREFIX_SIZE, VERSION
+
+_HEADER: Final = Struct("<12sQQLLLL")
+_GUARDED: Final = Struct("<4sBBH")
+_ACK: Final = Struct("<12sQ24x")
+_NO_PAYLOAD: Final = memoryview(b"")
+_FIELD_OFFSETS: Final = {
+    "magic": 0,
+    "version": 4,
+    "flags": 5,
+    "reserved": 6,
+    "header_crc": 8,
+    "payload_length": 32,
+    "payload_crc": 36,
+}
+
+
+class FrameKind(Enum):
+    """What a frame is, decided by its flags (LWP section 4)."""
+
+    INGEST = Flag.BATCH_MODE
+    ACK = Flag.ACK
+    BACKPRESSURE = Flag.BACKPRESSURE
+    KEEPALIVE = Flag.KEEPALIVE
+    CONTROL = Flag.CONTROL
+    NONE = 0
+    """No kind flag is set."""
+    AMBIGUOUS = -1
+    """More than one kind flag is set; only a strict dialect says so (AMB-33)."""
+
+
+_KINDS: Final = (
+    FrameKind.CONTROL,
+    FrameKind.KEEPALIVE,
+    FrameKind.ACK,
+    FrameKind.BACKPRESSURE,
+    FrameKind.INGEST,
+)
+"""In the order in which the published server decides when several flags are set."""
+
+
+class FaultKind(StrEnum):
+    """Why a byte stream cannot be read any further; each one closes the connection."""
+
+    BAD_MAGIC = "bad_magic"
+    BAD_VERSION = "bad_version"
+    BAD_HEADER_CRC = "bad_header_crc"
+    RESERVED_BITS = "reserved_bits"
+    OVERSIZE = "oversize"
+    BAD_PAYLOAD_CRC = "bad_payload_crc"
+
+
+@dataclass(slots=True)
+class Frame:
+    """One frame.
+
+    ``payload`` is a view into the buffer that was given to `FrameSplitter.receive_data`: copy
+    what must outlive that buffer's next use.
+    """
+
+    kind: FrameKind
+    flags: int
+    batch_id: int
+    timestamp_ns: int
+    record_count: int
+    topic_id: int
+    payload: memoryview
+    payload_crc: int
+
+    @property
+    def command(self) -> Command | int:
+        """The command code of a Control frame; a plain integer when it is unknown."""
+        try:
+            return Command(self.batch_id)
+        except ValueError:
+            return self.batch_id
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFault:
+    """The rule that a byte stream broke.
+
+    Attributes:
+        kind: the rule.
+        field: name of the header field at fault.
+        offset: position of that field in the stream, in bytes from its start.
+        expected: what the rule asks for, in words.
+        got: what stood there, in words.
+        header: the frame's header (with an empty payload) when the fault is its size.
+    """
+
+    kind: FaultKind
+    field: str
+    offset: int
+    expected: str
+    got: str
+    header: Frame | None = dataclasses.field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.field} at stream byte {self.offset}: expected {self.expected}, got {self.got}"
+        )
+
+
+class _Known(NamedTuple):
+    """What a valid prefix says."""
+
+    flags: int
+    kind: FrameKind
+    dialect: Dialect
+
+
+def _classify(flags: int, *, strict: bool) -> FrameKind:
+    kinds = [kind for kind in _KINDS if flags & kind.value]
+    if not kinds:
+        return FrameKind.NONE
+    return kinds[0] if len(kinds) == 1 or not strict else FrameKind.AMBIGUOUS
+
+
+@cache
+def _prefixes(checksum: Checksum) -> tuple[bytes, ...]:
+    """Return the first twelve bytes of a header for each value of the flags byte."""
+    guarded = [_GUARDED.pack(MAGIC, VERSION, flags, 0) for flags in range(256)]
+    return tuple(part + checksum(part).to_bytes(4, "little") for part in guarded)
+
+
+@cache
+def _known_prefixes(dialects: tuple[Dialect, ...]) -> dict[bytes, _Known]:
+    return {
+        _prefixes(dialect.checksum)[flags]: _Known(
+            flags, _classify(flags, strict=dialect.strict), dialect
+        )
+        for dialect, flags in product(reversed(dialects), range(256))
+        if not (dialect.strict and flags & Flag.RESERVED)
+    }
+
+
+class FrameSplitter:
+    """Cuts a byte stream into frames and judges every header and payload CRC.
+
+    Remote bytes never make it raise: what cannot be read ends up in `fault`, after the frames
+    that came before it were returned, and everything later is ignored.
+
+    Args:
+        dialects: the dialects a peer may speak; the first valid header decides for good.
+        max_payload: largest payload to accept, in bytes; by default the dialect's.
+
+    Attributes:
+        dialect: the dialect that the first header proved; with a single candidate, that one.
+        proven: whether a header with a valid CRC has been seen.
+        fault: the rule the stream broke, once it did.
+    """
+
+    __slots__ = (
+        "_candidates",
+        "_known",
+        "_limit",
+        "_max_payload",
+        "_need",
+        "_offset",
+        "_tail",
+        "dialect",
+        "fault",
+        "proven",
+    )
+
+    def __init__(self, dialects: tuple[Dialect, ...], *, max_payload: int | None = None) -> None:
+        if not dialects:
+            raise ValueError("a FrameSplitter needs at least one dialect")
+        self._candidates = dialects
+        self._known = _known_prefixes(dialects)
+        self._max_payload = max_payload
+        self._limit = 0
+        self._tail = bytearray()
+        self._need = HEADER_SIZE
+        self._offset = 0
+        self.dialect: Dialect | None = dialects[0] if len(dialects) == 1 else None
+        self.proven = False
+        self.fault: FrameFault | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<FrameSplitter dialect={self.dialect} offset={self._offset} "
+            f"pending={self.pending} fault={self.fault}>"
+        )
+
+    @property
+    def pending(self) -> int:
+        """Bytes held of a frame that has not arrived whole."""
+        return len(self._tail)
+
+    def receive_data(self, data: Buffer) -> list[Frame]:
+        """Take bytes from the stream and return the frames they complete.
+
+        Args:
+            data: the next bytes of the stream, in any portions. Payloads of the returned
+                frames point into it.
+
+        Returns:
+            The frames, in order; look at `fault` afterwards.
+        """
+        frames: list[Frame] = []
+        view = memoryview(data)
+        taken = self._finish_tail(view, frames) if self._tail else 0
+        if self.fault is None:
+            taken = self._split(view, taken, frames)
+        if self.fault is None and taken < len(view):
+            self._tail += view[taken:]
+            self._expect_rest()
+        return frames
+
+    def _finish_tail(self, view: memoryview, frames: list[Frame]) -> int:
+        """Complete the frame begun earlier; return how many bytes of `view` it took."""
+        taken = 0
+        while self._tail and self.fault is None:
+            missing = self._need - len(self._tail)
+            self._tail += view[taken : taken + missing]
+            taken = min(taken + missing, len(view))
+            if len(self._tail) < self._need:
+                self._expect_rest()
+                break
+            whole = self._tail
+            if self._split(memoryview(whole), 0, frames) and self.fault is None:
+                self._tail = bytearray()  # the frame's payload keeps the old one alive
+                self._need = HEADER_SIZE
+            else:
+                self._expect_rest()
+        return taken
+
+    def _expect_rest(self) -> None:
+        """Judge the begun header as far as it goes, and note how long its frame will be."""
+        have = len(self._tail)
+        head = bytes(self._tail[:PREFIX_SIZE])
+        whole = have >= PREFIX_SIZE and head not in self._known
+        if whole or not MAGIC.startswith(head[:4]):
+            self._judge_prefix(head)
+        if have >= HEADER_SIZE:
+            self._need = HEADER_SIZE + _HEADER.unpack_from(self._tail)[4]
+
+    def _split(self, view: memoryview, position: int, frames: list[Frame]) -> int:
+        """Append the whole frames found from `position`; return where the rest begins."""
+        end = len(view)
+        unpack_from, known = _HEADER.unpack_from, self._known
+        while end - position >= HEADER_SIZE:
+            prefix, batch_id, timestamp_ns, count, length, crc, topic_id = unpack_from(
+                view, position
+            )
+            entry = known.get(prefix) or self._judge_prefix(prefix)
+            if entry is None:
+                return position
+            flags, kind, dialect = entry
+            if not self.proven:
+                known = self._prove(dialect)
+            frame = Frame(kind, flags, batch_id, timestamp_ns, count, topic_id, _NO_PAYLOAD, crc)
+            size = HEADER_SIZE + length
+            if length:
+                if length > self._limit:
+                    self._reject_oversize(length, frame)
+                    return position
+                if position + size > end:
+                    return position
+                frame.payload = view[position + HEADER_SIZE : position + size]
+                if (actual := dialect.checksum.compute(frame.payload)) != crc:
+                    self._reject_payload_crc(crc, actual)
+                    return position
+                if kind is FrameKind.NONE and not dialect.strict:
+                    frame.kind = FrameKind.INGEST
+            frames.append(frame)
+            position += size
+            self._offset += size
+        return position
+
+    def _prove(self, dialect: Dialect) -> dict[bytes, _Known]:
+        self.proven = True
+        self.dialect = dialect
+        self._limit = dialect.max_payload if self._max_payload is None else self._max_payload
+        self._candidates = (dialect,)
+        self._known = _known_prefixes(self._candidates)
+        return self._known
+
+    def _judge_prefix(self, prefix: bytes) -> _Known | None:
+        """Name the rule that an unknown prefix breaks, or accept it where a dialect does."""
+        magic = prefix[:4]
+        if magic != MAGIC:
+            self._reject(FaultKind.BAD_MAGIC, "magic", MAGIC.hex(" "), magic.hex(" "))
+            return None
+        if prefix[4] != VERSION:
+            self._reject(FaultKind.BAD_VERSION, "version", str(VERSION), str(prefix[4]))
+            return None
+        guarded, stated = prefix[:8], int.from_bytes(prefix[8:], "little")
+        sums = {dialect: dialect.checksum(guarded) for dialect in self._candidates}
+        dialect = next((each for each, value in sums.items() if value == stated), None)
+        if dialect is None:
+            wanted = " or ".join(f"{v:08x} ({d.checksum.name})" for d, v in sums.items())
+            self._reject(FaultKind.BAD_HEADER_CRC, "header_crc", wanted, f"{stated:08x}")
+            return None
+        if dialect.strict:
+            self._reject_reserved(prefix)
+            return None
+        return _Known(prefix[5], _classify(prefix[5], strict=False), dialect)
+
+    def _reject_reserved(self, prefix: bytes) -> None:
+        if prefix[5] & Flag.RESERVED:
+            self._reject(FaultKind.RESERVED_BITS, "flags", "bit 7 clear", f"{prefix[5]:#04x}")
+        else:
+            self._reject(FaultKind.RESERVED_BITS, "reserved", "00 00", prefix[6:8].hex(" "))
+
+    def _reject_oversize(self, length: int, header: Frame) -> None:
+        limit = f"at most {self._limit} bytes"
+        self._reject(FaultKind.OVERSIZE, "payload_length", limit, f"{length} bytes", header)
+
+    def _reject_payload_crc(self, stated: int, actual: int) -> None:
+        self._reject(FaultKind.BAD_PAYLOAD_CRC, "payload_crc", f"{actual:08x}", f"{stated:08x}")
+
+    def _reject(
+        self, kind: FaultKind, name: str, expected: str, got: str, header: Frame | None = None
+    ) -> None:
+        place = self._offset + _FIELD_OFFSETS[name]
+        self.fault = FrameFault(kind, name, place, expected, got, header)
+        self._tail = bytearray()
+
+
+def encode_header(
+    dialect: Dialect,
+    flags: int,
+    *,
+    batch_id: int = 0,
+    timestamp_ns: int = 0,
+    record_count: int = 0,
+    topic_id: int = 0,
+    payload: Buffer = b"",
+) -> bytes:
+    """Return the 44 bytes that precede ``payload`` (LWP section 3.1).
+
+    Args:
+        dialect: whose checksum to use.
+        flags: the `Flag` bits.
+        batch_id: batch identifier, or the command code of a Control frame.
+        timestamp_ns: nanoseconds since the Unix epoch.
+        record_count: number of records in the payload.
+        topic_id: the topic an Ingest frame writes to.
+        payload: the bytes that will follow; their length and CRC go into the header.
+
+    Raises:
+        struct.error: when a number does not fit its field.
+    """
+    return _HEADER.pack(
+        _prefixes(dialect.checksum)[flags],
+        batch_id,
+        timestamp_ns,
+        record_count,
+        len(payload),
+        dialect.checksum.compute(payload) if payload else 0,
+        topic_id,
+    )
+
+
+def encode_control(dialect: Dialect, command: int, payload: Buffer = b"") -> bytes:
+    """Return a whole Control frame (LWP section 5.1)."""
+    return b"".join(
+        (encode_header(dialect, Flag.CONTROL, batch_id=command, payload=payload), payload)
+    )
+
+
+def encode_ack(dialect: Dialect, batch_id: int) -> bytes:
+    """Return the frame that acknowledges ``batch_id`` (LWP section 4.2)."""
+    return _ACK.pack(_prefixes(dialect.checksum)[Flag.ACK], batch_id)
+
+
+def encode_keepalive(dialect: Dialect) -> bytes:
+    """Return a Keepalive frame (LWP section 4.3)."""
+    return _ACK.pack(_prefixes(dialect.checksum)[Flag.KEEPALIVE], 0)
+
+
+def encode_backpressure(dialect: Dialect) -> bytes:
+    """Return a Backpressure frame (LWP section 4.4)."""
+    return _ACK.pack(_prefixes(dialect.checksum)[Flag.BACKPRESSURE], 0)
