@@ -1,0 +1,148 @@
+"""Our clients against the published Python client, on the same server in its own process."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import lnc_client
+
+from bench.harness import Rate, Scenario, rate
+from bench.peers import server_process
+from lance_sdk import AsyncProducer, Client, Consumer, Producer
+
+_OURS = 200_000
+_THEIRS = 10_000
+_VALUE = b"x" * 100
+
+
+def _send(address: str, topic: str) -> None:
+    with Producer(f"lance://{address}/{topic}", dialect="deployed") as producer:
+        send = producer.send
+        for _ in range(_OURS):
+            send(_VALUE)
+        producer.flush()
+
+
+async def _send_async(address: str, topic: str) -> None:
+    async with AsyncProducer(f"lance://{address}/{topic}", dialect="deployed") as producer:
+        for _ in range(_OURS):
+            await producer.send(_VALUE)
+        await producer.flush()
+
+
+async def _peer_send(address: str, topic_id: int) -> None:
+    producer = await lnc_client.Producer.connect(address)
+    for _ in range(_THEIRS):
+        await producer.send_async(topic_id, _VALUE)
+    await producer.flush()
+    await producer.close()
+
+
+async def _peer_send_batches(address: str, topic_id: int) -> None:
+    batch = [lnc_client.TlvRecord(1, _VALUE)] * 624
+    producer = await lnc_client.Producer.connect(address)
+    for _ in range(_OURS // 624):
+        await producer.send_batch(topic_id, batch)
+    await producer.close()
+
+
+async def _peer_poll(address: str, topic_id: int, count: int) -> None:
+    config = lnc_client.StandaloneConfig.new_with_id(
+        f"bench-{os.getpid()}", "", topic_id, poll_timeout_s=10.0, auto_commit_interval_s=None
+    )
+    consumer = await lnc_client.StandaloneConsumer.connect(address, config)
+    seen = 0
+    while seen < count and (result := await consumer.poll()):
+        seen += result.record_count
+    await consumer.close()
+    if seen < count:
+        raise RuntimeError(f"the peer saw {seen} of {count} records")
+
+
+def _poll(address: str, topic: str, count: int) -> None:
+    seen = 0
+    url = f"lance://{address}/{topic}"
+    with Consumer(url, dialect="deployed", stop_at_end=True) as consumer:
+        for batch in consumer.batches():
+            seen += len(batch)
+    if seen != count:
+        raise RuntimeError(f"saw {seen} of {count} records")
+
+
+def _topic(address: str) -> tuple[str, int]:
+    name = f"bench-{os.urandom(4).hex()}"
+    with Client(f"lance://{address}") as client:
+        return name, client.create_topic(name).id
+
+
+@contextmanager
+def _sync_send() -> Iterator[tuple[Rate, Rate]]:
+    with server_process() as address:
+        name, number = _topic(address)
+        yield (
+            rate(_OURS, lambda: _send(address, name)),
+            rate(_THEIRS, lambda: asyncio.run(_peer_send(address, number))),
+        )
+
+
+@contextmanager
+def _async_send() -> Iterator[tuple[Rate, Rate]]:
+    with server_process() as address:
+        name, number = _topic(address)
+        yield (
+            rate(_OURS, lambda: asyncio.run(_send_async(address, name))),
+            rate(_THEIRS, lambda: asyncio.run(_peer_send(address, number))),
+        )
+
+
+@contextmanager
+def _batches() -> Iterator[tuple[Rate, Rate]]:
+    with server_process() as address:
+        name, number = _topic(address)
+        yield (
+            rate(_OURS, lambda: _send(address, name)),
+            rate(_OURS // 624 * 624, lambda: asyncio.run(_peer_send_batches(address, number))),
+        )
+
+
+@contextmanager
+def _polling() -> Iterator[tuple[Rate, Rate]]:
+    with server_process() as address:
+        name, number = _topic(address)
+        _send(address, name)
+        yield (
+            rate(_OURS, lambda: _poll(address, name, _OURS)),
+            rate(_OURS, lambda: asyncio.run(_peer_poll(address, number, _OURS))),
+        )
+
+
+SCENARIOS = (
+    Scenario(
+        name="clients/sync-send-100B",
+        unit="records/s",
+        other="lnc-client 0.2.9, pipelined send_async",
+        sides=_sync_send,
+        floor=10,
+    ),
+    Scenario(
+        name="clients/async-send-100B",
+        unit="records/s",
+        other="lnc-client 0.2.9, pipelined send_async",
+        sides=_async_send,
+        floor=10,
+    ),
+    Scenario(
+        name="clients/send-vs-batches-100B",
+        unit="records/s",
+        other="lnc-client 0.2.9, explicit 64 KiB batches (ours: single sends, batched for you)",
+        sides=_batches,
+    ),
+    Scenario(
+        name="clients/poll-decode-100B",
+        unit="records/s",
+        other="lnc-client 0.2.9, poll",
+        sides=_polling,
+        floor=1.5,
+    ),
+)

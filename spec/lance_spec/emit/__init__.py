@@ -1,0 +1,1 @@
+"""Back ends: each turns the intermediate representation into one kind of text."""

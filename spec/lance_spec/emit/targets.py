@@ -1,0 +1,71 @@
+"""Which generated files there are, and whether what is committed is what would be written."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import lance_spec
+from lance_spec.emit import c_header, jsonspec, kaitai, python, wireshark
+from lance_spec.families import families
+
+_GENERATED: Final = Path("generated")
+"""Where files for other languages go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One generated file.
+
+    Attributes:
+        path: where it belongs, relative to the folder that holds ``lance_spec``.
+        text: what belongs there.
+    """
+
+    path: Path
+    text: str
+
+
+def source_root() -> Path:
+    """Return the folder that holds ``lance_spec`` in a checkout: ``spec/``.
+
+    Raises:
+        FileNotFoundError: this is an installed package, whose files are nobody's to change.
+    """
+    folder = Path(lance_spec.__file__).resolve().parent.parent
+    if (folder.parent / "pyproject.toml").is_file():
+        return folder
+    raise FileNotFoundError(f"{folder} is no checkout; generate in one, with `pip install -e .`")
+
+
+def targets() -> list[Target]:
+    """Render every generated file."""
+    found = [Target(_GENERATED / "lance_bytes.h", c_header.runtime())]
+    for name, family in families().items():
+        found += [
+            Target(Path("lance_spec", "messages", f"{name}.py"), python.render(family)),
+            Target(_GENERATED / f"lance_{name}.h", c_header.render(family)),
+            Target(_GENERATED / f"lance_{name}.json", jsonspec.render(family)),
+            Target(_GENERATED / f"lance_{name}.ksy", kaitai.render(family)),
+        ]
+    return [*found, Target(_GENERATED / "lance_lwp.lua", wireshark.render(families()["lwp"]))]
+
+
+def stale(root: Path, wanted: Iterable[Target]) -> list[Path]:
+    """Return the files under ``root`` that are missing or differ from what is wanted."""
+    return [each.path for each in wanted if _content(root / each.path) != each.text]
+
+
+def write(root: Path, wanted: Iterable[Target]) -> list[Path]:
+    """Write what is missing or differs; return the files that changed."""
+    wanted = list(wanted)
+    changed = stale(root, wanted)
+    for each in wanted:
+        if each.path in changed:
+            (root / each.path).parent.mkdir(parents=True, exist_ok=True)
+            (root / each.path).write_text(each.text, encoding="utf-8")
+    return changed
+
+
+def _content(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None

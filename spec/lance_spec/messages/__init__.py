@@ -1,0 +1,1 @@
+"""Codecs generated from the grammar: `lwp` crosses connections, `engine` lies on disk."""
