@@ -1,4 +1,4 @@
-"""Dialects: the ways in which peers read the specification (DECISIONS, "Dialects").
+"""Dialects: the ways in which peers read the specification.
 
 A dialect is a tuple of axes. Two presets are named: `SPECIFIED` is the LWP document with
 the choices of the ambiguity register, `DEPLOYED` is what the published server and its

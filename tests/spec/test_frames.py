@@ -72,7 +72,7 @@ def test_ack_bytes_are_the_published_constants() -> None:
 def test_the_first_header_proves_the_dialect(dialect: Dialect) -> None:
     """With both polynomials allowed, the first header decides which is spoken."""
     _, splitter = split(encode_keepalive(dialect))
-    assert splitter.dialect is dialect
+    assert splitter.dialect == dialect
 
 
 def test_a_proven_dialect_stays() -> None:

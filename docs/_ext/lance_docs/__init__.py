@@ -1,0 +1,44 @@
+"""The parts of the site that are made from the code while it builds.
+
+Each module here turns one source into directives: the grammar into tables and diagrams, the
+ambiguity register into its page, the commands into their reference. Nothing they make is
+committed, so nothing on the site can be older than the code beside it.
+"""
+
+from sphinx.application import Sphinx
+from sphinx.util.typing import ExtensionMetadata
+
+from lance_docs import (
+    changelog,
+    commands,
+    contracts,
+    errors,
+    grammar,
+    kit,
+    references,
+    register,
+    tests,
+    values,
+    vector_files,
+)
+
+_PARTS = (
+    changelog,
+    commands,
+    contracts,
+    errors,
+    grammar,
+    kit,
+    references,
+    register,
+    tests,
+    values,
+    vector_files,
+)
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Register every part with Sphinx."""
+    for part in _PARTS:
+        part.setup(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,273 @@
+"""One TCP connection, from its first byte to its last.
+
+Control answers carry no correlation id: they match requests by order alone (LWP section 5.1).
+So the queue of requests is the truth about the stream: a caller who gives up leaves his
+request in it as a tombstone, which swallows the answer when it comes.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from lance_sdk._core.keepalive import Keepalive, OnPong
+from lance_sdk.errors import (
+    ChecksumMismatch,
+    ConnectionLost,
+    FrameError,
+    LanceError,
+    RemoteProtocolError,
+    ServerError,
+    server_error,
+)
+from lance_spec.bodies import ErrorBody, decode_error
+from lance_spec.checksum import Buffer
+from lance_spec.dialect import Dialect
+from lance_spec.enums import Command, Flag
+from lance_spec.errors import DecodeError
+from lance_spec.frames import (
+    FaultKind,
+    Frame,
+    FrameFault,
+    FrameKind,
+    FrameSplitter,
+    encode_control,
+    encode_header,
+    encode_keepalive,
+)
+
+_CRC_FAULTS = {FaultKind.BAD_HEADER_CRC, FaultKind.BAD_PAYLOAD_CRC}
+
+
+class FrameHandler(Protocol):
+    """Who cares for frames that answer no control request."""
+
+    def acked(self, batch_id: int, now: float) -> None:
+        """Take an Ack (LWP section 4.2)."""
+        ...
+
+    def slow_down(self, now: float) -> None:
+        """Take a Backpressure frame (LWP section 4.4)."""
+        ...
+
+    def refused(self, error: ServerError, now: float) -> None:
+        """Take an ErrorResponse that answers no control request (AMB-10)."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A control request and what to do with its answer.
+
+    Attributes:
+        command: its code.
+        payload: its bytes.
+        expects: codes of the answers that fit.
+        on_answer: called with the answer's code, its payload (copy what you keep) and now.
+        on_error: called with an ErrorResponse as an exception, and now.
+        deadline: when the connection gives up waiting; set by the connection.
+        abandoned: a tombstone: nobody wants the answer any more.
+    """
+
+    command: Command
+    payload: bytes
+    expects: frozenset[Command]
+    on_answer: Callable[[int, memoryview, float], None]
+    on_error: Callable[[ServerError, float], None]
+    deadline: float = math.inf
+    abandoned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Deadlines of a connection, in seconds, as in `lance_sdk.config.ClientConfig`."""
+
+    request_timeout: float
+    keepalive_interval: float
+    idle_timeout: float
+
+
+class Connection:
+    """Frames in and out of one TCP connection.
+
+    Args:
+        dialects: what the peer may speak.
+        speaking: what this side speaks until the peer has proved something else.
+        handler: gets the frames that answer no control request.
+        limits: its deadlines.
+        now: when the connection was made.
+
+    Attributes:
+        fault: why the connection is of no use any more; set once.
+        keepalive: its keepalives.
+        sent_bytes: bytes handed to the pump.
+        received_bytes: bytes taken from it.
+        ignored: frames that mean nothing to a client and were dropped.
+    """
+
+    def __init__(
+        self,
+        dialects: tuple[Dialect, ...],
+        speaking: Dialect,
+        handler: FrameHandler,
+        limits: ConnectionLimits,
+        now: float,
+    ) -> None:
+        self._splitter = FrameSplitter(dialects, max_payload=_largest_answer(dialects))
+        self._speaking = speaking
+        self._handler = handler
+        self._request_timeout = limits.request_timeout
+        self._requests: deque[Request] = deque()
+        self._output: list[Buffer] = []
+        self.keepalive = Keepalive(limits.keepalive_interval, limits.idle_timeout, now)
+        self.fault: LanceError | None = None
+        self.sent_bytes = 0
+        self.received_bytes = 0
+        self.ignored = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<Connection {self.dialect} requests={len(self._requests)} "
+            f"sent={self.sent_bytes} received={self.received_bytes} fault={self.fault!r}>"
+        )
+
+    @property
+    def dialect(self) -> Dialect:
+        """What this side speaks: what the peer proved, or else the assumption."""
+        return self._splitter.dialect or self._speaking
+
+    @property
+    def proven(self) -> bool:
+        """Whether a frame with a valid header CRC has arrived."""
+        return self._splitter.proven
+
+    def ask(self, request: Request, now: float) -> None:
+        """Send a control request; its answer goes to the request's callbacks."""
+        request.deadline = now + self._request_timeout
+        self._requests.append(request)
+        self._output.append(encode_control(self.dialect, request.command, request.payload))
+
+    def ping(self, now: float, on_pong: OnPong | None = None) -> None:
+        """Send a Keepalive; its answer is a barrier: all earlier frames were read (AMB-10)."""
+        self.keepalive.start(now, on_pong)
+        self._output.append(encode_keepalive(self.dialect))
+
+    def ingest(
+        self, batch_id: int, timestamp_ns: int, record_count: int, topic_id: int, payload: bytes
+    ) -> None:
+        """Send an Ingest frame (LWP section 4.1)."""
+        header = encode_header(
+            self.dialect,
+            Flag.BATCH_MODE,
+            batch_id=batch_id,
+            timestamp_ns=timestamp_ns,
+            record_count=record_count,
+            topic_id=topic_id,
+            payload=payload,
+        )
+        self._output += (header, payload)
+
+    def data_to_send(self, now: float) -> list[Buffer]:
+        """Take the bytes that are ready to leave."""
+        output = self._output
+        if output:
+            self._output = []
+            self.sent_bytes += sum(map(len, output))
+            self.keepalive.traffic_out(now)
+        return output
+
+    def receive_data(self, data: Buffer, now: float) -> None:
+        """Take bytes from the peer; whatever is wrong with them ends up in `fault`."""
+        self.received_bytes += len(data)
+        self.keepalive.traffic_in(now)
+        try:
+            for frame in self._splitter.receive_data(data):
+                if self.fault is None:
+                    self._dispatch(frame, now)
+        except (RemoteProtocolError, DecodeError) as error:
+            self._fail(_as_protocol_error(error))
+        if self._splitter.fault is not None:
+            self._fail(_as_frame_error(self._splitter.fault))
+        self._answer_keepalive(now)
+
+    def _fail(self, error: LanceError) -> None:
+        if self.fault is None:
+            self.fault = error
+
+    def _dispatch(self, frame: Frame, now: float) -> None:
+        if frame.kind is FrameKind.ACK:
+            self._handler.acked(frame.batch_id, now)
+        elif frame.kind is FrameKind.CONTROL:
+            self._control(frame, now)
+        elif frame.kind is FrameKind.KEEPALIVE:
+            self.keepalive.arrived(now)
+        elif frame.kind is FrameKind.BACKPRESSURE:
+            self._handler.slow_down(now)
+        else:
+            raise RemoteProtocolError(
+                f"the server sent a frame with flags {frame.flags:#04x}, which no client takes"
+            )
+
+    def _control(self, frame: Frame, now: float) -> None:
+        if frame.batch_id == Command.ERROR_RESPONSE:
+            self._error(decode_error(frame.payload), now)
+            return
+        if not self._requests:
+            raise RemoteProtocolError(
+                f"the server sent command {frame.command!r} in answer to nothing"
+            )
+        request = self._requests.popleft()
+        if frame.batch_id not in request.expects:
+            raise RemoteProtocolError(
+                f"the server answered {request.command.name} with command {frame.command!r}"
+            )
+        if not request.abandoned:
+            request.on_answer(frame.batch_id, frame.payload, now)
+
+    def _error(self, body: ErrorBody, now: float) -> None:
+        error = server_error(body.code, body.message, body.details)
+        if "batch_id" in body.details or not self._requests:
+            self._handler.refused(error, now)
+            return
+        request = self._requests.popleft()
+        if not request.abandoned:
+            request.on_error(error, now)
+
+    def _answer_keepalive(self, now: float) -> None:
+        if self.keepalive.answer_due(now):
+            self._output.append(encode_keepalive(self.dialect))
+
+    def next_deadline(self) -> float:
+        """Return when `handle_timeout` may have something to do."""
+        due = self.keepalive.next_deadline()
+        return min(due, self._requests[0].deadline) if self._requests else due
+
+    def handle_timeout(self, now: float) -> None:
+        """Send a Keepalive that is due; give up on a peer that does not answer."""
+        self._answer_keepalive(now)
+        if self.keepalive.dead(now):
+            silence = now - self.keepalive.last_received
+            self._fail(ConnectionLost(f"the server has been silent for {silence:.1f} s"))
+        elif self._requests and now >= self._requests[0].deadline:
+            # Whatever comes later could no longer be told apart from this answer.
+            name = self._requests[0].command.name
+            self._fail(ConnectionLost(f"no answer to {name} in {self._request_timeout:.1f} s"))
+        elif self.keepalive.start_due(now):
+            self.ping(now)
+
+
+def _largest_answer(dialects: tuple[Dialect, ...]) -> int:
+    """Return the bytes of a FetchResponse with the most data it may have (AMB-32)."""
+    return max(dialect.fetch_header + dialect.max_fetch_data for dialect in dialects)
+
+
+def _as_protocol_error(error: RemoteProtocolError | DecodeError) -> RemoteProtocolError:
+    if isinstance(error, RemoteProtocolError):
+        return error
+    return RemoteProtocolError(f"the server's answer cannot be read: {error}")
+
+
+def _as_frame_error(fault: FrameFault) -> FrameError:
+    kind = ChecksumMismatch if fault.kind in _CRC_FAULTS else FrameError
+    return kind(fault.field, fault.offset, fault.expected, fault.got)

@@ -1,0 +1,137 @@
+"""What happens on every connection before it carries anything else.
+
+A linear procedure, written as a generator that the session steps: a Keepalive, which proves
+the dialect and that an LWP server is there; Authenticate, when there is a token; and the
+topic's number, when the topic is given by name. So no control request ever travels beside
+Ingest frames, where a text error could not be told apart (AMB-10).
+"""
+
+import unicodedata
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lance_sdk.errors import (
+    AuthenticationFailed,
+    TopicAlreadyExists,
+    TopicDeleted,
+    TopicNotFound,
+)
+from lance_spec.bodies import TopicInfo, decode_topic, decode_topics
+from lance_spec.enums import Command
+from lance_spec.limits import DEFAULT_TOPIC_ID
+from lance_spec.messages.lwp import Authenticate, AuthenticateResponse, CreateTopic, GetTopic
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a connection is for.
+
+    Attributes:
+        server_url: the server's URL without secrets, for advice.
+        topic: name of the topic to resolve, or None.
+        topic_id: number of the topic to look up, or None.
+        create_topic: create the topic when its name is unknown.
+        token: to authenticate with, or None.
+    """
+
+    server_url: str
+    topic: str | None = None
+    topic_id: int | None = None
+    create_topic: bool = False
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Step: send a Keepalive and wait for its answer."""
+
+    phase: str = "handshake"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Step: send a control request and wait for its answer."""
+
+    phase: str
+    command: Command
+    payload: bytes
+    expects: Command
+
+
+Step: TypeAlias = Ping | Ask
+Handshake: TypeAlias = Generator[Step, bytes, TopicInfo | None]
+
+
+def handshake(plan: Plan) -> Handshake:
+    """Yield the steps; return the topic, when one is resolved.
+
+    Each answer's payload is sent in, an ErrorResponse is thrown in as a `ServerError`.
+    """
+    yield Ping()
+    if plan.token is not None:
+        yield from _authenticate(plan.token)
+    if plan.topic is not None:
+        return (yield from _resolve(plan))
+    if plan.topic_id not in {None, DEFAULT_TOPIC_ID}:
+        return (yield from _look_up(plan))
+    return None
+
+
+def _authenticate(token: str) -> Generator[Step, bytes, None]:
+    answer = yield Ask(
+        "auth",
+        Command.AUTHENTICATE,
+        Authenticate(token=token.encode()).encode(),
+        Command.AUTHENTICATE_RESPONSE,
+    )
+    response = AuthenticateResponse.decode(answer)
+    if not response.ok:
+        raise AuthenticationFailed(bytes(response.message).decode(errors="replace"))
+
+
+def _resolve(plan: Plan) -> Handshake:
+    if (topic := (yield from _find(plan))) is not None:
+        return topic
+    if not plan.create_topic:
+        raise TopicNotFound(_missing(plan))
+    name = CreateTopic(name=(plan.topic or "").encode())
+    try:
+        answer = yield Ask("topic", Command.CREATE_TOPIC, name.encode(), Command.TOPIC_RESPONSE)
+    except TopicAlreadyExists:  # somebody else was faster
+        if (topic := (yield from _find(plan))) is None:
+            raise
+        return topic
+    return decode_topic(answer)
+
+
+def _find(plan: Plan) -> Handshake:
+    answer = yield Ask("topic", Command.LIST_TOPICS, b"", Command.TOPIC_RESPONSE)
+    return find_topic(decode_topics(answer), plan.topic or "")
+
+
+def find_topic(topics: list[TopicInfo], name: str) -> TopicInfo | None:
+    """Return the topic of this name, compared as Unicode NFC (AMB-24)."""
+    wanted = unicodedata.normalize("NFC", name)
+    same = (topic for topic in topics if unicodedata.normalize("NFC", topic.name) == wanted)
+    return next(same, None)
+
+
+def _look_up(plan: Plan) -> Handshake:
+    payload = GetTopic(topic_id=plan.topic_id or 0).encode()
+    try:
+        answer = yield Ask("topic", Command.GET_TOPIC, payload, Command.TOPIC_RESPONSE)
+    except (TopicNotFound, TopicDeleted) as error:
+        raise type(error)(
+            f"no topic has the number {plan.topic_id} at {plan.server_url}; "
+            f"see `lwp topics list --url {plan.server_url}`",
+            details=error.details,
+        ) from None
+    return decode_topic(answer)
+
+
+def _missing(plan: Plan) -> str:
+    return (
+        f"topic {plan.topic!r} does not exist at {plan.server_url}; create it with "
+        f"`lwp topics create {plan.topic} --url {plan.server_url}` or pass create_topic=True"
+    )

@@ -1,0 +1,122 @@
+"""Connecting without blocking anything but name resolution."""
+
+import errno
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from lance_sdk._core.events import Connect
+from lance_sdk._io.resolve import SocketAddress, resolve, show
+from lance_sdk._io.streams import Stream, start_tls
+from lance_sdk._io.tls import client_context
+from lance_sdk.errors import DeadlineExceeded
+
+Pause: TypeAlias = Callable[[socket.socket, bool, float], bool]
+"""Wait until a socket is writable (or readable, when the flag is False) or a deadline passes;
+return whether it is ready."""
+
+_IN_PROGRESS = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY}
+
+
+class DialFailed(Exception):  # noqa: N818 - an internal signal, caught by the pump
+    """No address of a host could be reached.
+
+    Attributes:
+        tries: (phase, address, cause) of each.
+    """
+
+    def __init__(self, tries: list[tuple[str, str | None, Exception]]) -> None:
+        self.tries = tries
+        super().__init__(tries)
+
+
+class Dialer:
+    """Dials one endpoint: each of its addresses in turn, until one answers.
+
+    Args:
+        action: what to dial.
+        context: TLS context, used when the action asks for TLS.
+        pause: how to wait for a socket.
+    """
+
+    def __init__(self, action: Connect, context: ssl.SSLContext | None, pause: Pause) -> None:
+        self._action = action
+        self._context = context
+        self._pause = pause
+        self._tries: list[tuple[str, str | None, Exception]] = []
+
+    def dial(self) -> Stream:
+        """Return a connected stream.
+
+        Raises:
+            DialFailed: with every address and what was wrong with it.
+        """
+        try:
+            addresses = resolve(self._action.host, self._action.port)
+        except OSError as error:
+            raise DialFailed([("dns", None, error)]) from None
+        except UnicodeError as error:
+            raise DialFailed([("dns", None, OSError(f"not a host name: {error}"))]) from None
+        for address in addresses:
+            if (stream := self._try(address)) is not None:
+                return stream
+        raise DialFailed(self._tries)
+
+    def _try(self, address: SocketAddress) -> Stream | None:
+        sock = socket.socket(address[0], socket.SOCK_STREAM)
+        phase = "tcp"
+        try:
+            self._connect(sock, address)
+            if not self._action.tls:
+                return Stream(sock, show(address))
+            phase = "tls"
+            return self._secure(sock, show(address))
+        except (OSError, ssl.CertificateError, DeadlineExceeded) as error:
+            self._tries.append((phase, show(address), error))
+            sock.close()
+            return None
+        except BaseException:
+            sock.close()
+            raise
+
+    def _connect(self, sock: socket.socket, address: SocketAddress) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        code = sock.connect_ex(address[1])
+        if code in _IN_PROGRESS:
+            deadline = time.monotonic() + self._action.timeout
+            if not self._pause(sock, True, deadline):
+                raise self._late()
+            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+
+    def _secure(self, sock: socket.socket, address: str) -> Stream:
+        context = client_context(self._context)
+        stream, wrapped = start_tls(sock, context, self._action.host, address)
+        try:
+            self._handshake(wrapped)
+        except BaseException:
+            stream.close()
+            raise
+        return stream
+
+    def _handshake(self, wrapped: ssl.SSLSocket) -> None:
+        deadline = time.monotonic() + self._action.timeout
+        while True:
+            try:
+                wrapped.do_handshake()
+            except ssl.SSLWantReadError:
+                ready = self._pause(wrapped, False, deadline)
+            except ssl.SSLWantWriteError:
+                ready = self._pause(wrapped, True, deadline)
+            else:
+                return
+            if not ready:
+                raise self._late()
+
+    def _late(self) -> DeadlineExceeded:
+        return DeadlineExceeded(f"no answer in {self._action.timeout:.1f} s (connect_timeout)")

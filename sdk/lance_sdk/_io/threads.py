@@ -1,0 +1,385 @@
+"""The sync pump: one daemon thread, one lock, one pipe to wake it.
+
+Whoever changes the core from another thread does so under `ThreadPump.lock` and then calls
+`ThreadPump.wake`. The thread drains the pipe before it takes the lock to look at the core, so
+it either sees the change or finds a byte in the pipe: no wake-up is lost.
+"""
+
+import contextlib
+import math
+import os
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+
+from lance_sdk._core.events import Close, Connect
+from lance_sdk._core.outcome import Outcome
+from lance_sdk._io import exit as at_exit
+from lance_sdk._io import fork
+from lance_sdk._io.announcer import Announcer
+from lance_sdk._io.contract import Pumpable
+from lance_sdk._io.dialer import Dialer, DialFailed
+from lance_sdk._io.streams import Stream
+from lance_sdk._tree import LanceError
+from lance_sdk.errors import (
+    ClosedError,
+    ConcurrencyError,
+    ForkedError,
+    NotOpenError,
+    UsageError,
+)
+
+_RECEIVE_BYTES = 256 * 1024
+_LONGEST_WAIT = 3600.0
+"""Seconds; every wait ends, so that signals and lost clocks are survived."""
+_JOIN_GRACE = 1.0
+"""Seconds the thread may overrun the core's deadline before `close` goes on without it."""
+
+
+class _Abandoned(BaseException):
+    """Unwinds a dial that the core does not want any more."""
+
+
+class ThreadPump:
+    """Drives a core on a thread of its own.
+
+    Args:
+        core: what to drive.
+        name: for the thread and for messages.
+        tls: context for TLS connections.
+
+    Attributes:
+        lock: guards the core; user code never runs under it.
+        guard: why the object cannot be used at the moment; None while it can.
+        count_lost: returns the number of records lost, for the report at interpreter exit.
+    """
+
+    def __init__(self, core: Pumpable, name: str, tls: ssl.SSLContext | None = None) -> None:
+        self._core = core
+        self._name = name
+        self._tls = tls
+        self._announcer = Announcer(name)
+        self._thread: threading.Thread | None = None
+        self._selector: selectors.BaseSelector | None = None
+        self._wake_in: int | None = None
+        self._wake_out: int | None = None
+        self._woken = False
+        self._dropped = False
+        self._stream: Stream | None = None
+        self._writing = False
+        self._buffer = memoryview(bytearray())
+        self.lock = threading.Lock()
+        self.guard: UsageError | None = NotOpenError(
+            f"{name} is not open: use it in a `with` block, or call open() first"
+        )
+        self.count_lost: Callable[[], int] = int
+
+    def __repr__(self) -> str:
+        return f"<ThreadPump {self._name} guard={self.guard!r} {self._core!r}>"
+
+    # What the face calls
+
+    def check(self) -> None:
+        """Raise why the object cannot be used, if it cannot.
+
+        Raises:
+            UsageError: not open, closed, forked.
+        """
+        if self.guard is not None:
+            raise self.guard.with_traceback(None)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._selector = selectors.DefaultSelector()
+        self._wake_out, self._wake_in = os.pipe()
+        os.set_blocking(self._wake_out, False)
+        os.set_blocking(self._wake_in, False)
+        self._selector.register(self._wake_out, selectors.EVENT_READ)
+        self._buffer = memoryview(bytearray(_RECEIVE_BYTES))
+        self.guard = None
+        self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        fork.register(self)
+        at_exit.register(self)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Have the thread look at the core again; the lock must not be held."""
+        if self._woken:
+            return
+        with self.lock:  # else the descriptor could be closed, and used by somebody else
+            if self._wake_in is not None:
+                self._woken = True
+                os.write(self._wake_in, b"\0")
+
+    def wait(self, outcome: Outcome, timeout: float | None) -> bool:
+        """Block until ``outcome`` is settled; return False when the time ran out first.
+
+        Raises:
+            ConcurrencyError: when called from a callback, which would wait for itself.
+        """
+        if threading.current_thread() is self._thread:
+            raise ConcurrencyError(
+                f"{self._name}: a callback runs on the I/O thread and must not wait for it"
+            )
+        with self.lock:
+            if outcome.done:
+                return True
+            if outcome.latch is None:
+                outcome.latch = threading.Event()
+            latch = outcome.latch
+        assert isinstance(latch, threading.Event)
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while not latch.is_set() and (left := deadline - time.monotonic()) > 0:
+            latch.wait(min(left, _LONGEST_WAIT))
+        return outcome.done
+
+    def add_callback(self, outcome: Outcome, callback: Callable[[], object]) -> bool:
+        """Have the thread call back once settled; return False when it is settled already."""
+        with self.lock:
+            return outcome.add_callback(callback)
+
+    def close(self, timeout: float) -> None:
+        """Finish within ``timeout`` seconds, whatever the network does.
+
+        Raises:
+            ConcurrencyError: when called from a callback.
+        """
+        thread = self._thread
+        if isinstance(self.guard, ForkedError):
+            return  # everything that was here belongs to the parent
+        if thread is threading.current_thread():
+            raise ConcurrencyError(f"{self._name}: close() must not be called from a callback")
+        with self.lock:
+            self._refuse(ClosedError(f"{self._name} is closed"))
+            self._core.close(time.monotonic(), timeout)
+        self.wake()
+        if thread is None or not thread.is_alive():
+            self._fail(ClosedError(f"{self._name} is closed"))
+            return
+        thread.join(timeout + _JOIN_GRACE)
+        if thread.is_alive():  # in a callback or in name resolution: it cannot be interrupted
+            self._fail(ClosedError(f"{self._name} was closed while its I/O thread was busy"))
+
+    def close_at_exit(self, timeout: float) -> int:
+        """Finish at interpreter exit; return the number of records that were lost."""
+        if self._thread is not None and self._thread.is_alive():
+            self.close(timeout)
+        return self.count_lost()
+
+    def let_go(self) -> None:
+        """Start closing without waiting: the face was dropped without being closed.
+
+        A finalizer may run anywhere, even in a thread that holds the lock, so it must not wait
+        for it. Where the lock is taken, the thread finds the flag at its next look.
+        """
+        self._dropped = True
+        if self.lock.acquire(blocking=False):
+            try:
+                if self._wake_in is not None:
+                    os.write(self._wake_in, b"\0")
+            finally:
+                self.lock.release()
+
+    def _close_dropped(self, now: float) -> None:
+        self._dropped = False
+        self._refuse(ClosedError(f"{self._name} is closed"))
+        self._core.close(now, _LONGEST_WAIT)
+
+    def forked(self) -> None:
+        """Let go of everything inherited; called in a forked child."""
+        self.lock = threading.Lock()  # the old one may be held by a thread that is not here
+        self.guard = ForkedError(
+            f"{self._name} was opened before os.fork(); open a new one in the child process"
+        )
+        self._thread = None
+        self._close_descriptors()
+        at_exit.unregister(self)
+        with contextlib.suppress(Exception):  # the core may have been forked in mid-step
+            self._core.fail(self.guard, time.monotonic())  # nobody here may wait for the parent
+
+    def _refuse(self, reason: UsageError) -> None:
+        if self.guard is None or isinstance(self.guard, NotOpenError):
+            self.guard = reason
+
+    def _fail(self, error: LanceError) -> None:
+        with self.lock:
+            self._core.fail(error, time.monotonic())
+            events = self._core.take_events()
+        self._announcer.announce(events)
+
+    # The thread
+
+    def _run(self) -> None:
+        try:
+            self._loop()
+        except BaseException as error:
+            self._fail(ClosedError(f"{self._name}: the I/O thread ended by an error: {error!r}"))
+            raise
+        finally:
+            self._finish()
+
+    def _loop(self) -> None:
+        while True:
+            self._woken = False  # before looking: what changes after this wakes again
+            with self.lock:
+                now = time.monotonic()
+                if self._dropped:
+                    self._close_dropped(now)
+                self._core.handle_timeout(now)
+                action = self._core.next_action(now)
+                if self._stream is not None and not self._stream.backlog:
+                    self._stream.queue(self._core.data_to_send(now))
+                events = self._core.take_events()
+                finished = self._core.finished
+                deadline = self._core.next_deadline()
+            self._announcer.announce(events)
+            if finished:
+                return
+            if action is None:
+                self._exchange(deadline)
+            elif isinstance(action, Connect):
+                self._dial(action)
+            elif isinstance(action, Close):
+                self._hang_up(None)
+
+    def _exchange(self, deadline: float) -> None:
+        """Send what is queued; wait for bytes, for room, for a wake-up, or for the deadline."""
+        stream = self._stream
+        if stream is None:
+            self._select(deadline)
+            return
+        try:
+            stream.flush()
+        except OSError as error:
+            self._hang_up(error)
+            return
+        self._watch(stream)
+        if self._select(deadline):
+            self._receive(stream)
+
+    def _watch(self, stream: Stream) -> None:
+        """Ask for writability exactly while something waits to be written."""
+        assert self._selector is not None
+        if stream.backlog is not self._writing:
+            self._writing = stream.backlog
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._writing else 0)
+            self._selector.modify(stream.sock, events)
+
+    def _select(self, deadline: float) -> bool:
+        """Wait; return whether the connection can be read."""
+        assert self._selector is not None
+        timeout = min(max(deadline - time.monotonic(), 0.0), _LONGEST_WAIT)
+        readable = False
+        for key, mask in self._selector.select(timeout):
+            if key.fd == self._wake_out:
+                self._drain()
+            elif mask & selectors.EVENT_READ:
+                readable = True
+        return readable
+
+    def _drain(self) -> None:
+        assert self._wake_out is not None
+        try:
+            os.read(self._wake_out, 64)
+        except BlockingIOError:
+            return
+
+    def _receive(self, stream: Stream) -> None:
+        while True:
+            try:
+                count = stream.receive(self._buffer)
+            except OSError as error:
+                self._hang_up(error)
+                return
+            if count is None:
+                return
+            if count == 0:
+                self._hang_up(None)
+                return
+            with self.lock:
+                self._core.receive_data(self._buffer[:count], time.monotonic())
+            if count < len(self._buffer) and not _has_more(stream):
+                return
+
+    def _dial(self, action: Connect) -> None:
+        try:
+            stream = Dialer(action, self._tls, self._pause).dial()
+        except DialFailed as failed:
+            with self.lock:
+                self._core.dial_failed(failed.tries, time.monotonic())
+        except _Abandoned:
+            with self.lock:
+                self._core.disconnected(None, time.monotonic())
+        else:
+            assert self._selector is not None
+            self._stream, self._writing = stream, False
+            self._selector.register(stream.sock, selectors.EVENT_READ)
+            with self.lock:
+                self._core.connected(stream.address, time.monotonic())
+
+    def _pause(self, sock: socket.socket, for_write: bool, until: float) -> bool:
+        """Wait for a socket that is being connected, while the core's timers go on."""
+        assert self._selector is not None
+        wanted = selectors.EVENT_WRITE if for_write else selectors.EVENT_READ
+        self._selector.register(sock, wanted)
+        try:
+            while (now := time.monotonic()) < until:
+                deadline = self._attend(now)
+                timeout = min(max(deadline - now, 0.0), until - now)
+                for key, _ in self._selector.select(timeout):
+                    if key.fd != self._wake_out:
+                        return True
+                    self._drain()
+                    self._woken = False
+            return False
+        finally:
+            self._selector.unregister(sock)
+
+    def _attend(self, now: float) -> float:
+        """Serve the core's timers during a dial; return its next deadline."""
+        with self.lock:
+            self._core.handle_timeout(now)
+            action = self._core.next_action(now)
+            events = self._core.take_events()
+            deadline = self._core.next_deadline()
+        self._announcer.announce(events)
+        if isinstance(action, Close):
+            raise _Abandoned
+        return deadline
+
+    def _hang_up(self, error: Exception | None) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            assert self._selector is not None
+            self._selector.unregister(stream.sock)
+            stream.close()
+        with self.lock:
+            self._core.disconnected(error, time.monotonic())
+
+    def _finish(self) -> None:
+        failure = self._core.failure
+        because = f": {failure}" if failure is not None else ""
+        with self.lock:
+            self._refuse(ClosedError(f"{self._name} is closed{because}"))
+            self._close_descriptors()
+        fork.unregister(self)
+        at_exit.unregister(self)
+
+    def _close_descriptors(self) -> None:
+        wake_in, wake_out, selector = self._wake_in, self._wake_out, self._selector
+        self._wake_in = self._wake_out = self._selector = None
+        if self._stream is not None:
+            self._stream.close()
+        if selector is not None:
+            selector.close()
+        for descriptor in (wake_in, wake_out):
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def _has_more(stream: Stream) -> bool:
+    """Whether TLS holds decrypted bytes that ``select`` cannot see."""
+    return isinstance(stream.sock, ssl.SSLSocket) and stream.sock.pending() > 0

@@ -1,0 +1,101 @@
+"""What the async faces share: opening, closing, and being dropped."""
+# ruff: noqa: ASYNC109 - both faces take the same parameters
+
+import time
+import warnings
+from types import TracebackType
+from typing import Self
+
+from lance_sdk._assembly import ClientCore, ConsumerCore, ProducerCore, open_deadline
+from lance_sdk._io.exit import EXIT_BUDGET
+from lance_sdk._io.tasks import TaskPump
+from lance_sdk._units import seconds
+from lance_sdk.errors import DeadlineExceeded, NotOpenError, RecordsLost, UsageError
+from lance_sdk.types import CloseReport
+
+
+class AsyncFace:
+    """Base of `AsyncProducer`, `AsyncConsumer` and `AsyncClient`.
+
+    Args:
+        core: the parts that were put together.
+    """
+
+    def __init__(self, core: ProducerCore | ConsumerCore | ClientCore) -> None:
+        self._url = core.url
+        self._config = core.config
+        self._session = core.session
+        self._pump = TaskPump(core.session, f"{type(self).__name__} {core.url}", core.config.tls)
+
+    async def open(self) -> Self:
+        """Connect; an ``async with`` block does it by itself.
+
+        Its helpers live in a task group of the opening task, so that task must leave the block,
+        or call ``close()``, in the end; others may call ``close()`` before.
+
+        Raises:
+            ConnectFailed: no host could be used; every attempt is listed.
+            TopicNotFound: the topic does not exist.
+            ServerError: the server refused, for example the token.
+            UsageError: it is open already, or was closed.
+        """
+        if not isinstance(self._pump.guard, NotOpenError):
+            self._pump.check()
+            raise UsageError(f"{self!r} is open already")
+        self._session.open(time.monotonic())
+        await self._pump.start()
+        try:
+            await self._await_opened()
+        except BaseException:
+            await self._pump.close(0.0)
+            await self._pump.leave()
+            raise
+        return self
+
+    async def _await_opened(self) -> None:
+        opened, timeout = self._session.opened, open_deadline(self._url, self._config)
+        if not await self._pump.wait(opened, timeout):
+            raise DeadlineExceeded(f"cannot open {self._url} within {timeout:.1f} s")
+        if opened.error is not None:
+            raise opened.error.with_traceback(None)
+
+    async def close(self, timeout: float | None = None) -> CloseReport:
+        """Finish and disconnect; always returns, even while the caller is being cancelled.
+
+        Args:
+            timeout: seconds for what is not acknowledged yet; by default ``close_timeout``.
+
+        Returns:
+            What was delivered and what was not.
+        """
+        limit = seconds("close_timeout", self._config.close_timeout)
+        await self._pump.close(limit if timeout is None else timeout)
+        await self._pump.leave()
+        return self._report()
+
+    def _report(self) -> CloseReport:
+        return CloseReport()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        hurry = kind is not None and not issubclass(kind, Exception)  # cancelled, Ctrl-C
+        report = await self.close(EXIT_BUDGET if hurry else None)
+        if kind is None and report.lost:
+            raise RecordsLost(report)
+
+    def __del__(self) -> None:
+        pump = getattr(self, "_pump", None)
+        if pump is not None and pump.guard is None:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
+
+    @property
+    def _state(self) -> str:
+        guard = self._pump.guard
+        return "OPEN" if guard is None else type(guard).__name__.removesuffix("Error").upper()

@@ -1,0 +1,102 @@
+"""Handles on records that were sent, for tasks."""
+# ruff: noqa: ASYNC109 - both faces take the same parameters
+
+from collections.abc import Generator
+from time import monotonic
+from typing import Any
+
+from lance_sdk._core.delivery import Batch, DeliveryHandle, first_failure
+from lance_sdk.errors import DeadlineExceeded
+from lance_sdk.types import RecordMetadata
+
+__all__ = ["AsyncDeliveries", "AsyncDelivery"]
+
+
+class AsyncDelivery(DeliveryHandle):
+    """The delivery of one record; see `AsyncProducer.send`. Await it, or its `result`.
+
+    Cancelling who awaits it cancels the wait, never the delivery.
+    """
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, Any, RecordMetadata]:
+        return self.result().__await__()
+
+    async def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait until the record is acknowledged.
+
+        Args:
+            timeout: seconds to wait; by default as long as ``delivery_timeout`` allows.
+
+        Returns:
+            Its receipt.
+
+        Raises:
+            DeliveryError: the record was not delivered, see ``maybe_applied``.
+            DeadlineExceeded: it is not settled yet; the delivery goes on.
+        """
+        if not await self._batch.waiter.wait(self._batch, timeout):
+            raise DeadlineExceeded(
+                f"not acknowledged within {timeout} s; the delivery goes on", maybe_applied=True
+            )
+        return self._metadata()
+
+
+class AsyncDeliveries:
+    """The delivery of many records; see `AsyncProducer.send_many`. Await it, or its `result`.
+
+    Attributes:
+        count: number of records.
+    """
+
+    __slots__ = ("_batches", "count")
+
+    def __init__(self, batches: list[Batch], count: int) -> None:
+        self._batches = batches
+        self.count = count
+
+    def __repr__(self) -> str:
+        return f"<AsyncDeliveries records={self.count} done={self.done()}>"
+
+    def __await__(self) -> Generator[Any, Any, int]:
+        return self.result().__await__()
+
+    def done(self) -> bool:
+        """Whether every record was acknowledged or failed."""
+        return all(batch.done for batch in self._batches)
+
+    async def result(self, timeout: float | None = None) -> int:
+        """Wait until every record is acknowledged.
+
+        Args:
+            timeout: seconds to wait; by default as long as ``delivery_timeout`` allows.
+
+        Returns:
+            The number of records.
+
+        Raises:
+            DeliveryError: the first failure among them.
+            DeadlineExceeded: not all are settled yet; the delivery goes on.
+        """
+        await wait_for_all(self._batches, timeout)
+        if (failure := first_failure(self._batches)) is not None:
+            raise failure
+        return self.count
+
+
+async def wait_for_all(batches: list[Batch], timeout: float | None) -> None:
+    """Wait for batches of one producer.
+
+    Raises:
+        DeadlineExceeded: when not all are settled in time.
+    """
+    deadline = None if timeout is None else monotonic() + timeout
+    for done, batch in enumerate(batches):
+        left = None if deadline is None else max(0.0, deadline - monotonic())
+        if not await batch.waiter.wait(batch, left):
+            raise DeadlineExceeded(
+                f"{len(batches) - done} of {len(batches)} batches not acknowledged within "
+                f"{timeout} s; their delivery goes on",
+                maybe_applied=True,
+            )

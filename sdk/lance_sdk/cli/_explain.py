@@ -1,0 +1,94 @@
+"""``lwp explain``: what bytes from the wire mean."""
+
+import re
+import sys
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import click
+
+from lance_sdk.cli._exit import Failure
+from lance_sdk.cli._output import print_json, print_line
+from lance_sdk.cli._settings import common_options, current_settings
+from lance_spec.limits import HEADER_SIZE, MAX_PAYLOAD
+
+_LIMIT: Final = 2 * (HEADER_SIZE + MAX_PAYLOAD)
+"""Bytes read at most: the largest frame, and as much again behind it."""
+
+_NOISE: Final = re.compile(r"0x|[\s:,_]", re.IGNORECASE)
+"""What people leave in hexadecimal dumps."""
+
+
+_EXAMPLES: Final = """\b
+Examples:
+  lwp explain 4c414e43012000000b8ba2a3...
+  lwp explain @capture.bin
+  xxd -p capture.bin | lwp explain -
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("source", nargs=-1, required=True, metavar="HEX...|@FILE|-")
+@common_options
+def explain(source: tuple[str, ...]) -> None:
+    """Explain bytes from the wire, field by field.
+
+    It shows values, checksums, records and faults. The bytes are given as hexadecimal digits
+    (0x, spaces, colons and commas between them do not matter), or come from a file or from
+    stdin, where they may also stand as they are.
+    """
+    data = _bytes(" ".join(source))
+    if not data:
+        raise click.UsageError("there are no bytes to explain")
+    from lance_spec.explain import explain as explain_bytes  # noqa: PLC0415 - only this needs it
+
+    explanation = explain_bytes(data)
+    if current_settings().json:
+        print_json(explanation.to_json())
+    else:
+        print_line(str(explanation))
+
+
+def _bytes(source: str) -> bytes:
+    if source == "-":
+        return _guess(_limited(sys.stdin.buffer, "stdin"))
+    if source.startswith("@"):
+        return _guess(_read_file(Path(source[1:])))
+    return _from_hex(source)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return _limited(file, str(path))
+    except OSError as error:
+        raise click.UsageError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _limited(stream: BinaryIO, name: str) -> bytes:
+    data = stream.read(2 * _LIMIT + 1)
+    if len(data) > 2 * _LIMIT:
+        raise Failure(f"{name} holds more than {2 * _LIMIT} bytes; cut out the frames in question")
+    return data
+
+
+def _guess(data: bytes) -> bytes:
+    """Take hexadecimal text as such: a frame as it is begins with ``LANC`` and is none."""
+    try:
+        return bytes.fromhex(_NOISE.sub("", data.decode("ascii")))
+    except ValueError:
+        return data
+
+
+def _from_hex(text: str) -> bytes:
+    digits = _NOISE.sub("", text)
+    wrong = re.search(r"[^0-9A-Fa-f]", digits)
+    if wrong is not None:
+        raise click.UsageError(
+            f"{wrong[0]!r} is no hexadecimal digit; to read a file, write @{text}"
+            if Path(text).is_file()
+            else f"{wrong[0]!r} is no hexadecimal digit"
+        )
+    if len(digits) % 2:
+        raise click.UsageError(f"{len(digits)} hexadecimal digits are no whole number of bytes")
+    return bytes.fromhex(digits)

@@ -1,0 +1,122 @@
+"""``lwp produce``: lines of stdin become records."""
+
+import sys
+from collections.abc import Iterator
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+from lance_sdk.cli import _format, _types
+from lance_sdk.cli._exit import Failure
+from lance_sdk.cli._json_lines import checked
+from lance_sdk.cli._lines import read_records
+from lance_sdk.cli._output import print_json
+from lance_sdk.cli._progress import Meter, progress
+from lance_sdk.cli._settings import Settings, common_options, current_settings
+from lance_sdk.cli._target import client_options, topic_url
+from lance_spec.enums import RecordType
+from lance_spec.limits import MAX_RECORD_VALUE
+
+if TYPE_CHECKING:
+    from lance_sdk import Producer
+
+_TYPES: Final = {"raw": RecordType.RAW_DATA, "json": RecordType.JSON}
+
+_FOREVER: Final = 86_400.0
+"""Seconds to wait for room in the buffer: deliveries expire long before, and say why."""
+
+
+_EXAMPLES: Final = """\b
+Examples:
+  lwp produce lance://localhost:1992/orders --create-topic < orders.jsonl
+  tail -F app.log | lwp produce logs --url lance://localhost:1992
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("target", required=False, metavar="[lance://HOST:PORT/]TOPIC")
+@click.option("--create-topic", is_flag=True, help="Create the topic when it is not there.")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(list(_TYPES)),
+    default="raw",
+    show_default=True,
+    help="Record type; json also checks that every line is JSON.",
+)
+@click.option(
+    "--batch", type=_types.size, metavar="SIZE", help="When a batch is full  [default: 64KiB]"
+)
+@click.option(
+    "--linger",
+    type=_types.time,
+    metavar="TIME",
+    help="How long a batch waits for more  [default: 5ms]",
+)
+@click.option("-0", "--null", is_flag=True, help="Records end with a zero byte, not a newline.")
+@common_options
+def produce(
+    target: str | None,
+    *,
+    create_topic: bool,
+    kind: str,
+    batch: int | None,
+    linger: float | None,
+    null: bool,
+) -> None:
+    """Store every line of stdin as one record.
+
+    A record holds the line's bytes as they are, without the newline. The command ends when
+    all are acknowledged, that is, durable at the server.
+    """
+    settings = current_settings()
+    url = topic_url(target, settings)
+    options = _options(settings, batch_bytes=batch, linger=linger)
+    stdin = _stdin()
+    records = read_records(stdin.read1, separator=b"\0" if null else b"\n", limit=MAX_RECORD_VALUE)
+    if kind == "json":
+        records = checked(records)
+    from lance_sdk import Producer  # noqa: PLC0415 - the network is loaded when it is needed
+
+    producer = Producer(url, create_topic=create_topic, **options)
+    meter = Meter()
+    # A bar must not run through the lines that somebody is typing.
+    bar = progress("producing", meter, shown=not (settings.quiet or stdin.isatty()))
+    try:
+        with bar, producer:
+            _send(producer, records, _TYPES[kind], meter)
+    finally:
+        if producer.stats().connects:
+            _summarize(meter, producer.stats().acked_records, settings)
+
+
+def _options(settings: Settings, **more: Any) -> dict[str, Any]:
+    options = client_options(settings, delivery_timeout=settings.timeout, **more)
+    return {"block_timeout": _FOREVER, **options}
+
+
+def _send(
+    producer: "Producer", batches: Iterator[list[bytes]], record_type: int, meter: Meter
+) -> None:
+    for records in batches:
+        producer.send_many(records, record_type=record_type)
+        meter.add(len(records), sum(map(len, records)))
+        if producer.stats().failed_records:
+            return  # closing tells what was lost, and why
+
+
+def _stdin() -> BufferedReader:
+    if sys.stdin is None:
+        raise Failure("stdin is closed; give the records on stdin, as in: lwp produce … < file")
+    return cast("BufferedReader", sys.stdin.buffer)
+
+
+def _summarize(meter: Meter, stored: int, settings: Settings) -> None:
+    """Tell what became durable, whatever ended the command."""
+    if settings.json:
+        print_json({"records": meter.records, "stored": stored, "seconds": meter.elapsed})
+    elif stored < meter.records:
+        click.echo(f"stored {stored:,} of {_format.count(meter.records, 'record')}", err=True)
+    elif not settings.quiet:
+        click.echo(f"stored {meter.summary()}", err=True)

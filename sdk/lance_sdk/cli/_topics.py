@@ -1,0 +1,179 @@
+"""``lwp topics``: create, list, show and delete topics."""
+
+import dataclasses
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lance_sdk.cli import _format, _types
+from lance_sdk.cli._exit import Failure, printable, require_command
+from lance_sdk.cli._output import print_json, print_line, print_table
+from lance_sdk.cli._settings import common_options, current_settings
+from lance_sdk.cli._target import client_options, topic_name
+
+if TYPE_CHECKING:
+    from lance_sdk import Client
+    from lance_spec.bodies import TopicInfo
+
+_UNKNOWN = "-"
+
+
+@click.group(invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...")
+@common_options
+@click.pass_context
+def topics(ctx: click.Context) -> None:
+    """Create, list, show and delete topics."""
+    require_command(ctx)
+
+
+@contextmanager
+def _client() -> Iterator["Client"]:
+    settings = current_settings()
+    url = settings.require_url()
+    from lance_sdk import Client  # noqa: PLC0415 - the network is loaded when it is needed
+
+    with Client(url, **client_options(settings)) as client:
+        yield client
+
+
+@topics.command("create")
+@click.argument("name")
+@click.option(
+    "--max-age",
+    type=_types.time,
+    metavar="TIME",
+    default="0",
+    help="Keep records this long, e.g. 7d  [default: no limit]",
+)
+@click.option(
+    "--max-bytes",
+    type=_types.size,
+    metavar="SIZE",
+    default="0",
+    help="Keep about this much, e.g. 10GiB  [default: no limit]",
+)
+@common_options
+def create(name: str, max_age: float, max_bytes: int) -> None:
+    """Create the topic NAME."""
+    checked = topic_name(name)
+    age = math.ceil(max_age)  # LWP section 5.11 counts whole seconds
+    with _client() as client:
+        topic = client.create_topic(checked, max_age_secs=age, max_bytes=max_bytes)
+    _confirm("created", topic)
+
+
+@topics.command("list")
+@common_options
+def list_() -> None:
+    """List all topics."""
+    with _client() as client:
+        found = [*_described_anew(client, client.list_topics())]
+    if current_settings().json:
+        print_json([_fields(topic) for topic in found])
+    elif found:
+        rows = [_row(topic) for topic in found]
+        print_table(["id", "name", "records", "bytes", "created (UTC)"], rows, right="><>><")
+    elif not current_settings().quiet:
+        click.echo("no topics yet; create one with: lwp topics create NAME", err=True)
+
+
+@topics.command("show")
+@click.argument("name")
+@common_options
+def show(name: str) -> None:
+    """Show what the server knows of the topic NAME."""
+    checked = topic_name(name)
+    with _client() as client:
+        topic = client.get_topic(checked)
+    if current_settings().json:
+        print_json(_fields(topic))
+    else:
+        print_table(["field", "value"], [list(pair) for pair in _described(topic)])
+
+
+@topics.command("delete")
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@common_options
+def delete(name: str, yes: bool) -> None:
+    """Delete the topic NAME and all its records.
+
+    On a terminal it asks first.
+    """
+    checked = topic_name(name)
+    if not yes and _somebody_is_there() and not click.confirm(_question(checked), err=True):
+        raise Failure("nothing was deleted")
+    with _client() as client:
+        topic = client.get_topic(checked)
+        client.delete_topic(topic.id)
+    _confirm("deleted", topic)
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _question(name: str) -> str:
+    return f"delete topic {printable(name)} and all its records?"
+
+
+def _described_anew(client: "Client", topics: list["TopicInfo"]) -> Iterator["TopicInfo"]:
+    """Ask for each topic by itself: only those answers tell records and offsets (AMB-29)."""
+    from lance_sdk.errors import TopicDeleted, TopicNotFound  # noqa: PLC0415 - as for Client
+
+    for topic in topics:
+        with suppress(TopicNotFound, TopicDeleted):  # somebody deleted it in the meantime
+            yield client.get_topic(topic.id)
+
+
+def _confirm(done: str, topic: "TopicInfo") -> None:
+    if current_settings().json:
+        print_json(_fields(topic))
+    elif not current_settings().quiet:
+        print_line(f"{done} topic {topic.name} (id {topic.id})")
+
+
+def _fields(topic: "TopicInfo") -> dict[str, Any]:
+    return dataclasses.asdict(topic)
+
+
+def _row(topic: "TopicInfo") -> list[str]:
+    return [
+        str(topic.id),
+        topic.name,
+        _number(topic.record_count),
+        _number(_extent(topic)),
+        _format.moment(topic.created_at),
+    ]
+
+
+def _described(topic: "TopicInfo") -> Iterator[tuple[str, str]]:
+    yield "name", topic.name
+    yield "id", str(topic.id)
+    yield "created (UTC)", _format.moment(topic.created_at)
+    yield "epoch", str(topic.topic_epoch)
+    yield "records", _number(topic.record_count)
+    yield "start offset", _number(topic.start_offset)
+    yield "end offset", _number(topic.end_offset)
+    yield "kept for", _limit(topic.max_age_secs, "s")
+    yield "kept bytes", _limit(topic.max_bytes, "bytes")
+
+
+def _extent(topic: "TopicInfo") -> int | None:
+    if topic.start_offset is None or topic.end_offset is None:
+        return None
+    return topic.end_offset - topic.start_offset
+
+
+def _number(value: int | None) -> str:
+    return _UNKNOWN if value is None else f"{value:,}"
+
+
+def _limit(value: int | None, unit: str) -> str:
+    if value is None:
+        return _UNKNOWN
+    return f"{value:,} {unit}" if value else "no limit"

@@ -1,0 +1,1 @@
+"""``lwp demo``: real records through producer, server, disk and consumer, and the kit's verdict."""

@@ -1,0 +1,379 @@
+"""Everything this package raises, in one tree.
+
+::
+
+    LanceError
+    ├─ ConfigError                    a bad option or URL (also a ValueError)
+    ├─ UsageError                     the program calls things in an order that cannot work
+    │   ├─ NotOpenError · ClosedError · ConcurrencyError · ForkedError
+    ├─ TransportError                 the network (also an OSError)
+    │   ├─ ConnectFailed              no host answered; lists every attempt and its phase
+    │   └─ ConnectionLost             an established connection ended
+    ├─ DeadlineExceeded               a wait ran out of time (also a TimeoutError)
+    ├─ ProtocolError
+    │   ├─ LocalProtocolError         this side asked for something LWP cannot carry
+    │   └─ RemoteProtocolError        the peer broke LWP
+    │       └─ FrameError             … in a frame header; names field, offset, values
+    │           └─ ChecksumMismatch
+    ├─ ConsumeError                   the log at this place cannot be consumed
+    │   ├─ MisalignedOffset · CorruptRecord · LogTruncated · TopicChanged
+    ├─ ServerError                    an ErrorResponse, one subclass per code of LWP section 12.2
+    └─ DeliveryError                  a record was not delivered
+        ├─ RecordTooLarge · UnsafeRecordType · BufferFull
+        └─ DeliveryExpired · DeliveryFailed · RecordsLost
+
+Two facts stand on every error: ``retryable`` (trying again may succeed) and ``maybe_applied``
+(the outcome is unknown: the server may have done what was asked).
+"""
+# ruff: noqa: N818 - these names say what happened; "Error" would repeat the module's name
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lance_sdk._server_errors import (
+    AccessDenied,
+    AuthenticationFailed,
+    AuthenticationRequired,
+    ClusterNotReady,
+    ConnectionLimitReached,
+    ConsumerNotFound,
+    CrcMismatch,
+    InternalServerError,
+    InvalidMagic,
+    InvalidOffset,
+    InvalidPayload,
+    InvalidTopicName,
+    LeaderUnknown,
+    NotLeader,
+    OffsetOutOfRange,
+    PayloadTooLarge,
+    QuorumNotReached,
+    RateLimited,
+    ServerBackpressure,
+    ServerError,
+    ServerTimeout,
+    StorageError,
+    TopicAlreadyExists,
+    TopicDeleted,
+    TopicNotFound,
+    UnknownServerError,
+    VersionMismatch,
+    server_error,
+)
+from lance_sdk._tree import LanceError
+from lance_sdk.types import CloseReport
+
+__all__ = [
+    "AccessDenied",
+    "Attempt",
+    "AuthenticationFailed",
+    "AuthenticationRequired",
+    "BufferFull",
+    "ChecksumMismatch",
+    "ClosedError",
+    "ClusterNotReady",
+    "ConcurrencyError",
+    "ConfigError",
+    "ConnectFailed",
+    "ConnectionLimitReached",
+    "ConnectionLost",
+    "ConsumeError",
+    "ConsumerNotFound",
+    "CorruptRecord",
+    "CrcMismatch",
+    "DeadlineExceeded",
+    "DeliveryError",
+    "DeliveryExpired",
+    "DeliveryFailed",
+    "DeliveryWarning",
+    "ForkedError",
+    "FrameError",
+    "InternalServerError",
+    "InvalidMagic",
+    "InvalidOffset",
+    "InvalidPayload",
+    "InvalidTopicName",
+    "LanceError",
+    "LeaderUnknown",
+    "LocalProtocolError",
+    "LogTruncated",
+    "MisalignedOffset",
+    "NotLeader",
+    "NotOpenError",
+    "OffsetOutOfRange",
+    "PayloadTooLarge",
+    "ProtocolError",
+    "QuorumNotReached",
+    "RateLimited",
+    "RecordTooLarge",
+    "RecordsLost",
+    "RemoteProtocolError",
+    "ServerBackpressure",
+    "ServerError",
+    "ServerTimeout",
+    "StorageError",
+    "TopicAlreadyExists",
+    "TopicChanged",
+    "TopicDeleted",
+    "TopicNotFound",
+    "TransportError",
+    "UnknownServerError",
+    "UnsafeRecordType",
+    "UsageError",
+    "VersionMismatch",
+    "server_error",
+]
+
+
+class ConfigError(LanceError, ValueError):
+    """An option or a URL that cannot be used; the message names it and suggests a remedy."""
+
+
+class UsageError(LanceError):
+    """The program uses an object in a way that cannot work."""
+
+
+class NotOpenError(UsageError):
+    """The object was not opened; use it in a ``with`` block or call ``open()`` first."""
+
+
+class ClosedError(UsageError):
+    """The object was closed, or closed itself after an error that cannot be retried."""
+
+
+class ConcurrencyError(UsageError):
+    """Two tasks or threads use something at once that only one may use."""
+
+
+class ForkedError(UsageError):
+    """The object was opened before ``os.fork()``; open a new one in the child."""
+
+
+class TransportError(LanceError, OSError):
+    """The network failed."""
+
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try to reach a server.
+
+    Attributes:
+        endpoint: ``host:port`` as configured.
+        phase: how far it came: ``dns``, ``tcp``, ``tls``, ``handshake``, ``auth`` or ``topic``.
+        cause: what ended it.
+        address: the address that was dialled, once there was one.
+        dialect: the dialect that was spoken, once something was said.
+    """
+
+    endpoint: str
+    phase: str
+    cause: Exception
+    address: str | None = None
+    dialect: str | None = None
+
+    def __str__(self) -> str:
+        where = self.endpoint if self.address is None else f"{self.endpoint} [{self.address}]"
+        how = self.phase if self.dialect is None else f"{self.phase} ({self.dialect})"
+        return f"{where} {how}: {str(self.cause) or type(self.cause).__name__}"
+
+
+class ConnectFailed(TransportError):
+    """No host could be used.
+
+    Attributes:
+        attempts: every try, in order.
+    """
+
+    def __init__(self, target: str, attempts: Sequence[Attempt]) -> None:
+        self.target = target
+        self.attempts = tuple(attempts)
+        tries = "1 attempt" if len(attempts) == 1 else f"{len(attempts)} attempts"
+        lines = "".join(f"\n  {attempt}" for attempt in attempts)
+        super().__init__(f"cannot connect to {target} ({tries}):{lines}\n{self._advice()}")
+
+    def _advice(self) -> str:
+        phases = {attempt.phase for attempt in self.attempts}
+        if "dns" in phases:
+            return "Check the host name, or use an IP address."
+        if "tcp" in phases:
+            return "Check that a server listens there (`lance-server --listen HOST:PORT`)."
+        if "tls" in phases:
+            return "Check the certificate, or use lance:// where the server does not speak TLS."
+        return "Check that the port is a LANCE server's, and the `dialect` option."
+
+    def __reduce__(self) -> tuple[type["ConnectFailed"], tuple[str, tuple[Attempt, ...]]]:
+        return type(self), (self.target, self.attempts)
+
+
+class ConnectionLost(TransportError):
+    """An established connection ended.
+
+    Attributes:
+        peer: address of the other side.
+    """
+
+    def __init__(self, message: str, *, peer: str = "", maybe_applied: bool = False) -> None:
+        self.peer = peer
+        self.maybe_applied = maybe_applied
+        super().__init__(message)
+
+
+class DeadlineExceeded(LanceError, TimeoutError):
+    """A wait ran out of time; what was waited for goes on unless the message says otherwise."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, maybe_applied: bool = False) -> None:
+        self.maybe_applied = maybe_applied
+        super().__init__(message)
+
+
+class ProtocolError(LanceError):
+    """LWP was broken."""
+
+
+class LocalProtocolError(ProtocolError):
+    """This program asked for something that LWP cannot carry."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent something that LWP does not allow; its connection was closed."""
+
+    retryable = True
+
+
+class FrameError(RemoteProtocolError):
+    """A frame header that cannot be read (LWP section 11).
+
+    Attributes:
+        field: name of the header field at fault.
+        offset: its position in the stream, in bytes.
+        expected: what LWP asks for, in words.
+        got: what stood there, in words.
+    """
+
+    def __init__(self, field: str, offset: int, expected: str, got: str) -> None:
+        self.field = field
+        self.offset = offset
+        self.expected = expected
+        self.got = got
+        super().__init__(f"{field} at stream byte {offset}: expected {expected}, got {got}")
+
+    def __reduce__(self) -> tuple[type["FrameError"], tuple[str, int, str, str]]:
+        return type(self), (self.field, self.offset, self.expected, self.got)
+
+
+class ChecksumMismatch(FrameError):
+    """A header or payload CRC that does not fit its bytes (LWP section 11.3)."""
+
+
+class ConsumeError(LanceError):
+    """The log cannot be consumed from where the consumer stands.
+
+    Attributes:
+        offset: the byte offset in the topic where the trouble is.
+    """
+
+    def __init__(self, message: str, offset: int) -> None:
+        self.offset = offset
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type["ConsumeError"], tuple[str, int]]:
+        return type(self), (str(self), self.offset)
+
+
+class MisalignedOffset(ConsumeError):
+    """The start offset lies inside a record (AMB-19); seek to a record's ``offset``."""
+
+
+class CorruptRecord(ConsumeError):
+    """The bytes at an offset are no record (LWP section 8)."""
+
+
+class LogTruncated(ConsumeError):
+    """The log ends before the consumer's position and does not grow (AMB-31)."""
+
+
+class TopicChanged(ConsumeError):
+    """The topic was deleted and created again: its old offsets mean nothing now (AMB-30)."""
+
+
+class DeliveryError(LanceError):
+    """A record was not delivered."""
+
+
+class RecordTooLarge(DeliveryError):
+    """The record is over the protocol's or the buffer's limit; it was not accepted."""
+
+
+class UnsafeRecordType(DeliveryError):
+    """The record's type is not safe to store at this server (AMB-13); it was not accepted."""
+
+
+class BufferFull(DeliveryError):
+    """The producer's buffer is full; the record was not accepted."""
+
+    retryable = True
+
+
+class DeliveryExpired(DeliveryError):
+    """The delivery timeout passed before the server acknowledged the batch."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, batch_id: int = 0, maybe_applied: bool = False) -> None:
+        self.batch_id = batch_id
+        self.maybe_applied = maybe_applied
+        super().__init__(message)
+
+
+class DeliveryFailed(DeliveryError):
+    """The server refused the batch, or the producer ended before it was acknowledged.
+
+    Attributes:
+        batch_id: the batch's identifier; 0 when it was never sent.
+        cause: the error that decided it, often a `ServerError`.
+    """
+
+    def __init__(
+        self, cause: LanceError, *, batch_id: int = 0, maybe_applied: bool = False
+    ) -> None:
+        self.batch_id = batch_id
+        self.cause = cause
+        self.retryable = cause.retryable
+        self.maybe_applied = maybe_applied or cause.maybe_applied
+        outcome = "may or may not have been stored" if self.maybe_applied else "not stored"
+        super().__init__(f"record {outcome}: {cause}")
+        self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _refail, (self.cause, self.batch_id, self.maybe_applied)
+
+
+def _refail(cause: LanceError, batch_id: int, maybe_applied: bool) -> DeliveryFailed:
+    return DeliveryFailed(cause, batch_id=batch_id, maybe_applied=maybe_applied)
+
+
+class RecordsLost(DeliveryError):
+    """Leaving a ``with`` block found records that were not delivered.
+
+    Attributes:
+        report: what ``close()`` found.
+    """
+
+    def __init__(self, report: CloseReport) -> None:
+        self.report = report
+        self.maybe_applied = report.maybe_applied > 0
+        total = report.delivered + report.lost
+        super().__init__(f"{report.lost} of {total} records were not delivered: {report.error}")
+        self.__cause__ = report.error
+
+    def __reduce__(self) -> tuple[type["RecordsLost"], tuple[CloseReport]]:
+        return type(self), (self.report,)
+
+
+class DeliveryWarning(RuntimeWarning):
+    """Records were still undelivered when the interpreter ended."""

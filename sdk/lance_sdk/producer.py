@@ -1,0 +1,190 @@
+"""Records into a topic, for threads."""
+
+from collections.abc import Iterable
+from time import monotonic
+from typing import Final, Unpack
+
+from lance_sdk._assembly import build_producer
+from lance_sdk._core.delivery import Batch, first_failure
+from lance_sdk._face import Face
+from lance_sdk._records import as_bytes, check_null, check_type, chunks
+from lance_sdk._units import seconds
+from lance_sdk.delivery import Deliveries, Delivery, wait_for_all
+from lance_sdk.errors import BufferFull
+from lance_sdk.options import ProducerOptions
+from lance_sdk.stats import ProducerStats
+from lance_sdk.types import Buffer, CloseReport
+from lance_sdk.url import URL
+from lance_spec.enums import RecordType
+
+__all__ = ["Producer"]
+
+_RAW: Final = int(RecordType.RAW_DATA)
+
+
+class Producer(Face):
+    """Sends records to one topic: batched, pipelined, acknowledged when durable.
+
+    ::
+
+        with Producer("lance://localhost:1992/orders", create_topic=True) as producer:
+            delivery = producer.send(b"first")
+            producer.send_many([b"second", b"third"])
+            producer.flush()
+
+    The constructor does no I/O. Any number of threads may send. Records of one thread keep
+    their order; a batch that the server refuses for the moment is sent again behind those that
+    were in flight with it.
+
+    Args:
+        url: where the topic lives, see `lance_sdk.url`.
+        **options: the fields of `lance_sdk.config.ProducerConfig`; they override the URL's.
+
+    Raises:
+        ConfigError: for a URL or an option that cannot be used.
+    """
+
+    def __init__(self, url: str | URL, **options: Unpack[ProducerOptions]) -> None:
+        self._core = build_producer(url, options)
+        super().__init__(self._core)
+        self._sender = self._core.sender
+        self._batcher = self._core.batcher
+        self._batcher.waiter = self._pump
+        self._pump.count_lost = self._sender.failures.count_unseen
+        self._blocks = self._core.config.on_full == "block"
+        self._patience = seconds("block_timeout", self._core.config.block_timeout)
+
+    def __repr__(self) -> str:
+        return self._core.show("Producer", self._state)
+
+    def send(self, value: Buffer, *, record_type: int = RecordType.RAW_DATA) -> Delivery:
+        """Hand one record over; it leaves with its batch.
+
+        Args:
+            value: the record's bytes, up to 16 MiB.
+            record_type: its TLV type (LWP section 8.2).
+
+        Returns:
+            A handle to wait on, or to ignore.
+
+        Raises:
+            BufferFull: ``on_full="raise"``, or ``block_timeout`` passed.
+            RecordTooLarge: the record is over the limit.
+            UnsafeRecordType: the type cannot be sent (AMB-13).
+            UsageError: the producer is not open.
+        """
+        if type(value) is not bytes:
+            value = as_bytes(value)
+        if record_type != _RAW:
+            self._check_type(record_type)
+            check_null(value, record_type)
+        pump, batcher = self._pump, self._batcher
+        with pump.lock:
+            index = batcher.add(value, record_type)
+            if index >= 0:
+                return Delivery(batcher.last, index)
+        try:
+            return self._add(value, record_type)
+        except BufferFull as full:
+            return self._add_patiently(value, record_type, full)
+
+    def send_many(
+        self, values: Iterable[Buffer], *, record_type: int = RecordType.RAW_DATA
+    ) -> Deliveries:
+        """Hand many records over; faster than `send` in a loop.
+
+        Args:
+            values: the records' bytes; taken as they are needed.
+            record_type: the TLV type of all of them.
+
+        Returns:
+            One handle for all.
+
+        Raises:
+            BufferFull: as for `send`; the records before the one at fault are sent.
+            RecordTooLarge: likewise.
+            UnsafeRecordType: the type cannot be sent (AMB-13).
+            UsageError: the producer is not open.
+        """
+        self._check_type(record_type)
+        batches: list[Batch] = []
+        count = 0
+        for chunk in chunks(values, record_type):
+            self._add_all(chunk, record_type, batches)
+            count += len(chunk)
+        return Deliveries(batches, count)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send what waits, and wait until everything handed over so far is acknowledged.
+
+        Args:
+            timeout: seconds to wait; by default as long as ``delivery_timeout`` allows.
+
+        Raises:
+            DeliveryError: the first failure among the records waited for.
+            DeadlineExceeded: not all are settled yet; their delivery goes on.
+            UsageError: the producer is not open.
+        """
+        with self._pump.lock:
+            self._pump.check()
+            batches = self._sender.flush()
+        self._pump.wake()
+        wait_for_all(batches, timeout)
+        if (failure := first_failure(batches)) is not None:
+            raise failure
+
+    def stats(self) -> ProducerStats:
+        """Return the counters as they stand now."""
+        with self._pump.lock:
+            return self._core.stats()
+
+    def _report(self) -> CloseReport:
+        with self._pump.lock:
+            return self._sender.failures.report(self._sender.acked_records)
+
+    def _check_type(self, record_type: int) -> None:
+        config = self._core.config
+        check_type(record_type, self._session.dialect, allow_unsafe=config.allow_unsafe_types)
+
+    def _add(self, value: bytes, record_type: int) -> Delivery:
+        """Add one record, opening and sealing batches as needed."""
+        pump, batcher = self._pump, self._batcher
+        with pump.lock:
+            pump.check()
+            index = batcher.append(value, record_type, monotonic())
+            delivery = Delivery(batcher.last, index)
+            attention, batcher.attention = batcher.attention, False
+        if attention:
+            pump.wake()
+        return delivery
+
+    def _add_all(self, values: list[bytes], record_type: int, batches: list[Batch]) -> None:
+        """Add values, waiting for room where that is the policy."""
+        pump, batcher = self._pump, self._batcher
+        done = 0
+        while done < len(values):
+            try:
+                with pump.lock:
+                    pump.check()
+                    done += batcher.extend(values[done:], record_type, monotonic(), batches)
+                    batcher.attention = False
+            except BufferFull as full:
+                batches.append(self._add_patiently(values[done], record_type, full).batch)
+                done += 1
+            pump.wake()
+
+    def _add_patiently(self, value: bytes, record_type: int, full: BufferFull) -> Delivery:
+        """Add one record when there is room for it, within ``block_timeout``."""
+        if not self._blocks:
+            raise full
+        deadline = monotonic() + self._patience
+        while True:
+            with self._pump.lock:
+                gate = self._sender.gate(len(value))
+            self._pump.wake()
+            if not self._pump.wait(gate, deadline - monotonic()):
+                raise full
+            try:
+                return self._add(value, record_type)
+            except BufferFull:
+                continue

@@ -1,0 +1,72 @@
+"""Counters as one consistent snapshot, taken by ``stats()`` of each face."""
+
+from dataclasses import dataclass
+
+__all__ = ["ClientStats", "ConsumerStats", "ProducerStats"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientStats:
+    """What every face counts.
+
+    Attributes:
+        state: where the session stands, for example ``ready``.
+        peer_dialect: dialect of the last connection, or None before the first.
+        connects: connections that became ready.
+        rtt: seconds of the last Keepalive's round trip on this connection, or None.
+        bytes_sent: on this connection.
+        bytes_received: on this connection.
+    """
+
+    state: str
+    peer_dialect: str | None
+    connects: int
+    rtt: float | None
+    bytes_sent: int
+    bytes_received: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerStats(ClientStats):
+    """What a producer counts beside.
+
+    Attributes:
+        acked_records: records acknowledged.
+        acked_batches: batches acknowledged.
+        failed_records: records that failed.
+        retries: batches sent more than once.
+        backpressure: Backpressure frames received.
+        buffered_bytes: record bytes not settled.
+        in_flight: batches sent and not acknowledged.
+        window: batches that may be in flight now.
+    """
+
+    acked_records: int
+    acked_batches: int
+    failed_records: int
+    retries: int
+    backpressure: int
+    buffered_bytes: int
+    in_flight: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerStats(ClientStats):
+    """What a consumer counts beside.
+
+    Attributes:
+        records: records received.
+        fetches: Fetch requests sent.
+        fetched_bytes: bytes of record data received.
+        buffered_bytes: bytes waiting for the application.
+        position: offset of the next record to be handed out, once known.
+        end: end of the log as far as it is known.
+    """
+
+    records: int
+    fetches: int
+    fetched_bytes: int
+    buffered_bytes: int
+    position: int | None
+    end: int | None

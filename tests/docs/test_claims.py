@@ -1,0 +1,58 @@
+"""What the pages say of the programs is so."""
+
+import re
+import socket
+from pathlib import Path
+
+from lance_server import running
+from lance_spec.bodies import decode_error
+from lance_spec.dialect import SPECIFIED
+from lance_spec.enums import Command
+from lance_spec.families import families
+from lance_spec.frames import Frame, FrameSplitter, encode_control
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def answer(stream: socket.socket, command: int) -> tuple[Command | int, bytes]:
+    """Send a command without payload and return the command and payload of its answer."""
+    stream.sendall(encode_control(SPECIFIED, command))
+    splitter = FrameSplitter((SPECIFIED,))
+    frames: list[Frame] = []
+    while not frames:
+        data = stream.recv(65536)
+        assert data, "the server closed the connection"
+        frames = splitter.receive_data(data)
+        assert splitter.fault is None, splitter.fault
+    return frames[0].command, bytes(frames[0].payload)
+
+
+def refuses_as_unknown(stream: socket.socket, command: int) -> bool:
+    """Whether the server has never heard of a command."""
+    kind, payload = answer(stream, command)
+    return kind == Command.ERROR_RESPONSE and "no command" in decode_error(payload).message
+
+
+def test_the_commands_that_the_server_does_not_know_are_named() -> None:
+    """The wire page names every command of the grammar that this server refuses as unknown."""
+    said = re.search(
+        r"server refuses (.+?), as unknown", (DOCS / "wire.rst").read_text(), re.DOTALL
+    )
+    assert said is not None
+    named = set(re.findall(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+", said[1]))
+    asked = {
+        each.name: each.command
+        for each in families()["lwp"].messages
+        if each.command is not None and each.sender == "client"
+    }
+    with running() as server, socket.create_connection(server.address, timeout=10) as stream:
+        refused = {name for name, code in asked.items() if refuses_as_unknown(stream, code)}
+    assert named == refused
+
+
+def test_what_is_declared_ahead_is_not_shown_as_used() -> None:
+    """No message is both on a page about what is there and among what is declared ahead."""
+    ahead = (DOCS / "formats.rst").read_text()
+    left_out = {name for names in re.findall(r":except: (.+)", ahead) for name in names.split()}
+    shown = set(re.findall(r"lance-message:: (\w+)", (DOCS / "disk.rst").read_text()))
+    assert shown == left_out

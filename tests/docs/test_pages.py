@@ -1,0 +1,59 @@
+"""The pages of the site hang together, without building it."""
+
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import lance_sdk
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = {str(page.relative_to(DOCS).with_suffix("")): page for page in DOCS.rglob("*.rst")}
+PAPERS = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
+STRAY = re.compile(r"(?<![\w.])/(?:home|root|tmp|Users)/|\bTODO\b|\bFIXME\b|\bTBD\b")
+
+
+def links(page: Path) -> list[str]:
+    """Return the pages that a page links to."""
+    told = re.findall(r":doc:`(?:[^<`]*<)?([^>`]+)>?`", page.read_text())
+    base = page.parent.relative_to(DOCS)
+    return [target.lstrip("/") if target[0] == "/" else str(base / target) for target in told]
+
+
+def contents() -> list[str]:
+    """Return the pages in the table of contents."""
+    entry = re.compile(r"^   ([a-z-]+(?:/[a-z-]+)?)$", re.MULTILINE)
+    return entry.findall(PAGES["index"].read_text())
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_links_between_pages_lead_somewhere(name: str) -> None:
+    """Every page that is linked to exists."""
+    assert [target for target in links(PAGES[name]) if target not in PAGES] == []
+
+
+def test_every_page_is_in_the_contents() -> None:
+    """No page is an orphan, and the contents name no page that is missing."""
+    assert sorted(contents()) == sorted(set(PAGES) - {"index"})
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES.values(), *PAPERS], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_a_page_is_finished(path: Path) -> None:
+    """No path of somebody's machine and no unfinished business."""
+    assert STRAY.findall(path.read_text()) == []
+
+
+def test_the_site_bears_the_version_of_the_package() -> None:
+    """`docs/conf.py` takes the version from the installed distribution, which is the SDK's."""
+    assert 'version_of("lance-sdk")' in (DOCS / "conf.py").read_text()
+    assert metadata.version("lance-sdk") == lance_sdk.__version__
+
+
+def test_the_changelog_states_its_policy_before_its_entries() -> None:
+    """The compatibility policy stands on top, then what is unreleased."""
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[:2] == ["Compatibility policy", "[Unreleased]"]

@@ -1,0 +1,54 @@
+"""What the README must be: short, and right about how to check the project."""
+
+import configparser
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+SET_UP = "python3 -m venv .venv && .venv/bin/pip install tox && "
+
+
+def test_it_fits_on_two_screens() -> None:
+    """At most 110 lines."""
+    assert len(README.splitlines()) <= 110
+
+
+@pytest.mark.parametrize("command", [".venv/bin/tox run -e demo", ".venv/bin/tox run"])
+def test_it_gives_the_two_commands(command: str) -> None:
+    """Demo and tests are one command each, on a line of their own, ready to copy."""
+    assert f"    {SET_UP}{command}\n" in README
+
+
+def test_it_names_what_plain_tox_run_covers() -> None:
+    """Every environment of tox.ini's env_list is named."""
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read(ROOT / "tox.ini")
+    named = set(re.findall(r"`(\w+)`", README))
+    assert set(re.split(r"[\s,]+", settings["tox"]["env_list"].strip())) <= named
+
+
+def test_continuous_integration_runs_the_same_command() -> None:
+    """`.ci/run` does what the README says, step by step."""
+    steps = [step.strip() for step in f"{SET_UP}.venv/bin/tox run".split("&&")]
+    script = (ROOT / ".ci" / "run").read_text()
+    lines = [shlex.split(line, comments=True) for line in script.splitlines()]
+    ran = [" ".join(word for word in line if word not in {"exec", "--quiet"}) for line in lines]
+    assert [line for line in ran if line in steps] == steps
+
+
+def test_its_picture_is_there() -> None:
+    """The picture is a committed file and says in words what it shows."""
+    (words, target), *_ = re.findall(r"!\[([^]]+)\]\(([^)]+)\)", README)
+    assert (ROOT / target).read_text().startswith("<svg")
+    assert len(words) > 40
+
+
+def test_its_links_lead_somewhere() -> None:
+    """Every relative link names a file of the project."""
+    targets = re.findall(r"\]\(([^)#]+)\)", README)
+    missing = [target for target in targets if "://" not in target and not (ROOT / target).exists()]
+    assert missing == []

@@ -1,0 +1,168 @@
+"""The code on every page does what the page says: it is run as a reader would run it."""
+
+import os
+import re
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lance_server import running
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.rst"))]
+RUN = ("python", "console")
+
+_WRITTEN = "localhost:1992"
+_RST_BLOCK = re.compile(
+    r"^( *)\.\. code-block:: (\w+)\n(?:\1   :.*\n)*\n((?:(?:\1   .*)?\n)+)", re.MULTILINE
+)
+_MARKDOWN_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Code on a page."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def snippets(page: Path, *languages: str) -> list[Snippet]:
+    """Return the page's code in these languages, in reading order."""
+    return [each for each in _all(page) if each.language in languages]
+
+
+def _all(page: Path) -> Iterator[Snippet]:
+    text = page.read_text()
+    if page.suffix == ".md":
+        for found in _MARKDOWN_BLOCK.finditer(text):
+            yield Snippet(page, _line(text, found.start(2)), found[1], found[2])
+        return
+    for found in _RST_BLOCK.finditer(text):
+        margin = len(found[1]) + 3
+        code = "\n".join(line[margin:] for line in found[3].splitlines())
+        yield Snippet(page, _line(text, found.start(3)), found[2], code.rstrip() + "\n")
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+@dataclass
+class Sandbox:
+    """Runs a page's snippets one after another, with one set of names, against one server."""
+
+    address: str
+    names: dict[str, Any] = field(default_factory=lambda: {"__name__": "page"})
+
+    def run(self, snippet: Snippet) -> None:
+        """Run one snippet."""
+        if snippet.language == "python":
+            self._python(snippet)
+        else:
+            for command, expected in dialogue(snippet.text):
+                self._shell(snippet, command, expected)
+
+    def _python(self, snippet: Snippet) -> None:
+        code = "\n" * (snippet.line - 1) + snippet.text.replace(_WRITTEN, self.address)
+        exec(compile(code, snippet.page, "exec"), self.names)
+
+    def _shell(self, snippet: Snippet, command: str, expected: str) -> None:
+        path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command.replace(_WRITTEN, self.address)],
+            check=False,
+            capture_output=True,
+            env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"},
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, f"{snippet}: {command}: {done.stderr}"
+        shown = done.stdout.replace(self.address, _WRITTEN)
+        assert matches(expected, shown), f"{snippet}: {command} printed:\n{shown}"
+
+
+def dialogue(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each command of a console snippet with the output that is shown below it."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
+def matches(expected: str, shown: str) -> bool:
+    """Whether output is as the page shows it; ``...`` on the page stands for anything."""
+    pattern = ".*".join(re.escape(part) for part in expected.strip().split("..."))
+    lines = "\n".join(line.rstrip() for line in shown.strip().splitlines())
+    return re.fullmatch(pattern, lines, re.DOTALL) is not None
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """Where a page's code runs: a fresh server stands in for ``localhost:1992``."""
+    with running() as server:
+        host, port = server.address
+        yield Sandbox(f"{host}:{port}")
+
+
+def _pages_with_code() -> list[Any]:
+    pages = [page for page in PAGES if snippets(page, *RUN)]
+    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
+
+
+@pytest.mark.parametrize("page", _pages_with_code())
+def test_the_code_on_a_page_runs(page: Path, sandbox: Sandbox) -> None:
+    """Every Python and console snippet runs, in reading order, and prints what is shown."""
+    for snippet in snippets(page, *RUN):
+        sandbox.run(snippet)
+
+
+def test_the_pages_that_must_have_code_have_it() -> None:
+    """README and quickstart show Python, and the quickstart the shell."""
+    assert len(snippets(ROOT / "README.md", "python")) == 2
+    assert len(snippets(DOCS / "quickstart.rst", "python")) >= 6
+    assert snippets(DOCS / "quickstart.rst", "console")
+
+
+def test_the_readme_producer_sends_what_its_consumer_prints(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A thousand orders go in, and the consumer prints each with its offset."""
+    for snippet in snippets(ROOT / "README.md", "python"):
+        sandbox.run(snippet)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1000
+    assert lines[0] == """0 b'{"order": 0}'"""
+    assert lines[-1].endswith("""b'{"order": 999}'""")
+
+
+def test_the_readme_shows_a_ten_line_program() -> None:
+    """Producer and consumer together are at most twelve lines of code."""
+    code = "".join(snippet.text for snippet in snippets(ROOT / "README.md", "python"))
+    assert len([line for line in code.splitlines() if line.strip()]) <= 12
+
+
+@pytest.mark.parametrize(
+    ("expected", "shown", "verdict"),
+    [
+        ("one\ntwo\n", "one\ntwo\n", True),
+        ("rtt ... ms\n", "rtt 0.21 ms\n", True),
+        ("one\n", "two\n", False),
+        ("one\n", "one\ntwo\n", False),
+        ("", "", True),
+        ("", "unexpected\n", False),
+    ],
+)
+def test_output_must_be_what_the_page_shows(expected: str, shown: str, verdict: bool) -> None:
+    """Only ``...`` stands for anything; a command shown without output must print nothing."""
+    assert matches(expected, shown) is verdict

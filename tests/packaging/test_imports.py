@@ -1,0 +1,71 @@
+"""What importing the SDK costs, and which floor may import which."""
+
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("construct", "crc32c", "lz4", "asyncio", "anyio", "trio", "ssl", "click", "rich")
+FLOORS = {
+    "lance_spec": ("lance_sdk", "lance_server", "lance_conformance"),
+    "lance_sdk": ("lance_server", "lance_conformance"),
+    "lance_server": ("lance_sdk", "lance_conformance"),
+    "lance_conformance": ("lance_sdk", "lance_server", "lance_spec"),
+}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the modules that a fresh interpreter holds after a statement."""
+    script = f"{statement}\nimport sys; print(*sys.modules)"
+    outcome = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(outcome.stdout.split())
+
+
+def test_importing_the_sdk_loads_nothing_heavy() -> None:
+    """`import lance_sdk` costs next to nothing: what is heavy loads at first use."""
+    assert loaded_by("import lance_sdk").isdisjoint(HEAVY)
+
+
+def test_the_sync_face_needs_no_event_loop() -> None:
+    """A synchronous program never loads asyncio, anyio or trio."""
+    modules = loaded_by("from lance_sdk import Producer, Consumer, Client")
+    assert modules.isdisjoint({"asyncio", "anyio", "trio"})
+
+
+def test_no_face_loads_the_grammar_source() -> None:
+    """The grammar source is the oracle, never part of a running client or server."""
+    statement = "from lance_sdk import Producer, AsyncProducer; from lance_server import running"
+    assert "construct" not in loaded_by(statement)
+
+
+@pytest.mark.parametrize(("floor", "strangers"), FLOORS.items())
+def test_a_floor_runs_without_those_it_must_not_know(
+    floor: str, strangers: tuple[str, ...]
+) -> None:
+    """Imports point one way; the contracts in pyproject.toml say the same of the source."""
+    modules = {name.partition(".")[0] for name in loaded_by(f"import {floor}")}
+    assert modules.isdisjoint(strangers)
+
+
+def test_the_version_is_written_once() -> None:
+    """`lance_sdk.__version__` is the distribution's version."""
+    import lance_sdk  # noqa: PLC0415 - the import is what is tested
+
+    assert lance_sdk.__version__ == metadata.version("lance-sdk")
+
+
+def test_no_file_names_a_machine() -> None:
+    """Nothing in the tree carries an absolute path of the machine it was written on."""
+    root = Path(__file__).parents[2]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=False, timeout=60
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout: there is no list of the project's own files")
+    home = "/" + "root" + "/"
+    texts = {name: (root / name).read_bytes() for name in listed.stdout.split("\0") if name}
+    assert [name for name, text in texts.items() if home.encode() in text] == []

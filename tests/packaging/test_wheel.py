@@ -1,0 +1,110 @@
+"""What the wheel holds, and what it needs once it is installed."""
+
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PACKAGES = ("lance_spec", "lance_sdk", "lance_server", "lance_conformance")
+# What an interpreter needs of its own accord to import the public names.
+CORE_MODULES = """
+import importlib.util, json, sys
+import lance_sdk, lance_server, lance_conformance, lance_spec
+from lance_sdk import AsyncClient, AsyncConsumer, AsyncProducer, Client, Consumer, Producer
+from lance_server import running
+from lance_spec import vectors
+optional = ["click", "rich", "hypothesis", "trio", "pytest", "pyspark", "websockets", "redis"]
+print(json.dumps({
+    "vectors": len(list(vectors.root().glob("*.json"))),
+    "where": str(vectors.root()),
+    "optional": [name for name in optional if importlib.util.find_spec(name)],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel, built from this tree."""
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", target, ROOT]
+    subprocess.run(command, check=True, timeout=110)
+    (built,) = target.glob("lance_sdk-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def bare_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an interpreter in which only the wheel and its core dependencies are installed."""
+    home = tmp_path_factory.mktemp("bare")
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], check=True, timeout=110)
+    return python
+
+
+def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run an interpreter away from this tree, with nothing of ours on its path."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    return subprocess.run(
+        [python, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=python.parent,
+        env=environment,
+        check=False,
+    )
+
+
+def test_every_package_is_typed(wheel: Path) -> None:
+    """Each of the four packages says that it carries types."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+
+
+def test_nothing_but_the_packages_is_shipped(wheel: Path) -> None:
+    """The wheel installs the four packages and its own metadata, nothing else."""
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert tops - set(PACKAGES) == {f"lance_sdk-{PROJECT['version']}.dist-info"}
+
+
+def test_the_core_needs_four_packages() -> None:
+    """A core install pulls in crc32c, lz4, construct and anyio only."""
+    names = {requirement.split(">")[0] for requirement in PROJECT["dependencies"]}
+    assert names == {"crc32c", "lz4", "construct", "anyio"}
+
+
+def test_every_named_extra_exists() -> None:
+    """The extras that the documentation names can be asked for."""
+    wanted = "server conformance cli qwp fluvio spark redis postgres otel demo test docs all"
+    assert set(wanted.split()) == set(PROJECT["optional-dependencies"])
+
+
+def test_a_core_install_imports_every_public_name(bare_python: Path) -> None:
+    """Without any extra, SDK, server, kit and vectors are there."""
+    outcome = run(bare_python, "-W", "error", "-c", CORE_MODULES)
+    assert outcome.returncode == 0, outcome.stderr
+    assert '"optional": []' in outcome.stdout
+
+
+def test_vectors_are_found_in_the_installed_wheel(bare_python: Path) -> None:
+    """The vectors travel inside the wheel."""
+    outcome = run(bare_python, "-c", CORE_MODULES)
+    assert "site-packages" in outcome.stdout
+    assert '"vectors": 0' not in outcome.stdout
+
+
+@pytest.mark.parametrize("command", ["lwp", "lance-server", "lance-conformance"])
+def test_a_command_without_its_extra_says_what_to_install(bare_python: Path, command: str) -> None:
+    """One line names the missing extra; there is no traceback."""
+    outcome = run(bare_python, str(bare_python.with_name(command)), "--help")
+    assert outcome.returncode == 2
+    assert "pip install 'lance-sdk[" in outcome.stderr
+    assert "Traceback" not in outcome.stderr

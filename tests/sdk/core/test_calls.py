@@ -1,0 +1,146 @@
+"""Control requests as calls: order, deadlines, and what a lost connection does to them."""
+
+from typing import Any
+
+from lance_sdk._core.calls import Call, ping_call
+from lance_sdk.errors import (
+    ConnectionLost,
+    DeadlineExceeded,
+    RemoteProtocolError,
+    TopicNotFound,
+)
+from lance_spec.bodies import decode_topics, encode_json
+from lance_spec.dialect import SPECIFIED
+from lance_spec.enums import Command, ErrorCode
+from lance_spec.frames import FrameKind, encode_backpressure, encode_keepalive
+
+TOPICS = encode_json({"topics": []})
+
+
+def listing(*, repeatable: bool = True) -> Call:
+    """Return a call for ListTopics."""
+    return Call(
+        Command.LIST_TOPICS, b"", Command.TOPIC_RESPONSE, decode_topics, repeatable=repeatable
+    )
+
+
+def submit(rig: Any, call: Call) -> Call:
+    """Submit a call now."""
+    rig.caller.submit(call, rig.clock.now)
+    rig.wire.turn()
+    return call
+
+
+def test_a_call_settles_with_its_parsed_answer(client: Any) -> None:
+    """The answer's payload goes through the call's parser."""
+    rig = client.build()
+    rig.wire.connect()
+    call = submit(rig, listing())
+    rig.wire.control(Command.TOPIC_RESPONSE, TOPICS)
+    assert call.value == []
+    assert rig.wire.settled().count(call) == 1
+
+
+def test_an_error_settles_the_call(client: Any) -> None:
+    """As the class of its code."""
+    rig = client.build()
+    rig.wire.connect()
+    call = submit(rig, listing())
+    rig.wire.error(ErrorCode.TOPIC_NOT_FOUND, "none")
+    assert isinstance(call.error, TopicNotFound)
+
+
+def test_an_unreadable_answer_settles_the_call_and_nothing_else(client: Any) -> None:
+    """The stream is still in step."""
+    rig = client.build()
+    rig.wire.connect()
+    call = submit(rig, listing())
+    rig.wire.control(Command.TOPIC_RESPONSE, b"[]")
+    assert isinstance(call.error, RemoteProtocolError)
+    assert rig.session.connection.fault is None
+
+
+def test_a_call_has_a_deadline(client: Any) -> None:
+    """After it the late answer falls into a tombstone."""
+    rig = client.build(timeout=2.0)
+    rig.wire.connect()
+    call = submit(rig, listing())
+    rig.wire.advance(2.0)
+    assert isinstance(call.error, DeadlineExceeded)
+    assert not call.error.maybe_applied
+    second = submit(rig, listing())
+    rig.wire.control(Command.TOPIC_RESPONSE, b"the first answer")
+    assert not second.done
+    rig.wire.control(Command.TOPIC_RESPONSE, TOPICS)
+    assert second.value == []
+
+
+def test_a_repeatable_call_survives_a_lost_connection(client: Any) -> None:
+    """It is asked again on the next."""
+    rig = client.build()
+    rig.wire.connect()
+    call = submit(rig, listing())
+    rig.wire.cut()
+    rig.wire.advance(0.1)
+    rig.wire.connect()
+    assert [topic.name for topic in call.value] == ["orders"]
+
+
+def test_another_call_fails_and_may_have_been_applied(client: Any) -> None:
+    """CreateTopic twice is not CreateTopic once."""
+    rig = client.build()
+    rig.wire.connect()
+    call = submit(rig, listing(repeatable=False))
+    rig.wire.cut()
+    assert isinstance(call.error, ConnectionLost)
+    assert call.error.maybe_applied
+
+
+def test_calls_wait_for_a_connection(client: Any) -> None:
+    """What is asked while there is none is asked when there is one."""
+    rig = client.build()
+    rig.wire.connect()
+    rig.wire.cut()
+    call = submit(rig, listing(repeatable=False))
+    rig.wire.advance(0.1)
+    rig.wire.accept()
+    rig.wire.send(encode_keepalive(SPECIFIED))
+    rig.wire.control(Command.TOPIC_RESPONSE, TOPICS)
+    assert call.value == []
+
+
+def test_a_ping_measures_the_round_trip(client: Any) -> None:
+    """From the sending of its Keepalive to the answer."""
+    rig = client.build()
+    rig.wire.connect()
+    call = submit(rig, ping_call())
+    assert len(rig.wire.take(FrameKind.KEEPALIVE)) == 1
+    rig.wire.advance(0.25)
+    rig.wire.send(encode_keepalive(SPECIFIED))
+    assert call.value == 0.25
+
+
+def test_closing_fails_what_is_left_at_its_deadline(client: Any) -> None:
+    """Nobody waits forever."""
+    rig = client.build()
+    rig.wire.connect()
+    call = submit(rig, listing())
+    rig.session.close(rig.clock.now, 1.0)
+    rig.wire.advance(1.0)
+    assert call.done
+    assert call.error is not None
+
+
+def test_frames_about_ingest_mean_nothing_to_a_client(client: Any) -> None:
+    """Backpressure is ignored; an Ack or an error out of nowhere ends the connection."""
+    rig = client.build()
+    rig.wire.connect()
+    rig.wire.send(encode_backpressure(SPECIFIED))
+    assert rig.session.connection.fault is None
+    rig.wire.ack(7)
+    assert "acknowledged batch 0x7, never sent" in str(rig.session.connection.fault)
+    rig.wire.hang_up()
+    rig.wire.advance(0.1)
+    rig.wire.connect()
+    rig.wire.error(ErrorCode.INTERNAL_ERROR, "going down")
+    assert "going down" in str(rig.session.connection.fault)

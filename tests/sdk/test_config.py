@@ -1,0 +1,89 @@
+"""Settings: checked when they are made, the same for both faces."""
+
+import dataclasses
+from datetime import timedelta
+from typing import Any, get_type_hints
+
+import pytest
+
+from lance_sdk.config import ClientConfig, ConsumerConfig, ProducerConfig
+from lance_sdk.errors import ConfigError
+from lance_sdk.options import ClientOptions, ConsumerOptions, ProducerOptions
+from lance_spec.dialect import DEPLOYED, SPECIFIED
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [
+        (ClientConfig, ClientOptions),
+        (ProducerConfig, ProducerOptions),
+        (ConsumerConfig, ConsumerOptions),
+    ],
+)
+def test_keywords_are_the_fields(config: type, options: type) -> None:
+    """What type checkers see is what there is, with the same types."""
+    fields = {field.name for field in dataclasses.fields(config)}
+    assert fields == set(options.__annotations__)
+    hints = get_type_hints(options)
+    for field in dataclasses.fields(config):
+        if not isinstance(field.type, str):
+            assert hints[field.name] == field.type, field.name
+
+
+def test_durations_may_be_timedeltas() -> None:
+    """They are kept as seconds."""
+    assert ProducerConfig(linger=timedelta(milliseconds=5)).linger == 0.005
+
+
+@pytest.mark.parametrize("value", [-1, float("inf"), float("nan"), "5ms", None, True])
+def test_a_duration_is_a_finite_number_of_seconds(value: Any) -> None:
+    """Everything else is named."""
+    with pytest.raises(ConfigError, match="linger="):
+        ProducerConfig(linger=value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "complaint"),
+    [
+        (ClientConfig, {"connect_timeout": 0}, "connect_timeout"),
+        (ClientConfig, {"idle_timeout": 5, "keepalive_interval": 6}, "at least keepalive_interval"),
+        (ClientConfig, {"backoff_cap": 0.01}, "at least backoff_base"),
+        (ClientConfig, {"dialect": "x"}, "auto, specified, deployed"),
+        (ProducerConfig, {"delivery_timeout": 1, "linger": 2}, "at least linger"),
+        (ProducerConfig, {"batch_bytes": 4}, "batch_bytes=4"),
+        (ProducerConfig, {"on_full": "drop"}, "'block' or 'raise'"),
+        (ConsumerConfig, {"start": "now"}, "'beginning', 'end' or a byte offset"),
+        (ConsumerConfig, {"start": 2**64 - 1}, "byte offset"),
+        (ConsumerConfig, {"start": True}, "byte offset"),
+        (ConsumerConfig, {"max_fetch_bytes": 0}, "max_fetch_bytes=0"),
+        (ConsumerConfig, {"on_truncation": "ignore"}, "'raise' or 'reset'"),
+    ],
+)
+def test_what_cannot_work_is_refused(kind: Any, options: dict[str, Any], complaint: str) -> None:
+    """When the settings are made, not when they are used."""
+    with pytest.raises(ConfigError) as caught:
+        kind(**options)
+    assert complaint in str(caught.value)
+
+
+def test_settings_do_not_change() -> None:
+    """replace() makes new ones, checked again."""
+    config = ProducerConfig()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.linger = 5
+    assert config.replace(linger=0.5).linger == 0.5
+    with pytest.raises(ConfigError):
+        config.replace(linger=-1)
+
+
+def test_auto_tries_specified_then_deployed() -> None:
+    """A name or a dialect of one's own is the only one."""
+    assert ClientConfig().dialects == (SPECIFIED, DEPLOYED)
+    assert ClientConfig(dialect="deployed").dialects == (DEPLOYED,)
+    own = dataclasses.replace(SPECIFIED, name="own")
+    assert ClientConfig(dialect=own).dialects == (own,)
+
+
+def test_fetch_header_overrides_the_dialects() -> None:
+    """AMB-05: for servers that differ from their dialect in this."""
+    assert [d.fetch_header for d in ClientConfig(fetch_header=24).dialects] == [24, 24]

@@ -1,0 +1,52 @@
+"""Importing the package costs next to nothing; names load at their first use."""
+
+import subprocess
+import sys
+
+import pytest
+
+import lance_sdk
+
+HEAVY = ("construct", "crc32c", "lz4", "asyncio", "anyio", "trio", "ssl", "socket")
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the top-level modules that a fresh interpreter has loaded after a statement."""
+    program = f"{statement}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}})"
+    out = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+    return set(out.stdout.split())
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    """Not even the sockets."""
+    assert not loaded_by("import lance_sdk").intersection(HEAVY)
+
+
+def test_the_sync_face_needs_no_event_loop() -> None:
+    """Threads and sockets only."""
+    loaded = loaded_by("from lance_sdk import Producer, Consumer, Client")
+    assert not loaded.intersection({"asyncio", "anyio", "trio", "construct", "lz4"})
+
+
+def test_the_async_face_does_not_force_an_event_loop_on_anyone() -> None:
+    """Anyio loads the one that runs, when it runs."""
+    assert not loaded_by("from lance_sdk import AsyncProducer").intersection({"trio", "construct"})
+
+
+@pytest.mark.parametrize("name", lance_sdk.__all__)
+def test_every_public_name_loads(name: str) -> None:
+    """And tells where it lives."""
+    assert getattr(lance_sdk, name) is not None
+
+
+def test_dir_lists_the_public_names() -> None:
+    """Before anything is loaded."""
+    assert dir(lance_sdk) == sorted(lance_sdk.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """As with any module."""
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        lance_sdk.Nonsense  # noqa: B018 - reading it is the test

@@ -1,0 +1,88 @@
+"""Both faces have the same names, parameters, defaults and promises."""
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+import lance_sdk
+
+PAIRS = [
+    ("Producer", "AsyncProducer"),
+    ("Consumer", "AsyncConsumer"),
+    ("Client", "AsyncClient"),
+    ("Delivery", "AsyncDelivery"),
+    ("Deliveries", "AsyncDeliveries"),
+]
+faces = pytest.mark.parametrize(("sync", "async_"), PAIRS)
+
+
+def public(name: str) -> dict[str, Any]:
+    """Return what an application may use of a class."""
+    cls = getattr(lance_sdk, name)
+    return {
+        each: inspect.getattr_static(cls, each)
+        for each in dir(cls)
+        if not each.startswith("_") or each == "__init__"
+    }
+
+
+@faces
+def test_names_are_the_same(sync: str, async_: str) -> None:
+    """Neither face has anything that the other lacks."""
+    assert public(sync).keys() == public(async_).keys()
+
+
+@faces
+def test_parameters_and_defaults_are_the_same(sync: str, async_: str) -> None:
+    """So that a program changes sides by adding `await`."""
+    others = public(async_)
+    for name, member in public(sync).items():
+        if callable(member):
+            mine, theirs = inspect.signature(member), inspect.signature(others[name])
+            assert list(mine.parameters.values()) == list(theirs.parameters.values()), name
+
+
+@faces
+def test_results_are_the_same(sync: str, async_: str) -> None:
+    """Apart from the names of the handles and of the iterators."""
+    others = public(async_)
+    for name, member in public(sync).items():
+        if callable(member):
+            mine = str(inspect.signature(member).return_annotation)
+            theirs = str(inspect.signature(others[name]).return_annotation)
+            plain = theirs.replace(".aio.", ".").replace("Async", "")
+            assert mine == plain, name
+
+
+@faces
+def test_promises_are_the_same(sync: str, async_: str) -> None:
+    """The errors a method documents are those its twin documents."""
+    others = public(async_)
+    for name, member in public(sync).items():
+        assert raises(member) == raises(others[name]), name
+
+
+def raises(member: Any) -> list[str]:
+    """Return the errors that a docstring lists."""
+    text = inspect.getdoc(member) or ""
+    _, _, section = text.partition("Raises:\n")
+    return re.findall(r"^    (\w+):", section, re.MULTILINE)
+
+
+def test_the_public_names_are_documented() -> None:
+    """Whatever `lance_sdk` exports has a docstring of its own."""
+    for name in lance_sdk.__all__:
+        value = getattr(lance_sdk, name)
+        if not isinstance(value, str):
+            assert value.__doc__, name
+
+
+def test_every_public_method_is_documented() -> None:
+    """On both faces."""
+    for pair in PAIRS:
+        for face in pair:
+            for name, member in public(face).items():
+                told_by_class = name == "__init__" or inspect.ismemberdescriptor(member)
+                assert told_by_class or inspect.getdoc(member), f"{face}.{name}"

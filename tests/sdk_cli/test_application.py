@@ -1,0 +1,212 @@
+"""The command group: help, shared options, usage errors, commands of other packages."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+
+Call = Callable[..., Result]
+BUILT_IN = ["topics", "produce", "consume", "ping", "explain"]
+
+HELLO = """
+import click
+from lance_sdk.cli._settings import common_options, current_settings
+
+@click.command()
+@common_options
+def command():
+    '''Say hello.'''
+    settings = current_settings()
+    shared = ["url", "dialect", "timeout", "json", "verbosity"]
+    click.echo([getattr(settings, name) for name in shared])
+"""
+
+
+@pytest.fixture
+def settings_of(lwp: Call, add_package: Callable[[str, str], None]) -> Callable[..., str]:
+    """What a command is told by the options on the line."""
+    add_package("hello", HELLO)
+
+    def call(*arguments: str) -> str:
+        result = lwp(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout.strip()
+
+    return call
+
+
+def test_help_lists_every_command_in_the_order_of_work(lwp: Call) -> None:
+    """Topics first, then records, then looking inside."""
+    names = re.findall(r"^  (\w+) ", lwp("--help").stdout.split("Commands:")[1], re.MULTILINE)
+    assert names[: len(BUILT_IN)] == BUILT_IN
+
+
+def test_help_tells_every_exit_code(lwp: Call) -> None:
+    """A script's author need not guess."""
+    epilog = lwp("--help").stdout.split("Exit codes:")[1]
+    assert re.findall(r"^ +(\d+)  ", epilog, re.MULTILINE) == ["0", "1", "2", "3", "130", "143"]
+
+
+@pytest.mark.parametrize("command", [*BUILT_IN, "demo", "topics create", "topics list"])
+def test_every_command_explains_itself(lwp: Call, command: str) -> None:
+    """With its own options and the shared ones."""
+    result = lwp(*command.split(), "--help")
+    assert result.exit_code == 0
+    for option in ("--url", "--dialect", "--timeout", "--json", "--quiet", "--verbose"):
+        assert option in result.stdout
+
+
+def test_the_version_is_that_of_the_distribution(lwp: Call) -> None:
+    """Name and number on one line."""
+    assert re.fullmatch(r"lwp \d+\.\d+\.\d+\S*\n", lwp("--version").stdout)
+
+
+def test_shared_options_stand_before_or_behind_the_command(
+    settings_of: Callable[..., str],
+) -> None:
+    """Either way says the same."""
+    before = settings_of("--url", "lance://a", "--timeout", "5s", "--json", "-v", "hello")
+    behind = settings_of("hello", "--url", "lance://a", "--timeout", "5", "--json", "-v")
+    assert before == behind == "['lance://a', None, 5.0, True, 1]"
+
+
+def test_the_option_behind_the_command_wins(settings_of: Callable[..., str]) -> None:
+    """The one nearest to the end of the line."""
+    found = settings_of("--dialect", "deployed", "hello", "--dialect", "specified")
+    assert "'specified'" in found
+
+
+def test_nothing_said_leaves_the_choice_to_url_and_defaults(
+    settings_of: Callable[..., str],
+) -> None:
+    """So that ?dialect= in a URL is not overruled by an option nobody gave."""
+    assert settings_of("hello") == "[None, None, None, False, 0]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pingg"], "no such command 'pingg'; did you mean 'ping'? (see 'lwp --help')"),
+        (["topics", "create"], "missing argument 'NAME' (see 'lwp topics create --help')"),
+        (["topics", "list"], "no server given; say --url lance://HOST:PORT or set LANCE_URL"),
+        (["consume", "orders"], "no server given; say --url lance://HOST:PORT or set LANCE_URL"),
+        (["consume", "lance://h"], "lance://h:1992 names no topic: append one"),
+        (["consume", "http://h/t"], "must begin with lance:// or lances://"),
+        (["consume", "lance://h/t", "--from", "-1"], "'-1' is neither 'beginning', 'end'"),
+        (["ping", "--url", "lance://h:99999"], "expected a port from 1 to 65535"),
+        (["ping", "--url", "lance://h?lingr=1"], "did you mean 'linger'?"),
+        (["ping", "--timeout", "soon"], "'soon' is no time such as 500ms"),
+        (["produce", "lance://h/t", "--batch", "1 lot"], "'1 lot' is no size such as 65536"),
+        (["produce", "a/b", "--url", "lance://h"], "cannot be a topic's name"),
+        (["topics", "create", "", "--url", "lance://h"], "expected 1 to 255 bytes of UTF-8"),
+        (["explain", "4c4"], "3 hexadecimal digits are no whole number of bytes"),
+        (["explain", "xyz"], "'x' is no hexadecimal digit"),
+        (["explain", "@/no/such/file"], "cannot read /no/such/file: No such file"),
+        (["demo", "--rows", "0"], "0 is not in the range"),
+        (["demo", "--url", "lance://h", "--data-dir", "d"], "--data-dir belongs to the embedded"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(
+    lwp: Call, arguments: list[str], message: str
+) -> None:
+    """The line says what is wrong and stands on stderr; stdout stays empty."""
+    result = lwp(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert re.fullmatch(r"error: [^\n]+\n", result.stderr)
+
+
+@pytest.mark.parametrize("arguments", [[], ["topics"]])
+def test_a_missing_command_is_answered_with_the_help(lwp: Call, arguments: list[str]) -> None:
+    """On stderr: it is wrong usage, exit code 2."""
+    result = lwp(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Usage: {' '.join(['lwp', *arguments])} [OPTIONS] COMMAND")
+    assert "\nCommands:\n" in result.stderr
+
+
+def test_a_token_in_a_url_is_not_shown(lwp: Call) -> None:
+    """Error messages end up in logs."""
+    result = lwp("consume", "lance://s3cret@h")
+    assert "s3cret" not in result.stderr
+
+
+def test_a_package_can_add_a_command(lwp: Call, add_package: Callable[[str, str], None]) -> None:
+    """Through the entry point group lance_sdk.commands."""
+    add_package("hello", HELLO)
+    assert "Say hello." in lwp("--help").stdout
+    assert lwp("hello").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import nowhere_to_be_found", "No module named 'nowhere_to_be_found'"),
+        ("raise RuntimeError('out of\\norder')", r"RuntimeError: out of\norder"),
+        ("command = 3", "it holds a int and no click command"),
+        ("", "has no attribute 'command'"),
+    ],
+)
+def test_a_broken_added_command_says_why_and_disturbs_nobody(
+    lwp: Call, add_package: Callable[[str, str], None], source: str, reason: str
+) -> None:
+    """Help still works; only the broken command fails, with any arguments."""
+    add_package("broken", source)
+    assert lwp("--help").exit_code == 0
+    result = lwp("broken", "--any", "thing")
+    assert result.exit_code == 1
+    assert reason in result.stderr
+    assert "stranger_broken" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_added_command_cannot_replace_a_built_in_one(
+    lwp: Call, add_package: Callable[[str, str], None]
+) -> None:
+    """Installing a package does not change what lwp consume does."""
+    add_package("consume", HELLO)
+    assert "Say hello." not in lwp("consume", "--help").stdout
+
+
+def test_without_click_lwp_names_the_pip_command() -> None:
+    """One line on stderr, exit code 2."""
+    program = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise ModuleNotFoundError("No module named 'click'", name=name)
+sys.meta_path.insert(0, Blocked())
+sys.argv = ["lwp", "--help"]
+from lance_sdk.cli import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: lwp needs the package 'click'; install it with: pip install 'lance-sdk[cli]'\n"
+    )
+
+
+def test_help_loads_neither_network_nor_drawing() -> None:
+    """Start-up stays quick: what a command needs is imported when it runs."""
+    heavy = ["asyncio", "anyio", "construct", "lz4", "rich", "ssl"]
+    program = f"""
+import json, sys
+from lance_sdk.cli import main
+sys.argv = ["lwp", "--help"]
+try:
+    main()
+except SystemExit:
+    print(json.dumps([name for name in {heavy!r} if name in sys.modules]), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert json.loads(done.stderr) == []
