@@ -1,0 +1,1 @@
+"""A conversation with the target: recorded byte by byte, under one deadline."""

@@ -1,0 +1,1 @@
+"""Asking: which cases, in which order, with what deadline, and what their answers mean."""

@@ -1,0 +1,104 @@
+"""The whole self-test."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from lance_conformance.selftest import gates
+from lance_conformance.selftest.attacks import kit_survives
+from lance_conformance.selftest.matrix import Matrix, committed, kills, matrix_of
+from lance_conformance.selftest.subjects import (
+    Findings,
+    Subject,
+    golden_subjects,
+    mutant_subjects,
+    null_subjects,
+    try_again,
+)
+from lance_conformance.selftest.trials import OnProgress, Trials, try_everybody
+
+Again = Callable[[Mapping[Subject, Collection[str]]], list[Findings]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the self-test found.
+
+    Attributes:
+        gates: The gates, in their order.
+        matrix: The kill matrix as it is now.
+    """
+
+    gates: tuple[gates.Gate, ...]
+    matrix: Matrix
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gate holds."""
+        return all(gate.passed for gate in self.gates)
+
+
+def everybody(seed: int) -> list[Subject]:
+    """All subjects: golden in order, golden shuffled side by side, mutants shuffled, nulls."""
+    return [
+        *golden_subjects(),
+        *golden_subjects(seed, jobs=8),
+        *null_subjects(),
+        *mutant_subjects(seed),
+    ]
+
+
+def selftest(seed: int, on_progress: OnProgress, *, update: bool = False) -> Outcome:
+    """Put everybody on trial and look at all gates.
+
+    Args:
+        seed: The order in which the cases are asked.
+        on_progress: Told how many subjects are done, of how many.
+        update: The matrix of now is to become the committed one, so it is right by definition.
+    """
+    before = committed()
+    trials = try_everybody(everybody(seed), on_progress)
+    trials |= second_opinions(trials, before)
+    matrix = matrix_of(trials)
+    return Outcome(
+        (
+            gates.golden_passes(trials),
+            gates.every_case_can_fail(matrix),
+            gates.every_mutant_is_killed(matrix),
+            gates.matrix_is_committed(matrix, matrix if update else before),
+            gates.nulls_pass_nothing(trials),
+            gates.order_does_not_matter(trials),
+            kit_survives(),
+        ),
+        matrix,
+    )
+
+
+def second_opinions(trials: Trials, before: Matrix, again: Again = try_again) -> Trials:
+    """Ask again what a busy machine may have spoiled: failures for lack of time that are news.
+
+    Args:
+        trials: What was found so far.
+        before: The committed matrix; what it knows is no news.
+        again: Asks.
+
+    Returns:
+        The trials of the subjects in doubt, corrected.
+    """
+    doubted = {subject: _news(subject, findings, before) for subject, findings in trials.items()}
+    doubted = {subject: cases for subject, cases in doubted.items() if cases}
+    corrections = zip(doubted, again(doubted), strict=True)
+    return {subject: {**trials[subject], **corrected} for subject, corrected in corrections}
+
+
+def _news(subject: Subject, findings: Findings, before: Matrix) -> set[str]:
+    """The cases in doubt.
+
+    A golden server must pass, so whatever took too long is. Of a mutant only what differs from
+    the committed matrix: a case that it blocks by being slow is neither a kill nor a miss.
+    """
+    late = {case: found for case, found in findings.items() if found.timing}
+    if subject.kind != "mutant":
+        return set(late) if subject.kind == "golden" else set()
+    now = kills(late)
+    known = before.get(subject.dialect, {}).get(subject.name, {})
+    return {case for case in late if now.get(case) != known.get(case)}

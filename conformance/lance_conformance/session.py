@@ -1,0 +1,151 @@
+"""One run from the first connection to the last line of the report."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+
+from lance_conformance.cases.registry import Case
+from lance_conformance.dialect import PRESETS, SPECIFIED
+from lance_conformance.peer.conditions import Conditions, Target
+from lance_conformance.report.jsonl import RunFile
+from lance_conformance.report.junit import junit
+from lance_conformance.report.progress import Progress
+from lance_conformance.report.run import Run
+from lance_conformance.run.preflight import preflight
+from lance_conformance.run.schedule import ask_all
+from lance_conformance.run.verdict import Exit, Result, exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for on the command line.
+
+    Attributes:
+        target: Where the server listens.
+        cases: The cases, in the order in which to ask them.
+        dialect: ``auto`` or a preset.
+        profile: ``quick`` or ``full``, for the report.
+        timeout_scale: Stretches every budget.
+        jobs: Cases asked at a time.
+        seed: Source of record values and order.
+        prefix: Beginning of the names of the kit's topics.
+        strict: SHOULD and FLAKY count as failures.
+        jsonl: Where to write the run file.
+        junit: Where to write JUnit XML.
+    """
+
+    target: Target
+    cases: Sequence[Case]
+    dialect: str = "auto"
+    profile: str = "full"
+    timeout_scale: float = 1.0
+    jobs: int = 4
+    seed: int = 0
+    prefix: str = "lance-conformance"
+    strict: bool = False
+    jsonl: Path | None = None
+    junit: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that is over.
+
+    Attributes:
+        run: What it was about.
+        results: What the cases found, in their order; all there are, if it was interrupted.
+        code: How it ends.
+        seconds: How long it took.
+    """
+
+    run: Run
+    results: Sequence[Result]
+    code: Exit
+    seconds: float
+
+
+def run_session(options: Options) -> Ended:
+    """Probe the target, ask it all cases, and write the files that were asked for.
+
+    Raises:
+        PreflightError: Nothing can be proven about this target.
+        OSError: A file that was asked for cannot be written.
+    """
+    with ExitStack() as files:
+        run_file = None
+        if options.jsonl is not None:
+            stream = files.enter_context(options.jsonl.open("w", encoding="utf-8"))
+            run_file = RunFile(stream)
+        if options.junit is not None:
+            options.junit.touch()
+        ended = asyncio.run(_session(options, run_file), debug=False)
+        if run_file is not None:
+            run_file.footer(ended.run, ended.results, ended.code, ended.seconds)
+        if options.junit is not None:
+            text = junit(ended.results, strict=options.strict)
+            options.junit.write_text(text, encoding="utf-8")
+    return ended
+
+
+async def _session(options: Options, run_file: RunFile | None) -> Ended:
+    began = monotonic()
+    stop_on_signals()
+    run = await _begin(options)
+    if run_file is not None:
+        run_file.header(run)
+    told: list[Result] = []
+    progress = Progress("asking")
+
+    def on_result(result: Result) -> None:
+        told.append(result)
+        if run_file is not None:
+            run_file.case(result)
+        progress.update(len(told), len(options.cases), result.case.id)
+
+    results: Sequence[Result] = told
+    code = Exit.INTERRUPTED
+    with suppress(asyncio.CancelledError):
+        results = await ask_all(
+            options.cases, run.conditions, jobs=options.jobs, on_result=on_result
+        )
+        code = exit_code(results, strict=options.strict)
+    progress.clear()
+    return Ended(run, results, code, monotonic() - began)
+
+
+async def _begin(options: Options) -> Run:
+    pinned = options.dialect in PRESETS
+    demanded = PRESETS[options.dialect] if pinned else SPECIFIED
+    base = Conditions(
+        options.target,
+        demanded,
+        demanded,
+        pinned=pinned,
+        prefix=options.prefix,
+        seed=options.seed,
+    )
+    conditions, axes = await preflight(base, options.timeout_scale)
+    return Run(
+        conditions=replace(conditions, demanded=demanded),
+        axes=axes,
+        profile=options.profile,
+        dialect_asked=options.dialect,
+        selected=len(options.cases),
+        strict=options.strict,
+    )
+
+
+def stop_on_signals() -> None:
+    """End the run in order on the first SIGINT or SIGTERM: topics removed, footer written."""
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    if sys.platform != "win32":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(RuntimeError, ValueError):  # not on the main thread
+                loop.add_signal_handler(number, task.cancel)

@@ -1,0 +1,1 @@
+"""What the document says, clause by clause."""

@@ -1,0 +1,1 @@
+"""LWP as bytes: no sockets, no clock, bytes in and values out."""

@@ -1,0 +1,94 @@
+"""The list of cases and the clauses they rest on."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import lance_conformance
+from lance_conformance.app import app
+from lance_conformance.cases import AREAS, Case, all_cases
+from lance_conformance.spec.clauses import Basis, Clause, Level, clauses
+
+PACKAGE = Path(lance_conformance.__file__).parent
+AMBIGUITY = re.compile(r"AMB-\d\d")
+
+
+def by_id(value: Case | Clause) -> str:
+    """How a case or a clause is named in a test report."""
+    return value.id if isinstance(value, Case) else value.key
+
+
+every_case = pytest.mark.parametrize("case", all_cases(), ids=by_id)
+every_clause = pytest.mark.parametrize("clause", clauses().values(), ids=by_id)
+
+
+def test_there_are_enough() -> None:
+    """The kit asks at least 100 questions, most of them about what the document demands."""
+    assert len(all_cases()) >= 100
+    assert sum(case.level is Level.MUST for case in all_cases()) >= 60
+
+
+@every_case
+def test_an_id_is_an_area_and_a_slug(case: Case) -> None:
+    """Ids are readable and safe in a shell and in a topic name."""
+    assert re.fullmatch(r"[a-z]+/[a-z0-9-]+", case.id)
+    assert case.area in AREAS
+
+
+@every_case
+def test_a_title_is_one_sentence(case: Case) -> None:
+    """What must hold stands in the first line of the docstring."""
+    assert case.title.endswith(".")
+    assert len(case.title) <= 100
+
+
+def test_no_area_is_the_name_of_a_command() -> None:
+    """``lance-conformance list`` cannot mean the cases of an area called list."""
+    assert not set(AREAS) & set(app.commands)
+
+
+@every_clause
+def test_a_clause_is_used(clause: Clause) -> None:
+    """Each clause is asked about by a case, or cited by an expectation."""
+    sources = "".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    assert f'"{clause.key}"' in sources
+
+
+@every_clause
+def test_a_clause_without_support_in_the_document_is_no_must(clause: Clause) -> None:
+    """Where only the register decides, a target is advised, not failed."""
+    if clause.basis is Basis.REGISTER:
+        assert clause.level is not Level.MUST
+        assert clause.register
+    else:
+        assert clause.level is Level.MUST
+
+
+@every_clause
+def test_a_clause_names_its_section_and_its_ambiguities(clause: Clause) -> None:
+    """A key begins with the section, and the register is cited by id."""
+    assert re.fullmatch(r"\d+(\.\d+)*", clause.section)
+    assert all(AMBIGUITY.fullmatch(name) for name in clause.register)
+    assert clause.text.endswith(".")
+
+
+def test_every_expectation_cites_a_clause_or_an_ambiguity() -> None:
+    """Whatever looks like a citation in the sources is one."""
+    looks = re.compile(r'"(\d+\.\d+/[a-z0-9-]+|AMB-[^"]*)"')
+    cited = {
+        name
+        for path in (PACKAGE / "cases").glob("*.py")
+        for name in looks.findall(path.read_text())
+    }
+    unknown = {n for n in cited if n not in clauses() and not AMBIGUITY.fullmatch(n)}
+    assert cited
+    assert not unknown
+
+
+def test_nobody_sleeps() -> None:
+    """Cases wait for events; the only pause is a turn of the event loop."""
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text()
+        assert "time.sleep" not in text, path
+        assert set(re.findall(r"asyncio\.sleep\(([^)]*)\)", text)) <= {"0"}, path

@@ -1,0 +1,77 @@
+"""Mutants are wrong in exactly one way, and null servers in every way."""
+
+from pathlib import Path
+
+import pytest
+
+import lance_conformance
+from lance_conformance.cases import all_cases
+from lance_conformance.golden.server import GOLDEN
+from lance_conformance.golden.specified import Specified
+from lance_conformance.mutants import Mutant, all_mutants
+from lance_conformance.mutants.null import nulls
+from lance_conformance.selftest.matrix import committed
+
+PACKAGE = Path(lance_conformance.__file__).parent
+HOOKS = {
+    name
+    for cls in Specified.__mro__[:-1]
+    for name, value in vars(cls).items()
+    if callable(value) and not name.startswith("_")
+}
+each = pytest.mark.parametrize("mutant", all_mutants().values(), ids=lambda m: m.id)
+
+
+def test_there_are_enough() -> None:
+    """More than one mutant a case, and the eleven null servers."""
+    assert len(all_mutants()) > len(all_cases())
+    assert len(nulls()) == 11
+
+
+@each
+def test_a_mutant_replaces_exactly_one_hook(mutant: Mutant) -> None:
+    """In every dialect it differs from the golden server in one method, and only there."""
+    for dialect in mutant.dialects:
+        cls = type(mutant.rules(dialect))
+        assert cls.__mro__[1] is GOLDEN[dialect]
+        assert {n for n in vars(cls) if n not in ("__module__", "__doc__")} == {mutant.hook}
+        assert mutant.hook in HOOKS
+
+
+@each
+def test_a_mutant_says_how_it_is_wrong(mutant: Mutant) -> None:
+    """One sentence."""
+    assert mutant.title.endswith(".")
+    assert "\n" not in mutant.title
+
+
+def test_every_hook_is_broken_by_somebody() -> None:
+    """A rule of the golden server that no mutant breaks would be untested."""
+    assert {mutant.hook for mutant in all_mutants().values()} == HOOKS
+
+
+def test_the_committed_matrix_is_about_these_mutants_and_cases() -> None:
+    """Nothing in it is stale, and every mutant fails something."""
+    ids = {case.id for case in all_cases()}
+    for dialect, rows in committed().items():
+        mutants = {m.id for m in all_mutants().values() if dialect in m.dialects}
+        assert set(rows) == mutants
+        for kills in rows.values():
+            assert kills
+            assert set(kills) <= ids
+            assert all(kills.values()), "a kill has a reason"
+
+
+def test_every_scored_case_is_proven_by_the_committed_matrix() -> None:
+    """In every dialect in which a case has a meaning, some mutant fails it."""
+    matrix = committed()
+    for case in all_cases():
+        for dialect in case.dialects if case.scored else ():
+            assert any(case.id in kills for kills in matrix[dialect].values()), (case.id, dialect)
+
+
+@pytest.mark.parametrize("folder", ["golden", "mutants"])
+def test_the_oracle_has_a_codec_of_its_own(folder: str) -> None:
+    """Golden and broken servers never touch the kit's codec."""
+    for path in (PACKAGE / folder).glob("*.py"):
+        assert "lance_conformance.wire" not in path.read_text(), path
