@@ -1,0 +1,94 @@
+"""Answers as bytes, in the dialect of the connection."""
+
+from typing import Any, Final, TypeAlias
+
+from lance_server.log.reader import Fetched
+from lance_server.refusals import Refusal, storage_refusal
+from lance_spec.bodies import ErrorBody, encode_json
+from lance_spec.dialect import Dialect
+from lance_spec.enums import Command, ErrorCode, Flag
+from lance_spec.frames import encode_control, encode_header
+from lance_spec.limits import HEADER_SIZE
+from lance_spec.messages.lwp import CatchingUp, FetchResponse, FetchResponseExtended
+
+Answer: TypeAlias = bytes | bytearray
+
+
+def error_frame(dialect: Dialect, refusal: Refusal, batch_id: int | None = None) -> bytes:
+    """Return an ErrorResponse (LWP section 5.7, AMB-10).
+
+    Args:
+        dialect: JSON with a code, or the published server's words.
+        refusal: what to say.
+        batch_id: the Ingest frame that is refused; only JSON can carry it.
+    """
+    details = refusal.details if batch_id is None else {**refusal.details, "batch_id": batch_id}
+    message = refusal.message if dialect.json_errors else refusal.text
+    body = ErrorBody(refusal.code, message, details).encode(dialect)
+    return encode_control(dialect, Command.ERROR_RESPONSE, body)
+
+
+def as_refusal(error: Exception) -> Refusal:
+    """Return how an error that came up while a request was served is told to the client.
+
+    Raises:
+        Exception: the error itself, when it is a mistake of the server's.
+    """
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, OSError):
+        return storage_refusal(error)
+    raise error
+
+
+def json_frame(dialect: Dialect, command: Command, body: dict[str, Any]) -> bytes:
+    """Return an answer whose payload is a JSON object."""
+    return encode_control(dialect, command, encode_json(body))
+
+
+def catching_up(dialect: Dialect, end_offset: int) -> bytes:
+    """Return the answer to a Fetch behind the end of the topic (AMB-18)."""
+    return encode_control(dialect, Command.CATCHING_UP, CatchingUp(end_offset).encode())
+
+
+def room_for_headers(dialect: Dialect) -> int:
+    """Return how many bytes stand before the data of a FetchResponse."""
+    return HEADER_SIZE + dialect.fetch_header
+
+
+def fetch_response(
+    dialect: Dialect, fetched: Fetched, end_offset: int, *, topic_id: int = 0
+) -> Answer:
+    """Complete a FetchResponse in the buffer that its data was read into (AMB-05).
+
+    Args:
+        dialect: decides the form; toward published clients the record count is 1 or 0, as
+            their server has it.
+        fetched: what was read, with `room_for_headers` bytes left free.
+        end_offset: the high water mark.
+        topic_id: set in the header of a push (AMB-21).
+    """
+    buffer, room = fetched.buffer, room_for_headers(dialect)
+    with memoryview(buffer) as whole, whole[HEADER_SIZE:] as payload, whole[room:] as data:
+        payload[: dialect.fetch_header] = _fetch_prefix(dialect, fetched, data, end_offset)
+        whole[:HEADER_SIZE] = encode_header(
+            dialect,
+            Flag.CONTROL,
+            batch_id=Command.FETCH_RESPONSE,
+            topic_id=topic_id,
+            payload=payload,
+        )
+    return buffer
+
+
+def _fetch_prefix(dialect: Dialect, fetched: Fetched, data: memoryview, end_offset: int) -> bytes:
+    behind, size = fetched.next_offset, len(data)
+    if dialect.fetch_header == FetchResponseExtended.MIN_SIZE:
+        return FetchResponseExtended(behind - size, behind, end_offset, data).encode_prefix()
+    count = fetched.record_count if dialect.strict else min(size, 1)
+    return FetchResponse(behind, size, count, data).encode_prefix()
+
+
+INTERNAL: Final = Refusal(
+    ErrorCode.INTERNAL_ERROR, "The server made a mistake; its log has the details"
+)

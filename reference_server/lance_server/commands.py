@@ -1,0 +1,245 @@
+"""What each control command does (LWP section 5)."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeAlias
+
+from lance_server.answers import (
+    Answer,
+    catching_up,
+    fetch_response,
+    json_frame,
+    room_for_headers,
+)
+from lance_server.log.engine import Engine, Topic
+from lance_server.log.reader import Fetched, Range
+from lance_server.log.topic_file import Retention
+from lance_server.outcome import Outcome
+from lance_server.pushing import Subscriptions
+from lance_server.refusals import Refusal
+from lance_server.requests import (
+    invalid_payload,
+    read_create_with_retention,
+    read_request,
+    read_topic_name,
+)
+from lance_server.stats import Counters
+from lance_spec.dialect import Dialect
+from lance_spec.enums import Command, ErrorCode
+from lance_spec.errors import DecodeError
+from lance_spec.frames import Frame, encode_ack, encode_control
+from lance_spec.limits import END_OFFSET
+from lance_spec.messages import lwp
+
+_Handler: TypeAlias = Callable[[memoryview, Dialect], Answer | Outcome[Answer]]
+
+
+class Commands:
+    """Carries out the commands of one connection, one at a time.
+
+    Args:
+        engine: the log.
+        counters: the server's totals.
+        subscriptions: what the connection is subscribed to.
+    """
+
+    def __init__(self, engine: Engine, counters: Counters, subscriptions: Subscriptions) -> None:
+        self._engine = engine
+        self._counters = counters
+        self._subscriptions = subscriptions
+        self._handlers: Mapping[int, _Handler] = {
+            Command.CREATE_TOPIC: self._create_topic,
+            Command.DELETE_TOPIC: self._delete_topic,
+            Command.LIST_TOPICS: self._list_topics,
+            Command.GET_TOPIC: self._get_topic,
+            Command.SET_RETENTION: self._set_retention,
+            Command.CREATE_TOPIC_WITH_RETENTION: self._create_with_retention,
+            Command.GET_CLUSTER_STATUS: self._cluster_status,
+            Command.GET_CLUSTER_STATUS_ALIAS: self._cluster_status,
+            Command.AUTHENTICATE: self._authenticate,
+            Command.FETCH: self._fetch,
+            Command.SUBSCRIBE: self._subscribe,
+            Command.UNSUBSCRIBE: self._unsubscribe,
+            Command.COMMIT_OFFSET: self._commit,
+            Command.OFFSET_FOR_TIME: self._offset_for_time,
+        }
+
+    def execute(self, frame: Frame, dialect: Dialect) -> Answer | Outcome[Answer]:
+        """Carry out a Control frame and return its answer, or the outcome that will be it.
+
+        Raises:
+            Refusal: it cannot be carried out.
+        """
+        # The published server looks at the low byte of the code only (AMB-26).
+        code = frame.batch_id if dialect.strict else frame.batch_id & 0xFF
+        handler = self._handlers.get(code)
+        if handler is None:
+            raise Refusal(
+                ErrorCode.INVALID_PAYLOAD,
+                f"There is no command {code:#x} that a client may send",
+                text="Invalid client command",
+            )
+        return handler(frame.payload, dialect)
+
+    # Topics ----------------------------------------------------------------------------------
+
+    def _create_topic(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        name = read_topic_name(payload, dialect)
+        created = self._engine.create_topic(name, Retention())
+        return created.then(partial(_described, dialect, full=False))
+
+    def _create_with_retention(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        request = read_create_with_retention(payload, dialect)
+        name = read_topic_name(request.name, dialect)
+        retention = Retention(request.max_age_secs, request.max_bytes)
+        created = self._engine.create_topic(name, retention)
+        return created.then(partial(_described, dialect, full=True))
+
+    def _delete_topic(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        topic_id = read_request(lwp.DeleteTopic, payload, dialect).topic_id
+        deleted = self._engine.delete_topic(topic_id, text=_missing(topic_id))
+        return deleted.then(
+            lambda _: json_frame(dialect, Command.TOPIC_RESPONSE, {"deleted": topic_id})
+        )
+
+    def _list_topics(self, payload: memoryview, dialect: Dialect) -> Answer:
+        if dialect.strict:
+            _expect_nothing(payload)
+        topics = [_basics(topic) for topic in self._engine.topics()]
+        return json_frame(dialect, Command.TOPIC_RESPONSE, {"topics": topics})
+
+    def _get_topic(self, payload: memoryview, dialect: Dialect) -> Answer:
+        request = read_request(lwp.GetTopic, payload, dialect)
+        topic = self._engine.topic(request.topic_id, text="Topic not found")
+        return json_frame(dialect, Command.TOPIC_RESPONSE, topic.info().to_body())
+
+    def _set_retention(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        request = read_request(lwp.SetRetention, payload, dialect)
+        topic = self._engine.topic(request.topic_id, text=_missing(request.topic_id))
+        retention = Retention(request.max_age_secs, request.max_bytes)
+        body = {
+            "topic_id": topic.id,
+            "max_age_secs": retention.max_age_secs,
+            "max_bytes": retention.max_bytes,
+        }
+        saved = self._engine.set_retention(topic, retention)
+        return saved.then(lambda _: json_frame(dialect, Command.TOPIC_RESPONSE, body))
+
+    # The node --------------------------------------------------------------------------------
+
+    def _cluster_status(self, payload: memoryview, dialect: Dialect) -> Answer:
+        if dialect.strict:
+            _expect_nothing(payload)
+        window = self._engine.window
+        body = {
+            "node_id": 0,
+            "is_leader": True,
+            "leader_id": 0,
+            "current_term": 0,
+            "node_count": 1,
+            "healthy_nodes": 1,
+            "quorum_available": True,
+            "peer_states": {},
+            "mode": "standalone",
+            "dedup_window": {"entries": window.entries, "max_age_secs": window.max_age_secs},
+        }
+        return json_frame(dialect, Command.CLUSTER_STATUS_RESPONSE, body)
+
+    def _authenticate(self, payload: memoryview, dialect: Dialect) -> Answer:
+        """Accept any token: this server asks for none."""
+        del payload
+        answer = lwp.AuthenticateResponse(ok=True, message=b"Authenticated").encode()
+        return encode_control(dialect, Command.AUTHENTICATE_RESPONSE, answer)
+
+    # Reading ---------------------------------------------------------------------------------
+
+    def _fetch(self, payload: memoryview, dialect: Dialect) -> Answer | Outcome[Answer]:
+        request = read_request(lwp.Fetch, payload, dialect)
+        if self._subscriptions:
+            raise Refusal(
+                ErrorCode.INVALID_PAYLOAD,
+                "This connection is subscribed: unsubscribe, or fetch on another one",
+            )
+        text = f"Topic {request.topic_id} not found"
+        topic = self._engine.topic(request.topic_id, text=text)
+        end = topic.partition.end_offset
+        self._counters.fetches += 1
+        if end < request.start_offset < END_OFFSET:
+            return catching_up(dialect, end)
+        wanted = Range(
+            start=min(request.start_offset, end),
+            max_bytes=min(request.max_bytes, dialect.max_fetch_data),
+            opaque=not dialect.strict,
+            room=room_for_headers(dialect),
+        )
+        fetched = self._engine.fetch(topic, wanted)
+        if isinstance(fetched, Outcome):
+            return fetched.then(partial(self._fetched, dialect, topic))
+        return self._fetched(dialect, topic, fetched)
+
+    def _fetched(self, dialect: Dialect, topic: Topic, fetched: Fetched) -> Answer:
+        self._counters.bytes_out += len(fetched.buffer) - room_for_headers(dialect)
+        return fetch_response(dialect, fetched, topic.partition.end_offset)
+
+    def _offset_for_time(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        request = read_request(lwp.OffsetForTime, payload, dialect)
+        topic = self._engine.topic(request.topic_id, text="Topic not found")
+        found = self._engine.offset_for_time(topic, request.time_ns)
+        return found.then(
+            lambda offset: encode_control(
+                dialect,
+                Command.OFFSET_FOR_TIME_RESPONSE,
+                lwp.OffsetForTimeResponse(offset).encode(),
+            )
+        )
+
+    # Consumers -------------------------------------------------------------------------------
+
+    def _subscribe(self, payload: memoryview, dialect: Dialect) -> Answer:
+        request = read_request(lwp.Subscribe, payload, dialect)
+        topic = self._engine.topic(request.topic_id, text="Topic not found")
+        offset = request.start_offset
+        if not offset:
+            offset = topic.consumers.committed(request.consumer_id) or 0
+        if dialect.push:
+            offset = self._subscriptions.add(topic, offset, request.max_batch_bytes)
+        answer = lwp.SubscribeAck(request.consumer_id, offset).encode()
+        return encode_control(dialect, Command.SUBSCRIBE_ACK, answer)
+
+    def _unsubscribe(self, payload: memoryview, dialect: Dialect) -> Answer:
+        request = read_request(lwp.Unsubscribe, payload, dialect)
+        self._subscriptions.remove(request.topic_id)
+        return encode_ack(dialect, request.consumer_id)
+
+    def _commit(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        request = read_request(lwp.CommitOffset, payload, dialect)
+        topic = self._engine.topic(request.topic_id, text="Topic not found")
+        answer = lwp.CommitAck(request.consumer_id, request.offset).encode()
+        committed = topic.consumers.commit(request.consumer_id, request.offset)
+        return committed.then(lambda _: encode_control(dialect, Command.COMMIT_ACK, answer))
+
+
+def _basics(topic: Topic) -> dict[str, int | str]:
+    """Return what a creation and a list tell of a topic (LWP sections 5.3 and 5.4)."""
+    body = topic.info().to_body()
+    return {name: body[name] for name in ("id", "name", "created_at", "topic_epoch")}
+
+
+def _described(dialect: Dialect, topic: Topic, *, full: bool) -> Answer:
+    body = _basics(topic)
+    if full:
+        retention = topic.file.retention
+        body |= {"max_age_secs": retention.max_age_secs, "max_bytes": retention.max_bytes}
+    return json_frame(dialect, Command.TOPIC_RESPONSE, body)
+
+
+def _missing(topic_id: int) -> str:
+    return f"Configuration error: Topic {topic_id} not found"
+
+
+def _expect_nothing(payload: memoryview) -> None:
+    """Refuse a payload where a command has none (AMB-26)."""
+    try:
+        lwp.ListTopics.decode(payload)
+    except DecodeError as error:
+        raise invalid_payload(error) from None

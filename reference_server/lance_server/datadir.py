@@ -1,0 +1,69 @@
+"""The lock that keeps a second server out of a data directory."""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final, Self
+
+from lance_server.errors import DataDirBusyError, DataDirError
+
+_LOCK_NAME: Final = "lock"
+
+
+class DataDirLock:
+    """Holds a data directory for this process until it is released or the process ends.
+
+    Args:
+        path: the data directory; created when it is not there.
+
+    Raises:
+        DataDirBusyError: another server holds it; the message has its process id.
+        DataDirError: it cannot be created or written to.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            _make_durably(path)
+            self._fd = os.open(path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        except OSError as error:
+            raise DataDirError(
+                f"cannot use '{path}' as data directory: {error.strerror}; "
+                "choose a folder that this user may write to"
+            ) from error
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._fd, 20, 0).decode(errors="replace").strip() or "unknown"
+            os.close(self._fd)
+            raise DataDirBusyError(
+                f"'{path}' is in use by process {holder}; stop it or choose another data directory"
+            ) from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def __repr__(self) -> str:
+        return f"<DataDirLock {self._path}>"
+
+    def release(self) -> None:
+        """Let others have it."""
+        os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.release()
+
+
+def _make_durably(path: Path) -> None:
+    """Create a folder and those above it, so that a crash cannot take their names away."""
+    if path.is_dir():
+        return
+    _make_durably(path.parent)
+    path.mkdir(exist_ok=True)
+    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

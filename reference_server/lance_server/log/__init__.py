@@ -1,0 +1,1 @@
+"""The log: topics, their segments on disk, and what becomes durable when."""

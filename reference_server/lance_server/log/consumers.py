@@ -1,0 +1,101 @@
+"""Committed consumer offsets of one topic, durable (LWP section 5.14, AMB-36)."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from lance_server.log.documents import load_document, save_document
+from lance_server.outcome import Outcome
+from lance_server.refusals import Refusal, storage_refusal
+from lance_server.scheduling import Scheduler
+from lance_server.storage.contract import StorageBackend
+from lance_spec.bodies import take_int
+from lance_spec.enums import ErrorCode
+from lance_spec.errors import DecodeError
+
+FILE_NAME: Final = "consumers.json"
+
+
+class ConsumerOffsets:
+    """What each consumer has committed. Commits that arrive during a save share the next one.
+
+    Args:
+        storage: the backend.
+        scheduler: where saves run.
+        folder: the topic's folder.
+        limit: most consumers that may commit.
+    """
+
+    def __init__(
+        self, storage: StorageBackend, scheduler: Scheduler, folder: Path, *, limit: int = 10_000
+    ) -> None:
+        self._storage = storage
+        self._scheduler = scheduler
+        self._path = folder / FILE_NAME
+        self._limit = limit
+        self._committed: dict[int, int] = {}
+        self._waiting: Outcome[None] | None = None
+        self._saving = False
+
+    def __repr__(self) -> str:
+        return f"<ConsumerOffsets {len(self._committed)} of at most {self._limit} consumers>"
+
+    def load(self) -> str | None:
+        """Read the file; return what was wrong with one of its copies.
+
+        Raises:
+            DataDirError: neither copy can be used.
+            DecodeError: a field is not what it should be.
+        """
+        document = load_document(self._storage, self._path)
+        if document is None:
+            return None
+        offsets = document.body.get("offsets")
+        if not isinstance(offsets, dict) or not all(key.isdecimal() for key in offsets):
+            raise DecodeError(FILE_NAME, "offsets", 0, "offsets by consumer id", repr(offsets)[:80])
+        self._committed = {int(key): take_int(offsets, key, FILE_NAME) for key in offsets}
+        return document.problem
+
+    def committed(self, consumer_id: int) -> int | None:
+        """Return what a consumer committed last, or None."""
+        return self._committed.get(consumer_id)
+
+    def commit(self, consumer_id: int, offset: int) -> Outcome[None]:
+        """Note an offset; the outcome is settled when it is durable.
+
+        Raises:
+            Refusal: too many consumers have committed.
+        """
+        if consumer_id not in self._committed and len(self._committed) >= self._limit:
+            raise Refusal(
+                ErrorCode.UNKNOWN_ERROR,
+                f"{self._limit} consumers have committed offsets to this topic; that is the limit",
+            )
+        self._committed[consumer_id] = offset
+        outcome = self._waiting
+        if outcome is None:
+            outcome = self._waiting = Outcome()
+        if not self._saving:
+            self._save()
+        return outcome
+
+    def _save(self) -> None:
+        assert self._waiting is not None, "a save has someone waiting for it"
+        body = {"offsets": {str(key): value for key, value in self._committed.items()}}
+        outcome, self._waiting = self._waiting, None
+        self._saving = True
+        saved = self._scheduler.run("meta", lambda: self._write(body))
+        saved.wake(lambda: self._saved(saved, outcome))
+
+    def _write(self, body: dict[str, Any]) -> None:
+        save_document(self._storage, self._path, body)
+
+    def _saved(self, saved: Outcome[None], outcome: Outcome[None]) -> None:
+        self._saving = False
+        if isinstance(saved.error, OSError):
+            outcome.fail(storage_refusal(saved.error))
+        elif saved.error is not None:
+            outcome.fail(saved.error)
+        else:
+            outcome.settle(None)
+        if self._waiting is not None and not self._saving:
+            self._save()

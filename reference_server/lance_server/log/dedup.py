@@ -1,0 +1,151 @@
+"""The duplicate window: a batch that is sent again is stored once (AMB-25)."""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from lance_server.log.sidecar import BatchMeta
+
+FIRST_LASTING_ID: Final = 1 << 40
+"""Ids from here on carry a producer's nonce: they mean the same batch on every connection."""
+
+_COUNTER: Final = FIRST_LASTING_ID - 1
+_GENERATION: Final = 16_384
+_ID_SIZE: Final = 8
+_CONTENT_SIZE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLimits:
+    """How far back duplicates are recognised.
+
+    Attributes:
+        entries: batches remembered per topic; 0 switches the window off.
+        max_age_secs: seconds for which a batch is remembered.
+    """
+
+    entries: int = 1_000_000
+    max_age_secs: int = 7 * 24 * 3600
+
+
+def is_lasting(batch: BatchMeta) -> bool:
+    """Whether the batch can be recognised on another connection."""
+    return batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns != 0
+
+
+class _Generation:
+    """Batches that were remembered together, packed: 24 bytes each."""
+
+    __slots__ = ("_contents", "_ids", "highest", "newest_ns")
+
+    def __init__(self, contents: dict[int, int], newest_ns: int) -> None:
+        self._ids = b"".join([key.to_bytes(_ID_SIZE, "little") for key in contents])
+        self._contents = b"".join([v.to_bytes(_CONTENT_SIZE, "little") for v in contents.values()])
+        self.newest_ns = newest_ns
+        self.highest: dict[int, int] = {}
+        for key in contents:
+            nonce, counter = key >> 40, key & _COUNTER
+            if counter > self.highest.get(nonce, -1):
+                self.highest[nonce] = counter
+
+    def __len__(self) -> int:
+        return len(self._ids) // _ID_SIZE
+
+    def find(self, batch_id: int) -> int | None:
+        """Return the batch's content, or None; a search through memory, at its speed."""
+        wanted = batch_id.to_bytes(_ID_SIZE, "little")
+        place = self._ids.find(wanted)
+        while place % _ID_SIZE and place >= 0:
+            place = self._ids.find(wanted, place + 1)
+        if place < 0:
+            return None
+        start = place // _ID_SIZE * _CONTENT_SIZE
+        return int.from_bytes(self._contents[start : start + _CONTENT_SIZE], "little")
+
+
+class DuplicateWindow:
+    """Remembers at least the last `WindowLimits.entries` batches of a topic.
+
+    The newest are in a dictionary, older ones packed in generations. Producers count upwards,
+    so an id above the highest of its nonce is new, and that is all a first send costs; only a
+    repeat or a straggler is looked for.
+
+    Memory: 24 bytes a batch, plus about 2 MiB for the newest, plus about 150 bytes for each
+    producer nonce within the window.
+    """
+
+    def __init__(self, limits: WindowLimits) -> None:
+        self._limits = limits
+        self._recent: dict[int, int] = {}
+        self._sealed: deque[_Generation] = deque()
+        self._highest: dict[int, int] = {}
+        self._generation = max(1, min(_GENERATION, limits.entries))
+
+    def __len__(self) -> int:
+        return len(self._recent) + sum(len(each) for each in self._sealed)
+
+    def __repr__(self) -> str:
+        return f"<DuplicateWindow {len(self)} batches of {len(self._highest)} producers>"
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anything is remembered at all."""
+        return self._limits.entries > 0
+
+    def may_know(self, batch_id: int) -> bool:
+        """Whether the batch may have been announced before; False is certain."""
+        return (batch_id & _COUNTER) <= self._highest.get(batch_id >> 40, -1)
+
+    def announce(self, batch_id: int) -> None:
+        """Note a batch that is about to be stored."""
+        if self._limits.entries:
+            nonce, counter = batch_id >> 40, batch_id & _COUNTER
+            if counter > self._highest.get(nonce, -1):
+                self._highest[nonce] = counter
+
+    def find(self, batch_id: int) -> int | None:
+        """Return the content that is remembered under an id, or None."""
+        content = self._recent.get(batch_id)
+        if content is not None:
+            return content
+        for generation in reversed(self._sealed):
+            content = generation.find(batch_id)
+            if content is not None:
+                return content
+        return None
+
+    def update(self, contents: dict[int, int], now_ns: int) -> None:
+        """Remember batches that are durable by now.
+
+        Args:
+            contents: content by batch id, in log order; each id was announced.
+            now_ns: the server's time.
+        """
+        if not self.enabled:
+            return
+        self._recent.update(contents)
+        if len(self._recent) >= self._generation:
+            self._sealed.append(_Generation(self._recent, now_ns))
+            self._recent = {}
+            self._forget(now_ns)
+
+    def _forget(self, now_ns: int) -> None:
+        total = len(self)
+        too_old = now_ns - self._limits.max_age_secs * 1_000_000_000
+        while self._sealed:
+            oldest = self._sealed[0]
+            if total - len(oldest) < self._limits.entries and oldest.newest_ns >= too_old:
+                break
+            self._sealed.popleft()
+            total -= len(oldest)
+            self._lower(oldest)
+
+    def _lower(self, gone: _Generation) -> None:
+        """Forget producers of whom a forgotten generation held the highest counter."""
+        for nonce, counter in gone.highest.items():
+            if self._highest.get(nonce) == counter:
+                left = max((each.highest.get(nonce, -1) for each in self._sealed), default=-1)
+                if left < 0:
+                    del self._highest[nonce]
+                else:
+                    self._highest[nonce] = left

@@ -1,0 +1,373 @@
+"""The log of all topics: opening it, serving it, closing it."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from lance_server.errors import DataDirError
+from lance_server.log.cache import SegmentCache
+from lance_server.log.consumers import FILE_NAME as CONSUMERS_FILE
+from lance_server.log.consumers import ConsumerOffsets
+from lance_server.log.dedup import WindowLimits
+from lance_server.log.flusher import Flusher, FlushPolicy
+from lance_server.log.opening import LogOpener, Opened, save_clean_marker
+from lance_server.log.partition import Partition
+from lance_server.log.reader import Fetched, Range
+from lance_server.log.report import Finding, RecoveryReport
+from lance_server.log.topic_file import Identity, Retention, TopicFile
+from lance_server.log.topics import DELETED_PREFIX, Catalog
+from lance_server.outcome import Outcome
+from lance_server.refusals import Refusal, storage_refusal, topic_not_found
+from lance_server.scheduling import Scheduler
+from lance_server.storage.contract import StorageBackend, WouldBlockError, remove_folder
+from lance_spec.bodies import TopicInfo
+from lance_spec.enums import ErrorCode
+from lance_spec.errors import DecodeError
+from lance_spec.limits import DEFAULT_TOPIC_ID
+
+_log = logging.getLogger(__name__)
+Clock = Callable[[], int]
+_NANOSECONDS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How the log behaves.
+
+    Attributes:
+        segment_size: bytes after which a segment is closed.
+        window: how far back repeated batches are recognised.
+        flush: when waiting bytes are flushed.
+        max_topics: most topics that may exist.
+        open_segments: segments kept open for reading.
+    """
+
+    segment_size: int = 1024 * 1024 * 1024
+    window: WindowLimits = field(default_factory=WindowLimits)
+    flush: FlushPolicy = field(default_factory=FlushPolicy)
+    max_topics: int = 10_000
+    open_segments: int = 256
+
+
+@dataclass(slots=True, eq=False)
+class Topic:
+    """A topic that is being served."""
+
+    file: TopicFile
+    partition: Partition
+    consumers: ConsumerOffsets
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return self.file.identity.id
+
+    def info(self) -> TopicInfo:
+        """Return all that is told of it (LWP section 5.5, AMB-29, AMB-30)."""
+        identity, retention = self.file.identity, self.file.retention
+        return TopicInfo(
+            id=identity.id,
+            name=identity.name,
+            created_at=identity.created_at,
+            topic_epoch=identity.epoch,
+            start_offset=self.partition.start_offset,
+            end_offset=self.partition.end_offset,
+            record_count=self.partition.end_record,
+            max_age_secs=retention.max_age_secs,
+            max_bytes=retention.max_bytes,
+        )
+
+
+class Engine:
+    """Everything that is stored. Belongs to the event loop's thread.
+
+    Attributes:
+        report: what was found when it was opened.
+        flusher: when batches become durable.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        storage: StorageBackend,
+        scheduler: Scheduler,
+        options: LogOptions,
+        clock: Clock,
+    ) -> None:
+        self._storage = storage
+        self._scheduler = scheduler
+        self._options = options
+        self._clock = clock
+        self._data_dir = data_dir
+        self._folder = data_dir / "segments"
+        self._cache = SegmentCache(storage, max_files=options.open_segments)
+        self._catalog = Catalog(storage, self._folder)
+        self._topics: dict[int, Topic] = {}
+        self._by_name: dict[str, int] = {}
+        self._creating: set[str] = set()
+        self._unavailable: dict[int, str] = {}
+        self.flusher = Flusher(scheduler, options.flush)
+        self.report = RecoveryReport()
+
+    def __repr__(self) -> str:
+        return f"<Engine {self._data_dir}: {len(self._topics)} topics, {self.flusher!r}>"
+
+    @classmethod
+    def open(
+        cls,
+        data_dir: Path,
+        storage: StorageBackend,
+        scheduler: Scheduler,
+        options: LogOptions | None = None,
+        clock: Clock = time.time_ns,
+    ) -> Self:
+        """Bring a data directory back and return its log, ready to serve.
+
+        Raises:
+            DataDirError: it cannot be used; the message names the file.
+            OSError: the disk refused.
+        """
+        engine = cls(data_dir, storage, scheduler, options or LogOptions(), clock)
+        opener = LogOpener(
+            data_dir, storage, engine._catalog, engine._options.window, engine.report, clock=clock
+        )
+        for opened in opener.open():
+            engine._load_consumers(engine._add(opened))
+        engine._unavailable = opener.unavailable
+        _log.info("log opened: %d topics, %s", len(engine._topics), engine.report)
+        return engine
+
+    def _add(self, opened: Opened) -> Topic:
+        partition = Partition(
+            self._storage,
+            self._cache,
+            opened.file,
+            opened.log,
+            opened.window,
+            on_dirty=self.flusher.mark_dirty,
+            segment_size=self._options.segment_size,
+        )
+        consumers = ConsumerOffsets(self._storage, self._scheduler, opened.file.folder)
+        topic = Topic(opened.file, partition, consumers)
+        self._register(topic)
+        return topic
+
+    def _register(self, topic: Topic) -> None:
+        self._topics[topic.id] = topic
+        if topic.id != DEFAULT_TOPIC_ID:
+            self._by_name[topic.file.identity.name] = topic.id
+
+    def _load_consumers(self, topic: Topic) -> None:
+        """Read a topic's committed offsets; without them its consumers begin anew."""
+        path = topic.file.folder / CONSUMERS_FILE
+        try:
+            problem = topic.consumers.load()
+        except (DataDirError, DecodeError) as error:
+            problem = f"committed offsets are lost: {error}"
+        if problem:
+            self.report.add(Finding("damage", topic.id, path, 0, 0, problem))
+
+    # Topics ----------------------------------------------------------------------------------
+
+    @property
+    def window(self) -> WindowLimits:
+        """How far back repeated batches are recognised."""
+        return self._options.window
+
+    def topic(self, topic_id: int, *, text: str = "Topic not found") -> Topic:
+        """Return a topic.
+
+        Args:
+            topic_id: its number.
+            text: how the published server words its absence for this command.
+
+        Raises:
+            Refusal: there is none, there is none any more, or it cannot be served.
+        """
+        topic = self._topics.get(topic_id)
+        if topic is not None:
+            return topic
+        if reason := self._unavailable.get(topic_id):
+            raise Refusal(ErrorCode.STORAGE_ERROR, f"Topic {topic_id} cannot be served: {reason}")
+        raise topic_not_found(topic_id, existed=topic_id < self._catalog.next_id, text=text)
+
+    def topics(self) -> Iterator[Topic]:
+        """Yield the topics that were created, by id; the default topic is not listed (AMB-34)."""
+        return (self._topics[key] for key in sorted(self._topics) if key != DEFAULT_TOPIC_ID)
+
+    def topic_figures(self) -> dict[str, dict[str, int]]:
+        """Return what is counted of each topic, by its id."""
+        return {
+            str(topic.id): {
+                "end_offset": topic.partition.end_offset,
+                "record_count": topic.partition.end_record,
+                "segments": topic.partition.segments,
+            }
+            for topic in list(self._topics.values())
+        }
+
+    def create_topic(self, name: str, retention: Retention) -> Outcome[Topic]:
+        """Create a topic; the outcome is settled when it is durable.
+
+        Args:
+            name: a valid name in Unicode NFC.
+            retention: its policy.
+
+        Raises:
+            Refusal: the name is taken, or there are too many topics.
+        """
+        if name in self._by_name or name in self._creating:
+            raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists")
+        if len(self._topics) + len(self._creating) > self._options.max_topics:
+            raise Refusal(
+                ErrorCode.UNKNOWN_ERROR,
+                f"The server holds {self._options.max_topics} topics, its limit; delete some",
+            )
+        self._creating.add(name)
+        outcome: Outcome[Topic] = Outcome()
+        built = self._scheduler.run("meta", lambda: self._build(name, retention))
+        built.wake(lambda: self._created(name, built, outcome))
+        return outcome
+
+    def _build(self, name: str, retention: Retention) -> Opened:
+        """Make a new topic's folder and file (worker thread)."""
+        topic_id, epoch = self._catalog.claim(name)
+        folder = self._folder / str(topic_id)
+        self._storage.make_dir(folder)
+        identity = Identity(topic_id, name, self._clock() // _NANOSECONDS, epoch)
+        file = TopicFile(self._storage, folder, identity, retention)
+        file.save()
+        self._storage.sync_dir(self._folder)
+        return Opened.empty(file, self._options.window)
+
+    def _created(self, name: str, built: Outcome[Opened], outcome: Outcome[Topic]) -> None:
+        self._creating.discard(name)
+        if built.error is not None:
+            outcome.fail(_as_refusal(built.error))
+        else:
+            outcome.settle(self._add(built.result()))
+
+    def delete_topic(self, topic_id: int, *, text: str) -> Outcome[None]:
+        """Delete a topic; batches that were accepted before are settled first.
+
+        Raises:
+            Refusal: there is no such topic, or it is the default one.
+        """
+        topic = self.topic(topic_id, text=text)
+        if topic_id == DEFAULT_TOPIC_ID:
+            raise Refusal(ErrorCode.ACCESS_DENIED, "The default topic cannot be deleted", text=text)
+        del self._topics[topic_id]
+        del self._by_name[topic.file.identity.name]
+        outcome: Outcome[None] = Outcome()
+        last = topic.partition.last_outcome
+        if last is None:
+            self._erase(topic, outcome)
+        else:
+            last.wake(lambda: self._erase(topic, outcome))
+        return outcome
+
+    def _erase(self, topic: Topic, outcome: Outcome[None]) -> None:
+        topic.partition.abandon()
+        topic.partition.notify()
+        erased = self._scheduler.run("meta", lambda: self._erase_files(topic.file))
+        erased.wake(lambda: self._erased(topic, erased, outcome))
+
+    def _erase_files(self, file: TopicFile) -> OSError | None:
+        """Take a topic's folder out of sight, durably, then empty it (worker thread).
+
+        Returns:
+            What went wrong after the folder was out of sight; the next start finishes it.
+        """
+        identity = file.identity
+        self._catalog.retire(identity.name, identity.epoch)
+        grave = self._folder / f"{DELETED_PREFIX}{identity.id}"
+        self._storage.rename(file.folder, grave)
+        try:
+            self._storage.sync_dir(self._folder)
+            remove_folder(self._storage, grave)
+        except OSError as error:
+            return error
+        return None
+
+    def _erased(
+        self, topic: Topic, erased: Outcome[OSError | None], outcome: Outcome[None]
+    ) -> None:
+        if erased.error is not None:
+            self._register(topic)
+        error = erased.error or erased.result()
+        if error is not None:
+            outcome.fail(_as_refusal(error))
+        else:
+            outcome.settle(None)
+
+    def set_retention(self, topic: Topic, retention: Retention) -> Outcome[None]:
+        """Change a topic's retention policy; the outcome is settled when it is durable."""
+        return self._scheduler.run("meta", lambda: topic.file.set_retention(retention))
+
+    # Data ------------------------------------------------------------------------------------
+
+    def now_ns(self, topic: Topic) -> int:
+        """Return the server time of a batch that arrives now at a topic."""
+        return topic.partition.next_time(self._clock())
+
+    def fetch(self, topic: Topic, wanted: Range) -> Fetched | Outcome[Fetched]:
+        """Read from a topic: at once from memory, or else on a worker thread.
+
+        Raises:
+            Refusal: there is nothing that can be read at this offset.
+        """
+        read = topic.partition.reading(wanted)
+        try:
+            return read(True)
+        except WouldBlockError:
+            return self._scheduler.run("read", lambda: read(False))
+        except OSError as error:
+            raise storage_refusal(error) from error
+
+    def offset_for_time(self, topic: Topic, time_ns: int) -> Outcome[int]:
+        """Find the first batch that arrived at a server time or later (AMB-37).
+
+        The outcome is its offset, or the end of the topic when there is none yet.
+        """
+        find = topic.partition.finding_time(time_ns)
+        return self._scheduler.run("read", find)
+
+    # The end ---------------------------------------------------------------------------------
+
+    def close(self) -> Outcome[None]:
+        """Make everything durable, close all segments, leave the mark of a clean stop.
+
+        The outcome fails with the `OSError` that kept it from being a clean one.
+        """
+        outcome: Outcome[None] = Outcome()
+        self.flusher.when_idle().wake(lambda: self._seal(outcome))
+        return outcome
+
+    def _seal(self, outcome: Outcome[None]) -> None:
+        sealed = self._scheduler.run("meta", self._seal_all)
+        sealed.wake(lambda: outcome.fail(sealed.error) if sealed.error else outcome.settle(None))
+
+    def _seal_all(self) -> None:
+        errors: list[OSError] = []
+        for topic in self._topics.values():
+            try:
+                topic.partition.seal()
+            except OSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        ends = {str(topic.id): topic.partition.written_end for topic in self._topics.values()}
+        save_clean_marker(self._storage, self._data_dir, ends)
+
+    def release(self) -> None:
+        """Close all files, whatever state they are in."""
+        for topic in self._topics.values():
+            topic.partition.abandon()
+        self._cache.close()
+
+
+def _as_refusal(error: Exception) -> Exception:
+    return storage_refusal(error) if isinstance(error, OSError) else error

@@ -1,0 +1,148 @@
+"""Group commit: when which partitions are made durable (AMB-41).
+
+With nothing in flight a batch is flushed at once. While a flush runs, what arrives is collected
+for the next one; it starts when the running one ends, or beside it once 4 MiB are waiting or
+the first waiting byte is 5 ms old, so that one slow sync does not hold up the other topics.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_server.log.partition import Group, Partition
+from lance_server.log.segment import Segment
+from lance_server.outcome import Outcome
+from lance_server.scheduling import Scheduler, Timer
+
+
+@dataclass(frozen=True, slots=True)
+class FlushPolicy:
+    """When waiting bytes are flushed although another flush is running.
+
+    Attributes:
+        max_bytes: as soon as so many bytes wait.
+        max_delay: as soon as the first of them has waited so long, in seconds.
+        overlap: at most so many flushes at once.
+    """
+
+    max_bytes: int = 4 * 1024 * 1024
+    max_delay: float = 0.005
+    overlap: int = 2
+
+
+@dataclass(slots=True)
+class _Job:
+    """One partition's share of a flush, and what came of it."""
+
+    partition: Partition
+    group: Group
+    segment: Segment | None = None
+    error: OSError | None = None
+
+    def write(self) -> None:
+        try:
+            self.segment = self.partition.write(self.group)
+        except OSError as error:
+            self.error = error
+
+
+class Flusher:
+    """Decides when partitions are flushed. Belongs to the event loop's thread.
+
+    Attributes:
+        flushes: how many flushes were started.
+    """
+
+    def __init__(self, scheduler: Scheduler, policy: FlushPolicy) -> None:
+        self._scheduler = scheduler
+        self._policy = policy
+        self._dirty: dict[Partition, None] = {}
+        self._running = 0
+        self._considering = False
+        self._overdue = False
+        self._timer: Timer | None = None
+        self._idle: Outcome[None] | None = None
+        self._in_flight: set[Partition] = set()
+        self.flushes = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<Flusher {len(self._dirty)} dirty partitions, {self._running} flushes running, "
+            f"{self.pending_bytes} bytes pending>"
+        )
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that were appended and are not durable yet."""
+        return sum(partition.pending_bytes for partition in self._in_flight.union(self._dirty))
+
+    def mark_dirty(self, partition: Partition) -> None:
+        """Note that a partition has something to flush.
+
+        The decision is left until everything that has arrived by now was appended.
+        """
+        if not partition.flushing:
+            self._dirty[partition] = None
+        if not self._considering:
+            self._considering = True
+            self._scheduler.call_soon(self._consider)
+
+    def _consider(self) -> None:
+        self._considering = False
+        if self._dirty and self._running < self._policy.overlap and self._is_due():
+            self._start()
+        if self._dirty and self._timer is None and not self._overdue:
+            self._timer = self._scheduler.call_later(self._policy.max_delay, self._on_time)
+
+    def _is_due(self) -> bool:
+        if not self._running or self._overdue:
+            return True
+        waiting = sum(partition.dirty_bytes for partition in self._dirty)
+        return waiting >= self._policy.max_bytes
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._overdue = True
+        self._consider()
+
+    def _start(self) -> None:
+        jobs = [_Job(partition, partition.begin_flush()) for partition in self._dirty]
+        self._in_flight.update(self._dirty)
+        self._dirty.clear()
+        self._overdue = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._running += 1
+        self.flushes += 1
+        written = self._scheduler.run("flush", lambda: _write_all(jobs))
+        written.wake(lambda: self._finish(jobs, written))
+
+    def _finish(self, jobs: Sequence[_Job], written: Outcome[None]) -> None:
+        self._running -= 1
+        self._in_flight.difference_update(job.partition for job in jobs)
+        for job in jobs:
+            error = job.error
+            if error is None and job.segment is None:
+                error = OSError(f"the flush stopped: {written.error}")
+            job.partition.finish(job.group, error, job.segment)
+            if job.partition.dirty_bytes:
+                self._dirty[job.partition] = None
+        self._consider()
+        if self._idle is not None and not self._running and not self._dirty:
+            self._idle.settle(None)
+            self._idle = None
+
+    def when_idle(self) -> Outcome[None]:
+        """Return an outcome that is settled when nothing is dirty or in flight."""
+        if self._idle is None:
+            self._idle = Outcome()
+            if not self._running and not self._dirty:
+                idle, self._idle = self._idle, None
+                idle.settle(None)
+                return idle
+        return self._idle
+
+
+def _write_all(jobs: Sequence[_Job]) -> None:
+    for job in jobs:
+        job.write()

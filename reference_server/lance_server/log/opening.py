@@ -1,0 +1,227 @@
+"""Opening a data directory: the clean marker, the catalog, and each topic's recovery."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from lance_server.errors import DataDirError
+from lance_server.log.dedup import DuplicateWindow, WindowLimits, is_lasting
+from lance_server.log.documents import backup_of, load_document, save_document
+from lance_server.log.recovery import TopicLog, TopicRecovery
+from lance_server.log.report import Finding, Quarantine, RecoveryReport
+from lance_server.log.scan import count_entries, read_entries
+from lance_server.log.segment import DATA_SUFFIX, Segment
+from lance_server.log.sidecar import BatchMeta
+from lance_server.log.topic_file import FILE_NAME, Identity, TopicFile
+from lance_server.log.topics import DELETED_PREFIX, Catalog
+from lance_server.storage.contract import StorageBackend, remove_folder
+from lance_spec.errors import DecodeError
+from lance_spec.limits import DEFAULT_TOPIC_ID
+from lance_spec.messages.engine import SidecarEntry
+
+_log = logging.getLogger(__name__)
+_CLEAN_MARKER: Final = "clean.json"
+_NANOSECONDS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A topic as it was found.
+
+    Attributes:
+        file: its metadata.
+        log: its segments.
+        window: its duplicate window.
+    """
+
+    file: TopicFile
+    log: TopicLog
+    window: DuplicateWindow
+
+    @classmethod
+    def empty(cls, file: TopicFile, limits: WindowLimits) -> Self:
+        """Return a topic that was just created."""
+        return cls(file, TopicLog([], 0, 0), DuplicateWindow(limits))
+
+
+def save_clean_marker(storage: StorageBackend, data_dir: Path, ends: dict[str, int]) -> None:
+    """Record that everything was closed, and where each topic's last segment ends."""
+    save_document(storage, data_dir / _CLEAN_MARKER, {"ends": ends})
+
+
+class LogOpener:
+    """Opens everything in a data directory.
+
+    Args:
+        data_dir: the directory; created when it is not there.
+        storage: the backend.
+        catalog: filled from its file.
+        limits: the size of the duplicate windows.
+        report: takes the findings.
+        clock: the server's time in nanoseconds.
+
+    Attributes:
+        unavailable: why topics that are there cannot be served, by id.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        storage: StorageBackend,
+        catalog: Catalog,
+        limits: WindowLimits,
+        report: RecoveryReport,
+        *,
+        clock: Callable[[], int],
+    ) -> None:
+        self._data_dir = data_dir
+        self._folder = data_dir / "segments"
+        self._storage = storage
+        self._catalog = catalog
+        self._limits = limits
+        self._report = report
+        self._clock = clock
+        self._quarantine = Quarantine(storage, data_dir / "quarantine")
+        self.unavailable: dict[int, str] = {}
+
+    def open(self) -> Iterator[Opened]:
+        """Yield every topic that can be served, the default topic among them.
+
+        Raises:
+            DataDirError: the catalog cannot be used.
+            OSError: the disk refused.
+        """
+        self._storage.make_dir(self._data_dir)
+        self._storage.make_dir(self._folder)
+        ends = self._take_clean_marker()
+        self._load_catalog()
+        folders = self._topic_folders()
+        self._catalog.reserve_above(iter(folders))
+        for topic_id, folder in folders.items():
+            try:
+                opened = self._open_topic(topic_id, folder, ends.get(str(topic_id)))
+            except DataDirError as error:
+                self.unavailable[topic_id] = str(error)
+                self._note("unavailable topic", topic_id, folder / FILE_NAME, str(error))
+            else:
+                if opened is not None:
+                    yield opened
+        if DEFAULT_TOPIC_ID not in folders:
+            yield self._make_default_topic()
+
+    def _take_clean_marker(self) -> dict[str, int]:
+        """Return what the last clean stop recorded, and remove the record, durably."""
+        path = self._data_dir / _CLEAN_MARKER
+        copies = {path.name, backup_of(path).name}
+        present = copies.intersection(self._storage.list_dir(self._data_dir))
+        try:
+            document = load_document(self._storage, path) if present else None
+        except DataDirError as error:
+            document = None
+            self._note("ignored file", None, path, str(error))
+        for name in sorted(present):
+            self._storage.remove(self._data_dir / name)
+        self._storage.sync_dir(self._data_dir)
+        known = self._storage.list_dir(self._folder) != []
+        self._report.clean = document is not None or not known
+        ends = document.body.get("ends") if document else {}
+        return ends if isinstance(ends, dict) else {}
+
+    def _load_catalog(self) -> None:
+        try:
+            problem = self._catalog.load()
+        except DecodeError as error:
+            raise DataDirError(f"{self._folder}: {error}") from None
+        if problem:
+            self._note("repaired", None, self._folder, problem)
+            self._catalog.save()
+
+    def _topic_folders(self) -> dict[int, Path]:
+        """Return the topics' folders by id; remove what is left of deleted topics."""
+        folders: dict[int, Path] = {}
+        for name in self._storage.list_dir(self._folder):
+            if name.startswith(DELETED_PREFIX):
+                remove_folder(self._storage, self._folder / name)
+            elif name.isdecimal() and str(int(name)) == name and int(name) < 2**32:
+                folders[int(name)] = self._folder / name
+        return dict(sorted(folders.items()))
+
+    def _open_topic(self, topic_id: int, folder: Path, clean_end: int | None) -> Opened | None:
+        file = self._load_file(topic_id, folder)
+        if file is None:
+            return None
+        recovery = TopicRecovery(self._storage, file, self._report, self._quarantine)
+        log = recovery.recover(clean_end)
+        return Opened(file, log, self._window(log.segments))
+
+    def _load_file(self, topic_id: int, folder: Path) -> TopicFile | None:
+        """Return a topic's metadata; None for a topic whose creation was never finished."""
+        loaded = TopicFile.load(self._storage, folder)
+        if loaded is None:
+            if any(name.endswith(DATA_SUFFIX) for name in self._storage.list_dir(folder)):
+                raise DataDirError(f"{folder} holds segments but no {FILE_NAME}; restore it")
+            remove_folder(self._storage, folder)
+            return None if topic_id != DEFAULT_TOPIC_ID else self._make_default_topic().file
+        file, problem = loaded
+        if file.identity.id != topic_id:
+            raise DataDirError(f"{folder / FILE_NAME} belongs to topic {file.identity.id}")
+        if problem:
+            self._note("repaired", topic_id, folder / FILE_NAME, problem)
+            file.save()
+        return file
+
+    def _make_default_topic(self) -> Opened:
+        """Create topic 0, which exists without being asked for (LWP section 6.1)."""
+        folder = self._folder / str(DEFAULT_TOPIC_ID)
+        self._storage.make_dir(folder)
+        created_at = self._clock() // _NANOSECONDS
+        identity = Identity(DEFAULT_TOPIC_ID, "default", created_at, 1)
+        file = TopicFile(self._storage, folder, identity)
+        file.save()
+        self._storage.sync_dir(self._folder)
+        return Opened.empty(file, self._limits)
+
+    def _window(self, segments: list[Segment]) -> DuplicateWindow:
+        """Fill a duplicate window from the newest entries of the sidecars."""
+        window = DuplicateWindow(self._limits)
+        oldest_ns = self._clock() - self._limits.max_age_secs * _NANOSECONDS
+        parts: list[list[SidecarEntry]] = []
+        missing = self._limits.entries
+        for segment in reversed(segments):
+            if missing <= 0 or segment.last_ns < oldest_ns:
+                break
+            parts.append(self._newest(segment, missing))
+            missing -= len(parts[-1])
+        for part in reversed(parts):
+            for entry in part:
+                batch = _meta(entry)
+                if is_lasting(batch):
+                    window.announce(batch.batch_id)
+                    window.update({batch.batch_id: batch.content}, entry.server_time_ns)
+        return window
+
+    def _newest(self, segment: Segment, count: int) -> list[SidecarEntry]:
+        fd = self._storage.open(segment.sidecar_path)
+        try:
+            first = max(0, count_entries(self._storage, fd) - count)
+            entries = read_entries(self._storage, fd, first)
+            return [entry for entry in entries if entry is not None]
+        finally:
+            self._storage.close(fd)
+
+    def _note(self, kind: str, topic_id: int | None, path: Path, note: str) -> None:
+        self._report.add(Finding(kind, topic_id, path, 0, 0, note))
+
+
+def _meta(entry: SidecarEntry) -> BatchMeta:
+    return BatchMeta(
+        entry.stored_length,
+        entry.record_count,
+        entry.batch_id,
+        entry.client_timestamp_ns,
+        entry.server_time_ns,
+        entry.stored_crc,
+        entry.flags,
+    )

@@ -1,0 +1,280 @@
+"""Fetch: which bytes answer it, and where the answer is cut (AMB-18, AMB-19, AMB-27, AMB-39)."""
+
+import logging
+from bisect import bisect_right
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from lance_server.log.cache import OpenSegment, SegmentCache
+from lance_server.log.segment import Segment, View
+from lance_server.log.sidecar import DAMAGED, OPAQUE
+from lance_server.refusals import Refusal
+from lance_server.storage.contract import StorageBackend
+from lance_spec.checksum import CRC32C
+from lance_spec.enums import ErrorCode
+from lance_spec.records import RecordScan, scan_records
+
+_log = logging.getLogger(__name__)
+_KNOWN_BOUNDARIES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What a Fetch asks for.
+
+    Attributes:
+        start: the offset to begin at.
+        max_bytes: the most data to return.
+        opaque: whether batches that do not parse as records may be returned.
+        room: bytes to leave free before the data, for the headers of the answer.
+    """
+
+    start: int
+    max_bytes: int
+    opaque: bool = False
+    room: int = 0
+
+
+@dataclass(slots=True)
+class Fetched:
+    """What a Fetch returns.
+
+    Attributes:
+        next_offset: where the next Fetch should begin.
+        record_count: whole records in the data; 0 when it begins inside a record.
+        buffer: ``room`` free bytes, then the data.
+    """
+
+    next_offset: int
+    record_count: int
+    buffer: bytearray
+
+
+@dataclass(slots=True)
+class _Window:
+    """The part of one segment that answers a Fetch; all offsets are relative.
+
+    Attributes:
+        batch: number of the batch that holds `start`.
+        behind: number behind the last batch that fits whole; `batch` when not even that does.
+        start: where the answer begins.
+        limit: where it must end at the latest.
+    """
+
+    batch: int
+    behind: int
+    start: int
+    limit: int
+
+
+class _Cut(NamedTuple):
+    """Where an answer ends.
+
+    Attributes:
+        end: relative offset behind its last byte.
+        records: whole records in it, when it begins on a boundary.
+        on_boundary: whether a record ends there.
+    """
+
+    end: int
+    records: int
+    on_boundary: bool
+
+
+class _DamageFoundError(Exception):
+    """A batch turned out not to match its checksum while it was read."""
+
+
+class LogReader:
+    """Answers Fetch for one topic, from any thread.
+
+    A batch that an earlier run of the server wrote is compared to its checksum before anything
+    of it is returned for the first time.
+    """
+
+    def __init__(self, storage: StorageBackend, cache: SegmentCache) -> None:
+        self._storage = storage
+        self._cache = cache
+        self._boundaries: OrderedDict[int, None] = OrderedDict()
+
+    def fetch(self, view: View, wanted: Range, *, cached_only: bool = False) -> Fetched:
+        """Return what stands at ``wanted.start``, which must not lie behind the end.
+
+        Raises:
+            Refusal: the range is gone, damaged, or not for this client.
+            WouldBlockError: ``cached_only`` is set and the disk would have to be waited for.
+            OSError: the disk failed.
+        """
+        empty = bytearray(wanted.room)
+        if wanted.start < view.start_offset:
+            raise _below(wanted.start, view.start_offset)
+        number = bisect_right(view.segments, wanted.start, key=lambda each: each.base_offset) - 1
+        behind = view.segments[number + 1 :] if number + 1 < len(view.segments) else ()
+        following = behind[0].base_offset if behind else view.end_offset
+        segment = view.segments[number] if number >= 0 else None
+        if segment is None or wanted.start >= min(segment.end_offset, view.end_offset):
+            return Fetched(following, 0, empty)
+        if not wanted.max_bytes:
+            return Fetched(wanted.start, 0, empty)
+        with self._cache.lease(segment, cached_only=cached_only) as opened:
+            return self._fetch_from(segment, opened, wanted, following, cached_only)
+
+    def _fetch_from(
+        self,
+        segment: Segment,
+        opened: OpenSegment,
+        wanted: Range,
+        following: int,
+        cached_only: bool,
+    ) -> Fetched:
+        base, index = segment.base_offset, opened.index
+        start = wanted.start - base
+        batch = index.find(start)
+        if batch < 0 or start >= index.ends[batch]:
+            gap_end = base + index.starts[batch + 1] if batch + 1 < len(index) else following
+            return Fetched(gap_end, 0, bytearray(wanted.room))
+        while True:
+            self._refuse_unfit(segment, opened, batch, wanted)
+            limit = min(start + wanted.max_bytes, segment.size)
+            window = _Window(batch, index.run_end(batch, limit), start, limit)
+            try:
+                return self._read_window(segment, opened, window, wanted.room, cached_only)
+            except _DamageFoundError:
+                continue  # the batch is marked now: the run ends before it, or is refused
+
+    def _refuse_unfit(
+        self, segment: Segment, opened: OpenSegment, batch: int, wanted: Range
+    ) -> None:
+        kind = opened.index.kinds[batch]
+        if kind == DAMAGED or (kind == OPAQUE and not wanted.opaque):
+            last = max(opened.index.run_end(batch, segment.size) - 1, batch)
+            behind = segment.base_offset + opened.index.ends[last]
+            raise (
+                _damaged(wanted.start, behind) if kind == DAMAGED else _opaque(wanted.start, behind)
+            )
+
+    def _read_window(
+        self,
+        segment: Segment,
+        opened: OpenSegment,
+        window: _Window,
+        room: int,
+        cached_only: bool,
+    ) -> Fetched:
+        """Read the window and cut it on a record boundary.
+
+        More is read than is returned where the batch's checksum must be verified, or where its
+        chain must be walked from its beginning to learn what is a boundary.
+        """
+        index, first = opened.index, window.batch
+        unknown = not self._is_boundary(segment, opened, window)
+        low, high = window.start, window.limit
+        if not index.checked[first]:
+            low, high = index.starts[first], max(high, index.ends[first])
+        elif unknown and index.kinds[first] != OPAQUE:
+            low = index.starts[first]
+        if window.behind > first:
+            high = index.ends[window.behind - 1]
+        buffer = bytearray(room + high - low)
+        with memoryview(buffer) as whole, whole[room:] as data:
+            self._read(opened, data, low, cached_only)
+            self._verify(segment, opened, window, data, low)
+            cut = self._cut(opened, window, data, low, unknown=unknown)
+        next_offset = segment.base_offset + cut.end
+        if cut.on_boundary and cut.end < index.ends[first]:
+            self._remember(next_offset)
+        del buffer[room + cut.end - low :]
+        del buffer[room : room + window.start - low]
+        return Fetched(next_offset, cut.records, buffer)
+
+    def _is_boundary(self, segment: Segment, opened: OpenSegment, window: _Window) -> bool:
+        """Whether the window is already known to begin on a record boundary."""
+        starts_batch = window.start == opened.index.starts[window.batch]
+        return starts_batch or segment.base_offset + window.start in self._boundaries
+
+    def _read(self, opened: OpenSegment, data: memoryview, low: int, cached_only: bool) -> None:
+        got = self._storage.read_into(opened.data, data, low, cached_only=cached_only)
+        if got < len(data):
+            found = opened.index.find(low + got)
+            opened.index.kinds[found] = DAMAGED
+            _log.error("a segment is shorter than its sidecar says: %r at %d", opened, low + got)
+            raise _DamageFoundError
+
+    def _verify(
+        self, segment: Segment, opened: OpenSegment, window: _Window, data: memoryview, low: int
+    ) -> None:
+        """Compare every batch that was never read before with its checksum."""
+        index = opened.index
+        for number in index.unchecked(window.batch, max(window.behind, window.batch + 1)):
+            begin, end = index.starts[number], index.ends[number]
+            if CRC32C.compute(data[begin - low : end - low]) != index.crcs[number]:
+                index.kinds[number] = DAMAGED
+                place = f"{segment.data_path} at byte {begin}, {end - begin} bytes"
+                _log.error("damage in %s: it does not match its checksum", place)
+                raise _DamageFoundError
+            index.checked[number] = 1
+
+    def _cut(
+        self,
+        opened: OpenSegment,
+        window: _Window,
+        data: memoryview,
+        low: int,
+        *,
+        unknown: bool,
+    ) -> _Cut:
+        """Decide where the answer ends, and how many whole records it has."""
+        index, first = opened.index, window.batch
+        if index.kinds[first] == OPAQUE:
+            return _Cut(min(window.limit, index.ends[max(window.behind - 1, first)]), 0, False)
+        start = window.start - low
+        on_boundary = not unknown or scan_records(data[:start]).fault is None
+        if window.behind > first:
+            count = sum(index.counts[first : window.behind]) if on_boundary else 0
+            if on_boundary and window.start != index.starts[first]:
+                rest = scan_records(data[start : index.ends[first] - low])
+                count += rest.count - index.counts[first]
+            return _Cut(index.ends[window.behind - 1], count, True)
+        scan = scan_records(data[start if on_boundary else 0 : window.limit - low])
+        return self._cut_inside(window, scan, low, on_boundary=on_boundary)
+
+    def _cut_inside(
+        self, window: _Window, scan: RecordScan, low: int, *, on_boundary: bool
+    ) -> _Cut:
+        """Cut within a single batch: behind the last whole record, or else at the limit."""
+        end = scan.end + (window.start if on_boundary else low)
+        if end <= window.start:
+            return _Cut(window.limit, 0, False)
+        return _Cut(end, scan.count if on_boundary else 0, True)
+
+    def _remember(self, boundary: int) -> None:
+        """Keep in mind where an answer ended inside a batch: the next Fetch begins there."""
+        self._boundaries[boundary] = None
+        if len(self._boundaries) > _KNOWN_BOUNDARIES:
+            self._boundaries.popitem(last=False)
+
+
+def _below(start: int, earliest: int) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_OFFSET,
+        f"Offset {start} is gone; the earliest that can be read is {earliest}",
+        details={"earliest": earliest},
+    )
+
+
+def _damaged(start: int, next_offset: int) -> Refusal:
+    return Refusal(
+        ErrorCode.STORAGE_ERROR,
+        f"The log is damaged at offset {start}; the next readable offset is {next_offset}",
+        details={"next_offset": next_offset},
+        text=f"Storage error: the log is damaged at offset {start}",
+    )
+
+
+def _opaque(start: int, next_offset: int) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_PAYLOAD,
+        f"The batch at offset {start} is no chain of records; the next one is at {next_offset}",
+        details={"opaque": True, "next_offset": next_offset},
+    )

@@ -1,0 +1,212 @@
+"""Segments: the files that hold a topic's bytes, and the one that is being written."""
+
+import contextlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from lance_server.log.sidecar import (
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    BatchIndex,
+    BatchMeta,
+    encode_entries,
+    encode_header,
+)
+from lance_server.storage.contract import StorageBackend
+from lance_spec.checksum import Buffer
+
+DATA_SUFFIX: Final = ".lnc"
+SIDECAR_SUFFIX: Final = ".batches"
+_NAME: Final = re.compile(r"(\d{1,20})_(\d{1,20})(?:-(\d{1,20}))?\.lnc")
+
+
+class SegmentName(NamedTuple):
+    """What a segment's file name says (AMB-16).
+
+    Attributes:
+        start_record: number of records in the topic before it.
+        start_ns: the server's time when it was begun.
+        end_ns: the server's time of its last batch once it is closed, or None.
+    """
+
+    start_record: int
+    start_ns: int
+    end_ns: int | None = None
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return what a file name says; None when it is not a segment's."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        start_record, start_ns, end_ns = match.groups()
+        return cls(int(start_record), int(start_ns), None if end_ns is None else int(end_ns))
+
+    @property
+    def key(self) -> str:
+        """The part of the name that stays when the segment is closed."""
+        return f"{self.start_record}_{self.start_ns}"
+
+    @property
+    def data(self) -> str:
+        """The data file's name."""
+        closed = "" if self.end_ns is None else f"-{self.end_ns}"
+        return f"{self.key}{closed}{DATA_SUFFIX}"
+
+    @property
+    def sidecar(self) -> str:
+        """The sidecar's name; it does not change, so that closing is a single rename."""
+        return f"{self.key}{SIDECAR_SUFFIX}"
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """A segment as readers see it: only what is durable.
+
+    Attributes:
+        folder: the topic's folder.
+        name: what the file is called at present.
+        base_offset: topic offset of its first byte.
+        base_record: number of records in the topic before it.
+        size: relative offset behind its last durable byte.
+        records: number of records in it.
+        last_ns: server time of its last batch.
+        live: its index while this process is the one that writes it.
+    """
+
+    folder: Path
+    name: SegmentName
+    base_offset: int
+    base_record: int
+    size: int = 0
+    records: int = 0
+    last_ns: int = 0
+    live: BatchIndex | None = None
+
+    @property
+    def end_offset(self) -> int:
+        """The topic offset behind its last durable byte."""
+        return self.base_offset + self.size
+
+    @property
+    def data_path(self) -> Path:
+        """Where the data stands at present."""
+        return self.folder / self.name.data
+
+    @property
+    def sidecar_path(self) -> Path:
+        """Where the sidecar stands."""
+        return self.folder / self.name.sidecar
+
+    def extend(self, batches: Sequence[BatchMeta]) -> None:
+        """Make batches that are durable by now visible to readers."""
+        assert self.live is not None, "only the segment being written grows"
+        self.live.extend(batches, self.size)
+        self.records += sum([batch.record_count for batch in batches])
+        self.last_ns = batches[-1].server_time_ns
+        self.size += sum([batch.length for batch in batches])
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is durable of a topic at one moment.
+
+    Attributes:
+        segments: by rising base.
+        start_offset: the earliest offset that can be read.
+        end_offset: the offset behind the last durable byte.
+    """
+
+    segments: Sequence[Segment]
+    start_offset: int
+    end_offset: int
+
+
+class SegmentWriter:
+    """Appends to one segment; used by one worker thread at a time.
+
+    What it wrote counts only once `append` has returned. After an error `cut_back` must
+    succeed before anything else is done with the files, so that a batch which was refused
+    cannot come back at the next start.
+    """
+
+    def __init__(self, storage: StorageBackend, segment: Segment, data: int, sidecar: int) -> None:
+        self._storage = storage
+        self._data = data
+        self._sidecar = sidecar
+        self.segment = segment
+        self.size = 0
+        self.batches = 0
+        self._last_ns = segment.name.start_ns
+
+    def __repr__(self) -> str:
+        return f"<SegmentWriter {self.segment.name.data} {self.size} bytes {self.batches} batches>"
+
+    @classmethod
+    def create(cls, storage: StorageBackend, segment: Segment, topic_id: int) -> Self:
+        """Create the files of a new segment, durably, with the sidecar's header in place."""
+        name = segment.name
+        header = encode_header(topic_id, segment.base_offset, segment.base_record, name.start_ns)
+        fds: list[int] = []
+        try:
+            fds.append(storage.open(segment.data_path, create=True))
+            fds.append(storage.open(segment.sidecar_path, create=True))
+            storage.write(fds[1], header, 0)
+            storage.sync(fds[1])
+            storage.sync_dir(segment.folder)
+        except OSError:
+            for fd in fds:
+                storage.close(fd)
+            _remove_files(storage, segment)
+            raise
+        return cls(storage, segment, *fds)
+
+    def append(self, data: Buffer, batches: Sequence[BatchMeta], durable_end: int) -> None:
+        """Write batches and their entries, and wait until both are durable."""
+        entries = encode_entries(batches, self.size, durable_end)
+        self._storage.write(self._data, data, self.size)
+        self._storage.write(self._sidecar, entries, HEADER_SIZE + self.batches * ENTRY_SIZE)
+        self._storage.sync(self._data)
+        self._storage.sync(self._sidecar)
+        self.size += len(data)
+        self.batches += len(batches)
+        self._last_ns = batches[-1].server_time_ns
+
+    def cut_back(self) -> None:
+        """Remove, durably, what a failed append may have left behind."""
+        self._storage.truncate(self._data, self.size)
+        self._storage.truncate(self._sidecar, HEADER_SIZE + self.batches * ENTRY_SIZE)
+        self._storage.sync(self._data)
+        self._storage.sync(self._sidecar)
+
+    def close(self) -> None:
+        """Give the segment its closed name, durably; one without a batch is removed."""
+        segment = self.segment
+        if self.batches:
+            closed = segment.name._replace(end_ns=self._last_ns)
+            self._storage.rename(segment.data_path, segment.folder / closed.data)
+            segment.name = closed
+        else:
+            _remove_files(self._storage, segment)
+        self._storage.sync_dir(segment.folder)
+        self.release()
+
+    def release(self) -> None:
+        """Close the files and leave them as they are."""
+        for fd in (self._data, self._sidecar):
+            self._storage.close(fd)
+
+    def discard(self) -> None:
+        """Give up a segment that holds no batch."""
+        self.release()
+        _remove_files(self._storage, self.segment)
+
+
+def _remove_files(storage: StorageBackend, segment: Segment) -> None:
+    """Remove the files of a segment without batches; the next start removes what stays."""
+    for path in (segment.data_path, segment.sidecar_path):
+        with contextlib.suppress(OSError):
+            storage.remove(path)

@@ -1,0 +1,141 @@
+"""Subscriptions: what is stored is pushed to who asked for it (LWP section 5.12, AMB-21)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lance_server.answers import Answer, as_refusal, error_frame, fetch_response, room_for_headers
+from lance_server.log.engine import Engine, Topic
+from lance_server.log.reader import Fetched, Range
+from lance_server.outcome import Outcome
+from lance_server.refusals import Refusal
+from lance_server.stats import Counters
+from lance_spec.dialect import Dialect
+from lance_spec.enums import ErrorCode
+from lance_spec.limits import END_OFFSET
+
+
+@dataclass(slots=True)
+class _Subscription:
+    """One topic that is pushed.
+
+    Attributes:
+        topic: the topic.
+        cursor: where the next push begins.
+        max_bytes: most data in one push.
+        reading: a read that waits for the disk, or None.
+    """
+
+    topic: Topic
+    cursor: int
+    max_bytes: int
+    reading: Outcome[Fetched] | None = None
+
+
+class Subscriptions:
+    """What one connection is subscribed to: at most once to each topic.
+
+    Args:
+        engine: the log.
+        counters: the server's totals.
+        wake: called when there may be something to push.
+    """
+
+    def __init__(self, engine: Engine, counters: Counters, wake: Callable[[], None]) -> None:
+        self._engine = engine
+        self._counters = counters
+        self._wake = wake
+        self._by_topic: dict[int, _Subscription] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_topic)
+
+    def __repr__(self) -> str:
+        return f"<Subscriptions to topics {sorted(self._by_topic)}>"
+
+    def add(self, topic: Topic, offset: int, max_bytes: int) -> int:
+        """Subscribe to a topic and return the offset that the first push begins at.
+
+        Raises:
+            Refusal: it is subscribed to already, or no byte may be pushed.
+        """
+        if topic.id in self._by_topic:
+            raise Refusal(
+                ErrorCode.INVALID_PAYLOAD,
+                f"This connection is subscribed to topic {topic.id}; unsubscribe first",
+            )
+        if not max_bytes:
+            raise Refusal(ErrorCode.INVALID_PAYLOAD, "max_batch_bytes must be at least 1")
+        end = topic.partition.end_offset
+        if end < offset < END_OFFSET:
+            raise Refusal(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Offset {offset} is beyond the end of the topic, {end}",
+                details={"end_offset": end},
+            )
+        cursor = min(offset, end)
+        self._by_topic[topic.id] = _Subscription(topic, cursor, max_bytes)
+        topic.partition.watch(self._wake)
+        return cursor
+
+    def remove(self, topic_id: int) -> None:
+        """Unsubscribe; nothing more is pushed of this topic."""
+        subscription = self._by_topic.pop(topic_id, None)
+        if subscription is not None:
+            subscription.topic.partition.unwatch(self._wake)
+
+    def clear(self) -> None:
+        """Unsubscribe from everything."""
+        for topic_id in list(self._by_topic):
+            self.remove(topic_id)
+
+    def next_push(self, dialect: Dialect) -> Answer | None:
+        """Return the next frame to push, or None when there is nothing at the moment."""
+        for subscription in list(self._by_topic.values()):
+            try:
+                fetched = self._read(subscription, dialect)
+            except Exception as error:  # noqa: BLE001 - as_refusal lets mistakes through
+                self.remove(subscription.topic.id)
+                self._counters.errors += 1
+                return error_frame(dialect, _of_topic(as_refusal(error), subscription.topic))
+            if fetched is not None:
+                self._turn(subscription)
+                self._counters.bytes_pushed += len(fetched.buffer) - room_for_headers(dialect)
+                subscription.cursor = fetched.next_offset
+                topic = subscription.topic
+                end = topic.partition.end_offset
+                return fetch_response(dialect, fetched, end, topic_id=topic.id)
+        return None
+
+    def _read(self, subscription: _Subscription, dialect: Dialect) -> Fetched | None:
+        """Return what follows a subscription's cursor, once there is something."""
+        topic = self._engine.topic(subscription.topic.id)
+        waiting = subscription.reading
+        if waiting is not None:
+            if not waiting.done:
+                return None
+            subscription.reading = None
+            return waiting.result()
+        if subscription.cursor >= topic.partition.end_offset:
+            return None
+        wanted = Range(
+            start=subscription.cursor,
+            max_bytes=min(subscription.max_bytes, dialect.max_fetch_data),
+            room=room_for_headers(dialect),
+        )
+        fetched = self._engine.fetch(topic, wanted)
+        if isinstance(fetched, Outcome):
+            subscription.reading = fetched
+            fetched.wake(self._wake)
+            return None
+        return fetched
+
+    def _turn(self, subscription: _Subscription) -> None:
+        """Put a subscription behind the others, so that each gets its turn."""
+        topic_id = subscription.topic.id
+        self._by_topic[topic_id] = self._by_topic.pop(topic_id)
+
+
+def _of_topic(refusal: Refusal, topic: Topic) -> Refusal:
+    """Say which subscription an error ends."""
+    details = {**refusal.details, "topic_id": topic.id}
+    return Refusal(refusal.code, refusal.message, details=details, text=refusal.text)

@@ -1,0 +1,69 @@
+"""What the server says no with: one error that both dialects can word."""
+
+import errno
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lance_spec.enums import ErrorCode
+
+_DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer to a request, not a failure of the server
+    """A request that is answered with an ErrorResponse (LWP section 12, AMB-10).
+
+    Attributes:
+        code: the code of LWP section 12.2.
+        message: a sentence for people.
+        details: what JSON errors add.
+        text: how the published server words it, for clients that match on the words.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        text: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = dict(details or {})
+        self.text = text or message
+
+    def __repr__(self) -> str:
+        return f"<Refusal {self.code.name}: {self.message}>"
+
+
+def storage_refusal(error: OSError) -> Refusal:
+    """Return the answer to a request that the disk did not carry out.
+
+    A full disk refuses the frame for now (AMB-35); anything else leaves open what was stored.
+    """
+    reason = error.strerror or str(error)
+    if error.errno in _DISK_FULL:
+        return Refusal(
+            ErrorCode.BACKPRESSURE,
+            f"Nothing was stored: {reason}. Free space on the server's disk, then retry.",
+            text=f"I/O error: {reason}",
+        )
+    return Refusal(
+        ErrorCode.STORAGE_ERROR,
+        f"The server's disk failed: {reason}.",
+        text=f"I/O error: {reason}",
+    )
+
+
+def topic_not_found(topic_id: int, *, existed: bool, text: str) -> Refusal:
+    """Return the answer to a request for a topic that is not there (AMB-34).
+
+    Args:
+        topic_id: the id that was asked for.
+        existed: whether a topic ever had it.
+        text: the published server's words for it, which differ by command.
+    """
+    if existed:
+        return Refusal(ErrorCode.TOPIC_DELETED, f"Topic {topic_id} was deleted", text=text)
+    return Refusal(ErrorCode.TOPIC_NOT_FOUND, f"Topic {topic_id} not found", text=text)

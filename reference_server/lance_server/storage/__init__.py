@@ -1,0 +1,1 @@
+"""How the server touches the disk: one seam, and the backends behind it."""

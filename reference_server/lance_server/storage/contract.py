@@ -1,0 +1,133 @@
+"""The storage backend: every durable effect of the server passes through here.
+
+A backend offers plain positioned I/O. What is written becomes durable only by `sync`; a name
+that was created, renamed or removed becomes durable only by `sync_dir` of its folder. The log
+never assumes more, so a backend that forgets everything else at a crash point is a fair test.
+
+All methods raise `OSError` when the disk refuses.
+"""
+
+from pathlib import Path
+from typing import Protocol
+
+from lance_spec.checksum import Buffer
+
+
+class WouldBlockError(Exception):
+    """The bytes are not in memory: reading them now would wait for the disk."""
+
+
+class StorageBackend(Protocol):
+    """What the log asks of a file system. Methods are called from several threads.
+
+    Attributes:
+        name: how the backend is called in logs and statistics.
+    """
+
+    name: str
+
+    def make_dir(self, path: Path) -> None:
+        """Create a folder; one that exists is fine."""
+        ...
+
+    def list_dir(self, path: Path) -> list[str]:
+        """Return the names in a folder, sorted."""
+        ...
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        """Open a file for reading and writing; with ``create`` it must not exist yet."""
+        ...
+
+    def close(self, fd: int) -> None:
+        """Give the file up; nothing becomes durable by it."""
+        ...
+
+    def size(self, fd: int) -> int:
+        """Return the file's length in bytes."""
+        ...
+
+    def write(self, fd: int, data: Buffer, offset: int) -> None:
+        """Write all of ``data`` at ``offset``, or raise."""
+        ...
+
+    def read_into(
+        self, fd: int, target: memoryview, offset: int, *, cached_only: bool = False
+    ) -> int:
+        """Fill ``target`` from ``offset`` on; return how many bytes there were.
+
+        Raises:
+            WouldBlockError: ``cached_only`` is set and the disk would have to be waited for.
+        """
+        ...
+
+    def sync(self, fd: int) -> None:
+        """Make the file's bytes and length durable."""
+        ...
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Set the file's length."""
+        ...
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Move a file or folder, replacing a file that is there."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, or a folder that is empty."""
+        ...
+
+    def sync_dir(self, path: Path) -> None:
+        """Make the names in a folder durable."""
+        ...
+
+
+def read_at(storage: StorageBackend, fd: int, size: int, offset: int) -> bytearray:
+    """Return up to ``size`` bytes from ``offset`` on; fewer only at the end of the file."""
+    data = bytearray(size)
+    got = storage.read_into(fd, memoryview(data), offset)
+    del data[got:]
+    return data
+
+
+def read_file(storage: StorageBackend, path: Path, limit: int) -> bytes:
+    """Return a small file's content.
+
+    Args:
+        storage: the backend.
+        path: the file.
+        limit: largest size to accept, in bytes.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is larger than ``limit``.
+    """
+    fd = storage.open(path)
+    try:
+        size = storage.size(fd)
+        if size > limit:
+            raise ValueError(f"{path} has {size} bytes; at most {limit} were expected")
+        return bytes(read_at(storage, fd, size, 0))
+    finally:
+        storage.close(fd)
+
+
+def replace_file(storage: StorageBackend, path: Path, data: bytes) -> None:
+    """Put ``data`` in the place of a file, durably: readers see the old content or the new."""
+    draft = path.with_name(path.name + ".tmp")
+    if draft.name in storage.list_dir(path.parent):
+        storage.remove(draft)
+    fd = storage.open(draft, create=True)
+    try:
+        storage.write(fd, data, 0)
+        storage.sync(fd)
+    finally:
+        storage.close(fd)
+    storage.rename(draft, path)
+    storage.sync_dir(path.parent)
+
+
+def remove_folder(storage: StorageBackend, folder: Path) -> None:
+    """Remove a folder and the files in it."""
+    for name in storage.list_dir(folder):
+        storage.remove(folder / name)
+    storage.remove(folder)

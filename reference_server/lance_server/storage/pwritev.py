@@ -1,0 +1,98 @@
+"""Positioned writes and reads through the page cache: works on every Linux file system."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+from lance_server.storage.contract import WouldBlockError
+from lance_spec.checksum import Buffer
+
+_FILE_MODE: Final = 0o640
+_DIR_MODE: Final = 0o750
+_NOT_NOW: Final = frozenset({errno.EAGAIN, errno.EOPNOTSUPP})
+
+
+class PwritevStorage:
+    """The portable backend: ``pwritev``, ``preadv`` and ``fdatasync``."""
+
+    name = "pwritev"
+
+    def __repr__(self) -> str:
+        return "<PwritevStorage>"
+
+    def make_dir(self, path: Path) -> None:
+        """Create a folder; one that exists is fine."""
+        path.mkdir(mode=_DIR_MODE, exist_ok=True)
+
+    def list_dir(self, path: Path) -> list[str]:
+        """Return the names in a folder, sorted."""
+        return sorted(entry.name for entry in path.iterdir())
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        """Open a file for reading and writing; with ``create`` it must not exist yet."""
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.open(path, flags | (os.O_CREAT | os.O_EXCL if create else 0), _FILE_MODE)
+
+    def close(self, fd: int) -> None:
+        """Give the file up."""
+        os.close(fd)
+
+    def size(self, fd: int) -> int:
+        """Return the file's length in bytes."""
+        return os.fstat(fd).st_size
+
+    def write(self, fd: int, data: Buffer, offset: int) -> None:
+        """Write all of ``data`` at ``offset``, or raise."""
+        rest = memoryview(data)
+        while rest:
+            done = os.pwritev(fd, [rest], offset)
+            if done <= 0:
+                raise OSError(errno.EIO, "the disk took no bytes")
+            rest = rest[done:]
+            offset += done
+
+    def read_into(
+        self, fd: int, target: memoryview, offset: int, *, cached_only: bool = False
+    ) -> int:
+        """Fill ``target`` from ``offset`` on; return how many bytes there were."""
+        flags = os.RWF_NOWAIT if cached_only else 0
+        filled = 0
+        try:
+            while filled < len(target):
+                got = os.preadv(fd, [target[filled:]], offset + filled, flags)
+                if not got:
+                    break
+                filled += got
+        except OSError as error:
+            if cached_only and error.errno in _NOT_NOW:
+                raise WouldBlockError from None
+            raise
+        return filled
+
+    def sync(self, fd: int) -> None:
+        """Make the file's bytes and length durable."""
+        os.fdatasync(fd)
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Set the file's length."""
+        os.ftruncate(fd, size)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Move a file or folder, replacing a file that is there."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, or a folder that is empty."""
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink()
+
+    def sync_dir(self, path: Path) -> None:
+        """Make the names in a folder durable."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

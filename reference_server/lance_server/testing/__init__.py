@@ -1,0 +1,21 @@
+"""Stand-ins for tests: disks that fail and forget, a scheduler stepped by hand, a raw client."""
+
+from lance_server.testing.client import RawClient
+from lance_server.testing.log import LogDriver, Reading
+from lance_server.testing.peer import SessionPeer, the_error, told
+from lance_server.testing.scheduling import ManualClock, ManualScheduler
+from lance_server.testing.storage import CrashError, FaultyStorage, MemoryStorage
+
+__all__ = [
+    "CrashError",
+    "FaultyStorage",
+    "LogDriver",
+    "ManualClock",
+    "ManualScheduler",
+    "MemoryStorage",
+    "RawClient",
+    "Reading",
+    "SessionPeer",
+    "the_error",
+    "told",
+]

@@ -1,0 +1,169 @@
+"""The other side of a session, without a socket, threads or time."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from lance_server.config import ServerConfig
+from lance_server.session import Session
+from lance_server.stats import Counters
+from lance_server.testing.log import LogDriver
+from lance_server.testing.storage import FaultyStorage, MemoryStorage
+from lance_spec.bodies import ErrorBody, decode_error, decode_json
+from lance_spec.dialect import SPECIFIED, Dialect
+from lance_spec.enums import Command, Flag
+from lance_spec.frames import (
+    Frame,
+    FrameKind,
+    FrameSplitter,
+    encode_control,
+    encode_header,
+    encode_keepalive,
+)
+from lance_spec.messages.lwp import CreateTopic, Fetch
+from lance_spec.records import encode_records
+
+_LARGEST_ANSWER: Final = 1 << 30
+
+
+class SessionPeer:
+    """A connection whose every step is taken by the test.
+
+    Args:
+        speaks: the peer's dialect.
+        options: fields of `ServerConfig`.
+
+    Attributes:
+        now: the time in seconds; `wait` moves it.
+        disk: the disk below the log.
+        log: the log below the session.
+        session: what is tested.
+    """
+
+    def __init__(self, speaks: Dialect = SPECIFIED, **options: Any) -> None:
+        self.dialect = speaks
+        self.now = 0.0
+        self.disk = FaultyStorage(MemoryStorage())
+        self.log = LogDriver(self.disk)
+        self.counters = Counters()
+        self.config = ServerConfig(data_dir=Path("/data"), **options)
+        self.session = self._connect()
+
+    def _connect(self) -> Session:
+        self._splitter = FrameSplitter((self.dialect,), max_payload=_LARGEST_ANSWER)
+        session = Session(
+            self.log.engine,
+            self.config,
+            self.config.dialects,
+            self.counters,
+            wake=lambda: session.advance(self.now),
+            now=self.now,
+        )
+        return session
+
+    def reconnect(self) -> None:
+        """Go on with a new connection to the same server."""
+        self.session.close("the peer reconnects")
+        self.session = self._connect()
+
+    # Dialogue ----------------------------------------------------------------------------------
+
+    def send(self, *frames: bytes) -> None:
+        """Send frames in one piece; worker threads do not run yet."""
+        self.session.receive_data(b"".join(frames), self.now)
+        self.log.scheduler.run_soon()
+
+    def work(self) -> None:
+        """Let the worker threads finish."""
+        self.log.scheduler.run_all()
+
+    def received(self) -> list[Frame]:
+        """Return the frames that were sent by now."""
+        return self._splitter.receive_data(b"".join(self.session.data_to_send()))
+
+    def exchange(self, *frames: bytes) -> list[Frame]:
+        """Send frames, let everything finish, return the answers."""
+        self.send(*frames)
+        self.work()
+        return self.received()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+        self.session.tick(self.now)
+
+    def ask(self, command: int, payload: bytes = b"") -> Frame:
+        """Send a command and return its only answer."""
+        (answer,) = self.exchange(self.control(command, payload))
+        return answer
+
+    def json(self, command: int, payload: bytes = b"") -> dict[str, Any]:
+        """Send a command and return the JSON it is answered with."""
+        return decode_json(self.ask(command, payload).payload, "answer")
+
+    def error(self, command: int, payload: bytes = b"") -> ErrorBody:
+        """Send a command and return the error it is answered with."""
+        return the_error([self.ask(command, payload)])
+
+    # Frames ------------------------------------------------------------------------------------
+
+    def ingest(self, batch_id: int, values: Sequence[bytes] = (b"value",), **fields: int) -> bytes:
+        """Return an Ingest frame with raw-data records; ``fields`` as for `raw_ingest`."""
+        return self.raw_ingest(encode_records(values), batch_id, **{"count": len(values), **fields})
+
+    def raw_ingest(
+        self,
+        payload: bytes,
+        batch_id: int = 1,
+        *,
+        count: int = 1,
+        topic_id: int = 0,
+        timestamp_ns: int = 5,
+        flags: int = Flag.BATCH_MODE,
+    ) -> bytes:
+        """Return an Ingest frame with any payload."""
+        header = encode_header(
+            self.dialect,
+            flags,
+            batch_id=batch_id,
+            timestamp_ns=timestamp_ns,
+            record_count=count,
+            topic_id=topic_id,
+            payload=payload,
+        )
+        return header + payload
+
+    def control(self, command: int, payload: bytes = b"") -> bytes:
+        """Return a Control frame."""
+        return encode_control(self.dialect, command, payload)
+
+    def keepalive(self) -> bytes:
+        """Return a Keepalive frame."""
+        return encode_keepalive(self.dialect)
+
+    def fetch(self, start: int = 0, max_bytes: int = 1024, *, topic_id: int = 0) -> bytes:
+        """Return a Fetch frame."""
+        return self.control(Command.FETCH, Fetch(topic_id, start, max_bytes).encode())
+
+    def create(self, name: str) -> bytes:
+        """Return a CreateTopic frame."""
+        return self.control(Command.CREATE_TOPIC, CreateTopic(name.encode()).encode())
+
+
+def told(frames: list[Frame]) -> list[str | int]:
+    """Return what answers are, in short: the batch id of an Ack, else a name."""
+    return [
+        frame.batch_id
+        if frame.kind is FrameKind.ACK
+        else frame.kind.name
+        if frame.kind is not FrameKind.CONTROL
+        else Command(frame.batch_id).name
+        for frame in frames
+    ]
+
+
+def the_error(frames: list[Frame]) -> ErrorBody:
+    """Return what the only answer says, which must be an error."""
+    if told(frames) != ["ERROR_RESPONSE"]:
+        raise AssertionError(f"expected one ErrorResponse, got {told(frames)}")
+    return decode_error(frames[0].payload)

@@ -1,0 +1,70 @@
+"""Options: how they are written and which are refused."""
+
+from pathlib import Path
+
+import pytest
+
+from lance_server.config import Address, ServerConfig, parse_size
+from lance_server.errors import ConfigError
+from lance_spec.dialect import DEPLOYED, SPECIFIED
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:1992", Address("127.0.0.1", 1992)),
+        ("localhost:0", Address("localhost", 0)),
+        ("[::1]:65535", Address("::1", 65535)),
+    ],
+)
+def test_addresses_are_read_and_written_alike(text: str, address: Address) -> None:
+    """IPv6 stands in brackets."""
+    assert Address.parse(text) == address
+    assert str(address) == text
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "::1:1", "host:x", "host:70000"])
+def test_other_text_is_no_address(text: str) -> None:
+    """The message shows what was given."""
+    with pytest.raises(ConfigError, match=f"'{text}'"):
+        Address.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("0", 0), ("64KiB", 65536), ("1 MiB", 1 << 20), ("2gib", 2 << 30), ("7B", 7)]
+)
+def test_sizes_are_read(text: str, size: int) -> None:
+    """In bytes or binary units."""
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5MiB", "1MB", "KiB"])
+def test_other_text_is_no_size(text: str) -> None:
+    """Decimal units are refused rather than guessed at."""
+    with pytest.raises(ConfigError, match="is no size"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dialect": "x"},
+        {"max_payload": 1},
+        {"segment_size": 0},
+        {"max_connections": 0},
+        {"dedup_entries": -1},
+        {"drain_timeout": -1.0},
+        {"idle_timeout": 0.0},
+    ],
+)
+def test_impossible_options_are_refused(options: dict[str, object]) -> None:
+    """At once, and by name."""
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        ServerConfig(data_dir=Path("/data"), **options)  # type: ignore[arg-type]
+
+
+def test_the_dialects_follow_from_the_options() -> None:
+    """Auto is every preset; limits are put into each."""
+    assert ServerConfig(data_dir=Path("/data")).dialects == (SPECIFIED, DEPLOYED)
+    (pinned,) = ServerConfig(data_dir=Path("/data"), dialect="deployed", max_payload=4096).dialects
+    assert (pinned.name, pinned.max_payload) == ("deployed", 4096)

@@ -1,0 +1,86 @@
+"""Outcomes that arrive later, and the threads they come from."""
+
+import threading
+
+from lance_server.outcome import Outcome
+from lance_server.scheduling import WorkerPool
+
+# Outcomes ---------------------------------------------------------------------------------------
+
+
+def test_an_outcome_wakes_everyone_once() -> None:
+    """However often somebody asked to be woken."""
+    outcome: Outcome[int] = Outcome()
+    woken: list[str] = []
+    waiter = lambda: woken.append("once")  # noqa: E731 - the same function, twice
+    outcome.wake(waiter)
+    outcome.wake(waiter)
+    outcome.settle(5)
+    assert (woken, outcome.result()) == (["once"], 5)
+
+
+def test_a_settled_outcome_wakes_at_once() -> None:
+    """Nobody waits for what has happened."""
+    outcome: Outcome[int] = Outcome()
+    outcome.settle(5)
+    woken: list[int] = []
+    outcome.wake(lambda: woken.append(1))
+    assert woken == [1]
+
+
+def test_a_converted_outcome_passes_values_and_errors_on() -> None:
+    """Errors of the conversion are its own."""
+    good: Outcome[int] = Outcome()
+    bad: Outcome[int] = Outcome()
+    doubled, broken, failed = good.then(lambda n: n * 2), good.then(lambda n: n // 0), bad.then(str)
+    good.settle(21)
+    bad.fail(KeyError("x"))
+    assert doubled.result() == 42
+    assert isinstance(broken.error, ZeroDivisionError)
+    assert isinstance(failed.error, KeyError)
+
+
+# Worker threads ---------------------------------------------------------------------------------
+
+
+def test_a_pool_never_has_more_threads_than_allowed() -> None:
+    """Jobs wait in order when all threads are busy."""
+    pool = WorkerPool("test", 2)
+    gate, both = threading.Event(), threading.Barrier(3)
+    running: list[str] = []
+
+    def job() -> None:
+        running.append(threading.current_thread().name)
+        if len(running) <= 2:
+            both.wait(10)
+            gate.wait(10)
+
+    for _ in range(6):
+        pool.submit(job)
+    both.wait(10)
+    assert len(running) == 2
+    gate.set()
+    assert pool.close(10)
+    assert len(running) == 6
+    assert len(set(running)) == 2
+
+
+def test_a_pool_starts_threads_only_when_they_are_needed() -> None:
+    """One job after the other needs one thread."""
+    pool = WorkerPool("test", 4)
+    for _ in range(5):
+        done = threading.Event()
+        pool.submit(done.set)
+        assert done.wait(10)
+    assert pool.close(10)
+    assert len(pool._threads) <= 2
+
+
+def test_a_busy_pool_does_not_hold_up_its_end() -> None:
+    """Closing has a deadline."""
+    pool = WorkerPool("test", 1)
+    gate = threading.Event()
+    pool.submit(lambda: gate.wait(10) and None)
+    assert not pool.close(0.05)
+    gate.set()
+    assert pool.close(10)

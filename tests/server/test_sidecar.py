@@ -1,0 +1,134 @@
+"""Sidecar entries: written fast, read carefully (AMB-14)."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_server.log.scan import load_index
+from lance_server.log.segment import Segment, SegmentName
+from lance_server.log.sidecar import (
+    DAMAGED,
+    OPAQUE,
+    VALID,
+    BatchIndex,
+    BatchMeta,
+    decode_entries,
+    decode_header,
+    encode_entries,
+    encode_header,
+)
+from lance_server.testing import MemoryStorage
+from lance_spec.errors import DecodeError
+from lance_spec.messages.engine import SidecarEntry, SidecarHeader
+
+u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
+metas = st.builds(BatchMeta, u32, u32, u64, u64, u64, u32, u32)
+
+
+@settings(deadline=None)
+@given(st.lists(metas, max_size=5), st.integers(0, 2**63), u64)
+def test_entries_are_the_grammars_messages(
+    batches: list[BatchMeta], start: int, durable_end: int
+) -> None:
+    """The fast path writes what the generated message would, checksum and all."""
+    expected, place = [], start
+    for length, count, batch_id, client_ns, server_ns, crc, flags in batches:
+        entry = SidecarEntry(
+            place, length, count, batch_id, client_ns, server_ns, durable_end, crc, flags
+        ).with_crc()
+        expected.append(entry)
+        place += length
+    raw = encode_entries(batches, start, durable_end)
+    assert raw == b"".join(entry.encode() for entry in expected)
+    assert list(decode_entries(raw)) == expected
+
+
+@settings(deadline=None)
+@given(metas, st.integers(0, 64 * 8 - 1))
+def test_a_changed_bit_voids_an_entry(batch: BatchMeta, bit: int) -> None:
+    """Any one of the 512."""
+    raw = bytearray(encode_entries([batch], 0, 0))
+    raw[bit // 8] ^= 1 << bit % 8
+    assert list(decode_entries(raw)) == [None]
+
+
+def test_zeros_are_no_entry() -> None:
+    """A file that was only extended vouches for nothing."""
+    assert list(decode_entries(bytes(64))) == [None]
+
+
+def test_half_an_entry_is_ignored() -> None:
+    """Only whole ones count."""
+    raw = encode_entries([BatchMeta(1, 1, 1, 1, 1, 1, 0)] * 2, 0, 0)
+    assert len(list(decode_entries(raw[:-1]))) == 1
+
+
+def test_a_header_comes_back() -> None:
+    """With everything that places the segment."""
+    header = decode_header(encode_header(7, 1000, 50, 123))
+    assert header == SidecarHeader(7, 1000, 50, 123).with_crc()
+
+
+@pytest.mark.parametrize("place", range(64))
+def test_a_changed_header_is_refused(place: int) -> None:
+    """Any byte of it."""
+    raw = bytearray(encode_header(7, 1000, 50, 123))
+    raw[place] ^= 0x10
+    with pytest.raises(DecodeError):
+        decode_header(raw)
+
+
+def test_an_entry_that_overlaps_the_one_before_is_void() -> None:
+    """A checksum does not make nonsense true."""
+    disk = MemoryStorage()
+    batch = BatchMeta(10, 1, 1, 1, 1, 1, 0)
+    entries = encode_entries([batch], 0, 0) + encode_entries([batch], 5, 0)
+    index = index_of(disk, entries, bytes(20))
+    assert list(zip(index.starts, index.ends, index.kinds, strict=True)) == [
+        (0, 10, VALID),
+        (10, 20, DAMAGED),
+    ]
+
+
+def index_of(disk: MemoryStorage, entries: bytes, data: bytes) -> BatchIndex:
+    """Return the index that a closed segment with these entries and this data gets."""
+    from pathlib import Path  # noqa: PLC0415 - only this helper has files
+
+    folder = Path("/topic")
+    disk.make_dir(folder)
+    segment = Segment(folder, SegmentName(0, 1, 1), 0, 0, size=len(data))
+    fds = []
+    for path, content in (
+        (segment.data_path, data),
+        (segment.sidecar_path, encode_header(0, 0, 0, 1) + entries),
+    ):
+        fds.append(disk.open(path, create=True))
+        disk.write(fds[-1], content, 0)
+    return load_index(disk, segment, *fds)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 9), st.sampled_from([VALID, OPAQUE, DAMAGED]))), st.data())
+def test_a_run_has_one_kind_and_no_hole(parts: list[tuple[int, int]], data: st.DataObject) -> None:
+    """Found without looking at each batch in turn, the same as by looking at each."""
+    index, place, holes = BatchIndex(), 0, set()
+    for number, (length, kind) in enumerate(parts):
+        if data.draw(st.booleans()):
+            place += 1
+            holes.add(number)
+        entry = SidecarEntry(place, length, 1, 1, 1, 1, 0, 0, 0)
+        index.add(entry, kind=kind)
+        place += length
+    if not parts:
+        return
+    first = data.draw(st.integers(0, len(parts) - 1))
+    limit = data.draw(st.integers(0, place))
+    behind = first
+    while (
+        behind < len(parts)
+        and index.ends[behind] <= limit
+        and parts[behind][1] == parts[first][1]
+        and (behind == first or behind not in holes)
+    ):
+        behind += 1
+    assert index.run_end(first, limit) == behind
