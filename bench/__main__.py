@@ -11,10 +11,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench import clients, codec, server
+from bench import clients, codec, journal, server
 from bench.harness import Outcome, Scenario, measure
 
-SCENARIOS: tuple[Scenario, ...] = (*codec.SCENARIOS, *clients.SCENARIOS, *server.SCENARIOS)
+SCENARIOS: tuple[Scenario, ...] = (
+    *codec.SCENARIOS,
+    *clients.SCENARIOS,
+    *server.SCENARIOS,
+    *journal.SCENARIOS,
+)
 
 
 def main() -> int:

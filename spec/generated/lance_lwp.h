@@ -36,6 +36,15 @@ enum lance_command {
     LANCE_COMMAND_SUBSCRIBE_ACK = 0x23,
     LANCE_COMMAND_COMMIT_ACK = 0x24,
     LANCE_COMMAND_GET_CLUSTER_STATUS_ALIAS = 0x30,
+    LANCE_COMMAND_GROUP_JOIN = 0x60,
+    LANCE_COMMAND_GROUP_ASSIGNMENT = 0x61,
+    LANCE_COMMAND_GROUP_GET_ASSIGNMENT = 0x62,
+    LANCE_COMMAND_GROUP_HEARTBEAT = 0x63,
+    LANCE_COMMAND_GROUP_HEARTBEAT_ACK = 0x64,
+    LANCE_COMMAND_GROUP_COMMIT = 0x65,
+    LANCE_COMMAND_GROUP_COMMIT_ACK = 0x66,
+    LANCE_COMMAND_GROUP_LEAVE = 0x67,
+    LANCE_COMMAND_GROUP_LEAVE_ACK = 0x68,
     LANCE_COMMAND_OFFSET_FOR_TIME = 0x70,
     LANCE_COMMAND_OFFSET_FOR_TIME_RESPONSE = 0x71,
     LANCE_COMMAND_TOPIC_RESPONSE = 0x80,
@@ -954,6 +963,400 @@ static inline enum lance_result lance_offset_for_time_response_write(
 {
     struct lance_writer out = {data, room, LANCE_OK};
     lance_put_uint(&out, in->offset, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Joins a group; answered with an assignment (AMB-38). */
+struct lance_group_join {
+    /* Silence after which the coordinator takes the member for dead, in milliseconds (AMB-38). */
+    uint32_t session_timeout_ms;
+    /* Name of the group as UTF-8 (AMB-38). */
+    struct lance_bytes group;
+    /* Name of the member as UTF-8, unique within the group (AMB-38). */
+    struct lance_bytes member;
+};
+
+#define LANCE_GROUP_JOIN_MIN_SIZE 6u
+#define LANCE_GROUP_JOIN_COMMAND LANCE_COMMAND_GROUP_JOIN
+#define LANCE_GROUP_JOIN_SESSION_TIMEOUT_MS_AT 0u
+#define LANCE_GROUP_JOIN_GROUP_LENGTH_AT 4u
+#define LANCE_GROUP_JOIN_GROUP_AT 6u
+
+/* Read a whole GroupJoin; variable parts point into `data`. */
+static inline enum lance_result lance_group_join_read(
+    struct lance_group_join *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->session_timeout_ms = (uint32_t)lance_take_uint(&in, 4u);
+    lance_require(&in.result, out->session_timeout_ms >= 1u && out->session_timeout_ms <= 4294967295u);
+    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
+    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
+    out->group = lance_take(&in, group_length);
+    out->member = lance_take(&in, in.left);
+    return lance_finish_read(&in);
+}
+
+/* Write a GroupJoin into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_group_join_write(
+    const struct lance_group_join *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_require(&out.result, in->session_timeout_ms >= 1u && in->session_timeout_ms <= 4294967295u);
+    lance_put_uint(&out, in->session_timeout_ms, 4u);
+    lance_require(&out.result, in->group.size <= 255u);
+    lance_put_uint(&out, in->group.size, 2u);
+    lance_put(&out, in->group.data, in->group.size);
+    lance_put(&out, in->member.data, in->member.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Says which topics a member reads, and from where (AMB-38). */
+struct lance_group_assignment {
+    /* Rises whenever topics change hands (AMB-38). */
+    uint64_t generation;
+    /* Topics and offsets back to back, each an AssignedTopic (AMB-38). */
+    struct lance_bytes assigned;
+};
+
+#define LANCE_GROUP_ASSIGNMENT_MIN_SIZE 8u
+#define LANCE_GROUP_ASSIGNMENT_COMMAND LANCE_COMMAND_GROUP_ASSIGNMENT
+#define LANCE_GROUP_ASSIGNMENT_GENERATION_AT 0u
+#define LANCE_GROUP_ASSIGNMENT_ASSIGNED_AT 8u
+
+/* Read a whole GroupAssignment; variable parts point into `data`. */
+static inline enum lance_result lance_group_assignment_read(
+    struct lance_group_assignment *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    out->assigned = lance_take(&in, in.left);
+    return lance_finish_read(&in);
+}
+
+/* Write a GroupAssignment into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_group_assignment_write(
+    const struct lance_group_assignment *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->generation, 8u);
+    lance_put(&out, in->assigned.data, in->assigned.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* One topic of an assignment (AMB-38). */
+struct lance_assigned_topic {
+    /* Topic that is read (AMB-38). */
+    uint32_t topic_id;
+    /* Byte offset up to which the group is done, in bytes (AMB-38). */
+    uint64_t offset;
+};
+
+#define LANCE_ASSIGNED_TOPIC_SIZE 12u
+#define LANCE_ASSIGNED_TOPIC_TOPIC_ID_AT 0u
+#define LANCE_ASSIGNED_TOPIC_OFFSET_AT 4u
+_Static_assert(LANCE_ASSIGNED_TOPIC_OFFSET_AT + 8u == LANCE_ASSIGNED_TOPIC_SIZE,
+               "AssignedTopic has the size of its fields");
+
+/* Read a whole AssignedTopic; variable parts point into `data`. */
+static inline enum lance_result lance_assigned_topic_read(
+    struct lance_assigned_topic *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->topic_id = (uint32_t)lance_take_uint(&in, 4u);
+    out->offset = (uint64_t)lance_take_uint(&in, 8u);
+    return lance_finish_read(&in);
+}
+
+/* Write a AssignedTopic into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_assigned_topic_write(
+    const struct lance_assigned_topic *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->topic_id, 4u);
+    lance_put_uint(&out, in->offset, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Asks for the member's assignment after the generation has risen (AMB-38). */
+struct lance_group_get_assignment {
+    /* Name of the group as UTF-8 (AMB-38). */
+    struct lance_bytes group;
+    /* Name of the member as UTF-8, unique within the group (AMB-38). */
+    struct lance_bytes member;
+};
+
+#define LANCE_GROUP_GET_ASSIGNMENT_MIN_SIZE 2u
+#define LANCE_GROUP_GET_ASSIGNMENT_COMMAND LANCE_COMMAND_GROUP_GET_ASSIGNMENT
+#define LANCE_GROUP_GET_ASSIGNMENT_GROUP_LENGTH_AT 0u
+#define LANCE_GROUP_GET_ASSIGNMENT_GROUP_AT 2u
+
+/* Read a whole GroupGetAssignment; variable parts point into `data`. */
+static inline enum lance_result lance_group_get_assignment_read(
+    struct lance_group_get_assignment *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
+    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
+    out->group = lance_take(&in, group_length);
+    out->member = lance_take(&in, in.left);
+    return lance_finish_read(&in);
+}
+
+/* Write a GroupGetAssignment into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_group_get_assignment_write(
+    const struct lance_group_get_assignment *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_require(&out.result, in->group.size <= 255u);
+    lance_put_uint(&out, in->group.size, 2u);
+    lance_put(&out, in->group.data, in->group.size);
+    lance_put(&out, in->member.data, in->member.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Shows that a member lives (AMB-38). */
+struct lance_group_heartbeat {
+    /* Generation that the member works under (AMB-38). */
+    uint64_t generation;
+    /* Name of the group as UTF-8 (AMB-38). */
+    struct lance_bytes group;
+    /* Name of the member as UTF-8, unique within the group (AMB-38). */
+    struct lance_bytes member;
+};
+
+#define LANCE_GROUP_HEARTBEAT_MIN_SIZE 10u
+#define LANCE_GROUP_HEARTBEAT_COMMAND LANCE_COMMAND_GROUP_HEARTBEAT
+#define LANCE_GROUP_HEARTBEAT_GENERATION_AT 0u
+#define LANCE_GROUP_HEARTBEAT_GROUP_LENGTH_AT 8u
+#define LANCE_GROUP_HEARTBEAT_GROUP_AT 10u
+
+/* Read a whole GroupHeartbeat; variable parts point into `data`. */
+static inline enum lance_result lance_group_heartbeat_read(
+    struct lance_group_heartbeat *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
+    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
+    out->group = lance_take(&in, group_length);
+    out->member = lance_take(&in, in.left);
+    return lance_finish_read(&in);
+}
+
+/* Write a GroupHeartbeat into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_group_heartbeat_write(
+    const struct lance_group_heartbeat *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->generation, 8u);
+    lance_require(&out.result, in->group.size <= 255u);
+    lance_put_uint(&out, in->group.size, 2u);
+    lance_put(&out, in->group.data, in->group.size);
+    lance_put(&out, in->member.data, in->member.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Answers a heartbeat; a higher generation tells the member to ask for its assignment (AMB-38). */
+struct lance_group_heartbeat_ack {
+    /* Generation of the group (AMB-38). */
+    uint64_t generation;
+};
+
+#define LANCE_GROUP_HEARTBEAT_ACK_SIZE 8u
+#define LANCE_GROUP_HEARTBEAT_ACK_COMMAND LANCE_COMMAND_GROUP_HEARTBEAT_ACK
+#define LANCE_GROUP_HEARTBEAT_ACK_GENERATION_AT 0u
+_Static_assert(LANCE_GROUP_HEARTBEAT_ACK_GENERATION_AT + 8u == LANCE_GROUP_HEARTBEAT_ACK_SIZE,
+               "GroupHeartbeatAck has the size of its fields");
+
+/* Read a whole GroupHeartbeatAck; variable parts point into `data`. */
+static inline enum lance_result lance_group_heartbeat_ack_read(
+    struct lance_group_heartbeat_ack *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    return lance_finish_read(&in);
+}
+
+/* Write a GroupHeartbeatAck into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_group_heartbeat_ack_write(
+    const struct lance_group_heartbeat_ack *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->generation, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Records how far a group has come in a topic; refused under a stale generation (AMB-38). */
+struct lance_group_commit {
+    /* Generation under which the member was given the topic (AMB-38). */
+    uint64_t generation;
+    /* Topic that is read (AMB-38). */
+    uint32_t topic_id;
+    /* Byte offset up to which the group is done, in bytes (AMB-38). */
+    uint64_t offset;
+    /* Name of the group as UTF-8 (AMB-38). */
+    struct lance_bytes group;
+    /* Name of the member as UTF-8, unique within the group (AMB-38). */
+    struct lance_bytes member;
+};
+
+#define LANCE_GROUP_COMMIT_MIN_SIZE 22u
+#define LANCE_GROUP_COMMIT_COMMAND LANCE_COMMAND_GROUP_COMMIT
+#define LANCE_GROUP_COMMIT_GENERATION_AT 0u
+#define LANCE_GROUP_COMMIT_TOPIC_ID_AT 8u
+#define LANCE_GROUP_COMMIT_OFFSET_AT 12u
+#define LANCE_GROUP_COMMIT_GROUP_LENGTH_AT 20u
+#define LANCE_GROUP_COMMIT_GROUP_AT 22u
+
+/* Read a whole GroupCommit; variable parts point into `data`. */
+static inline enum lance_result lance_group_commit_read(
+    struct lance_group_commit *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    out->topic_id = (uint32_t)lance_take_uint(&in, 4u);
+    out->offset = (uint64_t)lance_take_uint(&in, 8u);
+    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
+    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
+    out->group = lance_take(&in, group_length);
+    out->member = lance_take(&in, in.left);
+    return lance_finish_read(&in);
+}
+
+/* Write a GroupCommit into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_group_commit_write(
+    const struct lance_group_commit *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->generation, 8u);
+    lance_put_uint(&out, in->topic_id, 4u);
+    lance_put_uint(&out, in->offset, 8u);
+    lance_require(&out.result, in->group.size <= 255u);
+    lance_put_uint(&out, in->group.size, 2u);
+    lance_put(&out, in->group.data, in->group.size);
+    lance_put(&out, in->member.data, in->member.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Answers a commit that was recorded (AMB-38). */
+struct lance_group_commit_ack {
+    /* Generation of the group (AMB-38). */
+    uint64_t generation;
+    /* Topic that is read (AMB-38). */
+    uint32_t topic_id;
+    /* Byte offset up to which the group is done, in bytes (AMB-38). */
+    uint64_t offset;
+};
+
+#define LANCE_GROUP_COMMIT_ACK_SIZE 20u
+#define LANCE_GROUP_COMMIT_ACK_COMMAND LANCE_COMMAND_GROUP_COMMIT_ACK
+#define LANCE_GROUP_COMMIT_ACK_GENERATION_AT 0u
+#define LANCE_GROUP_COMMIT_ACK_TOPIC_ID_AT 8u
+#define LANCE_GROUP_COMMIT_ACK_OFFSET_AT 12u
+_Static_assert(LANCE_GROUP_COMMIT_ACK_OFFSET_AT + 8u == LANCE_GROUP_COMMIT_ACK_SIZE,
+               "GroupCommitAck has the size of its fields");
+
+/* Read a whole GroupCommitAck; variable parts point into `data`. */
+static inline enum lance_result lance_group_commit_ack_read(
+    struct lance_group_commit_ack *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    out->topic_id = (uint32_t)lance_take_uint(&in, 4u);
+    out->offset = (uint64_t)lance_take_uint(&in, 8u);
+    return lance_finish_read(&in);
+}
+
+/* Write a GroupCommitAck into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_group_commit_ack_write(
+    const struct lance_group_commit_ack *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->generation, 8u);
+    lance_put_uint(&out, in->topic_id, 4u);
+    lance_put_uint(&out, in->offset, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Leaves a group, whose other members take over at once (AMB-38). */
+struct lance_group_leave {
+    /* Generation that the member worked under (AMB-38). */
+    uint64_t generation;
+    /* Name of the group as UTF-8 (AMB-38). */
+    struct lance_bytes group;
+    /* Name of the member as UTF-8, unique within the group (AMB-38). */
+    struct lance_bytes member;
+};
+
+#define LANCE_GROUP_LEAVE_MIN_SIZE 10u
+#define LANCE_GROUP_LEAVE_COMMAND LANCE_COMMAND_GROUP_LEAVE
+#define LANCE_GROUP_LEAVE_GENERATION_AT 0u
+#define LANCE_GROUP_LEAVE_GROUP_LENGTH_AT 8u
+#define LANCE_GROUP_LEAVE_GROUP_AT 10u
+
+/* Read a whole GroupLeave; variable parts point into `data`. */
+static inline enum lance_result lance_group_leave_read(
+    struct lance_group_leave *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
+    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
+    out->group = lance_take(&in, group_length);
+    out->member = lance_take(&in, in.left);
+    return lance_finish_read(&in);
+}
+
+/* Write a GroupLeave into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_group_leave_write(
+    const struct lance_group_leave *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->generation, 8u);
+    lance_require(&out.result, in->group.size <= 255u);
+    lance_put_uint(&out, in->group.size, 2u);
+    lance_put(&out, in->group.data, in->group.size);
+    lance_put(&out, in->member.data, in->member.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Answers a member that left (AMB-38). */
+struct lance_group_leave_ack {
+    /* Generation of the group without the member (AMB-38). */
+    uint64_t generation;
+};
+
+#define LANCE_GROUP_LEAVE_ACK_SIZE 8u
+#define LANCE_GROUP_LEAVE_ACK_COMMAND LANCE_COMMAND_GROUP_LEAVE_ACK
+#define LANCE_GROUP_LEAVE_ACK_GENERATION_AT 0u
+_Static_assert(LANCE_GROUP_LEAVE_ACK_GENERATION_AT + 8u == LANCE_GROUP_LEAVE_ACK_SIZE,
+               "GroupLeaveAck has the size of its fields");
+
+/* Read a whole GroupLeaveAck; variable parts point into `data`. */
+static inline enum lance_result lance_group_leave_ack_read(
+    struct lance_group_leave_ack *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    return lance_finish_read(&in);
+}
+
+/* Write a GroupLeaveAck into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_group_leave_ack_write(
+    const struct lance_group_leave_ack *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->generation, 8u);
     *size = room - out.left;
     return out.result;
 }

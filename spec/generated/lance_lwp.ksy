@@ -42,6 +42,15 @@ types:
             0x24: commit_ack
             0x70: offset_for_time
             0x71: offset_for_time_response
+            0x60: group_join
+            0x61: group_assignment
+            0x62: group_get_assignment
+            0x63: group_heartbeat
+            0x64: group_heartbeat_ack
+            0x65: group_commit
+            0x66: group_commit_ack
+            0x67: group_leave
+            0x68: group_leave_ack
             0x100: records
     instances:
       content:
@@ -75,7 +84,6 @@ types:
         doc-ref: "LWP section 3.3, AMB-04, AMB-33"
       - id: reserved
         type: u2
-        valid: 0
         doc: "Two bytes kept for later"
         doc-ref: "LWP section 3.2, AMB-33"
       - id: header_crc
@@ -369,6 +377,184 @@ types:
         type: u8
         doc: "Byte offset of the first record at or after that time, in bytes"
         doc-ref: "AMB-37"
+  group_join:
+    doc: "Joins a group; answered with an assignment"
+    doc-ref: "AMB-38"
+    seq:
+      - id: session_timeout_ms
+        type: u4
+        valid:
+          min: 1
+          max: 4294967295
+        doc: "Silence after which the coordinator takes the member for dead, in milliseconds"
+        doc-ref: "AMB-38"
+      - id: group_length
+        type: u2
+        valid:
+          min: 1
+          max: 255
+        doc: "Length of the group's name, in bytes"
+        doc-ref: "AMB-38"
+      - id: group
+        size: group_length
+        doc: "Name of the group as UTF-8"
+        doc-ref: "AMB-38"
+      - id: member
+        size-eos: true
+        doc: "Name of the member as UTF-8, unique within the group"
+        doc-ref: "AMB-38"
+  group_assignment:
+    doc: "Says which topics a member reads, and from where"
+    doc-ref: "AMB-38"
+    seq:
+      - id: generation
+        type: u8
+        doc: "Rises whenever topics change hands"
+        doc-ref: "AMB-38"
+      - id: assigned
+        size-eos: true
+        doc: "Topics and offsets back to back, each an AssignedTopic"
+        doc-ref: "AMB-38"
+  assigned_topic:
+    doc: "One topic of an assignment"
+    doc-ref: "AMB-38"
+    seq:
+      - id: topic_id
+        type: u4
+        doc: "Topic that is read"
+        doc-ref: "AMB-38"
+      - id: offset
+        type: u8
+        doc: "Byte offset up to which the group is done, in bytes"
+        doc-ref: "AMB-38"
+  group_get_assignment:
+    doc: "Asks for the member's assignment after the generation has risen"
+    doc-ref: "AMB-38"
+    seq:
+      - id: group_length
+        type: u2
+        valid:
+          min: 1
+          max: 255
+        doc: "Length of the group's name, in bytes"
+        doc-ref: "AMB-38"
+      - id: group
+        size: group_length
+        doc: "Name of the group as UTF-8"
+        doc-ref: "AMB-38"
+      - id: member
+        size-eos: true
+        doc: "Name of the member as UTF-8, unique within the group"
+        doc-ref: "AMB-38"
+  group_heartbeat:
+    doc: "Shows that a member lives"
+    doc-ref: "AMB-38"
+    seq:
+      - id: generation
+        type: u8
+        doc: "Generation that the member works under"
+        doc-ref: "AMB-38"
+      - id: group_length
+        type: u2
+        valid:
+          min: 1
+          max: 255
+        doc: "Length of the group's name, in bytes"
+        doc-ref: "AMB-38"
+      - id: group
+        size: group_length
+        doc: "Name of the group as UTF-8"
+        doc-ref: "AMB-38"
+      - id: member
+        size-eos: true
+        doc: "Name of the member as UTF-8, unique within the group"
+        doc-ref: "AMB-38"
+  group_heartbeat_ack:
+    doc: "Answers a heartbeat; a higher generation tells the member to ask for its assignment"
+    doc-ref: "AMB-38"
+    seq:
+      - id: generation
+        type: u8
+        doc: "Generation of the group"
+        doc-ref: "AMB-38"
+  group_commit:
+    doc: "Records how far a group has come in a topic; refused under a stale generation"
+    doc-ref: "AMB-38"
+    seq:
+      - id: generation
+        type: u8
+        doc: "Generation under which the member was given the topic"
+        doc-ref: "AMB-38"
+      - id: topic_id
+        type: u4
+        doc: "Topic that is read"
+        doc-ref: "AMB-38"
+      - id: offset
+        type: u8
+        doc: "Byte offset up to which the group is done, in bytes"
+        doc-ref: "AMB-38"
+      - id: group_length
+        type: u2
+        valid:
+          min: 1
+          max: 255
+        doc: "Length of the group's name, in bytes"
+        doc-ref: "AMB-38"
+      - id: group
+        size: group_length
+        doc: "Name of the group as UTF-8"
+        doc-ref: "AMB-38"
+      - id: member
+        size-eos: true
+        doc: "Name of the member as UTF-8, unique within the group"
+        doc-ref: "AMB-38"
+  group_commit_ack:
+    doc: "Answers a commit that was recorded"
+    doc-ref: "AMB-38"
+    seq:
+      - id: generation
+        type: u8
+        doc: "Generation of the group"
+        doc-ref: "AMB-38"
+      - id: topic_id
+        type: u4
+        doc: "Topic that is read"
+        doc-ref: "AMB-38"
+      - id: offset
+        type: u8
+        doc: "Byte offset up to which the group is done, in bytes"
+        doc-ref: "AMB-38"
+  group_leave:
+    doc: "Leaves a group, whose other members take over at once"
+    doc-ref: "AMB-38"
+    seq:
+      - id: generation
+        type: u8
+        doc: "Generation that the member worked under"
+        doc-ref: "AMB-38"
+      - id: group_length
+        type: u2
+        valid:
+          min: 1
+          max: 255
+        doc: "Length of the group's name, in bytes"
+        doc-ref: "AMB-38"
+      - id: group
+        size: group_length
+        doc: "Name of the group as UTF-8"
+        doc-ref: "AMB-38"
+      - id: member
+        size-eos: true
+        doc: "Name of the member as UTF-8, unique within the group"
+        doc-ref: "AMB-38"
+  group_leave_ack:
+    doc: "Answers a member that left"
+    doc-ref: "AMB-38"
+    seq:
+      - id: generation
+        type: u8
+        doc: "Generation of the group without the member"
+        doc-ref: "AMB-38"
   record:
     doc: "One type-length-value record, the unit of every log"
     doc-ref: "LWP section 8.1, AMB-12, AMB-13"
@@ -493,6 +679,15 @@ enums:
     0x23: "subscribe_ack"
     0x24: "commit_ack"
     0x30: "get_cluster_status_alias"
+    0x60: "group_join"
+    0x61: "group_assignment"
+    0x62: "group_get_assignment"
+    0x63: "group_heartbeat"
+    0x64: "group_heartbeat_ack"
+    0x65: "group_commit"
+    0x66: "group_commit_ack"
+    0x67: "group_leave"
+    0x68: "group_leave_ack"
     0x70: "offset_for_time"
     0x71: "offset_for_time_response"
     0x80: "topic_response"

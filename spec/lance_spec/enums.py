@@ -46,6 +46,16 @@ class Command(IntEnum):
     COMMIT_ACK = 0x24
     GET_CLUSTER_STATUS_ALIAS = 0x30
     """The code LWP section 16.5 gives GetClusterStatus; accepted as an alias of 0x07."""
+    GROUP_JOIN = 0x60
+    """Extension: the coordinator of a consumer group and its members (0x60 to 0x6F, AMB-38)."""
+    GROUP_ASSIGNMENT = 0x61
+    GROUP_GET_ASSIGNMENT = 0x62
+    GROUP_HEARTBEAT = 0x63
+    GROUP_HEARTBEAT_ACK = 0x64
+    GROUP_COMMIT = 0x65
+    GROUP_COMMIT_ACK = 0x66
+    GROUP_LEAVE = 0x67
+    GROUP_LEAVE_ACK = 0x68
     OFFSET_FOR_TIME = 0x70
     """Extension: the first offset at or after a server time (AMB-37)."""
     OFFSET_FOR_TIME_RESPONSE = 0x71

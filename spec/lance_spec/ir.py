@@ -3,15 +3,15 @@
 `lance_spec.lowering` makes it from the grammar; the back ends in `lance_spec.emit` walk it.
 """
 
-import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeAlias
 
 from lance_spec.grammar._vocab import Facts, FrameForm
+from lance_spec.shapes import Number, Shape, Varint
 
 INTEGER_SIZES: Final = {"B": 1, "H": 2, "I": 4, "Q": 8}
-"""Bytes of an unsigned integer by its `struct` code."""
+"""Bytes of an unsigned integer by its `struct` code; composed messages have signed ones too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ class Field:
         const: the only value allowed, or None.
         length_of: the variable field whose length it is and which it is computed from.
         length: how long a variable field is.
+        shape: what it looks like, in composed messages only.
+        plus: what its value counts beside the bytes of ``length_of``.
     """
 
     name: str
@@ -60,10 +62,14 @@ class Field:
     const: int | bytes | None = None
     length_of: str = ""
     length: Length | None = None
+    shape: Shape | None = None
+    plus: int = 0
 
     @property
     def type_name(self) -> str:
         """The type as documents write it: ``u32``, ``bytes[8]``, ``bytes``."""
+        if self.shape is not None:
+            return self.shape.type_name
         if self.size is None:
             return "bytes"
         return f"u{self.size * 8}" if self.code in INTEGER_SIZES else f"bytes[{self.size}]"
@@ -71,6 +77,8 @@ class Field:
     @property
     def is_integer(self) -> bool:
         """Whether the value is a number."""
+        if self.shape is not None:
+            return isinstance(self.shape, Number | Varint)
         return self.code in INTEGER_SIZES
 
     @property
@@ -87,13 +95,13 @@ class Fixed:
 
     @property
     def format(self) -> str:
-        """The `struct` format of all fields together."""
+        """The `struct` format of all fields together, in flat messages."""
         return "<" + "".join(each.code for each in self.fields)
 
     @property
     def size(self) -> int:
         """Bytes of all fields together."""
-        return struct.calcsize(self.format)
+        return sum(each.size or 0 for each in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,20 @@ class Var:
         return self.field.length
 
 
-Segment: TypeAlias = Fixed | Var
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One field of a composed message that is not of fixed size."""
+
+    field: Field
+
+    @property
+    def minimum(self) -> int:
+        """Fewest bytes it takes."""
+        assert self.field.shape is not None
+        return 0 if self.field.facts.gated else self.field.shape.minimum
+
+
+Segment: TypeAlias = Fixed | Var | Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +146,8 @@ class Message:
         record_type: the record type that carries it, or None.
         sender: who sends it, or ``""``.
         ambiguities: ids in the ambiguity register.
+        since: first version of the protocol whose layout this is, or None.
+        versioned: its bytes depend on the version of the protocol.
     """
 
     name: str
@@ -135,6 +158,8 @@ class Message:
     record_type: IntEnum | None
     sender: str
     ambiguities: tuple[str, ...]
+    since: int | None = None
+    versioned: bool = False
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -151,8 +176,9 @@ class Message:
 
     @property
     def minimum_size(self) -> int:
-        """Bytes of all fixed parts."""
-        return sum(each.size for each in self.segments if isinstance(each, Fixed))
+        """Fewest bytes of the message."""
+        fixed = sum(each.size for each in self.segments if isinstance(each, Fixed))
+        return fixed + sum(each.minimum for each in self.segments if isinstance(each, Item))
 
     @property
     def size(self) -> int | None:
@@ -181,6 +207,8 @@ class Family:
     sources: tuple[str, ...]
     messages: tuple[Message, ...]
     frames: tuple[FrameForm, ...]
+    composed: bool = False
+    versions: tuple[int, int] | None = None
 
     def message(self, name: str) -> Message:
         """Return the message called ``name``.

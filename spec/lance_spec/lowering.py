@@ -5,17 +5,20 @@ field: a back end that guessed would produce a codec that disagrees with its gra
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from construct import Bytes, Const, Construct, FormatField, GreedyBytes, Rebuild, Renamed
 
-from lance_spec.grammar._vocab import Crc, Declaration, Facts, Grammar, Meta
+from lance_spec._shaping import Found, check_shape, shape_of
+from lance_spec.grammar._vocab import Crc, Declaration, Facts, Grammar, GrammarError, Meta
 from lance_spec.ir import (
     INTEGER_SIZES,
     Difference,
     Family,
     Field,
     Fixed,
+    Item,
     Length,
     LengthField,
     Message,
@@ -23,28 +26,12 @@ from lance_spec.ir import (
     Segment,
     Var,
 )
+from lance_spec.shapes import Measured, Number, Raw, nested_in
 
 _INTEGER_CODES: Final = {"<B": "B", "<H": "H", "<L": "I", "<Q": "Q"}
 _FIELD: Final = re.compile(r"this\['(\w+)'\]")
 _LENGTH_OF: Final = re.compile(r"len_\(this\['(\w+)'\]\)")
 _DIFFERENCE: Final = re.compile(r"\(this\['(\w+)'\] - this\['(\w+)'\]\)")
-
-
-class GrammarError(ValueError):
-    """A declaration outside the vocabulary, or one that contradicts itself.
-
-    Attributes:
-        path: message and field, for example ``Header.magic``.
-        problem: what is wrong and what to write instead.
-    """
-
-    def __init__(self, path: str, problem: str) -> None:
-        self.path = path
-        self.problem = problem
-        super().__init__(path, problem)
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.problem}"
 
 
 def lower_grammar(grammar: Grammar) -> Family:
@@ -53,17 +40,38 @@ def lower_grammar(grammar: Grammar) -> Family:
     Raises:
         GrammarError: a declaration is outside the vocabulary or contradicts itself.
     """
+    known: dict[str, Message] = {}
+    for each in grammar.messages:
+        known[each.name] = lower(each, known if grammar.composed else None)
+    _check_versions(grammar, known.values())
     return Family(
         name=grammar.name,
         doc=grammar.doc,
         sources=grammar.sources,
-        messages=tuple(lower(each) for each in grammar.messages),
+        messages=tuple(known.values()),
         frames=grammar.frames,
+        composed=grammar.composed,
+        versions=grammar.versions,
     )
 
 
-def lower(declaration: Declaration) -> Message:
+def _any_versioned(fields: list[Field], known: Mapping[str, Message]) -> bool:
+    parts = (name for each in fields if each.shape is not None for name in nested_in(each.shape))
+    return any(each.facts.gated for each in fields) or any(known[name].versioned for name in parts)
+
+
+def _check_versions(grammar: Grammar, lowered: Iterable[Message]) -> None:
+    for message in lowered:
+        if message.versioned and grammar.versions is None:
+            raise GrammarError(message.name, "it depends on a version, and its grammar has none")
+
+
+def lower(declaration: Declaration, known: Mapping[str, Message] | None = None) -> Message:
     """Lower one message.
+
+    Args:
+        declaration: what the grammar says.
+        known: the messages lowered before it, which it may hold; None for a flat message.
 
     Raises:
         GrammarError: a field is outside the vocabulary or contradicts another.
@@ -71,7 +79,7 @@ def lower(declaration: Declaration) -> Message:
     _check_words(declaration.name, declaration.doc, declaration.section)
     fields: list[Field] = []
     for parser in declaration.fields:
-        fields.append(_lower_field(declaration.name, parser, fields))
+        fields.append(_lower_field(declaration.name, parser, fields, known))
     message = Message(
         name=declaration.name,
         doc=declaration.doc,
@@ -81,13 +89,17 @@ def lower(declaration: Declaration) -> Message:
         record_type=declaration.record_type,
         sender=declaration.sender,
         ambiguities=declaration.ambiguities,
+        since=declaration.since,
+        versioned=declaration.since is not None or _any_versioned(fields, known or {}),
     )
     _check_message(message)
     _check_size(message, declaration)
     return message
 
 
-def _lower_field(message: str, parser: Construct, before: list[Field]) -> Field:
+def _lower_field(
+    message: str, parser: Construct, before: list[Field], known: Mapping[str, Message] | None
+) -> Field:
     name = parser.name if type(parser) is Renamed else None
     if not name or type(parser.subcon) is not Meta:
         raise GrammarError(
@@ -99,9 +111,15 @@ def _lower_field(message: str, parser: Construct, before: list[Field]) -> Field:
         raise GrammarError(path, "the name is taken; field names are unique within a message")
     facts: Facts = parser.subcon.facts
     _check_words(path, facts.doc, facts.section)
-    field = _classify(path, name, parser.subcon.subcon, facts, _next_offset(before))
+    offset = _next_offset(before)
+    if known is None:
+        field = _classify(path, name, parser.subcon.subcon, facts, offset)
+    else:
+        sizes = {each.name: each.minimum_size for each in known.values()}
+        field = _compose(name, shape_of(path, parser.subcon.subcon, sizes), facts, offset)
     _check_facts(path, field)
     _check_references(path, field, before)
+    check_shape(path, field, before)
     return field
 
 
@@ -115,6 +133,22 @@ def _classify(path: str, name: str, parser: Any, facts: Facts, offset: int | Non
     if parser is GreedyBytes or (type(parser) is Bytes and callable(parser.length)):
         return Field(**known, code="", size=None, length=_length(path, parser))
     return Field(**known, **_fixed_size(path, parser))
+
+
+def _compose(name: str, found: Found, facts: Facts, offset: int | None) -> Field:
+    """Return a field of a composed message; gated fields have no fixed place."""
+    fixed = isinstance(found.shape, Number | Raw) and not facts.gated
+    return Field(
+        name=name,
+        code=found.shape.code if isinstance(found.shape, Number) else "",
+        size=found.shape.minimum if fixed else None,
+        offset=offset,
+        facts=facts,
+        const=found.const,
+        length_of=found.length_of,
+        shape=found.shape,
+        plus=found.plus,
+    )
 
 
 def _fixed_size(path: str, parser: Any) -> dict[str, Any]:
@@ -157,7 +191,9 @@ def _next_offset(before: list[Field]) -> int | None:
 def _segments(fields: list[Field]) -> tuple[Segment, ...]:
     segments: list[Segment] = []
     for field in fields:
-        if field.size is None:
+        if field.shape is not None and field.size is None:
+            segments.append(Item(field))
+        elif field.size is None:
             segments.append(Var(field))
         elif segments and isinstance(segments[-1], Fixed):
             segments[-1] = Fixed((*segments[-1].fields, field))
@@ -176,6 +212,8 @@ def _check_words(path: str, doc: str, section: str) -> None:
 def _check_facts(path: str, field: Field) -> None:
     facts = field.facts
     names = facts.enum or facts.flags
+    if field.shape is None and (facts.gated or facts.closed):
+        raise GrammarError(path, "versions and closed enumerations belong to composed messages")
     if not field.is_integer and (names or facts.bounds or facts.boolean or facts.checksum):
         raise GrammarError(path, "enum, flags, limits and checksum belong to integers")
     if (facts.minimum is None) != (facts.maximum is None):
@@ -184,14 +222,14 @@ def _check_facts(path: str, field: Field) -> None:
         if facts.borrowed:
             raise GrammarError(path, "borrowed belongs to bytes of variable length")
         highest = max([*(names or ()), *(facts.bounds or ())], default=0)
-        if field.is_integer and highest >= 256**field.size:
+        if field.code in INTEGER_SIZES and highest >= 256**field.size:
             raise GrammarError(path, f"the value {highest} does not fit in {field.type_name}")
-    if facts.reserved and (field.const is None or any(_bytes_of(field.const))):
+    if facts.reserved and not _is_zero(field.const):
         raise GrammarError(path, "a reserved field is a Const of zeros")
 
 
-def _bytes_of(const: int | bytes) -> bytes:
-    return const if isinstance(const, bytes) else const.to_bytes(8, "little")
+def _is_zero(const: int | bytes | None) -> bool:
+    return not any(const) if isinstance(const, bytes) else const == 0
 
 
 def _check_references(path: str, field: Field, before: list[Field]) -> None:
@@ -213,14 +251,15 @@ def _check_message(message: Message) -> None:
         path = f"{message.name}.{field.name}"
         if field.length_of:
             measured = next((f for f in message.fields if f.name == field.length_of), None)
-            if measured is None or measured.length != LengthField(field.name):
+            mirrored = (LengthField(field.name), Measured(field.name, field.plus))
+            if measured is None or (measured.shape or measured.length) not in mirrored:
                 raise GrammarError(path, f"{field.length_of} does not take its length from here")
         if field.facts.checksum:
             _check_coverage(path, field, field.facts.checksum)
 
 
 def _check_coverage(path: str, field: Field, checksum: Crc) -> None:
-    if checksum.over == "payload":
+    if isinstance(checksum.over, str):
         return
     start, end = checksum.over
     if not 0 <= start < end or field.offset is None or end > field.offset:
@@ -231,7 +270,8 @@ def _check_size(message: Message, declaration: Declaration) -> None:
     """Hold the lowered formats against what `construct` computes for the same fields."""
     fixed = {f.name for s in message.segments if isinstance(s, Fixed) for f in s.fields}
     size = sum(each.sizeof() for each in declaration.fields if each.name in fixed)
-    if size != message.minimum_size:
+    lowered = sum(each.size for each in message.segments if isinstance(each, Fixed))
+    if size != lowered:
         raise GrammarError(
-            message.name, f"lowered to {message.minimum_size} bytes where construct counts {size}"
+            message.name, f"lowered to {lowered} bytes where construct counts {size}"
         )

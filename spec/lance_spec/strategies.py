@@ -42,16 +42,22 @@ def integers(field: Field) -> st.SearchStrategy[int]:
 
 def values(subject: Message) -> st.SearchStrategy[Values]:
     """Return what a caller of a generated class supplies: a dictionary by field name."""
-    drawn = {each.name: _value(each) for each in subject.given}
+    drawn = {each.name: _value(subject, each) for each in subject.given}
     return st.fixed_dictionaries(drawn).map(lambda given: _with_lengths(subject, given))
 
 
-def _value(field: Field) -> st.SearchStrategy[Any]:
+def _value(subject: Message, field: Field) -> st.SearchStrategy[Any]:
     if field.facts.boolean:
         return st.booleans()
     if field.is_integer:
         return integers(field)
-    return st.binary(min_size=field.size or 0, max_size=field.size or _MAX_BYTES)
+    if field.size is not None:
+        return st.binary(min_size=field.size, max_size=field.size)
+    smallest, largest = 0, _MAX_BYTES
+    if isinstance(field.length, LengthField):
+        bounds = subject.field(field.length.name).facts.bounds
+        smallest, largest = bounds or (smallest, largest)
+    return st.binary(min_size=smallest, max_size=min(largest, _MAX_BYTES))
 
 
 def _with_lengths(subject: Message, given: Values) -> Values:

@@ -133,8 +133,8 @@ def test_the_alias_of_get_cluster_status_is_known() -> None:
 
 def test_an_unknown_command_is_shown_as_bytes() -> None:
     """Its payload has no fields, but it is there."""
-    explanation = explain(encode_control(SPECIFIED, 0x66, b"abc"))
-    assert row(explanation, "batch_id").remark == "command 0x66 without a name"
+    explanation = explain(encode_control(SPECIFIED, 0x6F, b"abc"))
+    assert row(explanation, "batch_id").remark == "command 0x6f without a name"
     assert row(explanation, "payload").value == "3 bytes"
 
 

@@ -28,6 +28,13 @@ SIZES = {
     "SidecarEntry": 64,
     "SparseIndexEntry": 24,
     "SecondaryIndexEntry": 16,
+    "SortKey": 16,
+    "PublishedIndexEntry": 24,
+    "WalEnd": 4,
+    "AssignedTopic": 12,
+    "GroupHeartbeatAck": 8,
+    "GroupCommitAck": 20,
+    "GroupLeaveAck": 8,
 }
 """Sizes as the specification and the decisions print them, in bytes."""
 
@@ -135,3 +142,32 @@ def test_an_unknown_message_is_refused_with_the_names_there_are() -> None:
     """The error of a misspelt name helps to spell it."""
     with pytest.raises(KeyError, match="FetchResponse"):
         message("FetchReponse")
+
+
+def test_group_commands_stand_in_the_range_that_is_theirs() -> None:
+    """AMB-38: codes 0x60 to 0x6F, and all of them are sent between members and coordinator."""
+    codes = [each for each in Command if each.name.startswith("GROUP_")]
+    assert codes == list(range(0x60, 0x69))
+
+
+def test_a_member_names_its_generation_with_each_commit() -> None:
+    """AMB-38: commits carry the generation, so that stale ones can be refused."""
+    assert message("GroupCommit").field("generation").offset == 0
+
+
+def test_a_sort_key_opens_an_index_entry() -> None:
+    """AMB-15: a sparse index entry is a sort key and an offset."""
+    key = [each.name for each in message("SortKey").fields]
+    assert [each.name for each in message("SparseIndexEntry").fields] == [*key, "offset"]
+
+
+def test_a_replicated_write_has_the_fields_of_the_design_in_its_order() -> None:
+    """Design section 4.1.1 draws them."""
+    assert [each.name for each in message("ReplicatedWrite").given] == [
+        "topic_id",
+        "global_offset",
+        "segment_name",
+        "write_offset",
+        "flags",
+        "data",
+    ]

@@ -4,7 +4,21 @@ import json
 import sys
 from pathlib import Path
 
-from generate import control, crc, fetch, frames, tlv
+from generate import (
+    bodies,
+    chains,
+    control,
+    crc,
+    engine,
+    errors,
+    fetch,
+    frame_encode,
+    frame_stream,
+    frames,
+    packed,
+    texts,
+    tlv,
+)
 from generate.wire import check_known
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -14,6 +28,16 @@ FAMILIES = {
     "tlv_decode": tlv.build,
     "control_payload": control.build,
     "fetch_response": fetch.build,
+    "engine_message": engine.build,
+    "frame_encode": frame_encode.build,
+    "frame_stream": frame_stream.build,
+    "tlv_encode": chains.build_encode,
+    "segment_scan": chains.build_scan,
+    "error_payload": errors.build,
+    "json_body": bodies.build,
+    "file_name": texts.build_names,
+    "group_text": texts.build_groups,
+    "packed_field": packed.build,
 }
 
 

@@ -95,7 +95,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "topic-response": _control(0x80, JSON_TOPIC),
     "error-json": _control(0xFF, JSON_ERROR),
     "error-text": _control(0xFF, b"Topic not found"),
-    "unknown-command": _control(0x66, b"?"),
+    "unknown-command": _control(0x6F, b"?"),
 }
 """The fields of each, as far as they are not 0."""
 

@@ -86,7 +86,7 @@ class _Parts:
         for segment in self.message.segments:
             if isinstance(segment, Fixed):
                 yield from self._fixed()
-            else:
+            elif isinstance(segment, Var):
                 yield from self._var(segment, last=segment is last)
         if not (isinstance(last, Var) and isinstance(last.length, Rest)):
             yield "        if end != len(data):"

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from itertools import groupby
 
-from lance_spec.ir import Difference, Field, Fixed, LengthField, Message, Var
+from lance_spec.ir import Difference, Field, Fixed, LengthField, Message
+from lance_spec.shapes import Filled, Measured, Remainder, Shape
 
 ROW_BYTES = 4
 
@@ -48,7 +49,7 @@ def cells(message: Message) -> list[Cell]:
     found: list[Cell] = []
     row, start = 0, 0
     for segment in message.segments:
-        if isinstance(segment, Var):
+        if not isinstance(segment, Fixed):
             row += start > 0
             found += [Cell(segment.field, row + each, 0, ROW_BYTES) for each in range(3)]
             row, start = row + 3, 0
@@ -96,4 +97,12 @@ def length_words(field: Field) -> str:
         return field.length.name
     if isinstance(field.length, Difference):
         return f"{field.length.end} - {field.length.start}"
+    if field.shape is not None and field.size is None:
+        return _shape_words(field.shape)
     return str(field.size) if field.size is not None else "the rest"
+
+
+def _shape_words(shape: Shape) -> str:
+    if isinstance(shape, Measured):
+        return f"{shape.field} - {shape.minus}" if shape.minus else shape.field
+    return "the rest" if isinstance(shape, Remainder | Filled) else "varies"

@@ -5,7 +5,7 @@ import builtins
 from lance_spec.emit._words import snake
 from lance_spec.ir import Field, Fixed, Message, Var
 
-_LOCALS = frozenset({"cls", "data", "end", "self", "struct"})
+_LOCALS = frozenset({"cls", "data", "end", "self", "sink", "source", "struct"})
 
 
 def layouts(message: Message) -> list[tuple[str, Fixed]]:

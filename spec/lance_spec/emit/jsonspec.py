@@ -1,5 +1,6 @@
 """Back end: the grammar as JSON, from which other languages can make their own codec."""
 
+import dataclasses
 import json
 from enum import IntEnum, IntFlag
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from lance_spec.emit._enums import named_values
 from lance_spec.grammar._vocab import Crc, FrameForm
 from lance_spec.ir import Difference, Family, Field, LengthField, Message
+from lance_spec.packing import PACKINGS, Packing
+from lance_spec.shapes import Shape
 
 
 def render(family: Family) -> str:
@@ -14,13 +17,15 @@ def render(family: Family) -> str:
 
     It holds everything that a codec needs: fields in wire order with type, offset and length,
     constants, limits, checksums, the names of values, and which command or record type carries
-    which message. Numbers are little-endian; a message must be read exactly to its end.
+    which message. Numbers are little-endian, in composed families as their shape says; a message
+    must be read exactly to its end.
     """
     document = {
         "generatedBy": "python -m lance_spec emit",
         "family": family.name,
         "doc": family.doc,
-        "byteOrder": "little",
+        "byteOrder": "see shapes" if family.composed else "little",
+        **({"versions": list(family.versions)} if family.versions else {}),
         "enums": {each.__name__: _enum(each) for each in named_values(family)},
         "frames": [_frame(each) for each in family.frames],
         "messages": [_message(each) for each in family.messages],
@@ -59,6 +64,7 @@ def _message(message: Message) -> dict[str, Any]:
         "sender": message.sender,
         "size": message.size,
         "minimumSize": message.minimum_size,
+        **({} if message.since is None else {"since": message.since}),
         "fields": [_field(each) for each in message.fields],
     }
 
@@ -78,6 +84,11 @@ def _field(field: Field) -> dict[str, Any]:
     optional = {
         "length": _length(field),
         "lengthOf": field.length_of or None,
+        "shape": None if field.shape is None else _shape(field.shape),
+        "plus": field.plus or None,
+        "since": facts.since,
+        "until": facts.until,
+        "closed": facts.closed or None,
         "const": field.const.hex() if isinstance(field.const, bytes) else field.const,
         "reserved": facts.reserved or None,
         "unit": facts.unit or None,
@@ -85,8 +96,22 @@ def _field(field: Field) -> dict[str, Any]:
         "boolean": facts.boolean or None,
         "bounds": list(facts.bounds) if facts.bounds else None,
         "checksum": _checksum(facts.checksum) if facts.checksum else None,
+        "bits": _bits(PACKINGS[field.name]) if field.name in PACKINGS else None,
     }
     return described | {name: value for name, value in optional.items() if value is not None}
+
+
+def _shape(shape: Shape) -> dict[str, Any]:
+    """Describe a shape by its kind and what that kind is made of."""
+    described: dict[str, Any] = {"kind": type(shape).__name__.lower()}
+    for each in dataclasses.fields(shape):
+        value = getattr(shape, each.name)
+        if each.name == "cases":
+            value = {str(tag): nested.name for tag, nested in value}
+        elif dataclasses.is_dataclass(value):
+            value = _shape(value)  # type: ignore[arg-type]  # shapes contain only shapes
+        described[each.name] = value
+    return described
 
 
 def _length(field: Field) -> dict[str, str] | None:
@@ -97,6 +122,14 @@ def _length(field: Field) -> dict[str, str] | None:
     return None if field.length is None else {"rest": "of the message"}
 
 
+def _bits(packing: Packing) -> list[dict[str, Any]]:
+    """Return the numbers within a field, the one in the highest bits first."""
+    return [
+        {"name": part.name, "bits": part.bits, "shift": packing.shift(part.name), "doc": part.doc}
+        for part in packing.parts
+    ]
+
+
 def _checksum(checksum: Crc) -> dict[str, Any]:
-    over = checksum.over if checksum.over == "payload" else list(checksum.over)
+    over = checksum.over if isinstance(checksum.over, str) else list(checksum.over)
     return {"over": over, "algorithm": checksum.algorithm}

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum, IntFlag
 
 from lance_spec.emit._enums import named_values
+from lance_spec.emit._reserved import is_tolerated
 from lance_spec.emit._words import citation, snake, with_unit
 from lance_spec.ir import Difference, Family, Field, LengthField, Message, Rest
+from lance_spec.packing import PACKINGS, Packing
 
 
 def render(family: Family) -> str:
@@ -88,12 +90,26 @@ def _type(message: Message) -> Iterator[str]:
     yield "    seq:"
     for field in message.fields:
         yield from _field(message, field)
+    packed = [each for each in message.fields if each.name in PACKINGS]
+    if packed:
+        yield "    instances:"
+    for field in packed:
+        yield from _parts(PACKINGS[field.name])
+
+
+def _parts(packing: Packing) -> Iterator[str]:
+    """Say how to take apart a field that holds several numbers."""
+    for part in packing.parts:
+        yield f"      {packing.name}_{part.name}:"
+        yield f"        value: ({packing.name} >> {packing.shift(part.name)}) & 0x{part.largest:x}"
+        yield f"        doc: {_text(part.doc)}"
+        yield f"        doc-ref: {_text(packing.section)}"
 
 
 def _field(message: Message, field: Field) -> Iterator[str]:
     yield f"      - id: {field.name}"
     yield from (f"        {line}" for line in _kind(field))
-    if isinstance(field.const, int):
+    if isinstance(field.const, int) and not is_tolerated(field):
         yield f"        valid: {field.const}"
     elif field.facts.enum:
         yield f"        enum: {snake(field.facts.enum.__name__)}"

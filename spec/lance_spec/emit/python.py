@@ -7,10 +7,11 @@ adjacent fixed fields are read and written through one `struct.Struct`.
 import ast
 import inspect
 from collections.abc import Iterator, Sequence
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 from typing import Final
 
-from lance_spec.emit import _decode, _encode
+from lance_spec.emit import _composed, _decode, _encode
+from lance_spec.emit._codecs import Constants
 from lance_spec.emit._layout import call, docstring, imported
 from lance_spec.emit._names import constants, layouts, literal, python_type, sealing
 from lance_spec.emit._words import carrier, citation, field_meaning, size_phrase
@@ -18,11 +19,32 @@ from lance_spec.ir import Family, Field, Message
 
 _IMPORTS: Final = (
     ("dataclasses", ("dataclass", "field", "replace")),
-    ("enum", ("IntFlag",)),
-    ("typing", ("ClassVar", "Final", "Self")),
+    ("enum", ("IntEnum", "IntFlag")),
+    ("typing", ("ClassVar", "Final", "Self", "TypeAlias")),
     ("", ()),
     ("lance_spec.checksum", ("CRC32C", "Buffer")),
     ("lance_spec.enums", ("Command", "RecordType")),
+    (
+        "lance_spec.messages._columns",
+        ("BITS", "NULLS", "SLICES", "Each", "Elements", "PerBits", "PerValue", "Sections"),
+    ),
+    (
+        "lance_spec.messages._containers",
+        (
+            "REST",
+            "Choice",
+            "Filled",
+            "Many",
+            "Maybe",
+            "Nullable",
+            "Octets",
+            "Part",
+            "Raw",
+            "Sized",
+            "Text",
+        ),
+    ),
+    ("lance_spec.messages._cursor", ("Sink", "Source", "whole", "written")),
     (
         "lance_spec.messages._layout",
         (
@@ -37,20 +59,34 @@ _IMPORTS: Final = (
             "within",
         ),
     ),
+    (
+        "lance_spec.messages._numbers",
+        (
+            *("BOOL", "I8", "I16", "I16LE", "I32", "I32LE", "I64", "I64LE", "LEB128"),
+            *("U8", "U16", "U16LE", "U32", "U32LE", "U64", "U64LE", "ZIGZAG"),
+            *("Exactly", "Named", "Within"),
+        ),
+    ),
 )
 """What generated code may import, in the order the linter wants; the used part is written."""
 
 
 def render(family: Family) -> str:
     """Return the source of ``lance_spec/messages/<family>.py``, already formatted."""
-    blocks = [_layout_block(family)]
-    blocks += [_flag_class(each) for each in _own_flags(family)]
-    blocks += [_class(each) for each in family.messages]
+    blocks = [] if family.composed else [_layout_block(family)]
+    blocks += [_enum_class(each) for each in _own_enums(family)]
+    constants = Constants()
+    for each in family.messages:
+        if family.composed:
+            blocks.append(_composed.blocks(each, _composed_head(each), constants))
+        else:
+            blocks.append(_class(each))
     tables = list(_tables(family))
     body = "\n\n\n".join("\n".join(block) for block in blocks)
     if tables:
         body += "\n\n\n" + "\n\n".join("\n".join(table) for table in tables)
-    return "\n".join([*_preamble(family, body), "", body, ""])
+    gap = ["", ""] if body.startswith(("class ", "@")) else [""]
+    return "\n".join([*_preamble(family, body), *gap, body, ""])
 
 
 def _preamble(family: Family, body: str) -> list[str]:
@@ -85,16 +121,24 @@ def _layout_block(family: Family) -> list[str]:
     return lines
 
 
-def _own_flags(family: Family) -> list[type[IntFlag]]:
-    """The flag classes that the grammar itself declares; others are imported."""
-    found = [f.facts.flags for message in family.messages for f in message.fields]
+def _own_enums(family: Family) -> list[type[IntEnum | IntFlag]]:
+    """The classes of names that the grammar itself declares; others are imported."""
+    fields = [each for message in family.messages for each in message.fields]
+    found = [names for each in fields for names in (each.facts.enum, each.facts.flags)]
     own = [each for each in found if each and each.__module__.startswith("lance_spec.grammar")]
     return list(dict.fromkeys(own))
 
 
-def _flag_class(flags: type[IntFlag]) -> list[str]:
-    """Copy a flag class, with the comments of its members, out of the grammar."""
-    return inspect.getsource(flags).rstrip().split("\n")
+def _enum_class(names: type[IntEnum | IntFlag]) -> list[str]:
+    """Copy a class of names, with the comments of its members, out of the grammar."""
+    return inspect.getsource(names).rstrip().split("\n")
+
+
+def _composed_head(message: Message) -> list[str]:
+    lines = ["@dataclass(slots=True, kw_only=True)", f"class {message.name}:", *_class_doc(message)]
+    for each in message.given:
+        lines += ["", _composed.attribute(message, each), *_attribute_doc(each)]
+    return [*lines, "", *_class_variables(message)]
 
 
 def _class(message: Message) -> list[str]:

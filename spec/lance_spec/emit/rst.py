@@ -46,12 +46,22 @@ def _size(field: Field) -> str:
 
 def _meaning(field: Field) -> str:
     facts = field.facts
-    parts = [with_unit(field, "; "), *_value(field)]
+    parts = [with_unit(field, "; "), *_value(field), *_versions(field)]
     if names := facts.enum or facts.flags:
         parts.append(
             f"one of ``{names.__name__}``" if facts.enum else f"bits of ``{names.__name__}``"
         )
     return "; ".join(parts)
+
+
+def _versions(field: Field) -> Iterator[str]:
+    since, until = field.facts.since, field.facts.until
+    if since is not None and since == until:
+        yield f"in version {since} alone"
+    elif since is not None:
+        yield f"from version {since} on" if until is None else f"in versions {since} to {until}"
+    elif until is not None:
+        yield f"up to version {until}"
 
 
 def _value(field: Field) -> Iterator[str]:

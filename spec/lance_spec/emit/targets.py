@@ -7,7 +7,7 @@ from typing import Final
 
 import lance_spec
 from lance_spec.emit import c_header, jsonspec, kaitai, python, wireshark
-from lance_spec.families import families
+from lance_spec.families import families, foreign
 
 _GENERATED: Final = Path("generated")
 """Where files for other languages go."""
@@ -47,8 +47,14 @@ def targets() -> list[Target]:
             Target(_GENERATED / f"lance_{name}.h", c_header.render(family)),
             Target(_GENERATED / f"lance_{name}.json", jsonspec.render(family)),
             Target(_GENERATED / f"lance_{name}.ksy", kaitai.render(family)),
+            Target(_GENERATED / f"lance_{name}.lua", wireshark.render(family)),
         ]
-    return [*found, Target(_GENERATED / "lance_lwp.lua", wireshark.render(families()["lwp"]))]
+    for name, family in foreign().items():
+        found += [
+            Target(Path("lance_spec", "messages", f"{name}.py"), python.render(family)),
+            Target(_GENERATED / f"lance_{name}.json", jsonspec.render(family)),
+        ]
+    return found
 
 
 def stale(root: Path, wanted: Iterable[Target]) -> list[Path]:

@@ -1,9 +1,10 @@
-"""What the storage engine keeps beside its segments (AMB-14, AMB-15)."""
+"""Engine files: the sidecar of a segment (AMB-14), and the family they all belong to."""
 
 from enum import IntFlag
 
 from construct import Const, Int16ul, Int32ul, Int64ul
 
+from lance_spec.grammar import indexes, replication, wal
 from lance_spec.grammar._vocab import Crc, Grammar, field, message
 
 SIDECAR_MAGIC = b"LNCBATCH"
@@ -167,60 +168,18 @@ SIDECAR_ENTRY = message(
     ambiguities=("AMB-14", "AMB-25", "AMB-39"),
 )
 
-SPARSE_INDEX_ENTRY = message(
-    "SparseIndexEntry",
-    field(
-        "node_actor_sequence",
-        Int64ul,
-        doc="Low half of the sort key: node (16 bits), actor (8) and sequence (40), from the top",
-        section="AMB-15",
-        ambiguities=("AMB-16",),
-    ),
-    field(
-        "timestamp_ns",
-        Int64ul,
-        doc="High half of the sort key: time by the server's clock, since the Unix epoch",
-        unit="nanoseconds",
-        section="AMB-15",
-        ambiguities=("AMB-16",),
-    ),
-    field(
-        "offset",
-        Int64ul,
-        doc="Byte offset within the segment",
-        unit="bytes",
-        section="AMB-15",
-    ),
-    doc="Maps a sort key, one little-endian 128-bit number, to a place in a segment",
-    section="AMB-15",
-    ambiguities=("AMB-15",),
-)
-
-SECONDARY_INDEX_ENTRY = message(
-    "SecondaryIndexEntry",
-    field(
-        "server_time_ns",
-        Int64ul,
-        doc="Time by the server's clock, since the Unix epoch",
-        unit="nanoseconds",
-        section="AMB-15",
-    ),
-    field(
-        "offset",
-        Int64ul,
-        doc="Byte offset within the segment",
-        unit="bytes",
-        section="AMB-15",
-    ),
-    doc="Maps a time to a place in a segment",
-    section="AMB-15",
-    ambiguities=("AMB-15",),
-)
-
 GRAMMAR = Grammar(
     name="engine",
-    doc="Storage messages: the sidecar of a segment and the entries of its indexes.",
-    sources=("lance_spec/grammar/engine.py",),
-    messages=(SIDECAR_HEADER, SIDECAR_ENTRY, SPARSE_INDEX_ENTRY, SECONDARY_INDEX_ENTRY),
+    doc="Engine messages: sidecars, index entries, the write-ahead log and replication.",
+    sources=tuple(
+        f"lance_spec/grammar/{part}.py" for part in ("engine", "indexes", "wal", "replication")
+    ),
+    messages=(
+        SIDECAR_HEADER,
+        SIDECAR_ENTRY,
+        *indexes.MESSAGES,
+        *wal.MESSAGES,
+        *replication.MESSAGES,
+    ),
 )
-"""Everything that the storage engine writes beside plain records."""
+"""Everything that the engine writes beside plain records, and sends to other engines."""

@@ -1,1 +1,5 @@
-"""Codecs generated from the grammar: `lwp` crosses connections, `engine` lies on disk."""
+"""Codecs generated from the grammar.
+
+Of LANCE itself: `lwp` crosses connections, `engine` and `store_forward` lie on disk. Of systems
+that LANCE speaks to: `fluvio`, `rustlog`, `qwp`; their messages nest.
+"""

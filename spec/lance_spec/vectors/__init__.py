@@ -11,7 +11,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-FAMILIES: Final = ("crc", "frame_decode", "tlv_decode", "control_payload", "fetch_response")
+FAMILIES: Final = (
+    "crc",
+    "frame_decode",
+    "tlv_decode",
+    "control_payload",
+    "fetch_response",
+    "engine_message",
+    "frame_encode",
+    "frame_stream",
+    "tlv_encode",
+    "segment_scan",
+    "error_payload",
+    "json_body",
+    "file_name",
+    "group_text",
+    "packed_field",
+)
 """The names of all families."""
 
 _PACKAGE: Final = Path(__file__).resolve().parent.parent

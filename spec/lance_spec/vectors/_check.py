@@ -1,7 +1,7 @@
 """Whether the vectors are well formed, and every faulty one has exactly its fault."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,21 @@ from lance_spec.vectors import FAMILIES, Vector, Vectors, read
 from lance_spec.vectors._faults import CHECKSUMS, derive
 
 
-def check(folder: Path) -> list[str]:
+def check(folder: Path, names: Sequence[str] = FAMILIES) -> list[str]:
     """Return what is wrong with the vectors in a folder, one sentence each.
 
     Needs ``jsonschema``, which the ``test`` extra brings.
+
+    Args:
+        folder: where the files are.
+        names: the families to check.
 
     Raises:
         ModuleNotFoundError: ``jsonschema`` is not installed.
     """
     problems: list[str] = []
     families: list[Vectors] = []
-    for family in FAMILIES:
+    for family in names:
         found = list(_schema_problems(folder, family))
         problems += [f"{family}.json: {problem}" for problem in found]
         if not found:

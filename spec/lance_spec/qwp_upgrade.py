@@ -1,0 +1,48 @@
+"""What surrounds QWP messages: the HTTP upgrade to a WebSocket, and how the WebSocket ends.
+
+These are no binary messages and have no grammar (QWP wire ingress, Upgrade).
+"""
+
+from enum import IntEnum
+from typing import Final
+
+PATHS: Final = ("/api/v4/write", "/write/v4")
+"""Where senders ask for the upgrade; the first is the one that published senders use."""
+
+VERSION: Final = 1
+"""The only version of the protocol."""
+
+MAX_VERSION_HEADER: Final = "X-QWP-Max-Version"
+"""Request: highest version the sender speaks; absent means 1."""
+REQUEST_DURABLE_ACK_HEADER: Final = "X-QWP-Request-Durable-Ack"
+"""Request: ``true`` asks for acknowledgements of what is safe on storage."""
+CLIENT_ID_HEADER: Final = "X-QWP-Client-Id"
+"""Request: name of the sender; published senders leave it out."""
+
+VERSION_HEADER: Final = "X-QWP-Version"
+"""Response: the version both will speak; absent means 1."""
+DURABLE_ACK_HEADER: Final = "X-QWP-Durable-Ack"
+"""Response: ``enabled``, in any case of letters, grants what was asked for."""
+MAX_BATCH_SIZE_HEADER: Final = "X-QWP-Max-Batch-Size"
+"""Response: most bytes of a message; absent means that the server does not say."""
+ROLE_HEADER: Final = "X-QuestDB-Role"
+"""Response 421: the role for which the server cannot take rows."""
+
+
+class CloseCode(IntEnum):
+    """How a WebSocket that carries QWP ends."""
+
+    NORMAL = 1000
+    GOING_AWAY = 1001
+    PROTOCOL_ERROR = 1002
+    UNSUPPORTED_DATA = 1003
+    INVALID_DATA = 1007
+    POLICY_VIOLATION = 1008
+    TOO_LARGE = 1009
+    EXTENSION_REQUIRED = 1010
+    INTERNAL_ERROR = 1011
+
+    @property
+    def orderly(self) -> bool:
+        """Whether it is no sign that the message before it was bad."""
+        return self in (CloseCode.NORMAL, CloseCode.GOING_AWAY)

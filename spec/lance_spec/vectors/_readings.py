@@ -1,0 +1,62 @@
+"""What this package reads in the families of vectors that hold no frames and no messages."""
+
+from typing import Any, TypeAlias
+
+from lance_spec import bodies, group_text
+from lance_spec.offset_files import OffsetFileName, decode_offset
+from lance_spec.packing import PACKINGS
+from lance_spec.records import scan_records
+from lance_spec.segment_names import SegmentName
+from lance_spec.vectors._faults import CHECKSUMS
+
+Json: TypeAlias = dict[str, Any]
+
+
+def read_body(_request: Json, group: Json, data: bytes) -> Json:
+    """Read JSON, or an error in either form."""
+    if group["type"] == "ErrorPayload":
+        error = bodies.decode_error(data)
+        return {"fields": {"code": error.code, "message": error.message, "details": error.details}}
+    if group["body"] == "topic":
+        return {"fields": bodies.decode_topic(data).to_body()}
+    if group["body"] == "topic_list":
+        return {"fields": {"topics": [each.to_body() for each in bodies.decode_topics(data)]}}
+    if group["body"] == "cluster_status":
+        return {"fields": bodies.ClusterStatus.decode(data).body}
+    if group["body"] == "topic_deleted":
+        body = bodies.decode_json(data, "TopicResponse")
+        return {"fields": {"deleted": bodies.take_int(body, "deleted", "TopicResponse", 2**32)}}
+    return {"skip": f"nothing in this package reads {group['body']}"}
+
+
+def read_text(_request: Json, group: Json, data: bytes) -> Json:
+    """Read a name, a text, or numbers in the bits of a field."""
+    if group["type"] == "PackedField":
+        return {"fields": PACKINGS[group["field"]].unpack(int.from_bytes(data, "little"))}
+    if group["form"] == "OffsetFile":
+        return {"fields": {"offset": decode_offset(data)}}
+    readers: Json = {
+        "SegmentName": lambda: SegmentName.parse(data.decode()),
+        "OffsetFileName": lambda: OffsetFileName.parse(data.decode()),
+        "request": lambda: group_text.Request.decode(data),
+        "answer": lambda: group_text.decode_answer(data),
+    }
+    read = readers[group["form"]]()
+    name = "Error" if isinstance(read, group_text.Refused) else type(read).__name__
+    fields = {each: getattr(read, each) for each in read.__slots__}
+    given = {each: value for each, value in fields.items() if value is not None}
+    return {"fields": given | ({"answer": name} if group["form"] == "answer" else {})}
+
+
+def read_segment(_request: Json, _group: Json, data: bytes) -> Json:
+    """Find out how far a segment is whole records."""
+    scan = scan_records(data)
+    found: Json = {"whole": scan.count, "end": scan.end}
+    if scan.fault:
+        found |= {"outcome": {"action": "reject"}, "needed": scan.fault.needed}
+    return found
+
+
+def read_crc(_request: Json, group: Json, data: bytes) -> Json:
+    """Compute a checksum."""
+    return {"crc": f"{CHECKSUMS[group['algorithm']](data):08x}"}

@@ -1,0 +1,24 @@
+// node compile_ksy.js OUT FILE.ksy...: compile Kaitai specifications to Python modules in OUT.
+const fs = require("fs");
+const path = require("path");
+const yaml = require("js-yaml");
+const compiler = require("kaitai-struct-compiler");
+
+async function compile(out, file) {
+  const specification = yaml.load(fs.readFileSync(file, "utf8"));
+  const modules = await compiler.compile("python", specification, null, false);
+  for (const [name, text] of Object.entries(modules)) {
+    fs.writeFileSync(path.join(out, name), text);
+  }
+}
+
+async function main([out, ...files]) {
+  for (const file of files) {
+    await compile(out, file);
+  }
+}
+
+main(process.argv.slice(2)).catch((error) => {
+  console.error(String(error));
+  process.exit(1);
+});
