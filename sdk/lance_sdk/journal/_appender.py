@@ -1,0 +1,111 @@
+"""Putting frames into the ring, and waiting for room and for the disk."""
+
+from lance_sdk.journal._segment import Segment
+from lance_sdk.journal._state import State
+from lance_sdk.journal._upkeep import Upkeep
+from lance_sdk.journal.errors import JournalFull, NotYetDurable
+from lance_spec.checksum import Buffer
+
+
+class Appender:
+    """The producers' side of a journal."""
+
+    def __init__(self, state: State, upkeep: Upkeep) -> None:
+        self._state = state
+        self._upkeep = upkeep
+
+    def __repr__(self) -> str:
+        return f"<Appender of {self._state}>"
+
+    def deadline(self, timeout: float | None) -> float:
+        """Return when a wait of ``timeout`` seconds, or of the configured length, ends."""
+        state = self._state
+        return state.clock() + (state.config.append_timeout if timeout is None else timeout)
+
+    def append(self, payload: Buffer, length: int, timeout: float | None) -> int:
+        """Store a frame of a legal length; return its number."""
+        state = self._state
+        now = state.clock()
+        with state.lock:
+            if state.refusing:
+                raise state.refusal()
+            active = state.ring.active
+            if active is not None and active.holds(length):
+                return self._store(active, payload, length, now)
+        return self._append_slowly(payload, length, self.deadline(timeout))
+
+    def _store(self, active: Segment, payload: Buffer, length: int, now: float) -> int:
+        """Put a frame into the active segment, where it fits; the lock is held."""
+        state = self._state
+        ring = state.ring
+        fsn = ring.next_fsn
+        active.append(payload, length)
+        ring.next_fsn = fsn + 1
+        state.ages.appended(fsn, now)
+        if state.waiting:
+            state.news.notify_all()
+        if ring.spare is None and active.end * 2 >= active.size:
+            state.wake_reserver()
+        return fsn
+
+    def _append_slowly(self, payload: Buffer, length: int, deadline: float) -> int:
+        state, began, stalled = self._state, self._state.clock(), False
+        while True:
+            state.ring.awaited = True
+            if not state.threaded:
+                self._upkeep.make_room()
+            with state.lock:
+                if state.refusing:
+                    raise state.refusal()
+                active = state.ring.active
+                if (active is None or not active.holds(length)) and state.ring.spare is not None:
+                    active = self.rotate()
+                if active is not None and active.holds(length):
+                    return self._store(active, payload, length, state.clock())
+                state.stalls += not stalled
+                stalled = True
+                self._wait_for_room(deadline, began)
+
+    def _wait_for_room(self, deadline: float, began: float) -> None:
+        state = self._state
+        state.wake_reserver()
+        state.wake_upkeep()
+        left = deadline - state.clock()
+        if left <= 0 or not state.room.wait(left):
+            raise self.full(state.clock() - began)
+
+    def rotate(self) -> Segment:
+        """Begin the prepared segment; the lock is held."""
+        state = self._state
+        assert state.ring.spare is not None
+        head = next((each.base for each in state.ring), None)
+        created_us = int(state.wall() * 1_000_000)
+        state.slot.begin(state.ring.spare, state.ring.next_fsn, created_us, head)
+        active = state.ring.rotate()
+        state.wake_upkeep()
+        return active
+
+    def full(self, waited: float) -> JournalFull:
+        """Return the error that says what an append is waiting for."""
+        state, where = self._state, str(self._state.slot.path or "memory")
+        if state.reserve_error is not None:
+            return JournalFull("disk", waited, where=where, cause=state.reserve_error)
+        if state.ring.has_headroom:
+            return JournalFull("reserving", waited, where=where)
+        limit, backlog = state.ring.total_bytes, state.ring.backlog_bytes()
+        return JournalFull("backlog", waited, where=where, limit=limit, backlog=backlog)
+
+    def wait_durable(self, fsn: int, timeout: float | None) -> None:
+        """Wait for a sync that covers ``fsn``; all who wait share one (group commit)."""
+        state, deadline = self._state, self.deadline(timeout)
+        if not state.threaded:
+            self._upkeep.sync()
+        with state.lock:
+            state.sync_wanted = max(state.sync_wanted, fsn)
+            while state.ring.durable_fsn < fsn:
+                if state.refusing:
+                    raise state.refusal()
+                state.wake_upkeep()
+                left = deadline - state.clock()
+                if left <= 0 or not state.synced.wait(left):
+                    raise NotYetDurable(fsn)

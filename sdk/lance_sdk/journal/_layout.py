@@ -1,0 +1,58 @@
+"""The numbers and hot-path structs of a slot; the formats are declared in the grammar.
+
+Generated codecs read headers and side files. What runs once for each frame or acknowledgement
+is packed here by hand, and tests hold it against the generated codec.
+"""
+
+import re
+import struct
+from typing import Final
+
+from lance_spec.checksum import CRC32C
+from lance_spec.messages.store_forward import SegmentFrame, SegmentHeader
+
+FIRST_FRAME: Final = SegmentHeader.SIZE
+"""Offset of a segment's first frame."""
+FRAME_HEADER_SIZE: Final = SegmentFrame.MIN_SIZE
+MAX_SEGMENT_BYTES: Final = 2**31 - 1
+"""Payload lengths are signed 32-bit integers, so no segment needs to be larger."""
+
+FRAME_HEADER: Final = struct.Struct("<II")
+"""crc, payload_length."""
+FRAME_CRC: Final = struct.Struct("<I")
+crc32c: Final = CRC32C.compute
+
+DUAL_SIZE: Final = 8192
+RECORD_SIZE: Final = 64
+RECORD_PLACES: Final = {DUAL_SIZE: (0, 4096), 128: (0, RECORD_SIZE)}
+"""Where the two records of a side file stand, by the file's size."""
+
+LOCK: Final = ".lock"
+LOCK_HOLDER: Final = ".lock.pid"
+FAILED: Final = ".failed"
+WATERMARK: Final = ".ack-watermark"
+MANIFEST: Final = "sf-manifest.bin"
+FSN_FLOOR: Final = ".next-fsn"
+CORRUPT: Final = ".corrupt"
+SET_ASIDE: Final = ".unreplayable-"
+"""In a folder's name: a slot that a client set aside (SF-30)."""
+
+_RECORD: Final = struct.Struct("<4sIQQQ28x")
+_GENERATION: Final = re.compile(r"sf-([0-9a-f]{16})\.sf[al](?:\.corrupt.*)?")
+
+
+def encode_record(magic: bytes, generation: int, first: int, second: int = 0) -> bytes:
+    """Return a manifest, watermark or floor record; the three differ only in their numbers."""
+    body = _RECORD.pack(magic, 1, generation, first, second)
+    return body + FRAME_CRC.pack(crc32c(body))
+
+
+def segment_name(generation: int, suffix: str) -> str:
+    """Return the file name of a segment."""
+    return f"sf-{generation:016x}{suffix}"
+
+
+def generation_of(name: str) -> int | None:
+    """Return the generation in a segment's name, or None when it has none, as ``sf-initial``."""
+    found = _GENERATION.fullmatch(name)
+    return int(found[1], 16) if found else None

@@ -1,0 +1,109 @@
+"""What producers, the network's thread and the two workers share, and the lock around it."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lance_sdk.journal._ages import Ages
+from lance_sdk.journal._opening import Opened
+from lance_sdk.journal.config import JournalConfig
+from lance_sdk.journal.errors import JournalFailed
+
+if TYPE_CHECKING:
+    from lance_sdk.errors import UsageError
+
+Clock = Callable[[], float]
+
+
+class State:
+    """The ring and everything that is decided about it.
+
+    `lock` is held for memory operations only, never while a file is created, synced or deleted.
+    `syncing` is held by whoever syncs or deletes files, and is taken before `lock`.
+
+    Attributes:
+        lock: guards the ring and every attribute here.
+        room: told when an append may go on.
+        news: told when a frame was appended and somebody waits for it.
+        syncing: guards the order of syncs, trims and folds.
+        synced: told when frames became durable.
+        sync_wanted: highest frame that somebody waits to see synced.
+        wake_reserver: asks the worker that reserves for a run.
+        wake_upkeep: asks the worker that syncs and trims for a run.
+        ring: the segments.
+        slot: where they are kept.
+        ages: when frames were appended.
+        refusing: whether nothing may be appended; `refusal` says why.
+        threaded: whether the journal has threads of its own.
+        failure: why the disk is not trusted any more, or None.
+        ended: that the journal was closed or belongs to another process, or None.
+        reserve_error: why there is no next segment, until there is one, or None.
+        upkeep_error: why segments could not be deleted or folded, until they could, or None.
+        waiting: threads that wait for `news`.
+        stalls: appends that had to wait.
+        syncs: times that segment data was synced.
+        reclaimed: bytes given back by punching.
+    """
+
+    def __init__(self, opened: Opened, config: JournalConfig, clock: Clock, wall: Clock) -> None:
+        self.lock = threading.Lock()
+        self.room = threading.Condition(self.lock)
+        self.news = threading.Condition(self.lock)
+        self.syncing = threading.Lock()
+        self.config = config
+        self.clock = clock
+        self.wall = wall
+        self.ring = opened.ring
+        self.slot = opened.slot
+        self.synced = threading.Condition(self.lock)
+        self.sync_wanted = -1
+        self.wake_reserver: Callable[[], None] = _nobody
+        self.wake_upkeep: Callable[[], None] = _nobody
+        self.ages = Ages()
+        self.refusing = False
+        self.threaded = False
+        self.failure: BaseException | None = None
+        self.ended: UsageError | None = None
+        self.reserve_error: OSError | None = None
+        self.upkeep_error: OSError | None = None
+        self.waiting = 0
+        self.stalls = 0
+        self.syncs = 0
+        self.reclaimed = 0
+
+    def __repr__(self) -> str:
+        return f"<State {self.ring}, refusing: {self.refusal!r}>"
+
+    def fail(self, cause: BaseException) -> None:
+        """Take no more frames: what was accepted may not be on disk."""
+        with self.lock:
+            self.failure = self.failure or cause
+            self.refusing = True
+            self.wake_all()
+
+    def refusal(self) -> Exception:
+        """Return the error for a caller who wants to append."""
+        if self.ended is not None:
+            return type(self.ended)(*self.ended.args)
+        assert self.failure is not None
+        return JournalFailed(self.failure, self.ring.durable_fsn)
+
+    def raise_if_ended(self) -> None:
+        """Refuse a reader; a failed disk does not stop reading.
+
+        Raises:
+            ClosedError: the journal was closed.
+            ForkedError: it was opened in another process.
+        """
+        if self.ended is not None:
+            raise self.refusal()
+
+    def wake_all(self) -> None:
+        """Let every waiting thread look again; the lock is held."""
+        self.room.notify_all()
+        self.news.notify_all()
+        self.synced.notify_all()
+
+
+def _nobody() -> None:
+    """Stand in for a worker where the journal has no threads."""

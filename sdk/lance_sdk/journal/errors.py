@@ -1,0 +1,236 @@
+"""What a journal raises, under `lance_sdk.errors.LanceError`.
+
+::
+
+    JournalError
+    ├─ SlotLocked          another process or object holds the slot; names the holder's pid
+    ├─ SlotUnreadable      the slot cannot be read without guessing; names file and offset
+    ├─ FrameTooLarge       the frame does not fit in a segment; it was not accepted
+    ├─ JournalFull         no room came free in time (also a TimeoutError); not accepted
+    ├─ NotYetDurable       accepted, but the disk did not confirm in time (also a TimeoutError)
+    ├─ JournalFailed       the disk refused to store what was accepted; reading still works
+    ├─ FrameDamaged        a stored frame changed on disk after the slot was opened
+    └─ NotRetained         the frame was acknowledged and given up
+    AckOutOfRange          the peer acknowledged what it was never sent (a RemoteProtocolError)
+"""
+# ruff: noqa: N818 - these names say what happened; "Error" would repeat the module's name
+
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from lance_sdk._tree import LanceError
+from lance_sdk.errors import RemoteProtocolError
+
+FullReason: TypeAlias = Literal["backlog", "disk", "reserving"]
+
+
+class JournalError(LanceError):
+    """Base of what a journal raises, except for `AckOutOfRange` and misuse."""
+
+
+class SlotLocked(JournalError):
+    """Somebody holds the slot.
+
+    Attributes:
+        slot: the slot's folder.
+        holder: process id that the holder left in ``.lock.pid``; None when it left none.
+    """
+
+    retryable = True
+
+    def __init__(self, slot: Path, holder: int | None) -> None:
+        self.slot = slot
+        self.holder = holder
+        pid = "unknown" if holder is None else f"pid={holder}"
+        super().__init__(
+            f"store-and-forward slot is already in use [slot={slot}, holder={pid}]; "
+            "end that process, or give this one a slot of its own"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.slot, self.holder)
+
+
+class SlotUnreadable(JournalError):
+    """The slot holds something that cannot be read without guessing; nothing was changed.
+
+    Attributes:
+        path: the file at fault.
+        offset: the byte at fault within it.
+        problem: what is wrong and what to do.
+    """
+
+    def __init__(self, path: Path, offset: int, problem: str) -> None:
+        self.path = path
+        self.offset = offset
+        self.problem = problem
+        super().__init__(f"{path} at byte {offset}: {problem}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.offset, self.problem)
+
+
+class FrameTooLarge(JournalError, ValueError):
+    """The frame is empty or does not fit in a segment; it was not accepted.
+
+    Attributes:
+        size: bytes of the payload.
+        limit: most bytes a payload may have in this journal.
+    """
+
+    def __init__(self, size: int, limit: int) -> None:
+        self.size = size
+        self.limit = limit
+        super().__init__(
+            f"a frame of {size} bytes: this journal takes 1 to {limit} (SF-21, SF-33); "
+            "open it with larger segment_bytes for larger frames"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.size, self.limit)
+
+
+_ADVICE: dict[FullReason, str] = {
+    "backlog": "the backlog is at max_total_bytes={limit}: {backlog} bytes wait for "
+    "acknowledgements. Check that the server is reachable and acknowledges, or raise the limit",
+    "disk": "no space for the next segment: {cause}. Free space on the volume of {where}; "
+    "what was accepted is safe and can still be sent",
+    "reserving": "the next segment is not ready: the volume of {where} is slow to reserve it. "
+    "Try again, or use a larger append_timeout",
+}
+
+
+class JournalFull(JournalError, TimeoutError):
+    """No room came free before the deadline; the frame was not accepted.
+
+    Attributes:
+        reason: ``backlog`` (the cap is reached and acknowledgements are awaited), ``disk`` (the
+            volume has no space) or ``reserving`` (the volume is slow).
+        waited: seconds that were waited.
+        cause: the volume's error, for ``disk``.
+    """
+
+    retryable = True
+
+    def __init__(
+        self,
+        reason: FullReason,
+        waited: float,
+        *,
+        where: str = "",
+        limit: int = 0,
+        backlog: int = 0,
+        cause: OSError | None = None,
+    ) -> None:
+        self.reason: FullReason = reason
+        self.waited = waited
+        self.cause = cause
+        told = _ADVICE[reason].format(limit=limit, backlog=backlog, cause=cause, where=where)
+        super().__init__(f"journal full after {waited:.1f} s: {told}")
+        self.__cause__ = cause
+
+
+class NotYetDurable(JournalError, TimeoutError):
+    """The frame is in the journal, but the disk did not confirm it before the deadline.
+
+    It survives the death of this process and will be sent; appending it again would make it two.
+
+    Attributes:
+        fsn: its number.
+    """
+
+    maybe_applied = True
+
+    def __init__(self, fsn: int) -> None:
+        self.fsn = fsn
+        super().__init__(
+            f"frame {fsn} is stored but not yet synced to disk; do not append it again, "
+            "call sync() to wait for it"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.fsn,)
+
+
+class JournalFailed(JournalError):
+    """The disk refused to keep what was accepted; the journal takes no more frames.
+
+    Frames can still be read and acknowledged, and every counter stays readable.
+
+    Attributes:
+        cause: the first error, usually an OSError that names the file.
+        durable_fsn: the last frame that is known to be on disk.
+    """
+
+    def __init__(self, cause: BaseException, durable_fsn: int) -> None:
+        self.cause = cause
+        self.durable_fsn = durable_fsn
+        super().__init__(
+            f"the journal's disk failed: {cause!r}. Frames up to {durable_fsn} are on disk; later "
+            "ones may be lost if this machine stops. Send what is there, then repair the volume"
+        )
+        self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.cause, self.durable_fsn)
+
+
+class FrameDamaged(JournalError):
+    """A stored frame no longer matches its checksum.
+
+    Attributes:
+        fsn: its number; reading can go on at the next.
+        path: the segment, or None in memory.
+        offset: where the frame starts in it.
+    """
+
+    def __init__(self, fsn: int, path: Path | None, offset: int) -> None:
+        self.fsn = fsn
+        self.path = path
+        self.offset = offset
+        super().__init__(
+            f"{path or 'memory'} at byte {offset}: frame {fsn} does not match its checksum; "
+            f"set the file aside, then go on with read_from({fsn + 1})"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.fsn, self.path, self.offset)
+
+
+class NotRetained(JournalError):
+    """The frame is not in the journal: it was acknowledged and given up, or never existed.
+
+    Attributes:
+        fsn: the number that was asked for.
+        first: the lowest number that can be read.
+        next_fsn: the number that the next frame will get.
+    """
+
+    def __init__(self, fsn: int, first: int, next_fsn: int) -> None:
+        self.fsn = fsn
+        self.first = first
+        self.next_fsn = next_fsn
+        super().__init__(f"frame {fsn} is not in the journal; it holds {first} to {next_fsn - 1}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.fsn, self.first, self.next_fsn)
+
+
+class AckOutOfRange(RemoteProtocolError):
+    """The peer acknowledged a frame that it was never sent (SF-35); the watermark did not move.
+
+    Attributes:
+        fsn: what it acknowledged.
+        sent: the last frame that was sent; -1 when none was.
+    """
+
+    def __init__(self, fsn: int, sent: int) -> None:
+        self.fsn = fsn
+        self.sent = sent
+        super().__init__(
+            f"acknowledgement of frame {fsn}, but only 0 to {sent} were sent (SF-35); "
+            "close the connection and send again from acked_fsn + 1"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.fsn, self.sent)

@@ -1,0 +1,273 @@
+"""The file system as a journal uses it, behind one seam.
+
+The rules of a ring are easier to get right than to test on a disk that works. Everything that
+touches files goes through `Files`, so that tests can put a disk there that is full, broken, or
+forgets what was not synced (`lance_sdk.journal.testing`).
+"""
+
+import errno
+import fcntl
+import mmap
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from lance_sdk.journal._layout import MAX_SEGMENT_BYTES
+from lance_sdk.journal._punch import punch
+
+
+class MappedFile(Protocol):
+    """A file of fixed size, mapped into memory.
+
+    Attributes:
+        path: where it is; None for memory that is no file.
+        size: its bytes.
+        view: its bytes; stores are seen by everyone at once and survive this process.
+    """
+
+    path: Path | None
+    size: int
+    view: memoryview
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Store a few bytes within one sector at once: all or none, whatever happens."""
+        ...
+
+    def sync(self) -> None:
+        """Wait until what is stored is on disk."""
+        ...
+
+    def reserve(self) -> None:
+        """Make sure that every byte has a block; a store can then not fail for lack of space."""
+        ...
+
+    def punch(self, offset: int, length: int) -> None:
+        """Turn a range into zeros without blocks; an OSError says why that is impossible."""
+        ...
+
+    def close(self) -> None:
+        """Give up the descriptor; views that others hold stay valid."""
+        ...
+
+
+class Lock(Protocol):
+    """A held lock."""
+
+    def close(self) -> None:
+        """Release it."""
+        ...
+
+
+class Files(Protocol):
+    """What a journal asks of a file system; every method may raise OSError naming its path."""
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the names in a folder, sorted."""
+        ...
+
+    def make_folder(self, folder: Path) -> None:
+        """Create a folder, not its parents, unless it exists (SF-29)."""
+        ...
+
+    def sync_folder(self, folder: Path) -> None:
+        """Wait until created, renamed and removed names are on disk."""
+        ...
+
+    def read(self, path: Path, limit: int) -> bytes:
+        """Return a small file, at most its first ``limit`` bytes."""
+        ...
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Write a small file so that a reader finds the old content or the new, and sync it."""
+        ...
+
+    def create(self, path: Path, size: int) -> MappedFile:
+        """Create a file of zeros with all its blocks reserved; on an error leave no file."""
+        ...
+
+    def open(self, path: Path, *, writable: bool) -> MappedFile:
+        """Map an existing file as long as it is now."""
+        ...
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Rename a file; an existing target is replaced."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
+        ...
+
+    def lock(self, path: Path) -> Lock:
+        """Create the file if need be and lock it with flock(2); BlockingIOError when it is held."""
+        ...
+
+
+class _RealFile:
+    def __init__(self, path: Path, fd: int, *, writable: bool) -> None:
+        self.path: Path | None = path
+        self.size = os.fstat(fd).st_size
+        self._fd = fd
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        self.view = memoryview(mmap.mmap(fd, self.size, access=access) if self.size else b"")
+
+    def __repr__(self) -> str:
+        return f"<mapped {self.path}: {self.size} bytes{', closed' * (self._fd < 0)}>"
+
+    def write(self, offset: int, data: bytes) -> None:
+        # The kernel copies these bytes in one go where a store from here could be cut by a kill.
+        os.pwrite(self._fd, data, offset)
+
+    def sync(self) -> None:
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise _named(error, self.path) from None
+
+    def reserve(self) -> None:
+        os.posix_fallocate(self._fd, 0, self.size)
+
+    def punch(self, offset: int, length: int) -> None:
+        punch(self._fd, offset, length)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    __del__ = close  # an opening that fails half-way leaves no descriptor behind
+
+
+class _RealLock:
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __repr__(self) -> str:
+        return f"<lock {'released' if self._fd < 0 else 'held'}>"
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class RealFiles:
+    """The operating system's file system."""
+
+    def __repr__(self) -> str:
+        return "RealFiles()"
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the names in a folder, sorted."""
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted, not paths
+
+    def make_folder(self, folder: Path) -> None:
+        """Create a folder, not its parents, unless it exists."""
+        folder.mkdir(exist_ok=True)
+
+    def sync_folder(self, folder: Path) -> None:
+        """Wait until created, renamed and removed names are on disk."""
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def read(self, path: Path, limit: int) -> bytes:
+        """Return the first bytes of a file."""
+        with path.open("rb") as file:
+            return file.read(limit)
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Write a file beside it, sync that, and rename it."""
+        fresh = path.with_name(f"{path.name}.new")
+        with fresh.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fdatasync(file.fileno())
+        fresh.replace(path)
+        self.sync_folder(path.parent)
+
+    def create(self, path: Path, size: int) -> MappedFile:
+        """Create a file of zeros with its blocks reserved."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            os.posix_fallocate(fd, 0, size)
+            return _RealFile(path, fd, writable=True)
+        except BaseException as error:
+            os.close(fd)
+            with suppress(OSError):
+                path.unlink()
+            if isinstance(error, OSError):
+                raise _named(error, path) from None
+            raise
+
+    def open(self, path: Path, *, writable: bool) -> MappedFile:
+        """Map a file; one that is larger than any segment is refused."""
+        fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
+        try:
+            _check_size(path, os.fstat(fd).st_size)
+            return _RealFile(path, fd, writable=writable)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Rename a file."""
+        path.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
+        path.unlink()
+
+    def lock(self, path: Path) -> Lock:
+        """Lock a file with flock(2)."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(fd)
+            raise
+        return _RealLock(fd)
+
+
+def _check_size(path: Path, size: int) -> None:
+    if size > MAX_SEGMENT_BYTES:
+        raise OSError(errno.EFBIG, f"{size} bytes are more than a segment can have", str(path))
+
+
+def _named(error: OSError, path: Path | None) -> OSError:
+    """Return the error with the path that system calls on descriptors do not know."""
+    return type(error)(error.errno, error.strerror, str(path))
+
+
+class Anonymous:
+    """Memory that looks like a mapped file: a segment of a journal without a path."""
+
+    def __init__(self, size: int) -> None:
+        self.path: Path | None = None
+        self.size = size
+        self.view = memoryview(mmap.mmap(-1, size))
+
+    def __repr__(self) -> str:
+        return f"<memory: {self.size} bytes>"
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Store a few bytes."""
+        self.view[offset : offset + len(data)] = data
+
+    def sync(self) -> None:
+        """Do nothing: there is no disk."""
+
+    def reserve(self) -> None:
+        """Do nothing: memory is there when it is touched."""
+
+    def punch(self, offset: int, length: int) -> None:
+        """Refuse: pages of memory are given back with their segment."""
+        del offset, length
+        raise OSError(
+            errno.EOPNOTSUPP, "hole punching: a journal in memory gives back whole segments"
+        )
+
+    def close(self) -> None:
+        """Do nothing: the memory goes when nobody looks at it."""

@@ -1,0 +1,179 @@
+"""Slots that other and older clients wrote, byte by byte."""
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lance_sdk.journal import Journal, JournalConfig, Problem, SlotKind, SlotUnreadable
+from lance_sdk.journal._layout import encode_record
+from lance_sdk.journal.testing import ForgetfulDisk
+from lance_spec.checksum import CRC32C
+
+SLOT = Path("/disk/slot")
+CONFIG = JournalConfig(kind=SlotKind.QWP, segment_bytes=160, background=False)
+
+
+def segment(number: int) -> Path:
+    """Path of a segment by its generation."""
+    return SLOT / f"sf-{number:016x}.sfa"
+
+
+def open_slot(disk: ForgetfulDisk) -> tuple[dict[int, bytes], tuple[Problem, ...]]:
+    """Recover a slot: what it delivers, and what was wrong."""
+    with Journal.open(SLOT, CONFIG, files=disk) as journal:
+        return dict(journal.read_from(journal.acked_fsn + 1)), journal.problems
+
+
+def frame(payload: bytes) -> bytes:
+    """A frame as SF client section 6.2 lays it out."""
+    body = struct.pack("<I", len(payload)) + payload
+    return struct.pack("<I", CRC32C(body)) + body
+
+
+def sfa(base: int, *payloads: bytes, flags: int = 0, size: int = 256) -> bytes:
+    """A segment as SF client section 6.1 lays it out."""
+    header = struct.pack("<4sBBHQQ", b"SF01", 1, flags, 0, base, 1_700_000_000_000_000)
+    return (header + b"".join(map(frame, payloads))).ljust(size, b"\0")
+
+
+def dual(record: bytes, place: int = 4096) -> bytes:
+    """A side file with one record."""
+    return bytes(place) + record + bytes(8192 - place - 64)
+
+
+def foreign(**files: bytes) -> ForgetfulDisk:
+    """A slot that another client left."""
+    disk = ForgetfulDisk()
+    names = {"manifest": "sf-manifest.bin", "watermark": ".ack-watermark"}
+    for name, data in files.items():
+        disk.put(SLOT / names.get(name, name.replace("_", "-") + ".sfa"), data)
+    return disk
+
+
+def test_a_slot_of_the_first_clients_is_read() -> None:
+    """Flags 0, no manifest, no watermark, a name without a number."""
+    disk = foreign(sf_initial=sfa(0, b"a", b"b"), sf_0000000000000001=sfa(2, b"c"))
+    assert open_slot(disk) == ({0: b"a", 1: b"b", 2: b"c"}, ())
+
+
+@pytest.mark.parametrize(
+    "watermark",
+    [
+        b"AKW1" + struct.pack("<Iq", 0, 1),
+        encode_record(b"AKW1", 1, 1) + bytes(64),
+        bytes(64) + encode_record(b"AKW1", 1, 1),
+        dual(encode_record(b"AKW1", 1, 1)),
+    ],
+    ids=["16 bytes", "128 bytes", "128 bytes, second", "8192 bytes"],
+)
+def test_every_form_of_the_watermark_is_honoured(watermark: bytes) -> None:
+    """SF-03: and after opening it has the current form."""
+    disk = foreign(sf_0000000000000000=sfa(0, b"a", b"b", b"c"), watermark=watermark)
+    assert open_slot(disk) == ({2: b"c"}, ())
+    assert len(disk.content(SLOT / ".ack-watermark")) == 8192
+
+
+def test_a_blank_watermark_of_16_bytes_says_nothing() -> None:
+    """A file that was created and never written is no damage."""
+    disk = foreign(sf_0000000000000000=sfa(0, b"a"), watermark=bytes(16))
+    assert open_slot(disk) == ({0: b"a"}, ())
+
+
+def test_a_watermark_of_nothing_acknowledged_is_read() -> None:
+    """-1 is written as two's complement."""
+    disk = foreign(
+        sf_0000000000000000=sfa(0, b"a"), watermark=dual(encode_record(b"AKW1", 1, 2**64 - 1))
+    )
+    assert open_slot(disk) == ({0: b"a"}, ())
+
+
+@pytest.mark.parametrize("fsn", [3, 1000, 2**63, 2**64 - 2])
+def test_a_watermark_above_the_last_frame_is_not_believed(fsn: int) -> None:
+    """SF client section 5.4: it would drop everything; sending twice is the lesser evil."""
+    disk = foreign(
+        sf_0000000000000000=sfa(0, b"a", b"b", b"c"), watermark=dual(encode_record(b"AKW1", 1, fsn))
+    )
+    frames, problems = open_slot(disk)
+    assert frames == {0: b"a", 1: b"b", 2: b"c"}
+    assert "it is ignored" in problems[0].text
+
+
+def test_a_slot_of_current_clients_is_read() -> None:
+    """Manifest, flags 1, a trimmed head and a spare with a stale base (SF-01)."""
+    disk = foreign(
+        sf_0000000000000001=sfa(42, b"a", b"b", flags=1),
+        sf_0000000000000002=sfa(44, b"c", flags=1),
+        sf_0000000000000003=sfa(43, flags=1),
+        manifest=dual(encode_record(b"SFM1", 1, 42, 44)),
+        watermark=dual(encode_record(b"AKW1", 1, 42)),
+    )
+    assert open_slot(disk) == ({43: b"b", 44: b"c"}, ())
+    assert "sf-0000000000000003.sfa" not in disk.names(SLOT)
+
+
+def test_a_segment_that_the_manifest_gave_up_is_not_sent_again() -> None:
+    """The manifest moved, the process died before it deleted the file."""
+    disk = foreign(
+        sf_0000000000000000=sfa(0, b"old", flags=1),
+        sf_0000000000000001=sfa(1, b"new", flags=1),
+        manifest=dual(encode_record(b"SFM1", 1, 1, 1)),
+    )
+    assert open_slot(disk) == ({1: b"new"}, ())
+
+
+def test_a_manifest_of_128_bytes_is_read() -> None:
+    """The form of mid-2026."""
+    record = encode_record(b"SFM1", 1, 1, 1)
+    disk = foreign(
+        sf_0000000000000000=sfa(0, b"old", flags=1),
+        sf_0000000000000001=sfa(1, b"new", flags=1),
+        manifest=bytes(64) + record,
+    )
+    assert open_slot(disk) == ({1: b"new"}, ())
+    assert len(disk.content(SLOT / "sf-manifest.bin")) == 8192
+
+
+def test_an_empty_frame_is_tolerated() -> None:
+    """SF-21: never written here, read all the same."""
+    disk = foreign(sf_0000000000000000=sfa(0, b"", b"a"))
+    assert open_slot(disk) == ({0: b"", 1: b"a"}, ())
+
+
+@pytest.mark.parametrize(
+    ("change", "byte"),
+    [
+        (lambda data: data[:4] + b"\2" + data[5:], 4),
+        (lambda data: data[:5] + b"\2" + data[6:], 5),
+        (lambda data: data[:6] + b"\1" + data[7:], 6),
+    ],
+    ids=["version", "flags", "reserved"],
+)
+def test_a_newer_format_is_refused_and_left_alone(
+    change: Callable[[bytes], bytes], byte: int
+) -> None:
+    """SF-02: nothing is renamed, and the error names file and byte."""
+    data = change(sfa(0, b"a"))
+    disk = foreign(sf_0000000000000000=data)
+    with pytest.raises(SlotUnreadable, match=f"{segment(0)} at byte {byte}.*newer client"):
+        Journal.open(SLOT, CONFIG, files=disk)
+    assert disk.content(segment(0)) == data
+    assert not disk.locked
+
+
+def test_segments_that_claim_the_same_numbers_are_refused() -> None:
+    """There is no telling which frames came first."""
+    disk = foreign(sf_0000000000000000=sfa(0, b"a", b"b"), sf_0000000000000001=sfa(1, b"c", b"d"))
+    with pytest.raises(SlotUnreadable, match=r"starts at frame 1, but .* holds 0 to 1"):
+        Journal.open(SLOT, CONFIG, files=disk)
+
+
+@pytest.mark.parametrize(("kind", "other"), [("QWP", "LWP"), ("LWP", "QWP")])
+def test_a_slot_of_another_protocol_is_refused(kind: str, other: str) -> None:
+    """SF-31: QWP frames never go to an LWP server, nor the other way round."""
+    disk = ForgetfulDisk()
+    config = JournalConfig(kind=SlotKind[kind], background=False)
+    Journal.open(SLOT, config, files=disk).close()
+    with pytest.raises(SlotUnreadable, match=f"slot of kind {kind}, not {other}"):
+        Journal.open(SLOT, JournalConfig(kind=SlotKind[other], background=False), files=disk)

@@ -1,0 +1,149 @@
+"""Finding frames in a segment, and numbering them, as rules."""
+
+import struct
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_sdk.journal._ages import Ages
+from lance_sdk.journal._place import least_width, place
+from lance_sdk.journal._scan import follow, last_nonzero, scan
+from lance_spec.checksum import CRC32C
+
+HEADER = bytes(24)
+SIZE = 2048
+
+payloads = st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=12)
+
+
+def frame(payload: bytes) -> bytes:
+    """A frame as SF client section 6.2 lays it out."""
+    body = struct.pack("<I", len(payload)) + payload
+    return struct.pack("<I", CRC32C(body)) + body
+
+
+def segment(frames: list[bytes]) -> bytearray:
+    """A segment of valid frames and zeros."""
+    return bytearray((HEADER + b"".join(map(frame, frames))).ljust(SIZE, b"\0"))
+
+
+@given(frames=payloads)
+def test_valid_frames_are_one_run_with_nothing_behind(frames: list[bytes]) -> None:
+    """A clean segment has no hole and no residue."""
+    found = scan(memoryview(segment(frames)))
+    end = 24 + sum(8 + len(each) for each in frames)
+    assert [(run.offset, run.end, run.count) for run in found.runs] == [(24, end, len(frames))]
+    assert (found.holes, found.end, found.residue) == ([], end, end)
+
+
+@given(frames=payloads, data=st.data())
+@settings(deadline=None)
+def test_a_damaged_payload_costs_its_frame_only(frames: list[bytes], data: st.DataObject) -> None:
+    """Whatever bytes a payload turns into, every other frame is found where it was."""
+    content, number = segment(frames), data.draw(st.integers(0, len(frames) - 1))
+    start = 24 + sum(8 + len(each) for each in frames[:number]) + 8
+    changed = data.draw(st.binary(min_size=len(frames[number]), max_size=len(frames[number])))
+    content[start : start + len(changed)] = changed
+    found = scan(memoryview(content))
+    lost = int(changed != frames[number])
+    assert found.frames == len(frames) - lost
+    assert lost == 0 or number == len(frames) - 1 or [h.frames for h in found.holes] == [1]
+
+
+@given(frames=payloads, data=st.data())
+@settings(deadline=None, max_examples=200)
+def test_whatever_is_overwritten_nothing_is_invented(
+    frames: list[bytes], data: st.DataObject
+) -> None:
+    """Frames that are found are frames that were written, in their order."""
+    content = segment(frames)
+    start = data.draw(st.integers(24, SIZE - 1))
+    noise = data.draw(st.binary(max_size=80))[: SIZE - start]
+    content[start : start + len(noise)] = noise
+    found = scan(memoryview(content))
+    read = []
+    for run in found.runs:
+        offset = run.offset
+        for _ in range(run.count):
+            length = struct.unpack_from("<I", content, offset + 4)[0]
+            read.append(bytes(content[offset + 8 : offset + 8 + length]))
+            offset += 8 + length
+        assert offset == run.end
+    rest = iter(frames)
+    assert all(each in rest for each in read)
+    before = [
+        each
+        for number, each in enumerate(frames)
+        if 24 + sum(8 + len(f) for f in frames[: number + 1]) <= start
+    ]
+    assert read[: len(before)] == before
+
+
+@given(noise=st.binary(max_size=600))
+@settings(deadline=None)
+def test_noise_holds_no_frames(noise: bytes) -> None:
+    """Arbitrary bytes are read to their end, and nothing is found."""
+    found = scan(memoryview(HEADER + noise))
+    assert found.frames == 0
+    assert found.residue == 24 + len(noise.rstrip(b"\0"))
+
+
+@given(frames=payloads, base=st.integers(0, 2**62), more=st.integers(0, 9), data=st.data())
+@settings(deadline=None)
+def test_numbers_never_overlap_and_fill_the_room(
+    frames: list[bytes], base: int, more: int, data: st.DataObject
+) -> None:
+    """Between its base and the next segment's, each number is one frame's or lost."""
+    content = segment(frames)
+    start = data.draw(st.integers(24, SIZE - 1))
+    content[start] ^= data.draw(st.integers(1, 255))
+    found = scan(memoryview(content))
+    following = base + least_width(found) + more
+    placed = place(found, base, following)
+    used = [n for run in placed.runs for n in range(run.fsn, run.fsn + run.count)]
+    used += [n for _, first, last in placed.lost for n in range(first, last + 1)]
+    assert sorted(used) == list(range(base, following))
+    assert placed.next_fsn == following
+
+
+def test_a_frame_that_reaches_beyond_the_segment_is_none() -> None:
+    """A length up to the last byte is fine, one more is not."""
+    exact = HEADER + frame(b"x" * 10)
+    assert follow(memoryview(exact), 24).count == 1
+    assert follow(memoryview(exact[:-1]), 24).count == 0
+
+
+@given(size=st.integers(0, 200_000), place_of=st.integers(0, 200_000), start=st.integers(0, 999))
+@settings(deadline=None)
+def test_the_last_byte_is_found_wherever_it_is(size: int, place_of: int, start: int) -> None:
+    """Also across the chunks that are compared at once."""
+    content = bytearray(size)
+    if place_of < size:
+        content[place_of] = 1
+    expected = place_of + 1 if start <= place_of < size else min(start, max(start, 0))
+    assert last_nonzero(memoryview(content), start) == expected
+
+
+@given(waits=st.lists(st.floats(0, 5), min_size=1, max_size=300), data=st.data())
+@settings(deadline=None)
+def test_an_age_is_never_too_young(waits: list[float], data: st.DataObject) -> None:
+    """However many frames share a mark, the oldest is at least as old as it is said to be."""
+    ages, now, appended = Ages(), 100.0, []
+    for fsn, wait in enumerate(waits):
+        now += wait
+        appended.append(now)
+        ages.appended(fsn, now)
+    acked = data.draw(st.integers(-1, len(waits) - 2))
+    ages.acked(acked)
+    age = ages.of(acked + 1, now)
+    assert age is not None
+    assert now - appended[acked + 1] <= age <= now - appended[acked + 1] + 0.06
+
+
+def test_marks_of_ages_are_bounded() -> None:
+    """A long outage makes ages coarser, not memory larger."""
+    ages = Ages()
+    for fsn in range(20_000):
+        ages.appended(fsn, float(fsn))
+    assert len(ages._marks) <= 4097
+    assert ages.of(0, 20_000.0) == 20_000.0
