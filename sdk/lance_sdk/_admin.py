@@ -1,14 +1,20 @@
 """What a client can ask of a server, as steps: the same for both faces.
 
 Each procedure is a generator that yields calls and gets their results sent in, or their errors
-thrown in; the faces only wait.
+thrown in, and pauses in between; the faces only wait.
 """
 
 from collections.abc import Generator
 from typing import Any, Final, TypeAlias, TypeVar
 
 from lance_sdk._core.calls import Call
-from lance_sdk._core.handshake import find_topic
+from lance_sdk._core.handshake import (
+    BETWEEN_LOOKS,
+    LOOKS,
+    Pause,
+    find_topic,
+    missing_topic,
+)
 from lance_sdk.errors import LocalProtocolError, TopicAlreadyExists, TopicNotFound
 from lance_spec.bodies import ClusterStatus, TopicInfo, decode_json, decode_topic, decode_topics
 from lance_spec.dialect import Dialect
@@ -24,7 +30,7 @@ from lance_spec.messages.lwp import (
 from lance_spec.names import check_topic_name
 
 T = TypeVar("T")
-Procedure: TypeAlias = Generator[Call, Any, T]
+Procedure: TypeAlias = Generator[Call | Pause, Any, T]
 
 _FOREVER_SECS: Final = 18_446_744_073
 """The largest age the deployed server does not overflow on; about 584 years (AMB-08)."""
@@ -55,7 +61,11 @@ def create_topic(
     except TopicAlreadyExists:
         if not exist_ok:
             raise
-        return (yield from get_topic(name, ""))
+        for _ in range(LOOKS):  # a server may refuse the name before it lists the topic
+            if (topic := find_topic((yield from list_topics()), name)) is not None:
+                return (yield from get_topic(topic.id, ""))
+            yield Pause(BETWEEN_LOOKS)
+        raise
     return created
 
 
@@ -80,10 +90,7 @@ def get_topic(topic: str | int, server_url: str) -> Procedure[TopicInfo]:
 def _number(name: str, server_url: str) -> Procedure[int]:
     found = find_topic((yield from list_topics()), name)
     if found is None:
-        raise TopicNotFound(
-            f"topic {name!r} does not exist at {server_url}; create it with "
-            f"`lwp topics create {name} --url {server_url}`"
-        )
+        raise TopicNotFound(missing_topic(name, server_url))
     return found.id
 
 

@@ -207,7 +207,7 @@ def _session(
     backoff: Backoff,
     events: list[Event],
     *,
-    create: bool = False,
+    create: bool | None = None,
 ) -> Session:
     limits = ConnectionLimits(
         request_timeout=seconds("request_timeout", config.request_timeout),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from lance_sdk._units import shorten
 from lance_sdk.errors import UnsafeRecordType
 from lance_spec.checksum import Buffer
 from lance_spec.dialect import Dialect
@@ -27,7 +28,7 @@ def as_bytes(value: object) -> bytes:
     raise TypeError(f"a record's value must be bytes, not {type(value).__name__}{hint}")
 
 
-def check_type(record_type: int, dialect: Dialect | None, *, allow_unsafe: bool) -> None:
+def check_type(record_type: object, dialect: Dialect | None, *, allow_unsafe: bool) -> None:
     """Refuse a record type that cannot be sent (LWP section 8.2, AMB-13).
 
     Args:
@@ -38,8 +39,8 @@ def check_type(record_type: int, dialect: Dialect | None, *, allow_unsafe: bool)
     Raises:
         UnsafeRecordType: saying what is wrong with it.
     """
-    if not 0 <= record_type <= 0xFF:
-        raise UnsafeRecordType(f"record type {record_type}: expected 0x01 to 0xff")
+    if not isinstance(record_type, int) or not 0 <= record_type <= 0xFF:
+        raise UnsafeRecordType(f"record type {shorten(record_type)}: expected 0x01 to 0xff")
     if allow_unsafe or record_type not in {_RESERVED, RecordType.NULL}:
         return
     if dialect is not None and not dialect.all_record_types:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from lance_sdk._tree import LanceError
 from lance_spec.enums import ErrorCode
+from lance_spec.limits import END_OFFSET
 
 
 class ServerError(LanceError):
@@ -190,8 +191,7 @@ class InvalidOffset(ServerError):
     def earliest(self) -> int | None:
         """The earliest offset that can be read, where the server says (AMB-29)."""
         offset = self.details.get("earliest")
-        known = isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0
-        return offset if known else None
+        return offset if type(offset) is int and 0 <= offset < END_OFFSET else None
 
 
 class OffsetOutOfRange(ServerError):

@@ -1,6 +1,5 @@
 """Durations and sizes as people write them in URLs: ``5ms``, ``64KiB``."""
 
-import math
 import re
 from datetime import timedelta
 from typing import Final, TypeAlias
@@ -21,6 +20,9 @@ _BYTES: Final = {
     "MiB": 2**20,
     "GiB": 2**30,
 }
+_LONGEST: Final = 1e9
+"""Seconds, about 31 years: what every clock and every system call can still count."""
+_SHOWN: Final = 80
 _QUANTITY: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([A-Za-z]*)")
 
 
@@ -37,7 +39,7 @@ def parse_duration(name: str, text: str) -> float:
     found = _QUANTITY.fullmatch(text)
     unit = found and _SECONDS.get(found[2])
     if found is None or unit is None:
-        raise ConfigError(f"{name}={text!r}: expected a duration such as 5ms, 1.5s or 2m")
+        raise ConfigError(f"{name}={shorten(text)}: expected a duration such as 5ms, 1.5s or 2m")
     return float(found[1]) * unit
 
 
@@ -54,19 +56,27 @@ def parse_size(name: str, text: str) -> int:
     found = _QUANTITY.fullmatch(text)
     unit = found and _BYTES.get(found[2])
     if found is None or unit is None:
-        raise ConfigError(f"{name}={text!r}: expected a size such as 65536, 64KiB or 1MB")
+        raise ConfigError(f"{name}={shorten(text)}: expected a size such as 65536, 64KiB or 1MB")
     return int(float(found[1]) * unit)
+
+
+def shorten(value: object) -> str:
+    """Return the value as it is written in Python, cut where it would fill a screen."""
+    if isinstance(value, int) and abs(value) >= 10**_SHOWN:
+        return "a huge int"  # to write one out takes time, or is refused by Python
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def seconds(name: str, value: Duration) -> float:
     """Return a duration option as seconds.
 
     Raises:
-        ConfigError: when it is no finite number of at least 0.
+        ConfigError: when it is no number from 0 to 1e9.
     """
     number = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ConfigError(f"{name}={value!r}: expected seconds or a timedelta")
-    if not (math.isfinite(number) and number >= 0):
-        raise ConfigError(f"{name}={value!r}: expected a finite duration of at least 0 s")
+        raise ConfigError(f"{name}={shorten(value)}: expected seconds or a timedelta")
+    if not 0 <= number <= _LONGEST:
+        raise ConfigError(f"{name}={shorten(value)}: expected 0 to {_LONGEST:.0e} s")
     return float(number)

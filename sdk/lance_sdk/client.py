@@ -7,6 +7,8 @@ from lance_sdk import _admin
 from lance_sdk._admin import Procedure
 from lance_sdk._assembly import build_client
 from lance_sdk._core.calls import Call, ping_call
+from lance_sdk._core.handshake import Pause
+from lance_sdk._core.outcome import Outcome
 from lance_sdk._face import Face
 from lance_sdk.errors import LanceError
 from lance_sdk.options import ClientOptions
@@ -149,7 +151,9 @@ class Client(Face):
             value: T = stop.value
             return value
 
-    def _ask(self, call: Call) -> object:
+    def _ask(self, call: Call | Pause) -> object:
+        if isinstance(call, Pause):
+            return self._pump.wait(Outcome(), call.seconds)
         with self._pump.lock:
             self._pump.check()
             self._caller.submit(call, monotonic())

@@ -5,10 +5,11 @@ Every field is also a keyword of the face and a key of the URL's query, except w
 """
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from lance_sdk._units import Duration, seconds
+from lance_sdk._units import Duration, seconds, shorten
 from lance_sdk.errors import ConfigError
 from lance_spec.dialect import DIALECTS, Dialect
 from lance_spec.limits import (
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     import ssl
 
 __all__ = ["ClientConfig", "ConsumerConfig", "ProducerConfig"]
+
+_PLAIN: Final = (bool, int)
+"""Types of settings whose values are checked for being exactly that."""
+_SIZES: Final = range(2**63)
+"""What a number of bytes, records or batches can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +73,22 @@ class ClientConfig:
             ConfigError: naming the field and what it must be.
         """
         for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
             if field.type is Duration:
-                value = seconds(field.name, getattr(self, field.name))
-                object.__setattr__(self, field.name, value)
+                object.__setattr__(self, field.name, seconds(field.name, value))
+            elif field.type in _PLAIN:
+                _require_plain(field.name, value, field.type)
         self._check()
 
     def _check(self) -> None:
-        if isinstance(self.dialect, str) and self.dialect not in {"auto", *DIALECTS}:
-            names = ", ".join(["auto", *DIALECTS])
-            raise ConfigError(f"dialect={self.dialect!r}: expected one of {names}")
-        if self.fetch_header not in {None, 16, 24}:
-            raise ConfigError(f"fetch_header={self.fetch_header!r}: expected 16 or 24")
+        if not isinstance(self.dialect, Dialect):
+            _require_one_of("dialect", self.dialect, ("auto", *DIALECTS))
+        if self.fetch_header is not None:
+            _require_one_of("fetch_header", self.fetch_header, (16, 24))
+        if not isinstance(self.token, str | None):
+            raise ConfigError(f"token: expected text, got {type(self.token).__name__}")
+        if self.tls is not None:
+            _require_context(self.tls)
         for name in ("connect_timeout", "request_timeout", "keepalive_interval", "backoff_base"):
             _require_positive(self, name)
         _require_order(self, "keepalive_interval", "idle_timeout")
@@ -145,8 +156,7 @@ class ProducerConfig(ClientConfig):
             )
         if self.buffer_bytes < self.batch_bytes:
             raise ConfigError(f"buffer_bytes={self.buffer_bytes!r} must be at least batch_bytes")
-        if self.on_full not in {"block", "raise"}:
-            raise ConfigError(f"on_full={self.on_full!r}: expected 'block' or 'raise'")
+        _require_one_of("on_full", self.on_full, ("block", "raise"))
         _require_order(self, "linger", "delivery_timeout")
 
 
@@ -181,8 +191,7 @@ class ConsumerConfig(ClientConfig):
             )
         for name in ("prefetch_bytes", "poll_interval"):
             _require_positive(self, name)
-        if self.on_truncation not in {"raise", "reset"}:
-            raise ConfigError(f"on_truncation={self.on_truncation!r}: expected 'raise' or 'reset'")
+        _require_one_of("on_truncation", self.on_truncation, ("raise", "reset"))
 
 
 def check_start(start: object) -> None:
@@ -191,10 +200,31 @@ def check_start(start: object) -> None:
     Raises:
         ConfigError: unless it is ``beginning``, ``end`` or an offset.
     """
-    if start in ("beginning", "end"):
+    if isinstance(start, str) and start in {"beginning", "end"}:
         return
     if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < END_OFFSET:
-        raise ConfigError(f"start={start!r}: expected 'beginning', 'end' or a byte offset")
+        raise ConfigError(f"start={shorten(start)}: expected 'beginning', 'end' or a byte offset")
+
+
+def _require_plain(name: str, value: object, kind: object) -> None:
+    if type(value) is not kind:
+        expected = "True or False" if kind is bool else "a whole number"
+        raise ConfigError(f"{name}={shorten(value)}: expected {expected}")
+    if value not in _SIZES:
+        raise ConfigError(f"{name}={shorten(value)}: expected 0 to {_SIZES[-1]}")
+
+
+def _require_one_of(name: str, value: object, allowed: Sequence[object]) -> None:
+    if value not in allowed:
+        names = " or ".join(map(repr, allowed))
+        raise ConfigError(f"{name}={shorten(value)}: expected {names}")
+
+
+def _require_context(tls: object) -> None:
+    import ssl  # noqa: PLC0415 - costs 10 ms, and whoever brings a context has it already
+
+    if not isinstance(tls, ssl.SSLContext):
+        raise ConfigError(f"tls={shorten(tls)}: expected an ssl.SSLContext")
 
 
 def _require_positive(config: ClientConfig, name: str) -> None:

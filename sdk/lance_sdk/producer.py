@@ -19,7 +19,7 @@ from lance_spec.enums import RecordType
 
 __all__ = ["Producer"]
 
-_RAW: Final = int(RecordType.RAW_DATA)
+_RAW: Final = RecordType.RAW_DATA
 
 
 class Producer(Face):
@@ -75,7 +75,7 @@ class Producer(Face):
         """
         if type(value) is not bytes:
             value = as_bytes(value)
-        if record_type != _RAW:
+        if record_type is not _RAW:  # the default; anything else is looked at
             self._check_type(record_type)
             check_null(value, record_type)
         pump, batcher = self._pump, self._batcher
@@ -169,7 +169,7 @@ class Producer(Face):
                     done += batcher.extend(values[done:], record_type, monotonic(), batches)
                     batcher.attention = False
             except BufferFull as full:
-                batches.append(self._add_patiently(values[done], record_type, full).batch)
+                batches.append(self._add_patiently(values[done], record_type, full)._batch)  # noqa: SLF001 - its own handle
                 done += 1
             pump.wake()
 

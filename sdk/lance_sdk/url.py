@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote
 
 from lance_sdk._core.hosts import Endpoint
-from lance_sdk._units import Duration, parse_duration, parse_size
+from lance_sdk._units import Duration, parse_duration, parse_size, shorten
 from lance_sdk.config import ClientConfig, ConsumerConfig, ProducerConfig
 from lance_sdk.errors import ConfigError
 from lance_spec.errors import EncodeError
@@ -31,7 +31,7 @@ _SCHEMES: Final = {"lance": False, "lances": True}
 _ALIASES: Final = {"batch": "batch_bytes", "buffer": "buffer_bytes"}
 _NOT_IN_URLS: Final = {"token", "tls"}
 _HOST: Final = re.compile(
-    r"(?:\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<name>[^\[\]:@/\s]+))(?::(?P<port>.*))?"
+    r"(?:\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<name>[^\[\]:@/\s\0]{1,255}))(?::(?P<port>.*))?"
 )
 
 ConfigT = TypeVar("ConfigT", bound=ClientConfig)
@@ -117,6 +117,8 @@ def parse_url(text: str | URL) -> URL:
     """
     if isinstance(text, URL):
         return text
+    if not isinstance(text, str):
+        raise ConfigError(f"a URL must be text, not {type(text).__name__}")
     scheme, separator, rest = text.partition("://")
     if not separator or scheme not in _SCHEMES:
         raise ConfigError(
@@ -145,12 +147,14 @@ def parse_url(text: str | URL) -> URL:
 def _parse_host(text: str) -> Endpoint:
     found = _HOST.fullmatch(text)
     if found is None:
-        raise ConfigError(f"host {text!r}: expected name, name:port or [IPv6]:port")
+        raise ConfigError(f"host {shorten(text)}: expected name, name:port or [IPv6]:port")
     port = found["port"]
     if port is None:
         return Endpoint(found["six"] or found["name"])
     if not (_is_number(port) and 1 <= int(port) <= 65535):
-        raise ConfigError(f"host {text!r}: expected a port from 1 to 65535, got {port!r}")
+        raise ConfigError(
+            f"host {shorten(text)}: expected a port from 1 to 65535, got {shorten(port)}"
+        )
     return Endpoint(found["six"] or found["name"], int(port))
 
 
@@ -160,16 +164,17 @@ def _parse_topic(path: str) -> str | None:
     try:
         return check_topic_name(unquote(path, errors="strict"))
     except UnicodeDecodeError:
-        raise ConfigError(f"topic {path!r}: its percent-encoding is not UTF-8") from None
+        raise ConfigError(f"topic {shorten(path)}: its percent-encoding is not UTF-8") from None
     except EncodeError as error:
-        raise ConfigError(f"topic {path!r}: expected {error.expected}, got {error.got}") from None
+        name = shorten(path)
+        raise ConfigError(f"topic {name}: expected {error.expected}, got {error.got}") from None
 
 
 def _parse_topic_id(text: str | None) -> int | None:
     if text is None:
         return None
     if not (_is_number(text) and int(text) < 2**32):
-        raise ConfigError(f"topic_id={text!r}: expected a number from 0 to {2**32 - 1}")
+        raise ConfigError(f"topic_id={shorten(text)}: expected a number from 0 to {2**32 - 1}")
     return int(text)
 
 
@@ -201,13 +206,13 @@ def _is_number(text: str) -> bool:
 
 def _parse_number(name: str, text: str) -> int:
     if not _is_number(text):
-        raise ConfigError(f"{name}={text!r}: expected a whole number")
+        raise ConfigError(f"{name}={shorten(text)}: expected a whole number")
     return int(text)
 
 
 def _parse_flag(name: str, text: str) -> bool:
     if text not in {"true", "false", "1", "0"}:
-        raise ConfigError(f"{name}={text!r}: expected true or false")
+        raise ConfigError(f"{name}={shorten(text)}: expected true or false")
     return text in {"true", "1"}
 
 

@@ -38,7 +38,7 @@ class RecordFault:
         return self.needed > 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecordScan:
     """What a chain of records holds.
 

@@ -34,6 +34,13 @@ def test_names_are_the_same(sync: str, async_: str) -> None:
     assert public(sync).keys() == public(async_).keys()
 
 
+@pytest.mark.parametrize("name", ["Delivery", "AsyncDelivery"])
+def test_a_delivery_shows_its_record_only(name: str) -> None:
+    """The batch it travels in is nobody's business."""
+    verbs = {"add_done_callback", "done", "exception", "result"}
+    assert public(name).keys() - {"__init__"} == verbs
+
+
 @faces
 def test_parameters_and_defaults_are_the_same(sync: str, async_: str) -> None:
     """So that a program changes sides by adding `await`."""

@@ -1,6 +1,7 @@
 """lance:// URLs: what they say, and what is wrong with those that say nothing."""
 
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -73,6 +74,32 @@ def test_what_is_wrong_is_named(text: str, complaint: str) -> None:
     assert complaint in str(caught.value)
 
 
+@pytest.mark.parametrize("nonsense", [None, 5, b"lance://h/t", ["lance://h/t"]])
+def test_a_url_is_text(nonsense: Any) -> None:
+    """Anything else is named by its type."""
+    with pytest.raises(ConfigError, match=f"must be text, not {type(nonsense).__name__}"):
+        parse_url(nonsense)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lance://" + "h" * 100_000,
+        "lance://h:" + "9" * 100_000,
+        "lance://h/" + "t" * 100_000,
+        "lance://h?topic_id=" + "9" * 100_000,
+        "lance://h/t?batch=" + "9" * 100_000,
+        "lance://h/t?linger=" + "9" * 100_000,
+        "lance://h/t?max_in_flight=" + "9" * 100_000,
+    ],
+)
+def test_an_error_does_not_repeat_what_is_endless(text: str) -> None:
+    """A screen is enough to read it."""
+    with pytest.raises(ConfigError) as caught:
+        parse_url(text).configure(ProducerConfig, {})
+    assert len(str(caught.value)) < 400
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -83,7 +110,7 @@ def test_what_is_wrong_is_named(text: str, complaint: str) -> None:
         ("max_in_flight=many", "a whole number"),
         ("create_topic=yes", "true or false"),
         ("on_full=drop", "'block' or 'raise'"),
-        ("dialect=klingon", "auto, specified, deployed"),
+        ("dialect=klingon", "'auto' or 'specified' or 'deployed'"),
         ("fetch_header=17", "16 or 24"),
         ("max_in_flight=0", "more than 0"),
         ("batch=64MiB", "batch_bytes=67108864"),

@@ -180,11 +180,23 @@ class TestProduceAndConsume:
         assert lwp("consume", orders, "--from", "8", "-q").stdout == "two\nthree\n"
         assert lwp("consume", orders, "--from", "end", "-q").stdout == ""
 
+    def test_an_offset_beyond_the_end_is_refused(self, orders: str, lwp: Call) -> None:
+        """Nothing read and all well would be a lie (AMB-31)."""
+        result = lwp("consume", orders, "--from", "20000")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "the log ends at 26, before the position 20000" in result.stderr
+        assert "begin elsewhere with --from" in result.stderr
+
+    @pytest.mark.parametrize("place", ["-1", "x", "9" * 5000])
+    def test_a_place_that_is_none_is_wrong_usage(self, orders: str, lwp: Call, place: str) -> None:
+        """Also a number that Python itself refuses to read."""
+        assert lwp("consume", orders, "--from", place).exit_code == 2
+
     def test_an_offset_inside_a_record_is_refused(self, orders: str, lwp: Call) -> None:
         """Better than garbage (AMB-19)."""
         result = lwp("consume", orders, "--from", "9")
         assert (result.exit_code, result.stdout) == (1, "")
-        assert re.fullmatch(r"error: .*\b9\b.*\n", result.stderr)
+        assert re.fullmatch(r"error: .*\b9\b.*--json shows\n", result.stderr)
 
     @pytest.mark.parametrize(("limit", "expected"), [(1, "one\n"), (2, "one\ntwo\n")])
     def test_consume_stops_after_so_many(
@@ -244,8 +256,20 @@ class TestProduceAndConsume:
         result = lwp("produce", f"{server.url}/nothing", stdin="x\n")
         assert result.exit_code == 1
         assert "lwp topics create nothing" in result.stderr
+        assert "say --create-topic" in result.stderr
+        assert "create_topic" not in result.stderr
         with Client(server.url) as client:
             assert client.list_topics() == []
+
+    def test_consuming_a_missing_topic_advises_no_option_it_lacks(
+        self, server: Any, lwp: Call
+    ) -> None:
+        """The name is quoted, so that the command can be pasted."""
+        result = lwp("consume", f"{server.url}/not%20there")
+        assert result.exit_code == 1
+        assert f"`lwp topics create 'not there' --url {server.url}`" in result.stderr
+        assert "create_topic" not in result.stderr
+        assert "--create-topic" not in result.stderr
 
     @pytest.mark.parametrize("dialect", ["specified", "deployed"])
     def test_the_dialect_can_be_chosen(self, server: Any, lwp: Call, dialect: str) -> None:

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +56,55 @@ def fill(url: str, count: int) -> None:
     """Store numbered records."""
     with Producer(url) as producer:
         producer.send_many(b"record %d" % number for number in range(count))
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_into_a_full_disk_is_one_line_of_error(option: str) -> None:
+    """No traceback, and no success either."""
+    with Path("/dev/full").open("wb") as full:
+        code, _, err = finish(start(option, stdout=full))
+    assert (code, err) == (1, "error: cannot write to stdout: No space left on device\n")
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_what_is_stored_is_a_success_though_nobody_can_be_told(url: str, redirection: str) -> None:
+    """A caller who saw a failure would send it all again."""
+    command = f"echo x | {shlex.join(LWP)} produce {url} {redirection}"
+    done = subprocess.run(["/bin/sh", "-c", command], timeout=DEADLINE, check=False)
+    assert (done.returncode, stored(url)) == (0, [b"x"])
+
+
+def test_a_closed_stdout_is_refused_before_anything_is_done(url: str) -> None:
+    """Its descriptor would go to the connection, and the records into that."""
+    command = f"echo x | {shlex.join(LWP)} produce {url} >&-"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], timeout=DEADLINE, check=False, stderr=subprocess.PIPE, text=True
+    )
+    assert (done.returncode, stored(url)) == (1, [])
+    assert done.stderr == "error: stdout is closed; send it somewhere, for example > /dev/null\n"
+
+
+def test_ctrl_c_while_modules_load_is_silent() -> None:
+    """The process ends by the signal; there is no traceback through the import system."""
+    program = """
+        import os, signal, sys
+        import lance_sdk.cli
+
+        class Interrupting:
+            def find_spec(self, name, path=None, target=None):
+                if name == "lance_sdk.cli._app":
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        sys.meta_path.insert(0, Interrupting())
+        lance_sdk.cli.main()
+        """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert finish(process) == (-signal.SIGINT, "", "")
 
 
 def test_a_reader_who_has_seen_enough_ends_consume_quietly(url: str) -> None:

@@ -116,7 +116,7 @@ def test_both_dialects_at_once_agree_with_the_one_that_fits(vector: Vector) -> N
     frames = splitter.receive_data(vector.data)
     if vector.result == "valid" and actions(vector) == {"accept"}:
         assert len(frames) == 1
-        assert splitter.dialect is DIALECTS[vector.group["dialect"]["name"]]
+        assert splitter.dialect == DIALECTS[vector.group["dialect"]["name"]]
 
 
 @each_of("frame_decode")

@@ -100,6 +100,18 @@ def test_a_data_directory_stays(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 
 @pytest.mark.usefixtures("stand_in", "content_kit")
+def test_a_data_directory_that_cannot_be_used_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In the server's own words, and as no fault of the demo's."""
+    (tmp_path / "file").touch()
+    assert run(["demo", "--rows", "10", "--data-dir", str(tmp_path / "file" / "in")]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("error: the embedded server does not start: cannot use ")
+    assert "internal fault" not in message
+
+
+@pytest.mark.usefixtures("stand_in", "content_kit")
 def test_a_running_server_is_left_as_it_was(server: Any) -> None:
     """The demo's topic goes when the demo ends."""
     assert run(["demo", "--rows", "100", "--url", server.url]) == 0

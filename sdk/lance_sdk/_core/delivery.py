@@ -133,11 +133,6 @@ class DeliveryHandle:
         state = "pending" if not batch.done else "failed" if batch.error else "delivered"
         return f"<{type(self).__name__} {state} batch={batch.batch_id:#x} index={self._index}>"
 
-    @property
-    def batch(self) -> Batch:
-        """The batch the record travels in."""
-        return self._batch
-
     def done(self) -> bool:
         """Whether the record was acknowledged or failed."""
         return self._batch.done

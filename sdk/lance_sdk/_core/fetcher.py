@@ -253,7 +253,10 @@ class Fetcher(AnswersOnly):
             self._to_end = False
             self._pieces = Reassembly(answer.next_offset)
         if self._settings.stop_at_end and self._stop is None:
-            self._stop = answer.next_offset
+            if answer.next_offset < self._pieces.offset:
+                self._beyond_end(answer.next_offset, self._pieces.offset, now)
+            else:
+                self._stop = answer.next_offset
         self._open_gate()
 
     def _on_data(self, answer: Answer, start: int, size: int, room: int, now: float) -> None:
@@ -318,8 +321,7 @@ class Fetcher(AnswersOnly):
             self._pieces = Reassembly(next_offset)
 
     def _at_end(self, start: int, now: float) -> None:
-        self.end, self._end_at = start, now
-        self._stalls = 0
+        self.end, self._end_at, self._stalls = start, now, 0
         self._resume_at = now + self._settings.poll_interval
         if self._stop is None:
             return
@@ -345,8 +347,9 @@ class Fetcher(AnswersOnly):
             self.fail(LogTruncated(f"{message}; seek, or use on_truncation='reset'", start))
 
     def _on_error(self, error: ServerError, now: float) -> None:
-        if isinstance(error, InvalidOffset) and error.earliest is not None and self._from_beginning:
-            self._pieces = Reassembly(error.earliest)  # retention has moved the beginning
+        earliest = error.earliest if isinstance(error, InvalidOffset) else None
+        if self._from_beginning and earliest is not None and earliest > self._pieces.offset:
+            self._pieces = Reassembly(earliest)  # retention has moved the beginning
             return
         if not error.retryable:
             self.fail(error)

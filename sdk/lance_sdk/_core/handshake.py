@@ -6,6 +6,7 @@ topic's number, when the topic is given by name. So no control request ever trav
 Ingest frames, where a text error could not be told apart (AMB-10).
 """
 
+import shlex
 import unicodedata
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -22,6 +23,11 @@ from lance_spec.enums import Command
 from lance_spec.limits import DEFAULT_TOPIC_ID
 from lance_spec.messages.lwp import Authenticate, AuthenticateResponse, CreateTopic, GetTopic
 
+LOOKS = 50
+"""How often a topic that somebody else is creating is looked for."""
+BETWEEN_LOOKS = 0.02
+"""Seconds; creating a topic takes a server a few flushes of its disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -31,14 +37,14 @@ class Plan:
         server_url: the server's URL without secrets, for advice.
         topic: name of the topic to resolve, or None.
         topic_id: number of the topic to look up, or None.
-        create_topic: create the topic when its name is unknown.
+        create_topic: create the topic when its name is unknown; None where that is no option.
         token: to authenticate with, or None.
     """
 
     server_url: str
     topic: str | None = None
     topic_id: int | None = None
-    create_topic: bool = False
+    create_topic: bool | None = None
     token: str | None = None
 
 
@@ -59,7 +65,15 @@ class Ask:
     expects: Command
 
 
-Step: TypeAlias = Ping | Ask
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Step: wait before the next one."""
+
+    seconds: float
+    phase: str = "topic"
+
+
+Step: TypeAlias = Ping | Ask | Pause
 Handshake: TypeAlias = Generator[Step, bytes, TopicInfo | None]
 
 
@@ -94,14 +108,17 @@ def _resolve(plan: Plan) -> Handshake:
     if (topic := (yield from _find(plan))) is not None:
         return topic
     if not plan.create_topic:
-        raise TopicNotFound(_missing(plan))
+        advice = "" if plan.create_topic is None else " or pass create_topic=True"
+        raise TopicNotFound(missing_topic(plan.topic or "", plan.server_url) + advice)
     name = CreateTopic(name=(plan.topic or "").encode())
     try:
         answer = yield Ask("topic", Command.CREATE_TOPIC, name.encode(), Command.TOPIC_RESPONSE)
-    except TopicAlreadyExists:  # somebody else was faster
-        if (topic := (yield from _find(plan))) is None:
-            raise
-        return topic
+    except TopicAlreadyExists:  # somebody else was faster, but need not have finished yet
+        for _ in range(LOOKS):
+            if (topic := (yield from _find(plan))) is not None:
+                return topic
+            yield Pause(BETWEEN_LOOKS)
+        raise
     return decode_topic(answer)
 
 
@@ -130,8 +147,9 @@ def _look_up(plan: Plan) -> Handshake:
     return decode_topic(answer)
 
 
-def _missing(plan: Plan) -> str:
+def missing_topic(name: str, server_url: str) -> str:
+    """Return the sentence that says that a topic is missing, and the command that creates it."""
     return (
-        f"topic {plan.topic!r} does not exist at {plan.server_url}; create it with "
-        f"`lwp topics create {plan.topic} --url {plan.server_url}` or pass create_topic=True"
+        f"topic {name!r} does not exist at {server_url}; create it with "
+        f"`lwp topics create {shlex.quote(name)} --url {server_url}`"
     )

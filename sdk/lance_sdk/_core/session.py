@@ -19,7 +19,7 @@ from lance_sdk._core.application import LINKED, Application, SessionSettings, St
 from lance_sdk._core.backoff import Backoff
 from lance_sdk._core.connection import Connection, Request
 from lance_sdk._core.events import Action, Close, Connect, Connected, Disconnected, Event
-from lance_sdk._core.handshake import Handshake, Ping, Plan, Step, handshake
+from lance_sdk._core.handshake import Handshake, Pause, Ping, Plan, Step, handshake
 from lance_sdk._core.hosts import Hosts
 from lance_sdk._core.outcome import Outcome
 from lance_sdk._tree import LanceError
@@ -90,6 +90,7 @@ class Session:
         self._resume_at = math.inf
         self._open_until = math.inf
         self._handshake_until = math.inf
+        self._step_at = math.inf
         self._close_at = math.inf
         self._dialect: Dialect | None = None
         self.state = State.IDLE
@@ -216,7 +217,7 @@ class Session:
         if self.state is State.WAITING:
             due = min(due, self._resume_at)
         if self.connection is not None and self._doom is None:
-            due = min(due, self.connection.next_deadline(), self._handshake_until)
+            due = min(due, self.connection.next_deadline(), self._handshake_until, self._step_at)
         return due
 
     def handle_timeout(self, now: float) -> None:
@@ -225,6 +226,9 @@ class Session:
         if self.connection is not None:
             self.connection.handle_timeout(now)
             self._check()
+        if now >= self._step_at and self._doom is None:
+            self._step_at = math.inf
+            self._advance(None, now)
         if now >= self._handshake_until:
             seconds = self._settings.connect_timeout
             self._drop(DeadlineExceeded(f"no answer to the handshake in {seconds:.1f} s"))
@@ -286,6 +290,9 @@ class Session:
 
     def _perform(self, step: Step, now: float) -> None:
         assert self.connection is not None
+        if isinstance(step, Pause):
+            self._step_at = now + step.seconds
+            return
         if isinstance(step, Ping):
             self.connection.ping(now, lambda at: self._advance(b"", at))
             return
@@ -360,7 +367,7 @@ class Session:
     def _resume(self, now: float, cause: Exception, delay: float) -> None:
         over = self.failure is not None or (self._closing and self._app.drained)
         self._doom, self._told = None, False
-        self._handshake_until = math.inf
+        self._handshake_until = self._step_at = math.inf
         self.state = State.CLOSED if over else State.WAITING
         self._resume_at = now + delay
         self._events.append(Disconnected(cause, None if over else delay))

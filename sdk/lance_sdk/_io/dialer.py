@@ -66,7 +66,11 @@ class Dialer:
         raise DialFailed(self._tries)
 
     def _try(self, address: SocketAddress) -> Stream | None:
-        sock = socket.socket(address[0], socket.SOCK_STREAM)
+        try:
+            sock = socket.socket(address[0], socket.SOCK_STREAM)
+        except OSError as error:  # too many open files; or no IPv6 here, where a host has both
+            self._tries.append(("tcp", show(address), error))
+            return None
         phase = "tcp"
         try:
             self._connect(sock, address)

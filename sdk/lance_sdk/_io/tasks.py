@@ -172,7 +172,9 @@ class TaskPump:
             if self._core.finished:
                 return
             if isinstance(action, Connect):
-                links.start_soon(self._link, action)
+                # Made here, so that a Close reaches the task even before its first step.
+                self._link_scope = anyio.CancelScope()
+                links.start_soon(self._link, action, self._link_scope)
             elif isinstance(action, Close) and self._link_scope is not None:
                 self._link_scope.cancel()
             self._fill.set()
@@ -182,11 +184,11 @@ class TaskPump:
         with anyio.move_on_after(min(max(seconds, 0.0), _LONGEST_WAIT)):
             await self._look.wait()
 
-    async def _link(self, action: Connect) -> None:
+    async def _link(self, action: Connect, scope: anyio.CancelScope) -> None:
         """Make a connection and look after it until it ends."""
         error: Exception | None = None
         try:
-            with anyio.CancelScope() as self._link_scope:
+            with scope:
                 error = await self._serve(action)
         except DialFailed as failed:
             self._core.dial_failed(failed.tries, time.monotonic())

@@ -288,6 +288,7 @@ class ThreadPump:
             return
 
     def _receive(self, stream: Stream) -> None:
+        """Take what one read brings; a peer that never stops sending must not stop the timers."""
         while True:
             try:
                 count = stream.receive(self._buffer)
@@ -301,7 +302,7 @@ class ThreadPump:
                 return
             with self.lock:
                 self._core.receive_data(self._buffer[:count], time.monotonic())
-            if count < len(self._buffer) and not _has_more(stream):
+            if not _has_more(stream):
                 return
 
     def _dial(self, action: Connect) -> None:
@@ -381,5 +382,5 @@ class ThreadPump:
 
 
 def _has_more(stream: Stream) -> bool:
-    """Whether TLS holds decrypted bytes that ``select`` cannot see."""
+    """Whether TLS holds decrypted bytes, of one TLS record at most, that ``select`` cannot see."""
     return isinstance(stream.sock, ssl.SSLSocket) and stream.sock.pending() > 0

@@ -7,6 +7,8 @@ from lance_sdk import _admin
 from lance_sdk._admin import Procedure
 from lance_sdk._assembly import build_client
 from lance_sdk._core.calls import Call, ping_call
+from lance_sdk._core.handshake import Pause
+from lance_sdk._core.outcome import Outcome
 from lance_sdk.aio._face import AsyncFace
 from lance_sdk.errors import LanceError
 from lance_sdk.options import ClientOptions
@@ -150,7 +152,9 @@ class AsyncClient(AsyncFace):
             value: T = stop.value
             return value
 
-    async def _ask(self, call: Call) -> object:
+    async def _ask(self, call: Call | Pause) -> object:
+        if isinstance(call, Pause):
+            return await self._pump.wait(Outcome(), call.seconds)
         self._pump.check()
         self._caller.submit(call, monotonic())
         self._pump.wake()

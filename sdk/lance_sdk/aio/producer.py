@@ -22,7 +22,7 @@ from lance_spec.enums import RecordType
 
 __all__ = ["AsyncProducer"]
 
-_RAW: Final = int(RecordType.RAW_DATA)
+_RAW: Final = RecordType.RAW_DATA
 
 
 class AsyncProducer(AsyncFace):
@@ -76,7 +76,7 @@ class AsyncProducer(AsyncFace):
         """
         if type(value) is not bytes:
             value = as_bytes(value)
-        if record_type != _RAW:
+        if record_type is not _RAW:  # the default; anything else is looked at
             self._check_type(record_type)
             check_null(value, record_type)
         pump, batcher = self._pump, self._batcher
@@ -165,7 +165,7 @@ class AsyncProducer(AsyncFace):
                 done += self._batcher.extend(values[done:], record_type, monotonic(), batches)
             except BufferFull as full:
                 delivery = await self._add_patiently(values[done], record_type, full)
-                batches.append(delivery.batch)
+                batches.append(delivery._batch)  # noqa: SLF001 - its own handle
                 done += 1
             await self._yield_to_pump()
 

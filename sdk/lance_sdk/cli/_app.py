@@ -10,8 +10,9 @@ import click
 from lance_sdk.cli._errors import describe
 from lance_sdk.cli._exit import EPILOG, ExitCode, printable, require_command
 from lance_sdk.cli._lazy import LazyGroup
-from lance_sdk.cli._output import OutputClosed, discard_output
+from lance_sdk.cli._output import OutputClosed
 from lance_sdk.cli._settings import Settings, common_options, start_logging
+from lance_sdk.cli._streams import discard, tell
 
 _COMMANDS: Final = {
     "topics": "lance_sdk.cli._topics:topics",
@@ -29,9 +30,8 @@ class _Application(LazyGroup):
         """Read the command line; see `click.Command.make_context`."""
         try:
             return super().make_context(*arguments, **options)
-        except BrokenPipeError:  # the help of ``lwp`` itself
-            discard_output()
-            raise click.exceptions.Exit(ExitCode.OK) from None
+        except OSError as error:  # the help and the version of ``lwp`` itself
+            raise click.exceptions.Exit(_unprintable(error)) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; any end but a good one goes through ``ctx.exit``."""
@@ -39,9 +39,8 @@ class _Application(LazyGroup):
             return super().invoke(ctx)
         except OutputClosed:
             ctx.exit(ExitCode.OK)
-        except BrokenPipeError:  # click's own output: the help of a command
-            discard_output()
-            ctx.exit(ExitCode.OK)
+        except BrokenPipeError as error:  # click's own output: the help of a command
+            ctx.exit(_unprintable(error))
         except KeyboardInterrupt:
             _say("interrupted")
             ctx.exit(ExitCode.INTERRUPTED)
@@ -60,7 +59,7 @@ def _report(error: Exception, settings: Settings) -> ExitCode:
 
 
 def _say(message: str) -> None:
-    click.echo(f"error: {message}", err=True)
+    tell(f"error: {message}")
 
 
 @click.group(
@@ -110,6 +109,15 @@ def _flush(code: int) -> int:
     """Flush stdout here, where a reader who went away is no error."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        discard_output()
+    except OSError as error:
+        return code or _unprintable(error)
     return code
+
+
+def _unprintable(error: OSError) -> ExitCode:
+    """Judge that stdout took not everything: a reader may leave, a disk must not be full."""
+    discard(sys.stdout)
+    if isinstance(error, BrokenPipeError):
+        return ExitCode.OK
+    _say(f"cannot write to stdout: {error.strerror}")
+    return ExitCode.FAILED

@@ -14,6 +14,7 @@ from lance_sdk.cli._progress import Meter, progress
 from lance_sdk.cli._reading import to_the_end
 from lance_sdk.cli._records import as_json, as_lines
 from lance_sdk.cli._settings import Settings, common_options, current_settings
+from lance_sdk.cli._streams import tell
 from lance_sdk.cli._target import client_options, topic_url
 from lance_spec.limits import RECORD_HEADER_SIZE
 
@@ -73,7 +74,7 @@ def consume(
         batches = _follow(consumer, output) if follow else to_the_end(consumer, settings)
         _print(_first(batches, max_records), output, render, meter)
     if not (settings.quiet or settings.json):
-        click.echo(f"read {meter.summary()}", err=True)
+        tell(f"read {meter.summary()}")
 
 
 def _print(

@@ -9,6 +9,17 @@ _OPTIONAL: Final = frozenset({"click", "rich"})
 """Packages of the extra ``cli`` that are imported when a command needs them."""
 
 
+_SHELL_WORDS: Final = {
+    "pass create_topic=True": "say --create-topic",
+    "seek, or use on_truncation='reset'": "begin elsewhere with --from",
+    "seek to an `offset` or `next_offset` that a record had": (
+        "give --from an offset that --json shows"
+    ),
+    "the `dialect` option": "the option --dialect",
+    "set fetch_header=": "add to the URL: ?fetch_header=",
+}
+"""What the client advises to those who write code, and what that is on a command line."""
+
 _CODES: Final = (
     (errors.ConnectFailed, ExitCode.UNREACHABLE),
     (errors.ConfigError, ExitCode.USAGE),
@@ -24,7 +35,7 @@ def describe(error: Exception) -> tuple[str, ExitCode]:
     Args:
         error: what a command raised.
     """
-    line = _one_line(error)
+    line = _in_shell_words(_one_line(error))
     if isinstance(error, Failure):
         return line, error.code
     if isinstance(error, ModuleNotFoundError) and error.name in _OPTIONAL:
@@ -34,6 +45,12 @@ def describe(error: Exception) -> tuple[str, ExitCode]:
             return line, code
     kind_name = type(error).__name__
     return f"internal fault: {kind_name}: {line} (-vv shows where)", ExitCode.FAILED
+
+
+def _in_shell_words(text: str) -> str:
+    for code, shell in _SHELL_WORDS.items():
+        text = text.replace(code, shell)
+    return text
 
 
 def _one_line(error: Exception) -> str:

@@ -5,6 +5,8 @@ from typing import Final
 
 import click
 
+from lance_sdk.cli._streams import tell
+
 
 class ExitCode(IntEnum):
     """Exit codes of every ``lwp`` command."""
@@ -50,7 +52,7 @@ def require_command(ctx: click.Context) -> None:
         ctx: of a group with ``invoke_without_command``.
     """
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help(), err=True)
+        tell(ctx.get_help())
         ctx.exit(ExitCode.USAGE)
 
 

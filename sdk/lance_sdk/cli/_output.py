@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from lance_sdk.cli._exit import Failure, printable
+from lance_sdk.cli._streams import discard
 
 
 class OutputClosed(Exception):  # noqa: N818 - it is no error: the reader has seen enough
@@ -70,7 +71,7 @@ class Output:
         room.poll()
 
     def _abandon(self) -> NoReturn:
-        discard_output()
+        discard(sys.stdout)
         raise OutputClosed from None
 
 
@@ -80,13 +81,6 @@ def _descriptor() -> int | None:
         return sys.stdout.fileno()
     except OSError:
         return None
-
-
-def discard_output() -> None:
-    """Let what is still buffered for stdout vanish: nobody reads it."""
-    sink = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(sink, sys.stdout.fileno())
-    os.close(sink)
 
 
 def print_line(text: str) -> None:

@@ -14,6 +14,7 @@ from lance_sdk.cli._lines import read_records
 from lance_sdk.cli._output import print_json
 from lance_sdk.cli._progress import Meter, progress
 from lance_sdk.cli._settings import Settings, common_options, current_settings
+from lance_sdk.cli._streams import tell
 from lance_sdk.cli._target import client_options, topic_url
 from lance_spec.enums import RecordType
 from lance_spec.limits import MAX_RECORD_VALUE
@@ -117,6 +118,6 @@ def _summarize(meter: Meter, stored: int, settings: Settings) -> None:
     if settings.json:
         print_json({"records": meter.records, "stored": stored, "seconds": meter.elapsed})
     elif stored < meter.records:
-        click.echo(f"stored {stored:,} of {_format.count(meter.records, 'record')}", err=True)
+        tell(f"stored {stored:,} of {_format.count(meter.records, 'record')}")
     elif not settings.quiet:
-        click.echo(f"stored {meter.summary()}", err=True)
+        tell(f"stored {meter.summary()}")

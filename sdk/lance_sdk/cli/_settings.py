@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from lance_sdk.cli import _types
+from lance_sdk.cli._streams import tell
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -66,7 +67,7 @@ class _StderrHandler(logging.Handler):
     """Writes to whatever stderr is at the time, so that a progress bar stays whole."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(self.format(record), err=True)
+        tell(self.format(record))
 
 
 def start_logging(settings: Settings) -> None:

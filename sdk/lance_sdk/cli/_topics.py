@@ -13,6 +13,7 @@ from lance_sdk.cli import _format, _types
 from lance_sdk.cli._exit import Failure, printable, require_command
 from lance_sdk.cli._output import print_json, print_line, print_table
 from lance_sdk.cli._settings import common_options, current_settings
+from lance_sdk.cli._streams import tell
 from lance_sdk.cli._target import client_options, topic_name
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def list_() -> None:
         rows = [_row(topic) for topic in found]
         print_table(["id", "name", "records", "bytes", "created (UTC)"], rows, right="><>><")
     elif not current_settings().quiet:
-        click.echo("no topics yet; create one with: lwp topics create NAME", err=True)
+        tell("no topics yet; create one with: lwp topics create NAME")
 
 
 @topics.command("show")

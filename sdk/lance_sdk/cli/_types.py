@@ -40,6 +40,7 @@ def start(text: str) -> str | int:
     """
     if text in {"beginning", "end"}:
         return text
-    if not (text.isascii() and text.isdecimal() and int(text) < END_OFFSET):
+    short = len(text) <= len(str(END_OFFSET))  # Python refuses to read thousands of digits
+    if not (short and text.isascii() and text.isdecimal() and int(text) < END_OFFSET):
         raise click.BadParameter(f"{text!r} is neither 'beginning', 'end' nor a byte offset")
     return int(text)

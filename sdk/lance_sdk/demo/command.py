@@ -44,7 +44,8 @@ def demo(rows: int, data_dir: Path | None, keep: bool) -> None:
     """Send real records through a server and check them.
 
     Without --url a server is started inside this process, on a free port and in a temporary
-    directory. LANCE_URL is not looked at: the demo writes to no server it was not told of.
+    directory, whatever LANCE_URL says: the demo writes to no server that the command line does
+    not name.
     """
     settings = current_settings()
     story = Story(settings, steps=_STEPS)

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -51,9 +51,14 @@ def embedded_place(settings: Settings, data_dir: Path | None) -> Iterator[Place]
         data_dir: where its data goes and stays; None for a temporary directory.
 
     Raises:
-        Failure: when no server is installed.
+        Failure: when no server is installed, or it does not start.
     """
-    with _embedded_factory()(data_dir, dialect=settings.dialect or "auto") as server:
+    factory = _embedded_factory()
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(factory(data_dir, dialect=settings.dialect or "auto"))
+        except Exception as error:
+            raise Failure(f"the embedded server does not start: {error}") from error
         topic = replace(parse_url(server.url), topic=_unused_name())
         where = "a temporary directory" if data_dir is None else str(data_dir)
         described = f"{topic.server_url()}, embedded; data in {where}"

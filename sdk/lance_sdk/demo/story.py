@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-import click
-
 from lance_sdk.cli._output import print_line
 from lance_sdk.cli._progress import Meter, progress, waiting
 from lance_sdk.cli._settings import Settings
+from lance_sdk.cli._streams import tell
 
 
 @dataclass(slots=True)
@@ -35,7 +34,7 @@ class Story:
         if self.settings.quiet:
             return
         if self.settings.json:
-            click.echo(text, err=True)
+            tell(text)
         else:
             print_line(text)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,6 +139,36 @@ def test_the_beginning_moves_with_retention(consumer: Any) -> None:
         else:
             rig.wire.error(ErrorCode.INVALID_OFFSET, "gone", earliest=700)
     assert any(fetch.start_offset == 700 for fetch in rig.fetches())
+
+
+@pytest.mark.parametrize("earliest", [0, END_OFFSET, 2**70])
+def test_a_beginning_that_does_not_move_forward_is_an_error(consumer: Any, earliest: int) -> None:
+    """Else the same question would be put to such a server for ever, as fast as it answers."""
+    rig = consumer.build("beginning", stop_at_end=True)
+    rig.wire.connect()
+    rig.wire.take(FrameKind.CONTROL)
+    rig.wire.data(900, b"", 0)
+    rig.wire.take(FrameKind.CONTROL)
+    rig.wire.error(ErrorCode.INVALID_OFFSET, "gone", earliest=earliest)
+    assert isinstance(rig.fetcher.error, InvalidOffset)
+
+
+def test_a_start_beyond_the_end_is_not_an_empty_log(consumer: Any) -> None:
+    """With stop_at_end too it raises, once the log has had time to grow (AMB-31)."""
+    rig = consumer.build(20_000, stop_at_end=True)
+    rig.wire.connect()
+    assert rig.log(encode_record(b"x")).consume() == []
+    assert isinstance(rig.fetcher.error, LogTruncated)
+    assert "the log ends at 6, before the position 20000" in str(rig.fetcher.error)
+
+
+def test_a_start_beyond_the_end_may_be_reset(consumer: Any) -> None:
+    """on_truncation="reset" goes on at the end, which is where it stops."""
+    rig = consumer.build(20_000, stop_at_end=True, reset=True)
+    rig.wire.connect()
+    assert rig.log(encode_record(b"x")).consume() == []
+    assert rig.fetcher.error is None
+    assert rig.fetcher.offset == 6
 
 
 def test_an_offset_that_is_gone_raises_with_the_earliest(consumer: Any) -> None:

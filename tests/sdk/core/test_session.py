@@ -13,6 +13,7 @@ from lance_sdk.errors import (
     ClosedError,
     ConnectFailed,
     ConnectionLost,
+    TopicAlreadyExists,
     TopicNotFound,
 )
 from lance_spec.bodies import ErrorBody, encode_json
@@ -53,13 +54,24 @@ def test_the_session_opens_when_the_topic_is_known(producer: Any) -> None:
 
 def test_a_missing_topic_fails_the_opening_and_says_how_to_create_it(producer: Any) -> None:
     """The error names the command and the option."""
-    producer.plan = Plan("lance://one", topic="absent")
+    producer.plan = Plan("lance://one", topic="absent", create_topic=False)
     rig = producer.build()
     rig.wire.connect()
     error = rig.session.opened.error
     assert isinstance(error, TopicNotFound)
     assert "lwp topics create absent --url lance://one" in str(error)
     assert "create_topic=True" in str(error)
+
+
+def test_what_cannot_create_topics_does_not_advise_it(consumer: Any) -> None:
+    """A consumer's error names the command alone, and quotes the topic for the shell."""
+    consumer.plan = Plan("lance://one", topic="not there")
+    rig = consumer.build()
+    rig.wire.connect()
+    error = rig.session.opened.error
+    assert isinstance(error, TopicNotFound)
+    assert "lwp topics create 'not there' --url lance://one" in str(error)
+    assert "create_topic" not in str(error)
 
 
 def test_a_missing_topic_is_created_on_request(producer: Any) -> None:
@@ -73,6 +85,37 @@ def test_a_missing_topic_is_created_on_request(producer: Any) -> None:
     answer = encode_json({"id": 9, "name": "absent", "created_at": 1})
     rig.wire.control(Command.TOPIC_RESPONSE, answer)
     assert rig.session.state is State.READY
+
+
+def test_a_topic_that_somebody_is_creating_is_waited_for(producer: Any) -> None:
+    """A server may refuse the name before it lists the topic: it is looked for again."""
+    producer.plan = Plan("lance://one", topic="absent", create_topic=True)
+    rig = producer.build()
+    rig.wire.accept()
+    rig.wire.send(encode_keepalive(SPECIFIED))
+    rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": []}))
+    rig.wire.error(ErrorCode.TOPIC_ALREADY_EXISTS, "exists")
+    rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": []}))
+    assert rig.session.state is State.HANDSHAKE
+    rig.wire.advance(0.05)
+    topic = {"id": 9, "name": "absent", "created_at": 1}
+    rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": [topic]}))
+    assert rig.session.state is State.READY
+
+
+def test_a_topic_that_exists_and_is_never_listed_is_an_error(producer: Any) -> None:
+    """After a second of looking."""
+    producer.plan = Plan("lance://one", topic="absent", create_topic=True)
+    rig = producer.build()
+    rig.wire.accept()
+    rig.wire.send(encode_keepalive(SPECIFIED))
+    rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": []}))
+    rig.wire.error(ErrorCode.TOPIC_ALREADY_EXISTS, "exists")
+    for _ in range(50):
+        assert rig.session.state is State.HANDSHAKE
+        rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": []}))
+        rig.wire.advance(0.02)
+    assert isinstance(rig.session.opened.error, TopicAlreadyExists)
 
 
 def test_losing_the_race_to_create_a_topic_is_no_error(producer: Any) -> None:

@@ -45,6 +45,24 @@ async def test_creating_twice_raises_unless_it_is_allowed(face: Any, server: Fak
         assert (await client.create_topic("orders", exist_ok=True)).id == 1
 
 
+async def test_a_topic_that_somebody_is_creating_is_waited_for(
+    face: Any, server: FakeServer
+) -> None:
+    """exist_ok: a server may refuse the name before it lists the topic."""
+    unlisted = [b'{"topics":[]}'] * 3
+
+    def hide(peer: FakePeer, frame: Frame) -> bool:
+        hidden = frame.command is Command.LIST_TOPICS and bool(unlisted)
+        if hidden:
+            peer.control(Command.TOPIC_RESPONSE, unlisted.pop())
+        return hidden
+
+    server.on_control = hide
+    async with face.client(server.url()) as client:
+        assert (await client.create_topic("orders", exist_ok=True)).id == 1
+    assert not unlisted
+
+
 async def test_a_topic_that_is_not_there(face: Any, server: FakeServer) -> None:
     """By name the message says how to create it."""
     async with face.client(server.url()) as client:

@@ -46,14 +46,18 @@ async def test_types_that_a_deployed_server_cannot_keep_are_refused(
     assert deployed.topics.log(1) == b"\xff\0\0\0\0"
 
 
-@pytest.mark.parametrize("record_type", [0, -1, 256])
+@pytest.mark.parametrize("record_type", [0, -1, 256, 1.0, "1", None])
 async def test_types_that_are_none_are_refused(
-    face: Any, server: FakeServer, record_type: int
+    face: Any, server: FakeServer, record_type: Any
 ) -> None:
-    """0x00 is reserved (LWP section 8.2), the rest is no byte."""
+    """0x00 is reserved (LWP section 8.2), the rest is no byte; the producer goes on working."""
     async with face.producer(server.url()) as producer:
         with pytest.raises(UnsafeRecordType):
             await producer.send(b"x", record_type=record_type)
+        with pytest.raises(UnsafeRecordType):
+            await producer.send_many([b"x"], record_type=record_type)
+        await producer.send(b"good")
+    assert server.records() == [b"good"]
 
 
 async def test_a_tombstone_has_no_value(face: Any, server: FakeServer) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 from anyio import to_thread
+from anyio.lowlevel import checkpoint
 
 from lance_sdk import AsyncClient, AsyncConsumer, AsyncProducer
 from lance_sdk.errors import ClosedError, DeadlineExceeded
@@ -45,6 +46,23 @@ async def test_cancelling_the_wait_does_not_cancel_the_send(
         receipt = await delivery
     assert receipt.attempts == 1
     assert server.records() == [b"x"]
+
+
+async def test_an_opening_may_be_cancelled_at_every_step(server: FakeServer) -> None:
+    """Also between the decision to connect and the first step of the task that does."""
+    for steps in [*range(8)] * 25:  # the order of tasks is random on trio
+        async with anyio.create_task_group() as group:
+            group.start_soon(_cancel_after, steps, group.cancel_scope)
+            async with AsyncClient(server.url(), close_timeout=1.0):
+                await anyio.sleep_forever()
+    async with AsyncClient(server.url()) as client:
+        assert await client.ping() > 0
+
+
+async def _cancel_after(steps: int, scope: anyio.CancelScope) -> None:
+    for _ in range(steps):
+        await checkpoint()
+    scope.cancel()
 
 
 async def test_cancelling_a_call_does_not_shift_the_answers(server: FakeServer) -> None:

@@ -1,6 +1,8 @@
 """The sync face under threads: concurrency, callbacks, closing from elsewhere."""
 
+import contextlib
 import gc
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -9,8 +11,12 @@ from pathlib import Path
 import pytest
 
 from lance_sdk import Client, Consumer, Producer
+from lance_sdk._io.resolve import resolve
 from lance_sdk.errors import ClosedError, ConcurrencyError, DeadlineExceeded, DeliveryFailed
 from lance_sdk.testing import FakeServer
+from lance_sdk.url import parse_url
+from lance_spec.dialect import SPECIFIED
+from lance_spec.frames import encode_keepalive
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +66,40 @@ def test_many_threads_may_ask_at_once(server: FakeServer) -> None:
         for thread in threads:
             thread.join()
     assert names == {number: [f"topic-{number}"] * 2 for number in range(8)}
+
+
+def test_a_server_that_never_stops_sending_does_not_stop_the_clock() -> None:
+    """Its bytes are read between the deadlines, not instead of them."""
+    flood = encode_keepalive(SPECIFIED) * 20_000
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def pour() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                while True:
+                    connection.sendall(flood)
+
+        pourer = threading.Thread(target=pour)
+        pourer.start()
+        url = f"lance://127.0.0.1:{listener.getsockname()[1]}"
+        with (
+            Client(url, request_timeout=0.2, close_timeout=0.2) as client,
+            pytest.raises(DeadlineExceeded, match="no answer to LIST_TOPICS"),
+        ):
+            client.list_topics()
+        pourer.join(10)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_address_that_cannot_even_be_tried_is_one_attempt(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a host name has an IPv6 address, and the machine has no IPv6."""
+    (real,) = resolve("127.0.0.1", parse_url(server.url()).endpoints[0].port)
+    strange = (socket.AddressFamily.AF_UNSPEC, real[1])
+    monkeypatch.setattr("lance_sdk._io.dialer.resolve", lambda _host, _port: [strange, real])
+    with Client(server.url()) as client:
+        assert client.ping() > 0
 
 
 def test_a_callback_must_not_wait_for_its_own_thread(server: FakeServer) -> None:
