@@ -41,7 +41,8 @@ def main() -> int:
     if options.json:
         print(json.dumps({o.scenario: asdict(o) | {"ratio": o.ratio} for o in outcomes}, indent=2))
     else:
-        Console().print(_table(outcomes))
+        console = Console(width=None if sys.stdout.isatty() else 120)
+        console.print(_table(outcomes))
         print(_notes(outcomes))
     return int(options.check and not all(outcome.passed for outcome in outcomes))
 
