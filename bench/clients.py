@@ -123,14 +123,14 @@ SCENARIOS = (
         unit="records/s",
         other="lnc-client 0.2.9, pipelined send_async",
         sides=_sync_send,
-        floor=10,
+        floor=25,
     ),
     Scenario(
         name="clients/async-send-100B",
         unit="records/s",
         other="lnc-client 0.2.9, pipelined send_async",
         sides=_async_send,
-        floor=10,
+        floor=30,
     ),
     Scenario(
         name="clients/send-vs-batches-100B",
@@ -143,6 +143,6 @@ SCENARIOS = (
         unit="records/s",
         other="lnc-client 0.2.9, poll",
         sides=_polling,
-        floor=1.5,
+        floor=2.5,
     ),
 )

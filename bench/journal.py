@@ -161,6 +161,7 @@ SCENARIOS = (
         unit="bytes/s",
         other="one crc32c pass over the same files",
         sides=_recovery(1024),
+        floor=1 / 2,
     ),
     Scenario(
         name="journal/recover-64k",

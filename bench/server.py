@@ -27,6 +27,7 @@ SCENARIOS = (
         unit="B/s",
         other=_LIMIT,
         sides=lambda: _against_disk(records=624, size=100, window=128),
+        floor=0.35,
     ),
     Scenario(
         name="server/ingest-1KiB-durable",
