@@ -409,6 +409,90 @@ static inline enum lance_result lance_wal_end_write(
     return out.result;
 }
 
+/* One entry of this server's write-ahead log; a WalEnd follows the last (AMB-50, AMB-47). */
+struct lance_redo_entry {
+    /* CRC32C of the body (AMB-50). */
+    uint32_t crc;
+    /* A RedoWrite (AMB-50). */
+    struct lance_bytes body;
+};
+
+#define LANCE_REDO_ENTRY_MIN_SIZE 8u
+#define LANCE_REDO_ENTRY_LENGTH_AT 0u
+#define LANCE_REDO_ENTRY_CRC_AT 4u
+#define LANCE_REDO_ENTRY_BODY_AT 8u
+
+/* Read a whole RedoEntry; variable parts point into `data`. */
+static inline enum lance_result lance_redo_entry_read(
+    struct lance_redo_entry *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    uint32_t length = (uint32_t)lance_take_uint(&in, 4u);
+    lance_require(&in.result, length >= 18u && length <= 67108864u);
+    out->crc = (uint32_t)lance_take_uint(&in, 4u);
+    out->body = lance_take(&in, length);
+    return lance_finish_read(&in);
+}
+
+/* Write a RedoEntry into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_redo_entry_write(
+    const struct lance_redo_entry *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_require(&out.result, in->body.size <= 67108864u);
+    lance_put_uint(&out, in->body.size, 4u);
+    lance_put_uint(&out, in->crc, 4u);
+    lance_put(&out, in->body.data, in->body.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* A write to a file of the data directory that is repeated after a crash (AMB-50). */
+struct lance_redo_write {
+    /* Rises with each entry over all files; one that does not is left from an earlier use (AMB-50). */
+    uint64_t sequence;
+    /* Where in the file to write, in bytes (AMB-50). */
+    uint64_t offset;
+    /* The file, relative to the data directory, in UTF-8, with '/' between its parts (AMB-50). */
+    struct lance_bytes name;
+    /* What to write (AMB-50). */
+    struct lance_bytes data;
+};
+
+#define LANCE_REDO_WRITE_MIN_SIZE 18u
+#define LANCE_REDO_WRITE_SEQUENCE_AT 0u
+#define LANCE_REDO_WRITE_OFFSET_AT 8u
+#define LANCE_REDO_WRITE_NAME_LENGTH_AT 16u
+#define LANCE_REDO_WRITE_NAME_AT 18u
+
+/* Read a whole RedoWrite; variable parts point into `data`. */
+static inline enum lance_result lance_redo_write_read(
+    struct lance_redo_write *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->sequence = (uint64_t)lance_take_uint(&in, 8u);
+    out->offset = (uint64_t)lance_take_uint(&in, 8u);
+    uint16_t name_length = (uint16_t)lance_take_uint(&in, 2u);
+    out->name = lance_take(&in, name_length);
+    out->data = lance_take(&in, in.left);
+    return lance_finish_read(&in);
+}
+
+/* Write a RedoWrite into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_redo_write_write(
+    const struct lance_redo_write *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->sequence, 8u);
+    lance_put_uint(&out, in->offset, 8u);
+    lance_require(&out.result, in->name.size <= 65535u);
+    lance_put_uint(&out, in->name.size, 2u);
+    lance_put(&out, in->name.data, in->name.size);
+    lance_put(&out, in->data.data, in->data.size);
+    *size = room - out.left;
+    return out.result;
+}
+
 /* Tells a follower to write the same bytes to the same place as the leader (Design section 4.1.1, AMB-43, AMB-48). */
 struct lance_replicated_write {
     /* Topic that was written to (Design section 4.1.1). */

@@ -220,6 +220,49 @@ types:
         valid: 0
         doc: "Length of no batch"
         doc-ref: "AMB-47"
+  redo_entry:
+    doc: "One entry of this server's write-ahead log; a WalEnd follows the last"
+    doc-ref: "AMB-50, AMB-47"
+    seq:
+      - id: length
+        type: u4
+        valid:
+          min: 18
+          max: 67108864
+        doc: "Length of the body, in bytes"
+        doc-ref: "AMB-50"
+      - id: crc
+        type: u4
+        doc: "CRC32C of the body"
+        doc-ref: "AMB-50"
+      - id: body
+        size: length
+        doc: "A RedoWrite"
+        doc-ref: "AMB-50"
+  redo_write:
+    doc: "A write to a file of the data directory that is repeated after a crash"
+    doc-ref: "AMB-50"
+    seq:
+      - id: sequence
+        type: u8
+        doc: "Rises with each entry over all files; one that does not is left from an earlier use"
+        doc-ref: "AMB-50"
+      - id: offset
+        type: u8
+        doc: "Where in the file to write, in bytes"
+        doc-ref: "AMB-50"
+      - id: name_length
+        type: u2
+        doc: "Length of the name, in bytes"
+        doc-ref: "AMB-50"
+      - id: name
+        size: name_length
+        doc: "The file, relative to the data directory, in UTF-8, with '/' between its parts"
+        doc-ref: "AMB-50"
+      - id: data
+        size-eos: true
+        doc: "What to write"
+        doc-ref: "AMB-50"
   replicated_write:
     doc: "Tells a follower to write the same bytes to the same place as the leader"
     doc-ref: "Design section 4.1.1, AMB-43, AMB-48"

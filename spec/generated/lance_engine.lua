@@ -61,6 +61,20 @@ local MESSAGES = {
     wal_end = {
         {name = "length", kind = "uint", size = 4, base = "dec", const = "00000000", doc = "Length of no batch (AMB-47)"},
     },
+    -- One entry of this server's write-ahead log; a WalEnd follows the last (AMB-50, AMB-47).
+    redo_entry = {
+        {name = "length", kind = "uint", size = 4, base = "dec", low = 18, high = 67108864, doc = "Length of the body (AMB-50)"},
+        {name = "crc", kind = "uint", size = 4, base = "dec", doc = "CRC32C of the body (AMB-50)"},
+        {name = "body", kind = "bytes", length = "length", doc = "A RedoWrite (AMB-50)"},
+    },
+    -- A write to a file of the data directory that is repeated after a crash (AMB-50).
+    redo_write = {
+        {name = "sequence", kind = "uint", size = 8, base = "dec", doc = "Rises with each entry over all files; one that does not is left from an earlier use (AMB-50)"},
+        {name = "offset", kind = "uint", size = 8, base = "dec", doc = "Where in the file to write (AMB-50)"},
+        {name = "name_length", kind = "uint", size = 2, base = "dec", doc = "Length of the name (AMB-50)"},
+        {name = "name", kind = "bytes", length = "name_length", doc = "The file, relative to the data directory, in UTF-8, with '/' between its parts (AMB-50)"},
+        {name = "data", kind = "bytes", doc = "What to write (AMB-50)"},
+    },
     -- Tells a follower to write the same bytes to the same place as the leader (Design section 4.1.1, AMB-43, AMB-48).
     replicated_write = {
         {name = "topic_id", kind = "uint", size = 4, base = "dec", doc = "Topic that was written to (Design section 4.1.1)"},

@@ -37,14 +37,20 @@ enum lance_command {
     LANCE_COMMAND_COMMIT_ACK = 0x24,
     LANCE_COMMAND_GET_CLUSTER_STATUS_ALIAS = 0x30,
     LANCE_COMMAND_GROUP_JOIN = 0x60,
-    LANCE_COMMAND_GROUP_ASSIGNMENT = 0x61,
-    LANCE_COMMAND_GROUP_GET_ASSIGNMENT = 0x62,
-    LANCE_COMMAND_GROUP_HEARTBEAT = 0x63,
-    LANCE_COMMAND_GROUP_HEARTBEAT_ACK = 0x64,
-    LANCE_COMMAND_GROUP_COMMIT = 0x65,
-    LANCE_COMMAND_GROUP_COMMIT_ACK = 0x66,
-    LANCE_COMMAND_GROUP_LEAVE = 0x67,
-    LANCE_COMMAND_GROUP_LEAVE_ACK = 0x68,
+    LANCE_COMMAND_GROUP_JOIN_ACK = 0x61,
+    LANCE_COMMAND_GROUP_SYNC = 0x62,
+    LANCE_COMMAND_GROUP_ASSIGNMENT = 0x63,
+    LANCE_COMMAND_GROUP_HEARTBEAT = 0x64,
+    LANCE_COMMAND_GROUP_HEARTBEAT_ACK = 0x65,
+    LANCE_COMMAND_GROUP_COMMIT = 0x66,
+    LANCE_COMMAND_GROUP_COMMIT_ACK = 0x67,
+    LANCE_COMMAND_GROUP_FETCH_COMMITTED = 0x68,
+    LANCE_COMMAND_GROUP_COMMITTED = 0x69,
+    LANCE_COMMAND_GROUP_LEAVE = 0x6A,
+    LANCE_COMMAND_GROUP_LEAVE_ACK = 0x6B,
+    LANCE_COMMAND_GROUP_DESCRIBE = 0x6C,
+    LANCE_COMMAND_GROUP_DESCRIPTION = 0x6D,
+    LANCE_COMMAND_GROUP_ERROR = 0x6F,
     LANCE_COMMAND_OFFSET_FOR_TIME = 0x70,
     LANCE_COMMAND_OFFSET_FOR_TIME_RESPONSE = 0x71,
     LANCE_COMMAND_TOPIC_RESPONSE = 0x80,
@@ -93,6 +99,17 @@ enum lance_error_code {
     LANCE_ERROR_CODE_STORAGE_ERROR = 0x61,
     LANCE_ERROR_CODE_TIMEOUT_ERROR = 0x62,
     LANCE_ERROR_CODE_RESERVED = 0xFF
+};
+
+enum lance_lz4_flag {
+    LANCE_LZ4_FLAG_DICTIONARY = 0x01,
+    LANCE_LZ4_FLAG_RESERVED = 0x02,
+    LANCE_LZ4_FLAG_CONTENT_CHECKSUM = 0x04,
+    LANCE_LZ4_FLAG_CONTENT_SIZE = 0x08,
+    LANCE_LZ4_FLAG_BLOCK_CHECKSUM = 0x10,
+    LANCE_LZ4_FLAG_INDEPENDENT = 0x20,
+    LANCE_LZ4_FLAG_VERSION_1 = 0x40,
+    LANCE_LZ4_FLAG_VERSION_2 = 0x80
 };
 
 /* Opens every frame (LWP section 3.1). */
@@ -967,400 +984,6 @@ static inline enum lance_result lance_offset_for_time_response_write(
     return out.result;
 }
 
-/* Joins a group; answered with an assignment (AMB-38). */
-struct lance_group_join {
-    /* Silence after which the coordinator takes the member for dead, in milliseconds (AMB-38). */
-    uint32_t session_timeout_ms;
-    /* Name of the group as UTF-8 (AMB-38). */
-    struct lance_bytes group;
-    /* Name of the member as UTF-8, unique within the group (AMB-38). */
-    struct lance_bytes member;
-};
-
-#define LANCE_GROUP_JOIN_MIN_SIZE 6u
-#define LANCE_GROUP_JOIN_COMMAND LANCE_COMMAND_GROUP_JOIN
-#define LANCE_GROUP_JOIN_SESSION_TIMEOUT_MS_AT 0u
-#define LANCE_GROUP_JOIN_GROUP_LENGTH_AT 4u
-#define LANCE_GROUP_JOIN_GROUP_AT 6u
-
-/* Read a whole GroupJoin; variable parts point into `data`. */
-static inline enum lance_result lance_group_join_read(
-    struct lance_group_join *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    out->session_timeout_ms = (uint32_t)lance_take_uint(&in, 4u);
-    lance_require(&in.result, out->session_timeout_ms >= 1u && out->session_timeout_ms <= 4294967295u);
-    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
-    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
-    out->group = lance_take(&in, group_length);
-    out->member = lance_take(&in, in.left);
-    return lance_finish_read(&in);
-}
-
-/* Write a GroupJoin into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_group_join_write(
-    const struct lance_group_join *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_require(&out.result, in->session_timeout_ms >= 1u && in->session_timeout_ms <= 4294967295u);
-    lance_put_uint(&out, in->session_timeout_ms, 4u);
-    lance_require(&out.result, in->group.size <= 255u);
-    lance_put_uint(&out, in->group.size, 2u);
-    lance_put(&out, in->group.data, in->group.size);
-    lance_put(&out, in->member.data, in->member.size);
-    *size = room - out.left;
-    return out.result;
-}
-
-/* Says which topics a member reads, and from where (AMB-38). */
-struct lance_group_assignment {
-    /* Rises whenever topics change hands (AMB-38). */
-    uint64_t generation;
-    /* Topics and offsets back to back, each an AssignedTopic (AMB-38). */
-    struct lance_bytes assigned;
-};
-
-#define LANCE_GROUP_ASSIGNMENT_MIN_SIZE 8u
-#define LANCE_GROUP_ASSIGNMENT_COMMAND LANCE_COMMAND_GROUP_ASSIGNMENT
-#define LANCE_GROUP_ASSIGNMENT_GENERATION_AT 0u
-#define LANCE_GROUP_ASSIGNMENT_ASSIGNED_AT 8u
-
-/* Read a whole GroupAssignment; variable parts point into `data`. */
-static inline enum lance_result lance_group_assignment_read(
-    struct lance_group_assignment *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    out->generation = (uint64_t)lance_take_uint(&in, 8u);
-    out->assigned = lance_take(&in, in.left);
-    return lance_finish_read(&in);
-}
-
-/* Write a GroupAssignment into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_group_assignment_write(
-    const struct lance_group_assignment *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_put_uint(&out, in->generation, 8u);
-    lance_put(&out, in->assigned.data, in->assigned.size);
-    *size = room - out.left;
-    return out.result;
-}
-
-/* One topic of an assignment (AMB-38). */
-struct lance_assigned_topic {
-    /* Topic that is read (AMB-38). */
-    uint32_t topic_id;
-    /* Byte offset up to which the group is done, in bytes (AMB-38). */
-    uint64_t offset;
-};
-
-#define LANCE_ASSIGNED_TOPIC_SIZE 12u
-#define LANCE_ASSIGNED_TOPIC_TOPIC_ID_AT 0u
-#define LANCE_ASSIGNED_TOPIC_OFFSET_AT 4u
-_Static_assert(LANCE_ASSIGNED_TOPIC_OFFSET_AT + 8u == LANCE_ASSIGNED_TOPIC_SIZE,
-               "AssignedTopic has the size of its fields");
-
-/* Read a whole AssignedTopic; variable parts point into `data`. */
-static inline enum lance_result lance_assigned_topic_read(
-    struct lance_assigned_topic *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    out->topic_id = (uint32_t)lance_take_uint(&in, 4u);
-    out->offset = (uint64_t)lance_take_uint(&in, 8u);
-    return lance_finish_read(&in);
-}
-
-/* Write a AssignedTopic into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_assigned_topic_write(
-    const struct lance_assigned_topic *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_put_uint(&out, in->topic_id, 4u);
-    lance_put_uint(&out, in->offset, 8u);
-    *size = room - out.left;
-    return out.result;
-}
-
-/* Asks for the member's assignment after the generation has risen (AMB-38). */
-struct lance_group_get_assignment {
-    /* Name of the group as UTF-8 (AMB-38). */
-    struct lance_bytes group;
-    /* Name of the member as UTF-8, unique within the group (AMB-38). */
-    struct lance_bytes member;
-};
-
-#define LANCE_GROUP_GET_ASSIGNMENT_MIN_SIZE 2u
-#define LANCE_GROUP_GET_ASSIGNMENT_COMMAND LANCE_COMMAND_GROUP_GET_ASSIGNMENT
-#define LANCE_GROUP_GET_ASSIGNMENT_GROUP_LENGTH_AT 0u
-#define LANCE_GROUP_GET_ASSIGNMENT_GROUP_AT 2u
-
-/* Read a whole GroupGetAssignment; variable parts point into `data`. */
-static inline enum lance_result lance_group_get_assignment_read(
-    struct lance_group_get_assignment *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
-    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
-    out->group = lance_take(&in, group_length);
-    out->member = lance_take(&in, in.left);
-    return lance_finish_read(&in);
-}
-
-/* Write a GroupGetAssignment into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_group_get_assignment_write(
-    const struct lance_group_get_assignment *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_require(&out.result, in->group.size <= 255u);
-    lance_put_uint(&out, in->group.size, 2u);
-    lance_put(&out, in->group.data, in->group.size);
-    lance_put(&out, in->member.data, in->member.size);
-    *size = room - out.left;
-    return out.result;
-}
-
-/* Shows that a member lives (AMB-38). */
-struct lance_group_heartbeat {
-    /* Generation that the member works under (AMB-38). */
-    uint64_t generation;
-    /* Name of the group as UTF-8 (AMB-38). */
-    struct lance_bytes group;
-    /* Name of the member as UTF-8, unique within the group (AMB-38). */
-    struct lance_bytes member;
-};
-
-#define LANCE_GROUP_HEARTBEAT_MIN_SIZE 10u
-#define LANCE_GROUP_HEARTBEAT_COMMAND LANCE_COMMAND_GROUP_HEARTBEAT
-#define LANCE_GROUP_HEARTBEAT_GENERATION_AT 0u
-#define LANCE_GROUP_HEARTBEAT_GROUP_LENGTH_AT 8u
-#define LANCE_GROUP_HEARTBEAT_GROUP_AT 10u
-
-/* Read a whole GroupHeartbeat; variable parts point into `data`. */
-static inline enum lance_result lance_group_heartbeat_read(
-    struct lance_group_heartbeat *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    out->generation = (uint64_t)lance_take_uint(&in, 8u);
-    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
-    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
-    out->group = lance_take(&in, group_length);
-    out->member = lance_take(&in, in.left);
-    return lance_finish_read(&in);
-}
-
-/* Write a GroupHeartbeat into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_group_heartbeat_write(
-    const struct lance_group_heartbeat *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_put_uint(&out, in->generation, 8u);
-    lance_require(&out.result, in->group.size <= 255u);
-    lance_put_uint(&out, in->group.size, 2u);
-    lance_put(&out, in->group.data, in->group.size);
-    lance_put(&out, in->member.data, in->member.size);
-    *size = room - out.left;
-    return out.result;
-}
-
-/* Answers a heartbeat; a higher generation tells the member to ask for its assignment (AMB-38). */
-struct lance_group_heartbeat_ack {
-    /* Generation of the group (AMB-38). */
-    uint64_t generation;
-};
-
-#define LANCE_GROUP_HEARTBEAT_ACK_SIZE 8u
-#define LANCE_GROUP_HEARTBEAT_ACK_COMMAND LANCE_COMMAND_GROUP_HEARTBEAT_ACK
-#define LANCE_GROUP_HEARTBEAT_ACK_GENERATION_AT 0u
-_Static_assert(LANCE_GROUP_HEARTBEAT_ACK_GENERATION_AT + 8u == LANCE_GROUP_HEARTBEAT_ACK_SIZE,
-               "GroupHeartbeatAck has the size of its fields");
-
-/* Read a whole GroupHeartbeatAck; variable parts point into `data`. */
-static inline enum lance_result lance_group_heartbeat_ack_read(
-    struct lance_group_heartbeat_ack *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    out->generation = (uint64_t)lance_take_uint(&in, 8u);
-    return lance_finish_read(&in);
-}
-
-/* Write a GroupHeartbeatAck into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_group_heartbeat_ack_write(
-    const struct lance_group_heartbeat_ack *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_put_uint(&out, in->generation, 8u);
-    *size = room - out.left;
-    return out.result;
-}
-
-/* Records how far a group has come in a topic; refused under a stale generation (AMB-38). */
-struct lance_group_commit {
-    /* Generation under which the member was given the topic (AMB-38). */
-    uint64_t generation;
-    /* Topic that is read (AMB-38). */
-    uint32_t topic_id;
-    /* Byte offset up to which the group is done, in bytes (AMB-38). */
-    uint64_t offset;
-    /* Name of the group as UTF-8 (AMB-38). */
-    struct lance_bytes group;
-    /* Name of the member as UTF-8, unique within the group (AMB-38). */
-    struct lance_bytes member;
-};
-
-#define LANCE_GROUP_COMMIT_MIN_SIZE 22u
-#define LANCE_GROUP_COMMIT_COMMAND LANCE_COMMAND_GROUP_COMMIT
-#define LANCE_GROUP_COMMIT_GENERATION_AT 0u
-#define LANCE_GROUP_COMMIT_TOPIC_ID_AT 8u
-#define LANCE_GROUP_COMMIT_OFFSET_AT 12u
-#define LANCE_GROUP_COMMIT_GROUP_LENGTH_AT 20u
-#define LANCE_GROUP_COMMIT_GROUP_AT 22u
-
-/* Read a whole GroupCommit; variable parts point into `data`. */
-static inline enum lance_result lance_group_commit_read(
-    struct lance_group_commit *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    out->generation = (uint64_t)lance_take_uint(&in, 8u);
-    out->topic_id = (uint32_t)lance_take_uint(&in, 4u);
-    out->offset = (uint64_t)lance_take_uint(&in, 8u);
-    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
-    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
-    out->group = lance_take(&in, group_length);
-    out->member = lance_take(&in, in.left);
-    return lance_finish_read(&in);
-}
-
-/* Write a GroupCommit into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_group_commit_write(
-    const struct lance_group_commit *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_put_uint(&out, in->generation, 8u);
-    lance_put_uint(&out, in->topic_id, 4u);
-    lance_put_uint(&out, in->offset, 8u);
-    lance_require(&out.result, in->group.size <= 255u);
-    lance_put_uint(&out, in->group.size, 2u);
-    lance_put(&out, in->group.data, in->group.size);
-    lance_put(&out, in->member.data, in->member.size);
-    *size = room - out.left;
-    return out.result;
-}
-
-/* Answers a commit that was recorded (AMB-38). */
-struct lance_group_commit_ack {
-    /* Generation of the group (AMB-38). */
-    uint64_t generation;
-    /* Topic that is read (AMB-38). */
-    uint32_t topic_id;
-    /* Byte offset up to which the group is done, in bytes (AMB-38). */
-    uint64_t offset;
-};
-
-#define LANCE_GROUP_COMMIT_ACK_SIZE 20u
-#define LANCE_GROUP_COMMIT_ACK_COMMAND LANCE_COMMAND_GROUP_COMMIT_ACK
-#define LANCE_GROUP_COMMIT_ACK_GENERATION_AT 0u
-#define LANCE_GROUP_COMMIT_ACK_TOPIC_ID_AT 8u
-#define LANCE_GROUP_COMMIT_ACK_OFFSET_AT 12u
-_Static_assert(LANCE_GROUP_COMMIT_ACK_OFFSET_AT + 8u == LANCE_GROUP_COMMIT_ACK_SIZE,
-               "GroupCommitAck has the size of its fields");
-
-/* Read a whole GroupCommitAck; variable parts point into `data`. */
-static inline enum lance_result lance_group_commit_ack_read(
-    struct lance_group_commit_ack *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    out->generation = (uint64_t)lance_take_uint(&in, 8u);
-    out->topic_id = (uint32_t)lance_take_uint(&in, 4u);
-    out->offset = (uint64_t)lance_take_uint(&in, 8u);
-    return lance_finish_read(&in);
-}
-
-/* Write a GroupCommitAck into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_group_commit_ack_write(
-    const struct lance_group_commit_ack *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_put_uint(&out, in->generation, 8u);
-    lance_put_uint(&out, in->topic_id, 4u);
-    lance_put_uint(&out, in->offset, 8u);
-    *size = room - out.left;
-    return out.result;
-}
-
-/* Leaves a group, whose other members take over at once (AMB-38). */
-struct lance_group_leave {
-    /* Generation that the member worked under (AMB-38). */
-    uint64_t generation;
-    /* Name of the group as UTF-8 (AMB-38). */
-    struct lance_bytes group;
-    /* Name of the member as UTF-8, unique within the group (AMB-38). */
-    struct lance_bytes member;
-};
-
-#define LANCE_GROUP_LEAVE_MIN_SIZE 10u
-#define LANCE_GROUP_LEAVE_COMMAND LANCE_COMMAND_GROUP_LEAVE
-#define LANCE_GROUP_LEAVE_GENERATION_AT 0u
-#define LANCE_GROUP_LEAVE_GROUP_LENGTH_AT 8u
-#define LANCE_GROUP_LEAVE_GROUP_AT 10u
-
-/* Read a whole GroupLeave; variable parts point into `data`. */
-static inline enum lance_result lance_group_leave_read(
-    struct lance_group_leave *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    out->generation = (uint64_t)lance_take_uint(&in, 8u);
-    uint16_t group_length = (uint16_t)lance_take_uint(&in, 2u);
-    lance_require(&in.result, group_length >= 1u && group_length <= 255u);
-    out->group = lance_take(&in, group_length);
-    out->member = lance_take(&in, in.left);
-    return lance_finish_read(&in);
-}
-
-/* Write a GroupLeave into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_group_leave_write(
-    const struct lance_group_leave *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_put_uint(&out, in->generation, 8u);
-    lance_require(&out.result, in->group.size <= 255u);
-    lance_put_uint(&out, in->group.size, 2u);
-    lance_put(&out, in->group.data, in->group.size);
-    lance_put(&out, in->member.data, in->member.size);
-    *size = room - out.left;
-    return out.result;
-}
-
-/* Answers a member that left (AMB-38). */
-struct lance_group_leave_ack {
-    /* Generation of the group without the member (AMB-38). */
-    uint64_t generation;
-};
-
-#define LANCE_GROUP_LEAVE_ACK_SIZE 8u
-#define LANCE_GROUP_LEAVE_ACK_COMMAND LANCE_COMMAND_GROUP_LEAVE_ACK
-#define LANCE_GROUP_LEAVE_ACK_GENERATION_AT 0u
-_Static_assert(LANCE_GROUP_LEAVE_ACK_GENERATION_AT + 8u == LANCE_GROUP_LEAVE_ACK_SIZE,
-               "GroupLeaveAck has the size of its fields");
-
-/* Read a whole GroupLeaveAck; variable parts point into `data`. */
-static inline enum lance_result lance_group_leave_ack_read(
-    struct lance_group_leave_ack *out, const uint8_t *data, size_t size)
-{
-    struct lance_reader in = {data, size, LANCE_OK};
-    out->generation = (uint64_t)lance_take_uint(&in, 8u);
-    return lance_finish_read(&in);
-}
-
-/* Write a GroupLeaveAck into `room` bytes; `size` receives how many it takes. */
-static inline enum lance_result lance_group_leave_ack_write(
-    const struct lance_group_leave_ack *in, uint8_t *data, size_t room, size_t *size)
-{
-    struct lance_writer out = {data, room, LANCE_OK};
-    lance_put_uint(&out, in->generation, 8u);
-    *size = room - out.left;
-    return out.result;
-}
-
 /* One type-length-value record, the unit of every log (LWP section 8.1, AMB-12, AMB-13). */
 struct lance_record {
     /* What the value is (LWP section 8.2). */
@@ -1572,6 +1195,166 @@ static inline enum lance_result lance_null_write(
 {
     struct lance_writer out = {data, room, LANCE_OK};
     (void)in;
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Opens an LZ4 frame (LZ4 frame format, AMB-20). */
+struct lance_lz4_head {
+    /* What follows (LZ4 frame format). */
+    uint8_t flg;
+    /* Most bytes of a block: 0x40 is 64 KiB, 0x50 256 KiB, 0x60 1 MiB, 0x70 4 MiB (LZ4 frame format). */
+    uint8_t bd;
+};
+
+#define LANCE_LZ4_HEAD_SIZE 6u
+#define LANCE_LZ4_HEAD_MAGIC_AT 0u
+#define LANCE_LZ4_HEAD_FLG_AT 4u
+#define LANCE_LZ4_HEAD_BD_AT 5u
+_Static_assert(LANCE_LZ4_HEAD_BD_AT + 1u == LANCE_LZ4_HEAD_SIZE,
+               "Lz4Head has the size of its fields");
+
+/* Read a whole Lz4Head; variable parts point into `data`. */
+static inline enum lance_result lance_lz4_head_read(
+    struct lance_lz4_head *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    lance_take_const(&in, (const uint8_t[]){0x04, 0x22, 0x4D, 0x18}, 4u);
+    out->flg = (uint8_t)lance_take_uint(&in, 1u);
+    out->bd = (uint8_t)lance_take_uint(&in, 1u);
+    lance_require(&in.result, out->bd >= 64u && out->bd <= 112u);
+    return lance_finish_read(&in);
+}
+
+/* Write a Lz4Head into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_lz4_head_write(
+    const struct lance_lz4_head *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put(&out, (const uint8_t[]){0x04, 0x22, 0x4D, 0x18}, 4u);
+    lance_put_uint(&out, in->flg, 1u);
+    lance_require(&out.result, in->bd >= 64u && in->bd <= 112u);
+    lance_put_uint(&out, in->bd, 1u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Follows the head where flag CONTENT_SIZE is set (LZ4 frame format, AMB-20). */
+struct lance_lz4_content_size {
+    /* Size of what is compressed, in bytes (LZ4 frame format). */
+    uint64_t content_size;
+};
+
+#define LANCE_LZ4_CONTENT_SIZE_SIZE 8u
+#define LANCE_LZ4_CONTENT_SIZE_CONTENT_SIZE_AT 0u
+_Static_assert(LANCE_LZ4_CONTENT_SIZE_CONTENT_SIZE_AT + 8u == LANCE_LZ4_CONTENT_SIZE_SIZE,
+               "Lz4ContentSize has the size of its fields");
+
+/* Read a whole Lz4ContentSize; variable parts point into `data`. */
+static inline enum lance_result lance_lz4_content_size_read(
+    struct lance_lz4_content_size *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->content_size = (uint64_t)lance_take_uint(&in, 8u);
+    return lance_finish_read(&in);
+}
+
+/* Write a Lz4ContentSize into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_lz4_content_size_write(
+    const struct lance_lz4_content_size *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->content_size, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Guards the head (LZ4 frame format, AMB-20). */
+struct lance_lz4_head_checksum {
+    /* Second byte of the xxHash-32 of what stands between the magic and here (LZ4 frame format). */
+    uint8_t head_checksum;
+};
+
+#define LANCE_LZ4_HEAD_CHECKSUM_SIZE 1u
+#define LANCE_LZ4_HEAD_CHECKSUM_HEAD_CHECKSUM_AT 0u
+_Static_assert(LANCE_LZ4_HEAD_CHECKSUM_HEAD_CHECKSUM_AT + 1u == LANCE_LZ4_HEAD_CHECKSUM_SIZE,
+               "Lz4HeadChecksum has the size of its fields");
+
+/* Read a whole Lz4HeadChecksum; variable parts point into `data`. */
+static inline enum lance_result lance_lz4_head_checksum_read(
+    struct lance_lz4_head_checksum *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->head_checksum = (uint8_t)lance_take_uint(&in, 1u);
+    return lance_finish_read(&in);
+}
+
+/* Write a Lz4HeadChecksum into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_lz4_head_checksum_write(
+    const struct lance_lz4_head_checksum *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->head_checksum, 1u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Opens a block (LZ4 frame format, AMB-20). */
+struct lance_lz4_block_length {
+    /* Length of the block that follows, its highest bit: not compressed; 0 ends the blocks, in bytes (LZ4 frame format). */
+    uint32_t block_length;
+};
+
+#define LANCE_LZ4_BLOCK_LENGTH_SIZE 4u
+#define LANCE_LZ4_BLOCK_LENGTH_BLOCK_LENGTH_AT 0u
+_Static_assert(LANCE_LZ4_BLOCK_LENGTH_BLOCK_LENGTH_AT + 4u == LANCE_LZ4_BLOCK_LENGTH_SIZE,
+               "Lz4BlockLength has the size of its fields");
+
+/* Read a whole Lz4BlockLength; variable parts point into `data`. */
+static inline enum lance_result lance_lz4_block_length_read(
+    struct lance_lz4_block_length *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->block_length = (uint32_t)lance_take_uint(&in, 4u);
+    return lance_finish_read(&in);
+}
+
+/* Write a Lz4BlockLength into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_lz4_block_length_write(
+    const struct lance_lz4_block_length *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->block_length, 4u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Follows a block, or the end of all, where the flags say so (LZ4 frame format, AMB-20). */
+struct lance_lz4_checksum {
+    /* The xxHash-32 of a block as it stands, or of the whole content (LZ4 frame format). */
+    uint32_t checksum;
+};
+
+#define LANCE_LZ4_CHECKSUM_SIZE 4u
+#define LANCE_LZ4_CHECKSUM_CHECKSUM_AT 0u
+_Static_assert(LANCE_LZ4_CHECKSUM_CHECKSUM_AT + 4u == LANCE_LZ4_CHECKSUM_SIZE,
+               "Lz4Checksum has the size of its fields");
+
+/* Read a whole Lz4Checksum; variable parts point into `data`. */
+static inline enum lance_result lance_lz4_checksum_read(
+    struct lance_lz4_checksum *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->checksum = (uint32_t)lance_take_uint(&in, 4u);
+    return lance_finish_read(&in);
+}
+
+/* Write a Lz4Checksum into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_lz4_checksum_write(
+    const struct lance_lz4_checksum *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put_uint(&out, in->checksum, 4u);
     *size = room - out.left;
     return out.result;
 }

@@ -4,6 +4,8 @@ meta:
   title: "LWP messages: the header, control payloads and TLV records"
   license: Apache-2.0
   endian: le
+  imports:
+    - lance_groups
 doc: "LWP messages: the header, control payloads and TLV records."
 seq:
   - id: frames
@@ -42,15 +44,21 @@ types:
             0x24: commit_ack
             0x70: offset_for_time
             0x71: offset_for_time_response
-            0x60: group_join
-            0x61: group_assignment
-            0x62: group_get_assignment
-            0x63: group_heartbeat
-            0x64: group_heartbeat_ack
-            0x65: group_commit
-            0x66: group_commit_ack
-            0x67: group_leave
-            0x68: group_leave_ack
+            0x60: lance_groups::group_join
+            0x61: lance_groups::group_join_ack
+            0x62: lance_groups::group_sync
+            0x63: lance_groups::group_assignment
+            0x64: lance_groups::group_heartbeat
+            0x65: lance_groups::group_heartbeat_ack
+            0x66: lance_groups::group_commit
+            0x67: lance_groups::group_commit_ack
+            0x68: lance_groups::group_fetch_committed
+            0x69: lance_groups::group_committed
+            0x6a: lance_groups::group_leave
+            0x6b: lance_groups::group_leave_ack
+            0x6c: lance_groups::group_describe
+            0x6d: lance_groups::group_description
+            0x6f: lance_groups::group_error
             0x100: records
     instances:
       content:
@@ -377,184 +385,6 @@ types:
         type: u8
         doc: "Byte offset of the first record at or after that time, in bytes"
         doc-ref: "AMB-37"
-  group_join:
-    doc: "Joins a group; answered with an assignment"
-    doc-ref: "AMB-38"
-    seq:
-      - id: session_timeout_ms
-        type: u4
-        valid:
-          min: 1
-          max: 4294967295
-        doc: "Silence after which the coordinator takes the member for dead, in milliseconds"
-        doc-ref: "AMB-38"
-      - id: group_length
-        type: u2
-        valid:
-          min: 1
-          max: 255
-        doc: "Length of the group's name, in bytes"
-        doc-ref: "AMB-38"
-      - id: group
-        size: group_length
-        doc: "Name of the group as UTF-8"
-        doc-ref: "AMB-38"
-      - id: member
-        size-eos: true
-        doc: "Name of the member as UTF-8, unique within the group"
-        doc-ref: "AMB-38"
-  group_assignment:
-    doc: "Says which topics a member reads, and from where"
-    doc-ref: "AMB-38"
-    seq:
-      - id: generation
-        type: u8
-        doc: "Rises whenever topics change hands"
-        doc-ref: "AMB-38"
-      - id: assigned
-        size-eos: true
-        doc: "Topics and offsets back to back, each an AssignedTopic"
-        doc-ref: "AMB-38"
-  assigned_topic:
-    doc: "One topic of an assignment"
-    doc-ref: "AMB-38"
-    seq:
-      - id: topic_id
-        type: u4
-        doc: "Topic that is read"
-        doc-ref: "AMB-38"
-      - id: offset
-        type: u8
-        doc: "Byte offset up to which the group is done, in bytes"
-        doc-ref: "AMB-38"
-  group_get_assignment:
-    doc: "Asks for the member's assignment after the generation has risen"
-    doc-ref: "AMB-38"
-    seq:
-      - id: group_length
-        type: u2
-        valid:
-          min: 1
-          max: 255
-        doc: "Length of the group's name, in bytes"
-        doc-ref: "AMB-38"
-      - id: group
-        size: group_length
-        doc: "Name of the group as UTF-8"
-        doc-ref: "AMB-38"
-      - id: member
-        size-eos: true
-        doc: "Name of the member as UTF-8, unique within the group"
-        doc-ref: "AMB-38"
-  group_heartbeat:
-    doc: "Shows that a member lives"
-    doc-ref: "AMB-38"
-    seq:
-      - id: generation
-        type: u8
-        doc: "Generation that the member works under"
-        doc-ref: "AMB-38"
-      - id: group_length
-        type: u2
-        valid:
-          min: 1
-          max: 255
-        doc: "Length of the group's name, in bytes"
-        doc-ref: "AMB-38"
-      - id: group
-        size: group_length
-        doc: "Name of the group as UTF-8"
-        doc-ref: "AMB-38"
-      - id: member
-        size-eos: true
-        doc: "Name of the member as UTF-8, unique within the group"
-        doc-ref: "AMB-38"
-  group_heartbeat_ack:
-    doc: "Answers a heartbeat; a higher generation tells the member to ask for its assignment"
-    doc-ref: "AMB-38"
-    seq:
-      - id: generation
-        type: u8
-        doc: "Generation of the group"
-        doc-ref: "AMB-38"
-  group_commit:
-    doc: "Records how far a group has come in a topic; refused under a stale generation"
-    doc-ref: "AMB-38"
-    seq:
-      - id: generation
-        type: u8
-        doc: "Generation under which the member was given the topic"
-        doc-ref: "AMB-38"
-      - id: topic_id
-        type: u4
-        doc: "Topic that is read"
-        doc-ref: "AMB-38"
-      - id: offset
-        type: u8
-        doc: "Byte offset up to which the group is done, in bytes"
-        doc-ref: "AMB-38"
-      - id: group_length
-        type: u2
-        valid:
-          min: 1
-          max: 255
-        doc: "Length of the group's name, in bytes"
-        doc-ref: "AMB-38"
-      - id: group
-        size: group_length
-        doc: "Name of the group as UTF-8"
-        doc-ref: "AMB-38"
-      - id: member
-        size-eos: true
-        doc: "Name of the member as UTF-8, unique within the group"
-        doc-ref: "AMB-38"
-  group_commit_ack:
-    doc: "Answers a commit that was recorded"
-    doc-ref: "AMB-38"
-    seq:
-      - id: generation
-        type: u8
-        doc: "Generation of the group"
-        doc-ref: "AMB-38"
-      - id: topic_id
-        type: u4
-        doc: "Topic that is read"
-        doc-ref: "AMB-38"
-      - id: offset
-        type: u8
-        doc: "Byte offset up to which the group is done, in bytes"
-        doc-ref: "AMB-38"
-  group_leave:
-    doc: "Leaves a group, whose other members take over at once"
-    doc-ref: "AMB-38"
-    seq:
-      - id: generation
-        type: u8
-        doc: "Generation that the member worked under"
-        doc-ref: "AMB-38"
-      - id: group_length
-        type: u2
-        valid:
-          min: 1
-          max: 255
-        doc: "Length of the group's name, in bytes"
-        doc-ref: "AMB-38"
-      - id: group
-        size: group_length
-        doc: "Name of the group as UTF-8"
-        doc-ref: "AMB-38"
-      - id: member
-        size-eos: true
-        doc: "Name of the member as UTF-8, unique within the group"
-        doc-ref: "AMB-38"
-  group_leave_ack:
-    doc: "Answers a member that left"
-    doc-ref: "AMB-38"
-    seq:
-      - id: generation
-        type: u8
-        doc: "Generation of the group without the member"
-        doc-ref: "AMB-38"
   record:
     doc: "One type-length-value record, the unit of every log"
     doc-ref: "LWP section 8.1, AMB-12, AMB-13"
@@ -650,6 +480,57 @@ types:
         size-eos: true
         doc: "The bytes after the key"
         doc-ref: "LWP section 8.3"
+  lz4_head:
+    doc: "Opens an LZ4 frame"
+    doc-ref: "LZ4 frame format, AMB-20"
+    seq:
+      - id: magic
+        contents: [4, 34, 77, 24]
+        doc: "What every LZ4 frame begins with"
+        doc-ref: "LZ4 frame format, AMB-20"
+      - id: flg
+        type: u1
+        doc: "What follows"
+        doc-ref: "LZ4 frame format, AMB-20"
+      - id: bd
+        type: u1
+        valid:
+          min: 64
+          max: 112
+        doc: "Most bytes of a block: 0x40 is 64 KiB, 0x50 256 KiB, 0x60 1 MiB, 0x70 4 MiB"
+        doc-ref: "LZ4 frame format, AMB-20"
+  lz4_content_size:
+    doc: "Follows the head where flag CONTENT_SIZE is set"
+    doc-ref: "LZ4 frame format, AMB-20"
+    seq:
+      - id: content_size
+        type: u8
+        doc: "Size of what is compressed, in bytes"
+        doc-ref: "LZ4 frame format, AMB-20"
+  lz4_head_checksum:
+    doc: "Guards the head"
+    doc-ref: "LZ4 frame format, AMB-20"
+    seq:
+      - id: head_checksum
+        type: u1
+        doc: "Second byte of the xxHash-32 of what stands between the magic and here"
+        doc-ref: "LZ4 frame format, AMB-20"
+  lz4_block_length:
+    doc: "Opens a block"
+    doc-ref: "LZ4 frame format, AMB-20"
+    seq:
+      - id: block_length
+        type: u4
+        doc: "Length of the block that follows, its highest bit: not compressed; 0 ends the blocks, in bytes"
+        doc-ref: "LZ4 frame format, AMB-20"
+  lz4_checksum:
+    doc: "Follows a block, or the end of all, where the flags say so"
+    doc-ref: "LZ4 frame format, AMB-20"
+    seq:
+      - id: checksum
+        type: u4
+        doc: "The xxHash-32 of a block as it stands, or of the whole content"
+        doc-ref: "LZ4 frame format, AMB-20"
 enums:
   flag:
     0x01: "compressed"
@@ -680,14 +561,20 @@ enums:
     0x24: "commit_ack"
     0x30: "get_cluster_status_alias"
     0x60: "group_join"
-    0x61: "group_assignment"
-    0x62: "group_get_assignment"
-    0x63: "group_heartbeat"
-    0x64: "group_heartbeat_ack"
-    0x65: "group_commit"
-    0x66: "group_commit_ack"
-    0x67: "group_leave"
-    0x68: "group_leave_ack"
+    0x61: "group_join_ack"
+    0x62: "group_sync"
+    0x63: "group_assignment"
+    0x64: "group_heartbeat"
+    0x65: "group_heartbeat_ack"
+    0x66: "group_commit"
+    0x67: "group_commit_ack"
+    0x68: "group_fetch_committed"
+    0x69: "group_committed"
+    0x6a: "group_leave"
+    0x6b: "group_leave_ack"
+    0x6c: "group_describe"
+    0x6d: "group_description"
+    0x6f: "group_error"
     0x70: "offset_for_time"
     0x71: "offset_for_time_response"
     0x80: "topic_response"
@@ -732,3 +619,12 @@ enums:
     0x61: "storage_error"
     0x62: "timeout_error"
     0xff: "reserved"
+  lz4_flag:
+    0x01: "dictionary"
+    0x02: "reserved"
+    0x04: "content_checksum"
+    0x08: "content_size"
+    0x10: "block_checksum"
+    0x20: "independent"
+    0x40: "version_1"
+    0x80: "version_2"

@@ -129,66 +129,6 @@ local MESSAGES = {
     offset_for_time_response = {
         {name = "offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset of the first record at or after that time (AMB-37)"},
     },
-    -- Joins a group; answered with an assignment (AMB-38).
-    group_join = {
-        {name = "session_timeout_ms", kind = "uint", size = 4, base = "dec", low = 1, high = 4294967295, doc = "Silence after which the coordinator takes the member for dead (AMB-38)"},
-        {name = "group_length", kind = "uint", size = 2, base = "dec", low = 1, high = 255, doc = "Length of the group's name (AMB-38)"},
-        {name = "group", kind = "bytes", length = "group_length", doc = "Name of the group as UTF-8 (AMB-38)"},
-        {name = "member", kind = "bytes", doc = "Name of the member as UTF-8, unique within the group (AMB-38)"},
-    },
-    -- Says which topics a member reads, and from where (AMB-38).
-    group_assignment = {
-        {name = "generation", kind = "uint", size = 8, base = "dec", doc = "Rises whenever topics change hands (AMB-38)"},
-        {name = "assigned", kind = "bytes", doc = "Topics and offsets back to back, each an AssignedTopic (AMB-38)"},
-    },
-    -- One topic of an assignment (AMB-38).
-    assigned_topic = {
-        {name = "topic_id", kind = "uint", size = 4, base = "dec", doc = "Topic that is read (AMB-38)"},
-        {name = "offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset up to which the group is done (AMB-38)"},
-    },
-    -- Asks for the member's assignment after the generation has risen (AMB-38).
-    group_get_assignment = {
-        {name = "group_length", kind = "uint", size = 2, base = "dec", low = 1, high = 255, doc = "Length of the group's name (AMB-38)"},
-        {name = "group", kind = "bytes", length = "group_length", doc = "Name of the group as UTF-8 (AMB-38)"},
-        {name = "member", kind = "bytes", doc = "Name of the member as UTF-8, unique within the group (AMB-38)"},
-    },
-    -- Shows that a member lives (AMB-38).
-    group_heartbeat = {
-        {name = "generation", kind = "uint", size = 8, base = "dec", doc = "Generation that the member works under (AMB-38)"},
-        {name = "group_length", kind = "uint", size = 2, base = "dec", low = 1, high = 255, doc = "Length of the group's name (AMB-38)"},
-        {name = "group", kind = "bytes", length = "group_length", doc = "Name of the group as UTF-8 (AMB-38)"},
-        {name = "member", kind = "bytes", doc = "Name of the member as UTF-8, unique within the group (AMB-38)"},
-    },
-    -- Answers a heartbeat; a higher generation tells the member to ask for its assignment (AMB-38).
-    group_heartbeat_ack = {
-        {name = "generation", kind = "uint", size = 8, base = "dec", doc = "Generation of the group (AMB-38)"},
-    },
-    -- Records how far a group has come in a topic; refused under a stale generation (AMB-38).
-    group_commit = {
-        {name = "generation", kind = "uint", size = 8, base = "dec", doc = "Generation under which the member was given the topic (AMB-38)"},
-        {name = "topic_id", kind = "uint", size = 4, base = "dec", doc = "Topic that is read (AMB-38)"},
-        {name = "offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset up to which the group is done (AMB-38)"},
-        {name = "group_length", kind = "uint", size = 2, base = "dec", low = 1, high = 255, doc = "Length of the group's name (AMB-38)"},
-        {name = "group", kind = "bytes", length = "group_length", doc = "Name of the group as UTF-8 (AMB-38)"},
-        {name = "member", kind = "bytes", doc = "Name of the member as UTF-8, unique within the group (AMB-38)"},
-    },
-    -- Answers a commit that was recorded (AMB-38).
-    group_commit_ack = {
-        {name = "generation", kind = "uint", size = 8, base = "dec", doc = "Generation of the group (AMB-38)"},
-        {name = "topic_id", kind = "uint", size = 4, base = "dec", doc = "Topic that is read (AMB-38)"},
-        {name = "offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset up to which the group is done (AMB-38)"},
-    },
-    -- Leaves a group, whose other members take over at once (AMB-38).
-    group_leave = {
-        {name = "generation", kind = "uint", size = 8, base = "dec", doc = "Generation that the member worked under (AMB-38)"},
-        {name = "group_length", kind = "uint", size = 2, base = "dec", low = 1, high = 255, doc = "Length of the group's name (AMB-38)"},
-        {name = "group", kind = "bytes", length = "group_length", doc = "Name of the group as UTF-8 (AMB-38)"},
-        {name = "member", kind = "bytes", doc = "Name of the member as UTF-8, unique within the group (AMB-38)"},
-    },
-    -- Answers a member that left (AMB-38).
-    group_leave_ack = {
-        {name = "generation", kind = "uint", size = 8, base = "dec", doc = "Generation of the group without the member (AMB-38)"},
-    },
     -- One type-length-value record, the unit of every log (LWP section 8.1, AMB-12, AMB-13).
     record = {
         {name = "type", kind = "uint", size = 1, base = "hex", names = {[1] = "RAW_DATA", [2] = "JSON", [3] = "MESSAGE_PACK", [4] = "PROTOBUF", [5] = "AVRO", [16] = "KEY_VALUE", [17] = "TIMESTAMPED", [18] = "KEY_TIMESTAMPED", [255] = "NULL"}, doc = "What the value is (LWP section 8.2)"},
@@ -222,6 +162,28 @@ local MESSAGES = {
     },
     -- Value of a Null record, a tombstone: always empty (LWP section 8.2, AMB-12).
     null = {},
+    -- Opens an LZ4 frame (LZ4 frame format, AMB-20).
+    lz4_head = {
+        {name = "magic", kind = "bytes", size = 4, const = "04224D18", doc = "What every LZ4 frame begins with (LZ4 frame format)"},
+        {name = "flg", kind = "uint", size = 1, base = "hex", doc = "What follows (LZ4 frame format)"},
+        {name = "bd", kind = "uint", size = 1, base = "dec", low = 64, high = 112, doc = "Most bytes of a block: 0x40 is 64 KiB, 0x50 256 KiB, 0x60 1 MiB, 0x70 4 MiB (LZ4 frame format)"},
+    },
+    -- Follows the head where flag CONTENT_SIZE is set (LZ4 frame format, AMB-20).
+    lz4_content_size = {
+        {name = "content_size", kind = "uint", size = 8, base = "dec", doc = "Size of what is compressed (LZ4 frame format)"},
+    },
+    -- Guards the head (LZ4 frame format, AMB-20).
+    lz4_head_checksum = {
+        {name = "head_checksum", kind = "uint", size = 1, base = "dec", doc = "Second byte of the xxHash-32 of what stands between the magic and here (LZ4 frame format)"},
+    },
+    -- Opens a block (LZ4 frame format, AMB-20).
+    lz4_block_length = {
+        {name = "block_length", kind = "uint", size = 4, base = "dec", doc = "Length of the block that follows, its highest bit: not compressed; 0 ends the blocks (LZ4 frame format)"},
+    },
+    -- Follows a block, or the end of all, where the flags say so (LZ4 frame format, AMB-20).
+    lz4_checksum = {
+        {name = "checksum", kind = "uint", size = 4, base = "dec", doc = "The xxHash-32 of a block as it stands, or of the whole content (LZ4 frame format)"},
+    },
 }
 
 local PROTO = Proto(PREFIX, TITLE)
@@ -382,14 +344,20 @@ local COMMANDS = {
     [36] = "COMMIT_ACK",
     [48] = "GET_CLUSTER_STATUS_ALIAS",
     [96] = "GROUP_JOIN",
-    [97] = "GROUP_ASSIGNMENT",
-    [98] = "GROUP_GET_ASSIGNMENT",
-    [99] = "GROUP_HEARTBEAT",
-    [100] = "GROUP_HEARTBEAT_ACK",
-    [101] = "GROUP_COMMIT",
-    [102] = "GROUP_COMMIT_ACK",
-    [103] = "GROUP_LEAVE",
-    [104] = "GROUP_LEAVE_ACK",
+    [97] = "GROUP_JOIN_ACK",
+    [98] = "GROUP_SYNC",
+    [99] = "GROUP_ASSIGNMENT",
+    [100] = "GROUP_HEARTBEAT",
+    [101] = "GROUP_HEARTBEAT_ACK",
+    [102] = "GROUP_COMMIT",
+    [103] = "GROUP_COMMIT_ACK",
+    [104] = "GROUP_FETCH_COMMITTED",
+    [105] = "GROUP_COMMITTED",
+    [106] = "GROUP_LEAVE",
+    [107] = "GROUP_LEAVE_ACK",
+    [108] = "GROUP_DESCRIBE",
+    [109] = "GROUP_DESCRIPTION",
+    [111] = "GROUP_ERROR",
     [112] = "OFFSET_FOR_TIME",
     [113] = "OFFSET_FOR_TIME_RESPONSE",
     [128] = "TOPIC_RESPONSE",
@@ -420,15 +388,24 @@ local PAYLOADS = {
     [36] = "commit_ack",
     [112] = "offset_for_time",
     [113] = "offset_for_time_response",
+}
+
+local GROUP_PAYLOADS = {
     [96] = "group_join",
-    [97] = "group_assignment",
-    [98] = "group_get_assignment",
-    [99] = "group_heartbeat",
-    [100] = "group_heartbeat_ack",
-    [101] = "group_commit",
-    [102] = "group_commit_ack",
-    [103] = "group_leave",
-    [104] = "group_leave_ack",
+    [97] = "group_join_ack",
+    [98] = "group_sync",
+    [99] = "group_assignment",
+    [100] = "group_heartbeat",
+    [101] = "group_heartbeat_ack",
+    [102] = "group_commit",
+    [103] = "group_commit_ack",
+    [104] = "group_fetch_committed",
+    [105] = "group_committed",
+    [106] = "group_leave",
+    [107] = "group_leave_ack",
+    [108] = "group_describe",
+    [109] = "group_description",
+    [111] = "group_error",
 }
 
 local RECORD_VALUES = {
@@ -452,8 +429,23 @@ local function add_records(tvb, tree)
     return index
 end
 
-local function add_command(command, tvb, tree)
+-- Messages of groups nest; another script reads them, where it is loaded.
+local function add_group_command(command, tvb, pinfo, tree)
+    local found, dissector = pcall(Dissector.get, "lance_groups." .. GROUP_PAYLOADS[command])
+    if not found or not dissector then
+        tree:add(PROTO, tvb(), "Load lance_groups.lua to see the payload of " .. COMMANDS[command])
+        return
+    end
+    dissector:call(tvb, pinfo, tree)
+    pinfo.cols.info = COMMANDS[command]
+end
+
+local function add_command(command, tvb, pinfo, tree)
     local name = PAYLOADS[command]
+    if GROUP_PAYLOADS[command] then
+        add_group_command(command, tvb, pinfo, tree)
+        return
+    end
     if not name then
         tree:add(PROTO, tvb(), "Payload of command " .. command)
         return
@@ -532,9 +524,9 @@ local function check_strictly(values, items, kind, records)
 end
 
 -- Add what follows the header; return the number of records, where they can be counted.
-local function add_payload(tvb, values, branch, kind)
+local function add_payload(tvb, pinfo, values, branch, kind)
     if kind and kind.payload == "command" then
-        add_command(plain(values.batch_id), tvb, branch)
+        add_command(plain(values.batch_id), tvb, pinfo, branch)
     elseif bit.band(values.flags, COMPRESSED) ~= 0 then
         branch:add(PROTO, tvb(), "Compressed records")
     elseif kind then
@@ -569,7 +561,7 @@ local function dissect_frame(tvb, pinfo, tree)
     local records = nil
     if values.payload_length > 0 then
         local payload = tvb(44, values.payload_length):tvb()
-        records = add_payload(payload, values, branch, kind)
+        records = add_payload(payload, pinfo, values, branch, kind)
     end
     if dialect == "crc32c" then check_strictly(values, items, kind, records) end
     return tvb:len()

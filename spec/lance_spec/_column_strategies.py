@@ -1,11 +1,13 @@
 """Drawing the columns of tables; part of `lance_spec.composed_strategies`."""
 
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from math import prod
 from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from lance_spec import gorilla
 from lance_spec.column_shapes import (
     BitPerValue,
     Each,
@@ -13,6 +15,7 @@ from lance_spec.column_shapes import (
     PerValue,
     Sections,
     Slices,
+    Timestamps,
 )
 from lance_spec.ir import Field, Message
 from lance_spec.shapes import Choice, Shape
@@ -23,7 +26,7 @@ _MOST_BYTES: Final = 12
 
 def depends(field: Field) -> bool:
     """Whether a field can be drawn only when those before it are there."""
-    per_value = PerValue | BitPerValue | Each | Slices | Elements
+    per_value = PerValue | Timestamps | BitPerValue | Each | Slices | Elements
     return isinstance(field.shape, Choice | Sections | per_value)
 
 
@@ -58,6 +61,8 @@ def values(
     match field.shape:
         case PerValue(size=size, bits=bits):
             return _exactly(present * (size or (given[bits] + 7) // 8))
+        case Timestamps(encoding=encoding):
+            return _times(present) if given[encoding] else _exactly(8 * present)
         case BitPerValue():
             return _exactly((present + 7) // 8)
         case Elements(dims=dims, size=size):
@@ -66,6 +71,18 @@ def values(
             return st.lists(item(shape), min_size=present, max_size=present)
     octets = st.binary(max_size=_MOST_BYTES)
     return st.lists(octets, min_size=present, max_size=present)
+
+
+def _times(count: int) -> st.SearchStrategy[bytes]:
+    """Return packed times whose steps change by anything that fits."""
+    changes = st.integers(-(2**13), 2**13) | st.integers(-(2**31), 2**31 - 1)
+    return st.lists(changes, min_size=count, max_size=count).map(_packed)
+
+
+def _packed(changes: list[int]) -> bytes:
+    packed = gorilla.pack(list(accumulate(accumulate(changes))))
+    assert packed is not None, "every change fits into 32 bits"
+    return packed
 
 
 def _exactly(size: int) -> st.SearchStrategy[bytes]:

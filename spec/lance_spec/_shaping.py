@@ -13,6 +13,12 @@ from lance_spec.grammar._vocab import GrammarError
 from lance_spec.ir import Field
 
 _NUMBERS: Final = {"L": "I", "l": "i"}
+_BARE: Final[Mapping[type, column_shapes.ColumnShape]] = {
+    _columns.Nulls: column_shapes.Nulls(),
+    _columns.BitPerValue: column_shapes.BitPerValue(),
+    _columns.Slices: column_shapes.Slices(),
+}
+"""Shapes of columns without parameters."""
 _LENGTH_OF: Final = re.compile(r"\(len_\(this\['(\w+)'\]\) \+ (\d+)\)|len_\(this\['(\w+)'\]\)")
 _MEASURED: Final = re.compile(r"\(this\['(\w+)'\] - (\d+)\)|this\['(\w+)'\]")
 
@@ -86,17 +92,13 @@ def _union(
 
 def _per_value(parser: Any) -> column_shapes.ColumnShape | None:
     match parser:
-        case _columns.Nulls():
-            return column_shapes.Nulls()
         case _columns.PerValue(size=size, bits=bits):
             return column_shapes.PerValue(size, bits)
-        case _columns.BitPerValue():
-            return column_shapes.BitPerValue()
-        case _columns.Slices():
-            return column_shapes.Slices()
+        case _columns.Timestamps(encoding=encoding):
+            return column_shapes.Timestamps(encoding)
         case _columns.Elements(dims=dims, size=size):
             return column_shapes.Elements(dims, size)
-    return None
+    return _BARE.get(type(parser))
 
 
 def _list(
@@ -182,7 +184,7 @@ def _numbers_needed(shape: shapes.Shape) -> tuple[str, ...]:
             return (name,)
         case column_shapes.PerValue(bits=name) if name:
             return (name,)
-        case column_shapes.Sections(rows=name):
+        case column_shapes.Sections(rows=name) | column_shapes.Timestamps(encoding=name):
             return (name,)
     return ()
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Nulls:
-    """A byte that says whether null bits follow, and one bit for each row if so."""
+    """A byte, 0 or another number, and unless it is 0 one bit for each row."""
 
     minimum = 1
     type_name = "nulls"
@@ -32,6 +32,19 @@ class PerValue:
     def type_name(self) -> str:
         """The type as documents write it."""
         return f"bytes[{self.size}] a value" if self.size else f"{self.bits} bits a value"
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamps:
+    """Times of 8 bytes for each row that is not null, or as `lance_spec.gorilla` packs them.
+
+    Attributes:
+        encoding: an earlier field: 0 for plain values, 1 for packed ones.
+    """
+
+    encoding: str
+    minimum = 0
+    type_name = "times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +123,6 @@ class Sections:
         return f"section of each of {self.of}"
 
 
-ColumnShape: TypeAlias = Nulls | PerValue | BitPerValue | Each | Slices | Elements | Sections
+ColumnShape: TypeAlias = (
+    Nulls | PerValue | Timestamps | BitPerValue | Each | Slices | Elements | Sections
+)

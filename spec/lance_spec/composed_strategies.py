@@ -11,10 +11,10 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from lance_spec import _column_strategies as columns
+from lance_spec import families
 from lance_spec._column_strategies import count as _count
 from lance_spec._column_strategies import depends
 from lance_spec.column_shapes import Nulls, Sections
-from lance_spec.families import foreign
 from lance_spec.ir import Family, Field, Message
 from lance_spec.shapes import (
     Blob,
@@ -43,7 +43,7 @@ def composed(name: str, version: int = 0) -> st.SearchStrategy[Any]:
         version: version of the protocol; fields that it does not write keep their default.
     """
     family, _, message = name.partition(".")
-    return Drawing(foreign()[family], _module(family), version).message(message)
+    return Drawing(families.composed()[family], _module(family), version).message(message)
 
 
 class Drawing:
@@ -60,8 +60,13 @@ class Drawing:
         self.family, self.module, self.version, self.rows = family, module, version, rows
 
     def message(self, name: str) -> st.SearchStrategy[Any]:
-        """Return instances of one class."""
+        """Return instances of one class; a checksum is right."""
         subject, cls = self.family.message(name), getattr(self.module, name)
+        if any(each.facts.checksum for each in subject.fields):
+            return self._plain(subject, cls).map(lambda value: value.with_crc())
+        return self._plain(subject, cls)
+
+    def _plain(self, subject: Message, cls: type[Any]) -> st.SearchStrategy[Any]:
         drawn = {
             each.name: self._field(subject, each)
             for each in subject.given

@@ -3,66 +3,66 @@
 from functools import cache
 from typing import Final
 
-from lance_spec.grammar import engine, fluvio, lwp, qwp, rustlog, store_forward
+from lance_spec.grammar import engine, fluvio, groups, lwp, qwp, rustlog, store_forward
 from lance_spec.grammar._vocab import Declaration
 from lance_spec.ir import Family, Message
 from lance_spec.lowering import lower_grammar
 
 GRAMMARS: Final = (lwp.GRAMMAR, engine.GRAMMAR, store_forward.GRAMMAR)
-"""LANCE's own grammars; each becomes a family and a module of `lance_spec.messages`."""
+"""Grammars of flat messages; each becomes a family and a module of `lance_spec.messages`."""
 
-FOREIGN: Final = (fluvio.GRAMMAR, rustlog.GRAMMAR, qwp.GRAMMAR)
-"""Grammars of other systems that the server or the SDK can speak to; their messages nest."""
+COMPOSED: Final = (groups.GRAMMAR, qwp.GRAMMAR, fluvio.GRAMMAR, rustlog.GRAMMAR)
+"""Grammars of messages that nest: consumer groups, and the protocols of other systems."""
 
 
 @cache
 def families() -> dict[str, Family]:
-    """Return LANCE's own families by name."""
+    """Return the families of flat messages by name."""
     return {each.name: lower_grammar(each) for each in GRAMMARS}
 
 
 @cache
-def foreign() -> dict[str, Family]:
-    """Return the families of other systems by name."""
-    return {each.name: lower_grammar(each) for each in FOREIGN}
+def composed() -> dict[str, Family]:
+    """Return the families of messages that nest by name."""
+    return {each.name: lower_grammar(each) for each in COMPOSED}
 
 
 @cache
 def messages() -> dict[str, Message]:
-    """Return every message of LANCE by name; names are unique across its families."""
+    """Return every flat message by name; names are unique across their families."""
     return {each.name: each for family in families().values() for each in family.messages}
 
 
 @cache
-def foreign_messages() -> dict[str, Message]:
-    """Return every message of other systems by family and name: ``fluvio.ProduceRequest``."""
+def composed_messages() -> dict[str, Message]:
+    """Return every message that nests by family and name: ``fluvio.ProduceRequest``."""
     return {
         f"{family.name}.{each.name}": each
-        for family in foreign().values()
+        for family in composed().values()
         for each in family.messages
     }
 
 
 def declaration(name: str) -> Declaration:
-    """Return what the grammar says about a message of another system, by its full name.
+    """Return what the grammar says about a message that nests, by its full name.
 
     Raises:
-        KeyError: no foreign family has it.
+        KeyError: no such family has it.
     """
-    for grammar in FOREIGN:
+    for grammar in COMPOSED:
         for each in grammar.messages:
             if name == f"{grammar.name}.{each.name}":
                 return each
-    raise KeyError(f"no message {name!r}; there are {', '.join(foreign_messages())}")
+    raise KeyError(f"no message {name!r}; there are {', '.join(composed_messages())}")
 
 
 def message(name: str) -> Message:
-    """Return the message called ``name``; those of other systems by family and name.
+    """Return the message called ``name``; those that nest by family and name.
 
     Raises:
         KeyError: no family has it; the text lists the names there are.
     """
-    known = foreign_messages() if "." in name else messages()
+    known = composed_messages() if "." in name else messages()
     try:
         return known[name]
     except KeyError:

@@ -8,19 +8,32 @@ a frame that arrives in pieces.
 
 import dataclasses
 from dataclasses import dataclass
-from enum import Enum, StrEnum
-from functools import cache
-from itertools import product
+from enum import StrEnum
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
-from lance_spec.checksum import Buffer, Checksum
+from lance_spec._native import accelerator
+from lance_spec.checksum import CRC32C, Buffer
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, Flag
 from lance_spec.limits import HEADER_SIZE, MAGIC, PREFIX_SIZE, VERSION
+from lance_spec.prefixes import FrameKind, Known, classify, known_prefixes, plain_prefixes, prefixes
+
+__all__ = [
+    "FaultKind",
+    "Frame",
+    "FrameFault",
+    "FrameKind",
+    "FrameSplitter",
+    "encode_ack",
+    "encode_acks",
+    "encode_backpressure",
+    "encode_control",
+    "encode_header",
+    "encode_keepalive",
+]
 
 _HEADER: Final = Struct("<12sQQLLLL")
-_GUARDED: Final = Struct("<4sBBH")
 _ACK: Final = Struct("<12sQ24x")
 _NO_PAYLOAD: Final = memoryview(b"")
 _FIELD_OFFSETS: Final = {
@@ -32,30 +45,6 @@ _FIELD_OFFSETS: Final = {
     "payload_length": 32,
     "payload_crc": 36,
 }
-
-
-class FrameKind(Enum):
-    """What a frame is, decided by its flags (LWP section 4)."""
-
-    INGEST = Flag.BATCH_MODE
-    ACK = Flag.ACK
-    BACKPRESSURE = Flag.BACKPRESSURE
-    KEEPALIVE = Flag.KEEPALIVE
-    CONTROL = Flag.CONTROL
-    NONE = 0
-    """No kind flag is set."""
-    AMBIGUOUS = -1
-    """More than one kind flag is set; only a strict dialect says so (AMB-33)."""
-
-
-_KINDS: Final = (
-    FrameKind.CONTROL,
-    FrameKind.KEEPALIVE,
-    FrameKind.ACK,
-    FrameKind.BACKPRESSURE,
-    FrameKind.INGEST,
-)
-"""In the order in which the published server decides when several flags are set."""
 
 
 class FaultKind(StrEnum):
@@ -121,39 +110,6 @@ class FrameFault:
         )
 
 
-class _Known(NamedTuple):
-    """What a valid prefix says."""
-
-    flags: int
-    kind: FrameKind
-    dialect: Dialect
-
-
-def _classify(flags: int, *, strict: bool) -> FrameKind:
-    kinds = [kind for kind in _KINDS if flags & kind.value]
-    if not kinds:
-        return FrameKind.NONE
-    return kinds[0] if len(kinds) == 1 or not strict else FrameKind.AMBIGUOUS
-
-
-@cache
-def _prefixes(checksum: Checksum) -> tuple[bytes, ...]:
-    """Return the first twelve bytes of a header for each value of the flags byte."""
-    guarded = [_GUARDED.pack(MAGIC, VERSION, flags, 0) for flags in range(256)]
-    return tuple(part + checksum(part).to_bytes(4, "little") for part in guarded)
-
-
-@cache
-def _known_prefixes(dialects: tuple[Dialect, ...]) -> dict[bytes, _Known]:
-    return {
-        _prefixes(dialect.checksum)[flags]: _Known(
-            flags, _classify(flags, strict=dialect.strict), dialect
-        )
-        for dialect, flags in product(reversed(dialects), range(256))
-        if not (dialect.strict and flags & Flag.RESERVED)
-    }
-
-
 class FrameSplitter:
     """Cuts a byte stream into frames and judges every header and payload CRC.
 
@@ -177,6 +133,7 @@ class FrameSplitter:
         "_max_payload",
         "_need",
         "_offset",
+        "_plain",
         "_tail",
         "dialect",
         "fault",
@@ -187,7 +144,8 @@ class FrameSplitter:
         if not dialects:
             raise ValueError("a FrameSplitter needs at least one dialect")
         self._candidates = dialects
-        self._known = _known_prefixes(dialects)
+        self._known = known_prefixes(dialects)
+        self._plain: dict[bytes, Known] = {}
         self._max_payload = max_payload
         self._limit = 0
         self._tail = bytearray()
@@ -258,6 +216,8 @@ class FrameSplitter:
 
     def _split(self, view: memoryview, position: int, frames: list[Frame]) -> int:
         """Append the whole frames found from `position`; return where the rest begins."""
+        if accelerator and self.proven:
+            position = self._split_fast(view, position, frames)
         end = len(view)
         unpack_from, known = _HEADER.unpack_from, self._known
         while end - position >= HEADER_SIZE:
@@ -289,15 +249,35 @@ class FrameSplitter:
             self._offset += size
         return position
 
-    def _prove(self, dialect: Dialect) -> dict[bytes, _Known]:
+    def _split_fast(self, view: memoryview, position: int, frames: list[Frame]) -> int:
+        """Append frames as long as everything is in order; return where something is not."""
+        assert accelerator is not None
+        assert self.dialect is not None, "the dialect was proven"
+        checksum = self.dialect.checksum
+        end: int = accelerator.split_frames(
+            view,
+            position,
+            self._plain,
+            self._limit,
+            checksum.compute,
+            checksum is CRC32C,
+            _NO_PAYLOAD,
+            Frame,
+            frames,
+        )
+        self._offset += end - position
+        return end
+
+    def _prove(self, dialect: Dialect) -> dict[bytes, Known]:
         self.proven = True
         self.dialect = dialect
         self._limit = dialect.max_payload if self._max_payload is None else self._max_payload
         self._candidates = (dialect,)
-        self._known = _known_prefixes(self._candidates)
+        self._known = known_prefixes(self._candidates)
+        self._plain = plain_prefixes(dialect)
         return self._known
 
-    def _judge_prefix(self, prefix: bytes) -> _Known | None:
+    def _judge_prefix(self, prefix: bytes) -> Known | None:
         """Name the rule that an unknown prefix breaks, or accept it where a dialect does."""
         magic = prefix[:4]
         if magic != MAGIC:
@@ -316,7 +296,7 @@ class FrameSplitter:
         if dialect.strict:
             self._reject_reserved(prefix)
             return None
-        return _Known(prefix[5], _classify(prefix[5], strict=False), dialect)
+        return Known(prefix[5], classify(prefix[5], strict=False), dialect)
 
     def _reject_reserved(self, prefix: bytes) -> None:
         if prefix[5] & Flag.RESERVED:
@@ -364,7 +344,7 @@ def encode_header(
         struct.error: when a number does not fit its field.
     """
     return _HEADER.pack(
-        _prefixes(dialect.checksum)[flags],
+        prefixes(dialect.checksum)[flags],
         batch_id,
         timestamp_ns,
         record_count,
@@ -383,14 +363,23 @@ def encode_control(dialect: Dialect, command: int, payload: Buffer = b"") -> byt
 
 def encode_ack(dialect: Dialect, batch_id: int) -> bytes:
     """Return the frame that acknowledges ``batch_id`` (LWP section 4.2)."""
-    return _ACK.pack(_prefixes(dialect.checksum)[Flag.ACK], batch_id)
+    return _ACK.pack(prefixes(dialect.checksum)[Flag.ACK], batch_id)
+
+
+def encode_acks(dialect: Dialect, batch_ids: list[int]) -> bytes:
+    """Return the frames that acknowledge batches, back to back (LWP section 4.2)."""
+    prefix = prefixes(dialect.checksum)[Flag.ACK]
+    if accelerator is None:
+        return b"".join([_ACK.pack(prefix, batch_id) for batch_id in batch_ids])
+    acks: bytes = accelerator.join_acks(prefix, batch_ids)
+    return acks
 
 
 def encode_keepalive(dialect: Dialect) -> bytes:
     """Return a Keepalive frame (LWP section 4.3)."""
-    return _ACK.pack(_prefixes(dialect.checksum)[Flag.KEEPALIVE], 0)
+    return _ACK.pack(prefixes(dialect.checksum)[Flag.KEEPALIVE], 0)
 
 
 def encode_backpressure(dialect: Dialect) -> bytes:
     """Return a Backpressure frame (LWP section 4.4)."""
-    return _ACK.pack(_prefixes(dialect.checksum)[Flag.BACKPRESSURE], 0)
+    return _ACK.pack(prefixes(dialect.checksum)[Flag.BACKPRESSURE], 0)

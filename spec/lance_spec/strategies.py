@@ -35,7 +35,7 @@ def integers(field: Field) -> st.SearchStrategy[int]:
     """Return values of a number: its edges, its names, and anything between."""
     assert field.size is not None
     smallest, largest = field.facts.bounds or (0, 256**field.size - 1)
-    edges = [smallest, largest, smallest + 1, largest // 2]
+    edges = [smallest, largest, smallest + 1, (smallest + largest) // 2]
     edges += [int(name) for name in field.facts.enum or field.facts.flags or ()]
     return st.sampled_from(edges) | st.integers(smallest, largest)
 
@@ -79,9 +79,15 @@ def encoded(name: str) -> st.SearchStrategy[bytes]:
 
 
 def records(max_count: int = 5) -> st.SearchStrategy[list[tuple[int, bytes]]]:
-    """Return lists of records as pairs of type and value."""
+    """Return lists of records as pairs of type and value; values that have an inside have one."""
     types = integers(message("Record").field("type"))
-    return st.lists(st.tuples(types, st.binary(max_size=_MAX_BYTES)), max_size=max_count)
+    return st.lists(types.flatmap(_record), max_size=max_count)
+
+
+def _record(record_type: int) -> st.SearchStrategy[tuple[int, bytes]]:
+    form = {int(key): each for key, each in lwp.RECORD_VALUES.items()}.get(record_type)
+    value = encoded(form.__name__) if form else st.binary(max_size=_MAX_BYTES)
+    return st.tuples(st.just(record_type), value)
 
 
 @st.composite

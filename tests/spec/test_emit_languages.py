@@ -2,42 +2,22 @@
 
 import json
 import re
+import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lance_spec import vectors
 from lance_spec.emit import c_header, jsonspec, kaitai, wireshark
 from lance_spec.emit._words import snake
-from lance_spec.families import families, message
+from lance_spec.families import families
 from lance_spec.vectors import Vector
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the folder is no package
+from _message_vectors import expected, name_of, payloads
+
 FAMILIES = pytest.mark.parametrize("family", families().values(), ids=lambda each: each.name)
-
-
-def payloads() -> list[Vector]:
-    """The vectors whose bytes are one message."""
-    return [
-        vector
-        for family in ("control_payload", "engine_message", "fetch_response", "tlv_decode")
-        for vector in vectors.load(family)
-        if vector.group["type"] != "TlvDecode" and vector.outcomes[0].get("reason") != "checksum"
-    ]
-
-
-def name_of(vector: Vector) -> str:
-    """The message that a vector is about."""
-    return str(vector.test.get("message", vector.group.get("message")))
-
-
-def expected(vector: Vector) -> dict[str, str] | None:
-    """The fields of a valid vector, as text, or None for an invalid one."""
-    if vector.result != "valid":
-        return None
-    integers = {each.name for each in message(name_of(vector)).fields if each.is_integer}
-    fields = {name: value for name, value in vector.test["fields"].items() if name != "whole"}
-    return {name: str(int(v)) if name in integers else v for name, v in fields.items()}
 
 
 @cache

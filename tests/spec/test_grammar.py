@@ -3,12 +3,13 @@
 import pytest
 
 from lance_spec.enums import Command, Flag, RecordType
-from lance_spec.families import families, message, messages
+from lance_spec.families import composed_messages, families, message, messages
 from lance_spec.frames import FrameKind
 from lance_spec.grammar._vocab import Grammar
 from lance_spec.grammar.engine import SIDECAR_HEADER
 from lance_spec.grammar.header import FRAMES
 from lance_spec.ir import Fixed
+from lance_spec.messages import groups
 
 SIZES = {
     "Header": 44,
@@ -31,10 +32,6 @@ SIZES = {
     "SortKey": 16,
     "PublishedIndexEntry": 24,
     "WalEnd": 4,
-    "AssignedTopic": 12,
-    "GroupHeartbeatAck": 8,
-    "GroupCommitAck": 20,
-    "GroupLeaveAck": 8,
 }
 """Sizes as the specification and the decisions print them, in bytes."""
 
@@ -78,7 +75,8 @@ def test_every_field_and_message_is_documented() -> None:
 
 def test_every_command_has_a_payload() -> None:
     """Every code of the enumeration is declared; 0x30 is read as 0x07 (AMB-11)."""
-    declared = {each.command for each in messages().values() if each.command is not None}
+    every = (*messages().values(), *composed_messages().values())
+    declared = {each.command for each in every if each.command is not None}
     assert set(Command) - declared == {Command.GET_CLUSTER_STATUS_ALIAS}
 
 
@@ -145,14 +143,36 @@ def test_an_unknown_message_is_refused_with_the_names_there_are() -> None:
 
 
 def test_group_commands_stand_in_the_range_that_is_theirs() -> None:
-    """AMB-38: codes 0x60 to 0x6F, and all of them are sent between members and coordinator."""
+    """AMB-38: codes 0x60 to 0x6F; requests are even, and the answer to one is the next code."""
     codes = [each for each in Command if each.name.startswith("GROUP_")]
-    assert codes == list(range(0x60, 0x69))
+    assert codes == [*range(0x60, 0x6E), 0x6F]
+    for each in groups.PAYLOADS:
+        assert message(f"groups.{groups.PAYLOADS[each][0].__name__}").sender == (
+            "server" if each % 2 else "client"
+        )
 
 
-def test_a_member_names_its_generation_with_each_commit() -> None:
-    """AMB-38: commits carry the generation, so that stale ones can be refused."""
-    assert message("GroupCommit").field("generation").offset == 0
+def test_every_group_command_has_a_message() -> None:
+    """AMB-38: what a code carries is declared."""
+    assert set(groups.PAYLOADS) == {each for each in Command if each.name.startswith("GROUP_")}
+
+
+@pytest.mark.parametrize("name", ["GroupSync", "GroupHeartbeat", "GroupCommit", "GroupLeave"])
+def test_a_member_names_its_generation_in_every_request(name: str) -> None:
+    """AMB-38: so that a coordinator can refuse a stale one."""
+    assert [each.name for each in message(f"groups.{name}").fields[:3]] == [
+        "group",
+        "member",
+        "generation",
+    ]
+
+
+def test_a_stale_generation_has_a_code_of_its_own() -> None:
+    """AMB-38: a refused member can tell that it has to sync from every other trouble."""
+    refused = groups.GroupError(
+        code=groups.GroupErrorCode.STALE_GENERATION, generation=8, message="sync first"
+    )
+    assert groups.GroupError.decode(refused.encode()) == refused
 
 
 def test_a_sort_key_opens_an_index_entry() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from lance_spec import qwp_upgrade
 from lance_spec.errors import DecodeError, EncodeError
-from lance_spec.grammar.qwp import SECTIONS
+from lance_spec.grammar.qwp_columns import SECTIONS
 from lance_spec.messages import qwp
 from lance_spec.messages.qwp import ColumnType
 
@@ -108,6 +108,16 @@ def test_null_bits_have_the_lowest_row_first() -> None:
     block = table(3, (ColumnType.BYTE, qwp.Column1(nulls=b"\x02", values=b"\x07\x09")))
     assert block.encode().endswith(bytes.fromhex("01 02 07 09"))
     assert qwp.TableBlock.decode(block.encode()) == block
+
+
+@pytest.mark.parametrize("flag", [2, 0x80, 0xFF])
+def test_any_null_flag_but_zero_means_null_bits(flag: int) -> None:
+    """Only 0 says that there are none; written is 1, so that a message has one form."""
+    block = table(3, (ColumnType.BYTE, qwp.Column1(nulls=b"\x02", values=b"\x07\x09")))
+    wire = block.encode()
+    other = wire[:-4] + bytes([flag]) + wire[-3:]
+    assert qwp.TableBlock.decode(other) == block
+    assert qwp.TableBlock.decode(other).encode() == wire
 
 
 def test_null_bits_beyond_the_rows_mean_nothing() -> None:

@@ -9,7 +9,7 @@ import referencing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_spec import schemas, vectors
+from lance_spec import qwp_upgrade, schemas, vectors
 from lance_spec.bodies import ErrorBody, TopicInfo
 from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import ErrorCode
@@ -43,7 +43,7 @@ def test_a_schema_is_one(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schemas.load(name))
 
 
-@pytest.mark.parametrize("name", [each for each in schemas.NAMES if not each.startswith("rustlog")])
+@pytest.mark.parametrize("name", [e for e in schemas.NAMES if not e.startswith(("rustlog", "qwp"))])
 def test_every_schema_has_vectors_of_both_kinds(name: str) -> None:
     """No schema of LANCE stands without vectors; other systems have their own tests."""
     tests = [each for each in vectors.load("json_body") if each.group["body"] == name]
@@ -89,3 +89,41 @@ def test_an_unknown_schema_is_refused() -> None:
     """The error lists those there are."""
     with pytest.raises(ValueError, match="topic_metadata"):
         schemas.load("topics")
+
+
+UPGRADE = {
+    "connection": "Upgrade",
+    "upgrade": "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "headers", "valid"),
+    [
+        ("qwp_upgrade_request", UPGRADE, True),
+        ("qwp_upgrade_request", UPGRADE | {"x-qwp-max-version": "1"}, True),
+        ("qwp_upgrade_request", UPGRADE | {"x-qwp-max-version": "one"}, False),
+        ("qwp_upgrade_request", UPGRADE | {"x-qwp-request-durable-ack": "true"}, True),
+        ("qwp_upgrade_request", UPGRADE | {"x-qwp-request-durable-ack": "on"}, False),
+        ("qwp_upgrade_request", UPGRADE | {"authorization": "Digest x"}, False),
+        ("qwp_upgrade_request", {k: v for k, v in UPGRADE.items() if k != "upgrade"}, False),
+        ("qwp_upgrade_response", {}, True),
+        ("qwp_upgrade_response", {"x-qwp-durable-ack": "Enabled"}, True),
+        ("qwp_upgrade_response", {"x-qwp-durable-ack": "yes"}, False),
+        ("qwp_upgrade_response", {"x-qwp-version": "2"}, False),
+        ("qwp_upgrade_response", {"x-qwp-max-batch-size": "-1"}, False),
+    ],
+)
+def test_headers_of_the_upgrade_are_judged(name: str, headers: dict[str, str], valid: bool) -> None:
+    """QWP wire ingress: what senders ask and servers grant."""
+    assert validator(name).is_valid(headers) is valid
+
+
+def test_the_headers_in_schemas_are_those_of_the_code() -> None:
+    """`lance_spec.qwp_upgrade` and the schemas name the same headers."""
+    named = {v.lower() for k, v in vars(qwp_upgrade).items() if k.endswith("_HEADER")}
+    every = set(schemas.load("qwp_upgrade_request")["properties"])
+    every |= set(schemas.load("qwp_upgrade_response")["properties"])
+    assert named == {each for each in every if each.startswith("x-")}

@@ -1,6 +1,6 @@
 """The vectors are well formed, and the codec does what each of them says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -9,8 +9,9 @@ from lance_spec import vectors
 from lance_spec.dialect import DEPLOYED, DIALECTS, SPECIFIED
 from lance_spec.errors import DecodeError
 from lance_spec.explain import explain
-from lance_spec.families import message
+from lance_spec.families import composed, families, message
 from lance_spec.frames import Frame, FrameKind, FrameSplitter
+from lance_spec.messages import fluvio, groups, qwp, rustlog
 from lance_spec.messages.lwp import PAYLOADS
 from lance_spec.records import decode_records, scan_records
 from lance_spec.strategies import codec
@@ -223,7 +224,72 @@ def test_whole_records_of_an_answer_are_counted_in_bytes(vector: Vector) -> None
 
 def test_there_are_enough_of_them() -> None:
     """A floor under the number of vectors, so that none gets lost unnoticed."""
-    assert sum(len(vectors.load(family).tests) for family in vectors.FAMILIES) >= 1390
+    assert sum(len(vectors.load(family).tests) for family in vectors.FAMILIES) >= 4600
+
+
+NESTING = {
+    "group_message": "groups",
+    "qwp_message": "qwp",
+    "fluvio_message": "fluvio",
+    "rustlog_message": "rustlog",
+    "slot_message": "store_forward",
+}
+"""Families of vectors, and the family of the grammar that each is about."""
+
+
+@pytest.mark.parametrize(("family", "grammar"), NESTING.items())
+def test_every_message_has_vectors(family: str, grammar: str) -> None:
+    """Sections of columns are tested in their tables, since they mean nothing without one."""
+    declared = {**families(), **composed()}[grammar]
+    names = {each.name for each in declared.messages}
+    sections = {name for name in names if name.endswith("Column") or name[-1].isdigit()}
+    tested = {vector.group["message"] for vector in vectors.load(family)}
+    assert tested == names - (sections if grammar == "qwp" else set())
+
+
+@pytest.mark.parametrize(("family", "grammar"), NESTING.items())
+def test_every_message_has_faults_of_its_own(family: str, grammar: str) -> None:
+    """Messages that only carry text to the end are the ones that nothing is wrong with."""
+    found = vectors.load(family)
+    faulty = {vector.group["message"] for vector in found if "fault" in vector.test}
+    open_ended = {"LockHolder", "FailedSentinel"} if grammar == "store_forward" else set()
+    assert {vector.group["message"] for vector in found} - faulty == open_ended
+
+
+def test_every_type_of_column_has_vectors() -> None:
+    """Whole, with nulls, without rows, and with faults."""
+    types = {vector.group.get("column") for vector in vectors.load("qwp_message")} - {None}
+    assert types == set(qwp.ColumnType)
+
+
+@pytest.mark.parametrize(
+    ("family", "message_name", "field", "names"),
+    [
+        ("fluvio_message", "Outcome", "code", fluvio.ErrorCode),
+        ("rustlog_message", "ErrorResponse", "code", rustlog.ErrorCode),
+        ("qwp_message", "ErrorResponse", "status", qwp.Status),
+        ("group_message", "GroupError", "code", set(groups.GroupErrorCode) - {0}),
+        ("group_message", "GroupJoinAck", "state", groups.GroupState),
+    ],
+)
+def test_every_code_has_vectors(
+    family: str, message_name: str, field: str, names: Iterable[int]
+) -> None:
+    """Each with what goes with it."""
+    seen = {
+        int(vector.test["fields"][field])
+        for vector in vectors.load(family)
+        if vector.group["message"] == message_name and vector.result == "valid"
+    }
+    assert {int(each) for each in names} <= seen
+
+
+@pytest.mark.parametrize("family", vectors.FAMILIES)
+def test_faults_are_in_most_families(family: str) -> None:
+    """What must be refused is half of a format; some read whatever there is."""
+    found = vectors.load(family)
+    none = {"frame_encode", "tlv_encode", "consumer_id", "error_payload", "packed_field"}
+    assert any("fault" in vector.test for vector in found) is (family not in none)
 
 
 def test_every_command_has_vectors() -> None:

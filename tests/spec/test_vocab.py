@@ -34,7 +34,7 @@ from hypothesis import strategies as st
 from lance_spec.composed_strategies import Drawing
 from lance_spec.emit import jsonspec, python
 from lance_spec.errors import DecodeError, EncodeError
-from lance_spec.families import declaration, foreign_messages, message
+from lance_spec.families import composed_messages, declaration, message
 from lance_spec.grammar._columns import Elements, Nulls, PerValue, Sections
 from lance_spec.grammar._composed import (
     LEB128,
@@ -301,7 +301,7 @@ def test_a_measure_counts_what_its_bytes_say() -> None:
     assert refusal(size, a_field("x", Bytes(this.n - 1))).path == "Sample.n"
 
 
-@pytest.mark.parametrize("name", foreign_messages())
+@pytest.mark.parametrize("name", composed_messages())
 def test_the_smallest_size_is_the_one_of_the_grammar(name: str) -> None:
     """It bounds counts on both sides, so both must say the same."""
     assert message(name).minimum_size == least(Nested(declaration(name)))

@@ -4,12 +4,12 @@ import pytest
 
 from lance_spec.emit.diagram import ascii_diagram, svg_diagram
 from lance_spec.emit.rst import table
-from lance_spec.families import foreign_messages, message
+from lance_spec.families import composed_messages, message
 from lance_spec.ir import Message
 
 
 @pytest.mark.parametrize(
-    "subject", foreign_messages().values(), ids=lambda each: f"{each.section}-{each.name}"
+    "subject", composed_messages().values(), ids=lambda each: f"{each.section}-{each.name}"
 )
 def test_nested_messages_have_tables_and_diagrams(subject: Message) -> None:
     """Each field stands in the table and in both pictures."""
@@ -19,7 +19,7 @@ def test_nested_messages_have_tables_and_diagrams(subject: Message) -> None:
         assert f">{field_.name}" in svg_diagram(subject)
 
 
-@pytest.mark.parametrize("subject", foreign_messages().values(), ids=lambda each: each.name)
+@pytest.mark.parametrize("subject", composed_messages().values(), ids=lambda each: each.name)
 def test_lines_of_diagrams_fit_the_ruler(subject: Message) -> None:
     """65 columns, like the figures of RFCs."""
     assert all(len(line) <= 65 for line in ascii_diagram(subject).splitlines())

@@ -8,12 +8,13 @@ from construct import ConstructError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lance_spec import families
 from lance_spec.composed_codecs import codec
 from lance_spec.composed_strategies import composed
 from lance_spec.errors import DecodeError
-from lance_spec.families import declaration, foreign, foreign_messages
+from lance_spec.families import composed_messages, declaration
 
-NAMES = list(foreign_messages())
+NAMES = list(composed_messages())
 every_message = pytest.mark.parametrize("name", NAMES)
 few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 fewer = settings(few, max_examples=2)
@@ -21,13 +22,13 @@ fewer = settings(few, max_examples=2)
 
 def versions(name: str) -> st.SearchStrategy[int]:
     """Versions in which a message exists; 0 where its family has none."""
-    first, last = foreign()[name.partition(".")[0]].versions or (0, 0)
-    return st.integers(max(first, foreign_messages()[name].since or 0), last)
+    first, last = families.composed()[name.partition(".")[0]].versions or (0, 0)
+    return st.integers(max(first, composed_messages()[name].since or 0), last)
 
 
 def as_argument(name: str, version: int) -> tuple[int, ...]:
     """The version as codecs take it: only where the bytes depend on it."""
-    return (version,) if foreign_messages()[name].versioned else ()
+    return (version,) if composed_messages()[name].versioned else ()
 
 
 @st.composite
@@ -132,10 +133,10 @@ def test_noise_is_judged_alike(name: str, data: st.DataObject, noise: bytes) -> 
     assert judged_alike(name, data.draw(versions(name)), noise)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if foreign_messages()[n].since])
+@pytest.mark.parametrize("name", [n for n in NAMES if composed_messages()[n].since])
 def test_versions_of_another_layout_are_refused_alike(name: str) -> None:
     """A message that came with a version is read in none before."""
-    before = (foreign_messages()[name].since or 0) - 1
+    before = (composed_messages()[name].since or 0) - 1
     with pytest.raises(DecodeError, match="or later"):
         codec(name).decode(b"", before)
     assert judged_alike(name, before, b"")

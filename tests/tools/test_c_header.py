@@ -1,44 +1,22 @@
 """The generated C headers, compiled with every warning an error, read and write the vectors."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lance_spec import vectors
-from lance_spec.emit import c_header
+from lance_spec.emit import c_header, c_nested
 from lance_spec.emit._words import snake
-from lance_spec.families import families, message
+from lance_spec.families import composed, families
 from lance_spec.ir import Field, Message
 from lance_spec.packing import PACKINGS, Packing
-from lance_spec.vectors import Vector
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the folder is no package
+from _message_vectors import expected, name_of, payloads
 
 STRICT = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-
-
-def payloads() -> list[Vector]:
-    """The vectors whose bytes are one message; C leaves checksums to its caller."""
-    return [
-        vector
-        for family in ("control_payload", "engine_message", "fetch_response", "tlv_decode")
-        for vector in vectors.load(family)
-        if vector.group["type"] != "TlvDecode" and vector.outcomes[0].get("reason") != "checksum"
-    ]
-
-
-def name_of(vector: Vector) -> str:
-    """The message that a vector is about."""
-    return str(vector.test.get("message", vector.group.get("message")))
-
-
-def expected(vector: Vector) -> dict[str, str] | None:
-    """The fields of a valid vector, as text, or None for an invalid one."""
-    if vector.result != "valid":
-        return None
-    integers = {each.name for each in message(name_of(vector)).fields if each.is_integer}
-    fields = {name: value for name, value in vector.test["fields"].items() if name != "whole"}
-    return {name: str(int(v)) if name in integers else v for name, v in fields.items()}
 
 
 def c_program(subjects: list[Message]) -> Iterator[str]:
@@ -84,8 +62,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every header."""
     folder = tmp_path_factory.mktemp("c")
     (folder / "lance_bytes.h").write_text(c_header.runtime())
+    (folder / "lance_nested.h").write_text(c_nested.runtime())
     for name, family in families().items():
         (folder / f"lance_{name}.h").write_text(c_header.render(family))
+    for name in c_nested.FAMILIES:
+        (folder / f"lance_{name}.h").write_text(c_nested.render(composed()[name]))
     return folder
 
 
@@ -111,7 +92,7 @@ def test_c_reads_and_rewrites_every_vector(reader: Path) -> None:
         assert answer == ("rejected" if fields is None else f"ok{shown}"), vector.id
 
 
-@pytest.mark.parametrize("name", sorted(families()))
+@pytest.mark.parametrize("name", [*families(), *c_nested.FAMILIES])
 def test_each_header_stands_alone(name: str, cc: str, folder: Path) -> None:
     """A program that includes one header, twice, compiles."""
     source = f'#include "lance_{name}.h"\n' * 2 + "int main(void) { return 0; }\n"

@@ -1,4 +1,4 @@
-"""The published Python client against the vectors: as right, and as wrong, as is known."""
+"""Programs that are not ours against the vectors: as right, and as wrong, as is known."""
 
 import sys
 
@@ -17,3 +17,12 @@ def test_it_differs_where_the_list_says_and_nowhere_else(
     known = str(adapters / "lnc_client.known.json")
     arguments = ["vectors", "check", "--exec", program, "--known", known, "--timeout", "60"]
     assert command.main(arguments) == 0, capsys.readouterr().out
+
+
+def test_an_adapter_in_another_language_keeps_the_contract(
+    node: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`vectors/adapters/node_adapter.mjs`, from which others can be written."""
+    program = f"{node} {vectors.root() / 'adapters' / 'node_adapter.mjs'}"
+    assert command.main(["vectors", "check", "--exec", program]) == 0, capsys.readouterr().out
+    assert "node example: 76 passed" in capsys.readouterr().out

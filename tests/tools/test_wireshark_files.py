@@ -19,7 +19,7 @@ from _captures import write_pcap
 
 USER_0 = 147
 """The first of the link types that everybody may use."""
-OTHERS_FAMILY = "AssignedTopic"
+OTHERS_FAMILY = "LockHolder"
 """An LWP message that stands in no frame of its own."""
 
 Judge = Callable[[str], dict[str, str]]

@@ -80,18 +80,18 @@ def encode(request: Json) -> Json:
     return {"bytes": (protocol.LwpHeader(**fields).encode() + payload).hex()}
 
 
+NAME = "lnc-client 0.2.9"
 READERS = {"frame_decode": split, "frame_stream": split, "tlv_decode": decode}
 READERS |= {"frame_encode": encode, "tlv_encode": encode}
 
 
 def answer(request: Json) -> Json:
     """Return what the client makes of one request."""
-    reader = READERS.get(request["family"])
-    if reader is None:
-        return {"skip": f"the client has no function for {request['family']}"}
+    if request["id"] == "hello":
+        return {"name": NAME, "families": list(READERS)}
     if request["group"].get("dialect", {}).get("name") == "specified":
         return {"skip": "the client speaks the deployed dialect only"}
-    return reader(request)
+    return READERS[request["family"]](request)
 
 
 for line in sys.stdin:

@@ -3,19 +3,35 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from generate import (
     bodies,
     chains,
+    consumer_ids,
     control,
     crc,
     engine,
     errors,
     fetch,
+    fluvio,
+    fluvio_exchange,
+    fluvio_records,
     frame_encode,
     frame_stream,
     frames,
+    group_messages,
+    lock,
+    lz4_frames,
     packed,
+    qwp_messages,
+    qwp_upgrade,
+    rustlog,
+    rustlog_json,
+    server,
+    slot_files,
+    slot_segments,
+    slots,
     texts,
     tlv,
 )
@@ -38,23 +54,51 @@ FAMILIES = {
     "file_name": texts.build_names,
     "group_text": texts.build_groups,
     "packed_field": packed.build,
+    "consumer_id": consumer_ids.build,
+    "group_message": group_messages.build,
+    "lz4_frame": lz4_frames.build,
+    "slot_message": slots.build,
+    "slot_file": slot_files.build,
+    "slot_segment": slot_segments.build,
+    "qwp_message": qwp_messages.build,
+    "qwp_upgrade": qwp_upgrade.build,
+    "fluvio_message": fluvio.build,
+    "fluvio_exchange": fluvio_exchange.build,
+    "fluvio_records": fluvio_records.build,
+    "rustlog_message": rustlog.build,
+    "rustlog_json": rustlog_json.build,
 }
 
 
 def main() -> int:
-    """Write or check every family; return the process's exit code."""
+    """Write or check every family and the list of ids; return the process's exit code."""
     check_known()
-    stale = []
-    for family, build in FAMILIES.items():
-        path = ROOT / f"{family}.json"
-        text = json.dumps(build(), indent=2, ensure_ascii=False) + "\n"
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            stale.append(path.name)
-            if "--check" not in sys.argv[1:]:
-                path.write_text(text, encoding="utf-8")
-    for name in stale:
-        sys.stdout.write(f"{name} differs from what is generated\n")
-    return 1 if stale and "--check" in sys.argv[1:] else 0
+    documents = {family: build() for family, build in FAMILIES.items()}
+    published, current = lock.read(ROOT / "ids.lock"), lock.digests(documents)
+    if found := lock.problems(published, current):
+        sys.stdout.write("".join(f"{problem}\n" for problem in found))
+        return 1
+    texts = {f"{family}.json": _text(document) for family, document in documents.items()}
+    texts["ids.lock"] = lock.text(published, current)
+    texts["server_case.json"] = _text(server.build())
+    checking = "--check" in sys.argv[1:]
+    stale = [name for name, text in texts.items() if not _written(name, text, checking=checking)]
+    sys.stdout.write("".join(f"{name} differs from what is generated\n" for name in stale))
+    return 1 if stale and checking else 0
+
+
+def _text(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _written(name: str, text: str, *, checking: bool) -> bool:
+    """Return whether a file has a text, and write it unless it is only to be checked."""
+    path = ROOT / name
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return True
+    if not checking:
+        path.write_text(text, encoding="utf-8")
+    return False
 
 
 if __name__ == "__main__":

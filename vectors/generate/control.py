@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from generate import groups as members
-from generate import layouts
 from generate.document import ACCEPT, Test, document, error, group, note, shown
 from generate.wire import u16, u32, u64
 
@@ -137,8 +135,7 @@ def build() -> dict[str, Any]:
         group("ControlPayload", _tests(name), message=name, command=COMMANDS[name][0])
         for name in COMMANDS
     ]
-    notes = NOTES | {"Bounds": layouts.NOTES["Bounds"]}
-    return document("control_payload", header, notes, [*groups, *members.groups()])
+    return document("control_payload", header, NOTES, groups)
 
 
 def _tests(message: str) -> list[Test]:

@@ -24,13 +24,20 @@ WIDE = frozenset(
 """64-bit fields: written as decimal strings, since many JSON readers round large numbers."""
 
 
+LWP = {"name": "LWP", "version": "1.0", "revision": "1.2 (2026-02-04)"}
+
+
 def document(
-    family: str, header: list[str], notes: dict[str, Note], groups: list[dict[str, Any]]
+    family: str,
+    header: list[str],
+    notes: dict[str, Note],
+    groups: list[dict[str, Any]],
+    spec: dict[str, str] = LWP,
 ) -> dict[str, Any]:
     """Return a family's file."""
     return {
         "schema": f"schema/{family}_v1.schema.json",
-        "spec": {"name": "LWP", "version": "1.0", "revision": "1.2 (2026-02-04)"},
+        "spec": spec,
         "numberOfTests": sum(len(group["tests"]) for group in groups),
         "header": header,
         "notes": notes,
@@ -74,6 +81,11 @@ def close(reason: str, field: str, offset: int, **more: Any) -> dict[str, Any]:
 def error(code: int, field: str, offset: int) -> dict[str, Any]:
     """Return the outcome of bytes that are answered with an error."""
     return {"action": "error", "code": code, "field": field, "offset": offset}
+
+
+def reject(reason: str, field: str, offset: int) -> dict[str, Any]:
+    """Return the outcome of bytes that a reader does not believe."""
+    return {"action": "reject", "reason": reason, "field": field, "offset": offset}
 
 
 ACCEPT = {"action": "accept"}

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from generate import lwp_captured
 from generate.document import ACCEPT, Test, document, group, shown
 from generate.frame_faults import Maker
 from generate.frame_notes import NOTES
-from generate.wire import Frame, record, u16, u32, u64
+from generate.wire import HEADER, Frame, record, u16, u32, u64
 
 HELLO, WORLD = record(b"hello"), record(b"world")
 MAX64, MAX32 = 2**64 - 1, 2**32 - 1
@@ -95,7 +96,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "topic-response": _control(0x80, JSON_TOPIC),
     "error-json": _control(0xFF, JSON_ERROR),
     "error-text": _control(0xFF, b"Topic not found"),
-    "unknown-command": _control(0x6F, b"?"),
+    "unknown-command": _control(0x7F, b"?"),
 }
 """The fields of each, as far as they are not 0."""
 
@@ -109,7 +110,7 @@ def build() -> dict[str, Any]:
         "error: it is answered with `code`.",
         "wait: it is the beginning of a frame, and `missing` more bytes are needed to go on.",
     ]
-    groups = [_group(name, facts) for name, facts in DIALECTS.items()]
+    groups = [*(_group(name, facts) for name, facts in DIALECTS.items()), _captured()]
     return document("frame_decode", header, NOTES, groups)
 
 
@@ -121,6 +122,31 @@ def _group(name: str, facts: dict[str, Any]) -> dict[str, Any]:
     maker = Maker(name, algorithm, facts["strict"], facts["maxPayload"], frames)
     tests += maker.everything()
     return group("FrameDecode", tests, receiver="any", dialect={"name": name, **facts})
+
+
+def _captured() -> dict[str, Any]:
+    """Return frames of the published client, which speaks the deployed dialect."""
+    facts = {"name": "deployed", **DIALECTS["deployed"]}
+    tests = [_seen(*row) for row in lwp_captured.FRAMES]
+    found = group("FrameDecode", tests, receiver="any", dialect=facts)
+    return found | {"source": lwp_captured.SENT}
+
+
+def _seen(name: str, kind: str, clause: str, raw: str) -> Test:
+    data, values, place = bytes.fromhex(raw), {}, 0
+    for each, size in HEADER:
+        part, place = data[place : place + size], place + size
+        values[each] = part if each == "magic" else int.from_bytes(part, "little")
+    again = Frame(
+        algorithm="ieee",
+        payload=data[place:],
+        **{each: values[each] for each in ("flags", "batch_id", "timestamp_ns", "record_count")},
+        topic_id=values["topic_id"],
+    )
+    assert again.encode() == data, name
+    return _valid(
+        "captured-lwp", again, name, kind, clause, "As the published client sends it."
+    ) | {"basis": "capture"}
 
 
 def _valid(dialect: str, frame: Frame, *row: str) -> Test:

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from generate.document import ACCEPT, Test, document, group, note
-from generate.layouts import reject
+from generate.document import ACCEPT, Test, document, group, note, reject
 
 NOON = 1_706_918_400_000_000_000
 MAX64, MAX32 = 2**64 - 1, 2**32 - 1

@@ -12,6 +12,7 @@ from lance_spec.column_shapes import (
     PerValue,
     Sections,
     Slices,
+    Timestamps,
 )
 from lance_spec.emit._layout import WIDTH
 from lance_spec.emit._names import quoted
@@ -39,6 +40,7 @@ _PLAIN: Final[dict[type, str]] = {
     Nulls: "NULLS",
     Remainder: "REST",
     Slices: "SLICES",
+    Timestamps: "TIMES",
 }
 """Codecs without parameters; unions are written by their fields."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lance_spec.column_shapes import Elements, PerValue, Sections
+from lance_spec.column_shapes import Elements, PerValue, Sections, Timestamps
 from lance_spec.emit._codecs import Constants, alias, annotation, codec
 from lance_spec.emit._layout import call
 from lance_spec.emit._names import local
@@ -101,7 +101,7 @@ def _reader(message: Message, field: Field) -> str:
 def needed_by(field: Field) -> tuple[str, ...]:
     """Return the earlier fields that the codec of a field depends on."""
     match field.shape:
-        case Choice(tag=name) | Elements(dims=name):
+        case Choice(tag=name) | Elements(dims=name) | Timestamps(encoding=name):
             return (name,)
         case PerValue(bits=name) if name:
             return (name,)
@@ -170,23 +170,27 @@ def _gate(field: Field, cursor: str) -> str:
 
 def _sealing(message: Message) -> Iterator[str]:
     for field in message.fields:
-        if field.facts.checksum and field.facts.checksum.over == "after":
-            assert field.offset is not None
-            assert field.size is not None
-            yield from _sealed(field.name, field.offset + field.size)
+        if field.facts.checksum and field.size is not None:
+            yield from _sealed(field)
 
 
-def _sealed(name: str, start: int) -> Iterator[str]:
+def _sealed(field: Field) -> Iterator[str]:
+    name, checksum, start = field.name, field.facts.checksum, field.offset or 0
+    assert checksum is not None
+    assert field.size is not None
+    before = checksum.over == "before"
+    covered = f":-{field.size}" if before else f"{start + field.size}:"
     yield ""
     yield "    def with_crc(self) -> Self:"
     yield f'        """Return a copy whose ``{name}`` is right for its other fields."""'
     yield f"        return replace(self, {name}=self._crc())"
     yield ""
     yield "    def crc_ok(self) -> bool:"
-    yield f'        """Whether ``{name}`` is the checksum of the fields behind it."""'
+    where = "before" if before else "behind"
+    yield f'        """Whether ``{name}`` is the checksum of the fields {where} it."""'
     yield f"        return self.{name} == self._crc()"
     yield ""
     yield "    def _crc(self) -> int:"
     yield "        sink = Sink()"
     yield "        self.write(sink)"
-    yield f"        return CRC32C(memoryview(sink.data)[{start}:])"
+    yield f"        return CRC32C(memoryview(sink.data)[{covered}])"

@@ -142,8 +142,23 @@ local function add_records(tvb, tree)
     return index
 end
 
-local function add_command(command, tvb, tree)
+-- Messages of groups nest; another script reads them, where it is loaded.
+local function add_group_command(command, tvb, pinfo, tree)
+    local found, dissector = pcall(Dissector.get, "lance_groups." .. GROUP_PAYLOADS[command])
+    if not found or not dissector then
+        tree:add(PROTO, tvb(), "Load lance_groups.lua to see the payload of " .. COMMANDS[command])
+        return
+    end
+    dissector:call(tvb, pinfo, tree)
+    pinfo.cols.info = COMMANDS[command]
+end
+
+local function add_command(command, tvb, pinfo, tree)
     local name = PAYLOADS[command]
+    if GROUP_PAYLOADS[command] then
+        add_group_command(command, tvb, pinfo, tree)
+        return
+    end
     if not name then
         tree:add(PROTO, tvb(), "Payload of command " .. command)
         return
@@ -222,9 +237,9 @@ local function check_strictly(values, items, kind, records)
 end
 
 -- Add what follows the header; return the number of records, where they can be counted.
-local function add_payload(tvb, values, branch, kind)
+local function add_payload(tvb, pinfo, values, branch, kind)
     if kind and kind.payload == "command" then
-        add_command(plain(values.batch_id), tvb, branch)
+        add_command(plain(values.batch_id), tvb, pinfo, branch)
     elseif bit.band(values.flags, COMPRESSED) ~= 0 then
         branch:add(PROTO, tvb(), "Compressed records")
     elseif kind then
@@ -259,7 +274,7 @@ local function dissect_frame(tvb, pinfo, tree)
     local records = nil
     if values.payload_length > 0 then
         local payload = tvb(44, values.payload_length):tvb()
-        records = add_payload(payload, values, branch, kind)
+        records = add_payload(payload, pinfo, values, branch, kind)
     end
     if dialect == "crc32c" then check_strictly(values, items, kind, records) end
     return tvb:len()

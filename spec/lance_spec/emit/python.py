@@ -26,7 +26,10 @@ _IMPORTS: Final = (
     ("lance_spec.enums", ("Command", "RecordType")),
     (
         "lance_spec.messages._columns",
-        ("BITS", "NULLS", "SLICES", "Each", "Elements", "PerBits", "PerValue", "Sections"),
+        (
+            *("BITS", "NULLS", "SLICES", "TIMES", "Each", "Elements"),
+            *("PerBits", "PerValue", "Sections"),
+        ),
     ),
     (
         "lance_spec.messages._containers",

@@ -6,8 +6,17 @@ from pathlib import Path
 from typing import Final
 
 import lance_spec
-from lance_spec.emit import c_header, jsonspec, kaitai, python, wireshark
-from lance_spec.families import families, foreign
+from lance_spec.emit import (
+    c_header,
+    c_nested,
+    jsonspec,
+    kaitai,
+    kaitai_nested,
+    python,
+    wireshark,
+    wireshark_nested,
+)
+from lance_spec.families import composed, families
 
 _GENERATED: Final = Path("generated")
 """Where files for other languages go."""
@@ -40,7 +49,10 @@ def source_root() -> Path:
 
 def targets() -> list[Target]:
     """Render every generated file."""
-    found = [Target(_GENERATED / "lance_bytes.h", c_header.runtime())]
+    found = [
+        Target(_GENERATED / "lance_bytes.h", c_header.runtime()),
+        Target(_GENERATED / "lance_nested.h", c_nested.runtime()),
+    ]
     for name, family in families().items():
         found += [
             Target(Path("lance_spec", "messages", f"{name}.py"), python.render(family)),
@@ -49,11 +61,16 @@ def targets() -> list[Target]:
             Target(_GENERATED / f"lance_{name}.ksy", kaitai.render(family)),
             Target(_GENERATED / f"lance_{name}.lua", wireshark.render(family)),
         ]
-    for name, family in foreign().items():
+    for name, family in composed().items():
         found += [
             Target(Path("lance_spec", "messages", f"{name}.py"), python.render(family)),
             Target(_GENERATED / f"lance_{name}.json", jsonspec.render(family)),
+            Target(_GENERATED / f"lance_{name}.lua", wireshark_nested.render(family)),
         ]
+        if name in c_nested.FAMILIES:
+            found.append(Target(_GENERATED / f"lance_{name}.h", c_nested.render(family)))
+        if name in kaitai_nested.FAMILIES:
+            found.append(Target(_GENERATED / f"lance_{name}.ksy", kaitai_nested.render(family)))
     return found
 
 

@@ -9,6 +9,7 @@ from lance_spec.emit._reserved import is_tolerated
 from lance_spec.emit._wireshark_runtime import CORE, FILES, FRAMES
 from lance_spec.emit._words import citation, snake
 from lance_spec.enums import Command, Flag
+from lance_spec.families import composed
 from lance_spec.ir import Difference, Family, Field, LengthField, Message
 from lance_spec.limits import DEFAULT_PORT, MAGIC, MAX_PAYLOAD
 
@@ -38,6 +39,7 @@ def _frames(family: Family) -> Iterator[list[str]]:
     yield ["-- In the order that decides when several flags are set.", *_kinds(family)]
     yield ["local COMMANDS = {", *(f"    {name}," for name in _names(Command)), "}"]
     yield ["local PAYLOADS = {", *_payloads(family), "}"]
+    yield ["local GROUP_PAYLOADS = {", *_payloads(composed()["groups"]), "}"]
     yield ["local RECORD_VALUES = {", *_record_values(family), "}"]
     yield [FRAMES.rstrip()]
 

@@ -1,11 +1,24 @@
-"""Explaining bytes: every field of captured frames by name, value, meaning and verdict.
+"""Explaining bytes: every field by name, value, meaning and verdict.
 
-The explanation goes as far as the bytes make sense and names what is wrong with them. It is
-for people in front of a hex dump; programs read frames with `lance_spec.frames`.
+The explanation goes as far as the bytes make sense and names what is wrong with them. It is for
+people in front of a hex dump; programs read frames with `lance_spec.frames`. `explain_any` takes
+frames, messages, files of servers and slots, and captures.
 """
 
+from lance_spec.explain._any import UnknownFormError, explain_any, forms
 from lance_spec.explain._composed import explain_message
+from lance_spec.explain._files import is_known_name
 from lance_spec.explain._frames import explain
 from lance_spec.explain._model import Explanation, Part, Row
 
-__all__ = ["Explanation", "Part", "Row", "explain", "explain_message"]
+__all__ = [
+    "Explanation",
+    "Part",
+    "Row",
+    "UnknownFormError",
+    "explain",
+    "explain_any",
+    "explain_message",
+    "forms",
+    "is_known_name",
+]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lance_spec.checksum import Buffer
 from lance_spec.enums import Flag
 from lance_spec.explain._header import Header
+from lance_spec.explain._lz4 import explain_lz4
 from lance_spec.explain._model import Explanation, Part
 from lance_spec.explain._payload import explain_command, explain_raw
 from lance_spec.explain._records import explain_records
@@ -75,7 +76,7 @@ def _payload(header: Header, view: memoryview, most: int) -> Iterator[Part]:
     elif carried == "none":
         yield explain_raw(view, start, stop, "A payload that this kind of frame does not have")
     elif header.fields.number("flags") & Flag.COMPRESSED:
-        yield explain_raw(view, start, stop, "LZ4; its records show when it is decompressed")
+        yield from explain_lz4(view, start, stop, most=most)
     else:
         yield from explain_records(view, start, stop, most=most)
 

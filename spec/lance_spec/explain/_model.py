@@ -1,6 +1,7 @@
 """What an explanation consists of."""
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias
 
@@ -65,12 +66,15 @@ class Explanation:
         return tuple(row for part in self.parts for row in part.rows)
 
     @property
+    def broken(self) -> tuple[Row, ...]:
+        """The fields that break a rule, in order; the first is where to look."""
+        return tuple(row for row in self.rows if row.verdict == "fault")
+
+    @property
     def faults(self) -> tuple[str, ...]:
-        """What breaks a rule, one sentence each."""
+        """What breaks a rule, one sentence each, with where the rule stands."""
         return tuple(
-            f"{row.field} at byte {row.offset}: {row.remark}"
-            for row in self.rows
-            if row.verdict == "fault"
+            f"{row.field} at byte {row.offset}: {row.remark}{_rule(row)}" for row in self.broken
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -79,6 +83,7 @@ class Explanation:
             "bytes": self.size,
             "dialect": self.dialect,
             "faults": list(self.faults),
+            "firstBroken": dataclasses.asdict(self.broken[0]) if self.broken else None,
             "parts": [
                 {"title": part.title, "rows": [dataclasses.asdict(row) for row in part.rows]}
                 for part in self.parts
@@ -93,6 +98,14 @@ class Explanation:
             lines += [part.title, *_table(part.rows), ""]
         faults = [f"Fault: {fault}." for fault in self.faults]
         return "\n".join([*lines, *(faults or [f"No faults in {self.size:,} bytes."])])
+
+
+def _rule(row: Row) -> str:
+    cited = row.section in row.remark or _CITED.search(row.remark)
+    return "" if cited else f" ({row.section})"
+
+
+_CITED = re.compile(r"\((?:AMB|SF|FLV|RL)-\d\d")
 
 
 _MARKS = {"": " ", "ok": " ", "note": "?", "fault": "!"}

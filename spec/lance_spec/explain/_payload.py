@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from lance_spec.bodies import decode_error, decode_json
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.errors import DecodeError
+from lance_spec.explain._composed import explain_part
 from lance_spec.explain._model import Part
 from lance_spec.explain._records import explain_records
 from lance_spec.explain._values import name
 from lance_spec.explain._walk import Walk, raw_row, walk
-from lance_spec.families import messages
+from lance_spec.families import composed, messages
 from lance_spec.ir import Message
 
 
@@ -19,7 +20,9 @@ def explain_command(
     """Explain ``data[start:stop]`` as the payload of the command ``code``."""
     forms = _forms(code)
     if not forms:
-        yield explain_raw(data, start, stop, "Payload of an unknown command")
+        yield _of_a_group(code, data, start, stop, most) or explain_raw(
+            data, start, stop, "Payload of an unknown command"
+        )
         return
     form, found = _best(forms, data, start, stop)
     _judge_body(form, found)
@@ -32,6 +35,15 @@ def explain_command(
         yield Part(f"{form.name} payload", tuple(rows))
     if records_start < records_stop:
         yield from explain_records(data, records_start, records_stop, most=most, may_be_cut=True)
+
+
+def _of_a_group(code: int, data: memoryview, start: int, stop: int, most: int) -> Part | None:
+    """Explain the payload of a command of consumer groups, if it is one (AMB-38)."""
+    for each in composed()["groups"].messages:
+        if each.command == code:
+            name, title = f"groups.{each.name}", f"{each.name} payload"
+            return explain_part(title, name, data[:stop], start=start, most=10 * most)
+    return None
 
 
 def explain_raw(data: memoryview, start: int, stop: int, meaning: str) -> Part:

@@ -43,14 +43,15 @@ class Sections(Construct):  # type: ignore[misc]  # construct ships no types
 
 
 class Nulls(Construct):  # type: ignore[misc]
-    """A byte, 0 or 1, and where it is 1 one bit for each row, the lowest first; 1 is null."""
+    """A byte, and where it is not 0 one bit for each row, the lowest first; 1 is null.
+
+    The byte is written as 0 or 1.
+    """
 
     fewest = 1
 
     def _parse(self, stream: Any, context: Any, path: str) -> bytes | None:
         (flag,) = stream_read(stream, 1, path)
-        if flag > 1:
-            raise RangeError(f"expected 0 or 1, got {flag}", path=path)
         bits = read_exactly(stream, (_rows(context) + 7) // 8, path) if flag else None
         self._enter(context, bits)
         return bits
@@ -85,6 +86,53 @@ class PerValue(Construct):  # type: ignore[misc]
     def _build(self, obj: Any, stream: Any, _context: Any, path: str) -> Any:
         stream_write(stream, obj, len(obj), path)
         return obj
+
+
+class Timestamps(Construct):  # type: ignore[misc]
+    """Times for the rows that are not null: 8 bytes each, or, after encoding 1, compressed."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self.encoding = encoding
+
+    def _parse(self, stream: Any, context: Any, path: str) -> bytes:
+        present = _present(context)
+        if not context[self.encoding]:
+            return read_exactly(stream, 8 * present, path)
+        seeds = read_exactly(stream, 8 * min(present, 2), path)
+        bits = _Bits(stream, path)
+        for _ in range(present - 2):
+            bits.skip((0, 7, 9, 12, 32)[bits.ones(most=4)])
+        return seeds + bytes(bits.taken)
+
+    def _build(self, obj: Any, stream: Any, _context: Any, path: str) -> Any:
+        stream_write(stream, obj, len(obj), path)
+        return obj
+
+
+class _Bits:
+    """The bits of a stream, the lowest of each byte first."""
+
+    def __init__(self, stream: Any, path: str) -> None:
+        self.stream, self.path = stream, path
+        self.taken = bytearray()
+        self.left = 0
+
+    def skip(self, count: int) -> int:
+        """Go on by some bits; return the last one."""
+        for _ in range(count):
+            if not self.left:
+                self.taken += read_exactly(self.stream, 1, self.path)
+                self.left = 8
+            self.left -= 1
+        return self.taken[-1] >> (7 - self.left) & 1
+
+    def ones(self, most: int) -> int:
+        """Return how many ones stand before a zero, which is taken too."""
+        for count in range(most):
+            if not self.skip(1):
+                return count
+        return most
 
 
 class BitPerValue(Construct):  # type: ignore[misc]

@@ -37,11 +37,12 @@ class Crc:
 
     Attributes:
         over: first and last-plus-one byte of the message it covers; ``"payload"`` for the bytes
-            that follow the header; ``"after"`` for all of the message behind the field.
+            that follow the header; ``"after"`` for all of the message behind the field,
+            ``"before"`` for all before it.
         algorithm: ``"crc32c"``, or ``"dialect"`` where the dialect decides (AMB-01).
     """
 
-    over: tuple[int, int] | Literal["payload", "after"]
+    over: tuple[int, int] | Literal["payload", "after", "before"]
     algorithm: Literal["crc32c", "dialect"]
 
 

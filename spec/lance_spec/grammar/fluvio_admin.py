@@ -32,7 +32,9 @@ class ChangeKind(IntEnum):
     """What happened to an object."""
 
     UPDATE = 0
+    """It is new or different."""
     DELETE = 1
+    """It is gone."""
 
 
 def _type(name: bytes) -> Construct:

@@ -26,7 +26,9 @@ class Isolation(IntEnum):
     """Which records a stream carries."""
 
     READ_UNCOMMITTED = 0
+    """All that the leader has."""
     READ_COMMITTED = 1
+    """What the replicas have too."""
 
 
 OFFSETS_TOPIC = corrected_message(

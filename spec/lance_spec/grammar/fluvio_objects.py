@@ -24,60 +24,85 @@ class SpuType(IntEnum):
     """How an SPU came into the cluster."""
 
     MANAGED = 0
+    """The cluster started it."""
     CUSTOM = 1
+    """It was registered by hand."""
 
 
 class SpuResolution(IntEnum):
     """Whether an SPU can be reached."""
 
     ONLINE = 0
+    """It can be reached."""
     OFFLINE = 1
+    """It cannot be reached."""
     INIT = 2
+    """It has not been seen yet."""
 
 
 class Encryption(IntEnum):
     """How an endpoint is to be spoken to."""
 
     PLAINTEXT = 0
+    """Without encryption."""
     SSL = 1
+    """With TLS."""
 
 
 class TopicCompression(IntEnum):
     """What a topic accepts; not the numbers that batches use."""
 
     NONE = 0
+    """Only uncompressed batches."""
     GZIP = 1
+    """Only gzip."""
     SNAPPY = 2
+    """Only snappy."""
     LZ4 = 3
+    """Only lz4."""
     ANY = 4
+    """Whatever the producer chooses."""
     ZSTD = 5
+    """Only zstd."""
 
 
 class ReplicaForm(IntEnum):
     """How the partitions of a topic are placed."""
 
     ASSIGNED = 0
+    """The creator says where."""
     COMPUTED = 1
+    """The cluster chooses."""
 
 
 class TopicResolution(IntEnum):
     """How far a topic has come."""
 
     INIT = 0
+    """It was just created."""
     PENDING = 1
+    """It waits for its place."""
     INSUFFICIENT_RESOURCES = 2
+    """There are too few SPUs."""
     INVALID_CONFIG = 3
+    """It cannot be configured like that."""
     PROVISIONED = 4
+    """It can be used."""
     DELETING = 5
+    """It is going away."""
 
 
 class PartitionResolution(IntEnum):
     """Whether a partition can be used."""
 
     OFFLINE = 0
+    """It cannot be used."""
     ONLINE = 1
+    """It can be used."""
     LEADER_OFFLINE = 2
+    """Its leader cannot be reached."""
     ELECTION_LEADER_FOUND = 3
+    """It has found a new leader."""
 
 
 _ENCRYPTION = corrected("encryption", Int8ub, "How to speak to it", enum=Encryption, closed=True)

@@ -25,29 +25,43 @@ class WasmForm(IntEnum):
     """Where the code of a SmartModule comes from."""
 
     PREDEFINED = 0
+    """The cluster has it under a name."""
     AD_HOC = 1
+    """It comes with the request."""
 
 
 class ModuleKind(IntEnum):
     """What a SmartModule does with records."""
 
     FILTER = 0
+    """Keeps or drops records."""
     MAP = 1
+    """Turns each record into another."""
     ARRAY_MAP = 2
+    """Turns each record into several."""
     AGGREGATE = 3
+    """Adds records up."""
     FILTER_MAP = 4
+    """Turns each record into another or drops it."""
     JOIN = 5
+    """Joins with another topic."""
     JOIN_STREAM = 6
+    """Joins with a derived stream."""
     GENERIC = 7
+    """Its code says what it does."""
 
 
 class ContextForm(IntEnum):
     """What a generic SmartModule is given beside records."""
 
     NONE = 0
+    """Nothing."""
     AGGREGATE = 1
+    """A value to start from."""
     JOIN = 2
+    """A topic to join with."""
     JOIN_STREAM = 3
+    """A derived stream to join with."""
 
 
 WASM_NAME = corrected_message(

@@ -1,184 +1,352 @@
-"""Commands between the members of a consumer group and their coordinator (AMB-38)."""
+"""Commands between the members of a consumer group and their coordinator (AMB-38).
 
-from construct import Bytes, Construct, GreedyBytes, Int16ul, Int32ul, Int64ul, Rebuild, this
-from construct import len_ as length_of
+Every request is answered in order, by the answer named after it or by a GroupError:
+
+1. A member sends GroupJoin and learns its name, the generation and how often to send heartbeats.
+2. It sends GroupSync with the topics that it holds and learns which topics are its own, from
+   which offset, and which ones to give up and until when.
+3. It sends GroupHeartbeat. An answer with ``changed`` tells it to sync again: it finishes and
+   commits the topics to be revoked, and the next sync, which no longer lists them as held,
+   releases them. Topics that are still held at the deadline go to others and count as lost.
+4. It sends GroupCommit under the generation of its last sync. A member whose generation is
+   stale, because others own its topics now, is refused and has to sync.
+5. It sends GroupLeave; or it is silent for its session timeout and taken for dead.
+
+The generation rises with every new division of the topics. It never falls, not even when the
+coordinator starts anew: members that join again bring the last one that they knew.
+"""
+
+from enum import IntEnum
+from typing import Any, Final
+
+from construct import Construct, Int8ul, Int16ul, Int32ul, Int64ul
 
 from lance_spec.enums import Command
-from lance_spec.grammar._vocab import Declaration, field, message
-
-_SECTION = "AMB-38"
-
-
-def _group() -> tuple[Construct, Construct]:
-    return (
-        field(
-            "group_length",
-            Rebuild(Int16ul, length_of(this.group)),
-            doc="Length of the group's name",
-            unit="bytes",
-            section=_SECTION,
-            minimum=1,
-            maximum=255,
-        ),
-        field(
-            "group", Bytes(this.group_length), doc="Name of the group as UTF-8", section=_SECTION
-        ),
-    )
+from lance_spec.grammar._composed import Blob, Many, Maybe, Nested
+from lance_spec.grammar._vocab import Declaration, Grammar, field, message
 
 
-def _member() -> Construct:
-    return field(
-        "member",
-        GreedyBytes,
-        doc="Name of the member as UTF-8, unique within the group",
-        section=_SECTION,
-    )
+class GroupState(IntEnum):
+    """What a group is doing."""
+
+    EMPTY = 0
+    """It has no members; what they committed is kept."""
+    STABLE = 1
+    """Every topic is with its owner."""
+    REBALANCING = 2
+    """Topics change hands: some owner has not given one up yet."""
 
 
-def _generation(doc: str) -> Construct:
-    return field("generation", Int64ul, doc=doc, section=_SECTION)
+class GroupErrorCode(IntEnum):
+    """Why a coordinator refused a request."""
+
+    NONE = 0
+    """Nothing is wrong; only in answers that judge topics one by one."""
+    INVALID_REQUEST = 1
+    """The request cannot be read, or a value in it is not allowed."""
+    UNKNOWN_GROUP = 2
+    """There is no such group."""
+    UNKNOWN_MEMBER = 3
+    """The member never joined, left, or was taken for dead: what it held is lost; join again."""
+    STALE_GENERATION = 4
+    """Topics have changed hands since the generation that was named: sync."""
+    NOT_OWNER = 5
+    """The topic belongs to another member, or to none."""
+    UNKNOWN_TOPIC = 6
+    """The topic is none of the group's, or not the one of that name any more."""
+    NAME_TAKEN = 7
+    """Another connection has the member's name and is alive."""
+    STRATEGY_REFUSED = 8
+    """The coordinator does not know the strategy, or the group works under another one."""
+    LIMIT_EXCEEDED = 9
+    """Too many groups, members, topics or bytes."""
+    STORE_FAILED = 10
+    """Offsets could not be read or stored; the request may be repeated."""
+    NOT_COORDINATOR = 11
+    """The coordinator stops, or is not the group's; look for it again."""
 
 
-def _topic_id() -> Construct:
-    return field("topic_id", Int32ul, doc="Topic that is read", section=_SECTION)
+_SECTION: Final = "AMB-38"
+_NAME: Final = Blob(Int8ul, text=True)
 
 
-def _offset() -> Construct:
-    return field(
-        "offset",
-        Int64ul,
-        doc="Byte offset up to which the group is done",
-        unit="bytes",
-        section=_SECTION,
-    )
+def _field(name: str, parser: Construct, doc: str, **facts: Any) -> Construct:
+    return field(name, parser, doc=doc, section=_SECTION, **facts)
 
 
-def _request(name: str, command: Command, doc: str, *before: Construct) -> Declaration:
-    return message(
-        name,
-        *before,
-        *_group(),
-        _member(),
-        doc=doc,
-        section=_SECTION,
-        command=command,
-        sender="client",
-        ambiguities=("AMB-38",),
-    )
+def _part(name: str, *fields: Construct, doc: str) -> Declaration:
+    return message(name, *fields, doc=doc, section=_SECTION, ambiguities=("AMB-38",))
 
 
-def _answer(name: str, command: Command, doc: str, *fields: Construct) -> Declaration:
+def _message(name: str, command: Command, *fields: Construct, doc: str) -> Declaration:
+    """Return a command; requests have even codes, answers odd ones."""
     return message(
         name,
         *fields,
         doc=doc,
         section=_SECTION,
         command=command,
-        sender="server",
+        sender="server" if command % 2 else "client",
         ambiguities=("AMB-38",),
     )
 
 
-GROUP_JOIN = _request(
+def _generation(doc: str) -> Construct:
+    return _field("generation", Int64ul, doc)
+
+
+def _milliseconds(name: str, doc: str) -> Construct:
+    return _field(name, Int32ul, doc, unit="milliseconds", minimum=1, maximum=2**32 - 1)
+
+
+def _state() -> Construct:
+    return _field("state", Int8ul, "What the group is doing", enum=GroupState, closed=True)
+
+
+def _topic_ids(name: str, doc: str) -> Construct:
+    return _field(name, Many(Int32ul, Int32ul), doc)
+
+
+_GROUP: Final = _field("group", _NAME, "Name of the group")
+_MEMBER: Final = _field("member", _NAME, "Name of the member, unique within the group")
+_OFFSET: Final = _field(
+    "offset", Int64ul, "Byte offset up to which the group is done", unit="bytes"
+)
+_FINGERPRINT: Final = _field(
+    "fingerprint",
+    Blob(Int16ul),
+    "Fingerprint of the whole records before the offset; empty where none was taken",
+    ambiguities=("AMB-30",),
+)
+
+GROUP_TOPIC = _part(
+    "GroupTopic",
+    _field("topic_id", Int32ul, "Number of the topic"),
+    _field("created_at", Int64ul, "When it was created, 0 where not known", unit="seconds"),
+    _field("topic_epoch", Int64ul, "Which topic of this name it is, 0 where not known"),
+    _field("name", _NAME, "Name of the topic"),
+    doc="Identity of a topic",
+)
+GROUP_POSITION = _part(
+    "GroupPosition",
+    _OFFSET,
+    _generation("Generation under which it was committed"),
+    _field("committed_at_ns", Int64ul, "When it was committed", unit="nanoseconds"),
+    _FINGERPRINT,
+    doc="How far a group has come in a topic",
+)
+TOPIC_POSITION = _part(
+    "TopicPosition",
+    _field("topic", Nested(GROUP_TOPIC), "The topic"),
+    _field("position", Maybe(Nested(GROUP_POSITION)), "Where one was committed, how far it is"),
+    doc="A topic and how far the group has come in it",
+)
+GROUP_JOIN = _message(
     "GroupJoin",
     Command.GROUP_JOIN,
-    "Joins a group; answered with an assignment",
-    field(
-        "session_timeout_ms",
-        Int32ul,
-        doc="Silence after which the coordinator takes the member for dead",
-        unit="milliseconds",
-        section=_SECTION,
-        minimum=1,
-        maximum=2**32 - 1,
-    ),
+    _GROUP,
+    _field("member", _NAME, "Name that the member wants; empty leaves it to the coordinator"),
+    _generation("Last generation that the member knew, 0 for none"),
+    _milliseconds("session_timeout_ms", "Silence after which the member is taken for dead"),
+    _milliseconds("rebalance_timeout_ms", "Time that the member needs to give topics up"),
+    _field("strategy", _NAME, "Strategy that divides the topics; empty leaves it open"),
+    _field("client", _NAME, "What the member is, for people: program, host, process"),
+    _field("metadata", Blob(Int16ul), "Anything that a custom strategy wants to know"),
+    _field("topics", Many(Int32ul, Nested(GROUP_TOPIC)), "Topics that the member reads"),
+    _topic_ids("owned", "Topics that it still holds from before"),
+    doc="Joins a group, or joins it again",
 )
-
-GROUP_ASSIGNMENT = _answer(
+GROUP_JOIN_ACK = _message(
+    "GroupJoinAck",
+    Command.GROUP_JOIN_ACK,
+    _MEMBER,
+    _generation("Generation of the group with the member"),
+    _state(),
+    _milliseconds("session_timeout_ms", "Silence after which the member is taken for dead"),
+    _milliseconds("heartbeat_interval_ms", "How often the member shows that it lives"),
+    _field("strategy", _NAME, "Strategy that the group works under"),
+    doc="Answers a GroupJoin",
+)
+GROUP_SYNC = _message(
+    "GroupSync",
+    Command.GROUP_SYNC,
+    _GROUP,
+    _MEMBER,
+    _generation("Last generation that the member knew"),
+    _topic_ids("owned", "Topics that the member holds; those left out are released"),
+    doc="Asks for the member's topics and releases others",
+)
+GROUP_ASSIGNMENT = _message(
     "GroupAssignment",
     Command.GROUP_ASSIGNMENT,
-    "Says which topics a member reads, and from where",
-    _generation("Rises whenever topics change hands"),
-    field(
-        "assigned",
-        GreedyBytes,
-        doc="Topics and offsets back to back, each an AssignedTopic",
-        section=_SECTION,
-    ),
+    _generation("Generation of this assignment; the member's commits carry it"),
+    _state(),
+    _field("deadline_ms", Int32ul, "Time left to release what is revoked", unit="milliseconds"),
+    _field("assigned", Many(Int32ul, Nested(TOPIC_POSITION)), "Topics that the member owns now"),
+    _topic_ids("revoked", "Topics to finish, commit and release; the member owns them until then"),
+    _topic_ids("lost", "Topics that the member held too long and does not own any more"),
+    doc="Answers a GroupSync",
 )
-
-ASSIGNED_TOPIC = message(
-    "AssignedTopic",
-    _topic_id(),
-    _offset(),
-    doc="One topic of an assignment",
-    section=_SECTION,
-    sender="server",
-    ambiguities=("AMB-38",),
-)
-
-GROUP_GET_ASSIGNMENT = _request(
-    "GroupGetAssignment",
-    Command.GROUP_GET_ASSIGNMENT,
-    "Asks for the member's assignment after the generation has risen",
-)
-
-GROUP_HEARTBEAT = _request(
+GROUP_HEARTBEAT = _message(
     "GroupHeartbeat",
     Command.GROUP_HEARTBEAT,
-    "Shows that a member lives",
-    _generation("Generation that the member works under"),
+    _GROUP,
+    _MEMBER,
+    _generation("Generation of the member's last sync"),
+    doc="Shows that a member lives",
 )
-
-GROUP_HEARTBEAT_ACK = _answer(
+GROUP_HEARTBEAT_ACK = _message(
     "GroupHeartbeatAck",
     Command.GROUP_HEARTBEAT_ACK,
-    "Answers a heartbeat; a higher generation tells the member to ask for its assignment",
     _generation("Generation of the group"),
+    _state(),
+    _field("changed", Int8ul, "The member's topics have changed: sync", boolean=True),
+    doc="Answers a GroupHeartbeat",
 )
-
-GROUP_COMMIT = _request(
+TOPIC_COMMIT = _part(
+    "TopicCommit",
+    _field("topic", Nested(GROUP_TOPIC), "The topic"),
+    _OFFSET,
+    _FINGERPRINT,
+    doc="How far a member has come in one of its topics",
+)
+GROUP_COMMIT = _message(
     "GroupCommit",
     Command.GROUP_COMMIT,
-    "Records how far a group has come in a topic; refused under a stale generation",
-    _generation("Generation under which the member was given the topic"),
-    _topic_id(),
-    _offset(),
+    _GROUP,
+    _MEMBER,
+    _generation("Generation of the member's last sync; refused when it is stale"),
+    _field("topics", Many(Int32ul, Nested(TOPIC_COMMIT)), "How far each topic is"),
+    doc="Records how far a member has come",
 )
-
-GROUP_COMMIT_ACK = _answer(
+TOPIC_COMMIT_RESULT = _part(
+    "TopicCommitResult",
+    _field("topic_id", Int32ul, "Number of the topic"),
+    _field("code", Int16ul, "Why it was refused, 0 where it was recorded", enum=GroupErrorCode),
+    doc="What became of the commit of one topic",
+)
+GROUP_COMMIT_ACK = _message(
     "GroupCommitAck",
     Command.GROUP_COMMIT_ACK,
-    "Answers a commit that was recorded",
     _generation("Generation of the group"),
-    _topic_id(),
-    _offset(),
+    _field(
+        "results",
+        Many(Int32ul, Nested(TOPIC_COMMIT_RESULT)),
+        "What became of each topic, in the order of the commit",
+    ),
+    doc="Answers a GroupCommit once what it recorded is durable",
 )
-
-GROUP_LEAVE = _request(
+GROUP_FETCH_COMMITTED = _message(
+    "GroupFetchCommitted",
+    Command.GROUP_FETCH_COMMITTED,
+    _GROUP,
+    _topic_ids("topics", "Topics that are asked about; none asks about all"),
+    doc="Asks how far a group has come, from members and others",
+)
+GROUP_COMMITTED = _message(
+    "GroupCommitted",
+    Command.GROUP_COMMITTED,
+    _generation("Generation of the group"),
+    _field("topics", Many(Int32ul, Nested(TOPIC_POSITION)), "How far each topic is"),
+    doc="Answers a GroupFetchCommitted",
+)
+GROUP_LEAVE = _message(
     "GroupLeave",
     Command.GROUP_LEAVE,
-    "Leaves a group, whose other members take over at once",
-    _generation("Generation that the member worked under"),
+    _GROUP,
+    _MEMBER,
+    _generation("Generation of the member's last sync"),
+    doc="Leaves a group, whose other members take over at once",
 )
-
-GROUP_LEAVE_ACK = _answer(
+GROUP_LEAVE_ACK = _message(
     "GroupLeaveAck",
     Command.GROUP_LEAVE_ACK,
-    "Answers a member that left",
     _generation("Generation of the group without the member"),
+    doc="Answers a GroupLeave",
+)
+GROUP_DESCRIBE = _message(
+    "GroupDescribe",
+    Command.GROUP_DESCRIBE,
+    _field("group", _NAME, "Name of the group; empty asks for the names of all"),
+    doc="Asks about a group, or for the groups there are",
+)
+DESCRIBED_MEMBER = _part(
+    "DescribedMember",
+    _MEMBER,
+    _field("client", _NAME, "What the member says that it is"),
+    _milliseconds("session_timeout_ms", "Silence after which the member is taken for dead"),
+    _field("idle_ms", Int32ul, "Silence so far", unit="milliseconds"),
+    _generation("Generation of the member's last sync"),
+    _topic_ids("owned", "Topics that it owns"),
+    _topic_ids("pending", "Topics that it will own when others have released them"),
+    doc="One member of a group",
+)
+DESCRIBED_GROUP = _part(
+    "DescribedGroup",
+    _GROUP,
+    _state(),
+    _generation("Generation of the group"),
+    _field(
+        "deadline_ms",
+        Int32ul,
+        "Time left to release topics, 0 outside of a rebalance",
+        unit="milliseconds",
+    ),
+    _field("strategy", _NAME, "Strategy that divides the topics"),
+    _field(
+        "members",
+        Many(Int32ul, Nested(DESCRIBED_MEMBER)),
+        "Its members by name; none where all groups were asked for",
+    ),
+    _field(
+        "topics",
+        Many(Int32ul, Nested(TOPIC_POSITION)),
+        "How far each topic is; none where all groups were asked for",
+    ),
+    doc="One group",
+)
+GROUP_DESCRIPTION = _message(
+    "GroupDescription",
+    Command.GROUP_DESCRIPTION,
+    _field("groups", Many(Int32ul, Nested(DESCRIBED_GROUP)), "The groups by name"),
+    doc="Answers a GroupDescribe",
+)
+GROUP_ERROR = _message(
+    "GroupError",
+    Command.GROUP_ERROR,
+    _field("code", Int16ul, "Why the request was refused", enum=GroupErrorCode),
+    _generation("Generation of the group, 0 where there is none"),
+    _field("message", Blob(Int16ul, text=True), "Why, for people"),
+    doc="Answers any request that was refused",
 )
 
-MESSAGES = (
-    GROUP_JOIN,
-    GROUP_ASSIGNMENT,
-    ASSIGNED_TOPIC,
-    GROUP_GET_ASSIGNMENT,
-    GROUP_HEARTBEAT,
-    GROUP_HEARTBEAT_ACK,
-    GROUP_COMMIT,
-    GROUP_COMMIT_ACK,
-    GROUP_LEAVE,
-    GROUP_LEAVE_ACK,
+GRAMMAR: Final = Grammar(
+    name="groups",
+    doc="Messages of consumer groups: payloads of LWP control commands 0x60 to 0x6F.",
+    sources=("lance_spec/grammar/groups.py",),
+    messages=(
+        GROUP_TOPIC,
+        GROUP_POSITION,
+        TOPIC_POSITION,
+        GROUP_JOIN,
+        GROUP_JOIN_ACK,
+        GROUP_SYNC,
+        GROUP_ASSIGNMENT,
+        GROUP_HEARTBEAT,
+        GROUP_HEARTBEAT_ACK,
+        TOPIC_COMMIT,
+        GROUP_COMMIT,
+        TOPIC_COMMIT_RESULT,
+        GROUP_COMMIT_ACK,
+        GROUP_FETCH_COMMITTED,
+        GROUP_COMMITTED,
+        GROUP_LEAVE,
+        GROUP_LEAVE_ACK,
+        GROUP_DESCRIBE,
+        DESCRIBED_MEMBER,
+        DESCRIBED_GROUP,
+        GROUP_DESCRIPTION,
+        GROUP_ERROR,
+    ),
+    composed=True,
 )
-"""Commands of consumer groups and their answers, in reading order."""

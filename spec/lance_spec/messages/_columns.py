@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, Final, Generic, TypeVar
 
+from lance_spec import gorilla
 from lance_spec.checksum import Buffer
 from lance_spec.messages._containers import Raw
 from lance_spec.messages._cursor import Codec, Sink, Source
@@ -20,13 +21,11 @@ _OFFSET: Final = 4
 
 
 class Nulls:
-    """A byte that says whether null bits follow, and one bit for each row if so."""
+    """A byte that says, by not being 0, that one bit for each row follows; written as 0 or 1."""
 
     def read(self, source: Source) -> bytes | None:
         """Read the null bits, or None where every row has a value."""
         (flag,) = source.carve(1)
-        if flag > 1:
-            raise source.fault("0 or 1", str(flag), source.place - 1)
         bits = bytes(source.carve((source.rows + 7) // 8)) if flag else None
         source.present = _present(source.rows, bits)
         return bits
@@ -58,6 +57,36 @@ class PerValue:
     def write(self, sink: Sink, value: Buffer) -> None:
         """Write the values, when there are as many as rows that are not null."""
         Raw(sink.present * self.size).write(sink, value)
+
+
+class Timestamps:
+    """Times of 8 bytes, or packed ones, for each row that is not null."""
+
+    def of(self, encoding: int) -> Codec[bytes]:
+        """Return the codec for plain values (0) or packed ones."""
+        return _PACKED if encoding else _PLAIN
+
+
+class _Packed:
+    def read(self, source: Source) -> bytes:
+        """Read the values as they are packed."""
+        if source.present - gorilla.SEEDS > 8 * source.left:
+            raise source.fault(f"{source.present} times", f"{source.left} bytes")
+        size = gorilla.size_of(source.data[source.place :], source.present)
+        if size is None:
+            raise source.fault(f"{source.present} packed times", f"{source.left} bytes")
+        return bytes(source.carve(size))
+
+    def write(self, sink: Sink, value: Buffer) -> None:
+        """Write packed values, when there are as many as rows that are not null."""
+        if gorilla.size_of(value, sink.present) != len(value):
+            raise sink.misfit(f"{sink.present} packed times", value)
+        sink.data += value
+
+
+_PACKED: Final = _Packed()
+_PLAIN: Final = PerValue(8)
+TIMES: Final = Timestamps()
 
 
 class PerBits:

@@ -52,6 +52,8 @@ _PUBLISHED_INDEX_ENTRY = Layout(
 )
 _WAL_ENTRY = Layout("WalEntry", "I", "length")
 _WAL_END = Layout("WalEnd", "I", "length")
+_REDO_ENTRY = Layout("RedoEntry", "I I", "length", "crc")
+_REDO_WRITE = Layout("RedoWrite", "Q Q H", "sequence", "offset", "name_length")
 _REPLICATED_WRITE_HEAD = Layout(
     "ReplicatedWrite", "I Q H", "topic_id", "global_offset", "segment_name_length"
 )
@@ -467,6 +469,92 @@ class WalEnd:
     def encode(self) -> bytes:
         """Return the WalEnd as bytes; unfit values raise `EncodeError`."""
         return _WAL_END.pack(0)
+
+
+@dataclass(slots=True)
+class RedoEntry:
+    """One entry of this server's write-ahead log; a WalEnd follows the last.
+
+    8 bytes or more (AMB-50, AMB-47).
+    """
+
+    crc: int
+    """CRC32C of the body (AMB-50)."""
+
+    body: Buffer = field(repr=False)
+    """A RedoWrite (AMB-50)."""
+
+    MIN_SIZE: ClassVar[int] = 8
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the RedoEntry that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            length, crc = _REDO_ENTRY.unpack_from(data)
+        except struct.error:
+            raise _REDO_ENTRY.short(data) from None
+        if not 18 <= length <= 67108864:
+            raise unexpected("RedoEntry", "length", 0, "18 to 67108864", length)
+        end = 8 + length
+        if end > len(data):
+            raise short_bytes("RedoEntry", "body", data, end, length)
+        if end != len(data):
+            raise trailing("RedoEntry", data, end)
+        return cls(crc, data[8:])
+
+    def encode(self) -> bytes:
+        """Return the RedoEntry as bytes; unfit values raise `EncodeError`."""
+        return self.encode_prefix() + self.body
+
+    def encode_prefix(self) -> bytes:
+        """Return the bytes before ``body``, for writers that send that uncopied."""
+        body = octets("RedoEntry", "body", self.body)
+        return _REDO_ENTRY.pack(within("RedoEntry", "length", len(body), 18, 67108864), self.crc)
+
+
+@dataclass(slots=True)
+class RedoWrite:
+    """A write to a file of the data directory that is repeated after a crash.
+
+    18 bytes or more (AMB-50).
+    """
+
+    sequence: int
+    """Rises with each entry over all files; one that does not is left from an earlier use.
+
+    AMB-50.
+    """
+
+    offset: int
+    """Where in the file to write (bytes; AMB-50)."""
+
+    name: bytes
+    """The file, relative to the data directory, in UTF-8, with '/' between its parts (AMB-50)."""
+
+    data: bytes
+    """What to write (AMB-50)."""
+
+    MIN_SIZE: ClassVar[int] = 18
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the RedoWrite that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            sequence, offset, name_length = _REDO_WRITE.unpack_from(data)
+        except struct.error:
+            raise _REDO_WRITE.short(data) from None
+        end = 18 + name_length
+        if end > len(data):
+            raise short_bytes("RedoWrite", "name", data, end, name_length)
+        name = bytes(data[18:end])
+        return cls(sequence, offset, name, bytes(data[end:]))
+
+    def encode(self) -> bytes:
+        """Return the RedoWrite as bytes; unfit values raise `EncodeError`."""
+        name = octets("RedoWrite", "name", self.name)
+        data = octets("RedoWrite", "data", self.data)
+        head = _REDO_WRITE.pack(self.sequence, self.offset, len(name))
+        return head + name + data
 
 
 @dataclass(slots=True)

@@ -48,180 +48,305 @@ class RequestKind(IntEnum):
     """The requests that can time out."""
 
     PRODUCE = 0
+    """Appending batches."""
 
 
 class RuntimeKind(IntEnum):
     """The kinds of SmartModules, as errors number them."""
 
     FILTER = 0
+    """Keeps or drops records."""
     MAP = 1
+    """Turns each record into another."""
     ARRAY_MAP = 2
+    """Turns each record into several."""
     AGGREGATE = 3
+    """Adds records up."""
     FILTER_MAP = 4
+    """Turns each record into another or drops it."""
     JOIN = 5
+    """Joins two streams."""
     GENERIC = 6
+    """Any of these."""
 
 
 class ErrorCode(IntEnum):
     """Why a request failed; 0 when it did not."""
 
     UNKNOWN_SERVER_ERROR = -1
+    """A failure that no other code describes."""
     NONE = 0
+    """It succeeded."""
     OFFSET_OUT_OF_RANGE = 1
+    """The offset is not in the log."""
     OTHER = 2
+    """A failure with a text for people."""
     NOT_LEADER_FOR_PARTITION = 6
+    """This SPU does not lead the partition, or does not know it."""
     REQUEST_TIMED_OUT = 7
+    """The request was not done in time."""
     MESSAGE_TOO_LARGE = 10
+    """A batch is larger than the server takes."""
     PERMISSION_DENIED = 13
+    """The client may not do this."""
     STORAGE_ERROR = 56
+    """The server could not read or write its files."""
     INVALID_CREATE_REQUEST = 60
+    """What is to be created makes no sense."""
     INVALID_DELETE_REQUEST = 61
+    """What is to be deleted makes no sense."""
     OFFSET_EVICTED = 71
+    """Retention has removed the offset."""
     PARTITION_FULL = 72
+    """The partition takes no more."""
     PARTITION_SHORT_CIRCUITED = 73
+    """The partition refuses requests for a while."""
     SPU_ERROR = 1000
+    """An SPU failed."""
     SPU_REGISTRATION_FAILED = 1001
+    """An SPU could not be registered."""
     SPU_OFFLINE = 1002
+    """The SPU cannot be reached."""
     SPU_NOT_FOUND = 1003
+    """There is no such SPU."""
     SPU_ALREADY_EXISTS = 1004
+    """There is such an SPU."""
     TOPIC_ERROR = 2000
+    """A failure about a topic."""
     TOPIC_NOT_FOUND = 2001
+    """There is no such topic."""
     TOPIC_ALREADY_EXISTS = 2002
+    """There is a topic of this name."""
     TOPIC_PENDING_INITIALIZATION = 2003
+    """The topic is not ready yet."""
     TOPIC_INVALID_CONFIGURATION = 2004
+    """A topic cannot be configured like that."""
     TOPIC_NOT_PROVISIONED = 2005
+    """The topic has no place yet."""
     TOPIC_INVALID_NAME = 2006
+    """A topic must not be called that."""
     TOPIC_DELETED = 2007
+    """The topic was deleted."""
     TOPIC_INVALID_REPLICA_TYPE = 2008
+    """The topic's replicas are of another kind."""
     PARTITION_PENDING_INITIALIZATION = 3000
+    """The partition is not ready yet."""
     PARTITION_NOT_LEADER = 3001
+    """The partition is led elsewhere."""
     FETCH_SESSION_NOT_FOUND = 3002
+    """There is no such stream."""
     OFFSET_FLUSH_REQUEST_ERROR = 3003
+    """A stored offset could not be written."""
     OFFSET_MANAGEMENT_DISABLED = 3004
+    """The stream stores no offsets."""
     MAX_RETRY_REACHED = 3005
+    """It was tried too often."""
     MANAGED_CONNECTOR_ERROR = 5000
+    """A failure about a connector."""
     MANAGED_CONNECTOR_NOT_FOUND = 5001
+    """There is no such connector."""
     MANAGED_CONNECTOR_ALREADY_EXISTS = 5002
+    """There is such a connector."""
     SMART_MODULE_ERROR = 6000
+    """A failure about a SmartModule."""
     SMART_MODULE_NOT_FOUND = 6001
+    """There is no such SmartModule."""
     SMART_MODULE_INVALID = 6002
+    """The SmartModule cannot be loaded."""
     SMART_MODULE_INVALID_EXPORTS = 6003
+    """The SmartModule is not of the kind that was stated."""
     SMART_MODULE_RUNTIME_ERROR = 6004
+    """The SmartModule failed on a record."""
     SMART_MODULE_CHAIN_INIT_ERROR = 6005
+    """The SmartModules could not be put together."""
+    SMART_MODULE_INIT_ERROR = 6006
+    """The SmartModule failed when it started."""
+    SMART_MODULE_LOOKBACK_ERROR = 6007
+    """The SmartModule failed on earlier records."""
     SMART_MODULE_MEMORY_LIMIT_EXCEEDED = 6008
+    """The SmartModule wants too much memory."""
     TABLE_FORMAT_ERROR = 7000
+    """A failure about a table format."""
     TABLE_FORMAT_NOT_FOUND = 7001
+    """There is no such table format."""
     TABLE_FORMAT_ALREADY_EXISTS = 7002
+    """There is such a table format."""
     DERIVED_STREAM_OBJECT_ERROR = 8000
+    """A failure about a derived stream."""
     DERIVED_STREAM_NOT_FOUND = 8001
+    """There is no such derived stream."""
     DERIVED_STREAM_JOIN_FETCH_ERROR = 8002
+    """What is to be joined cannot be read."""
     DERIVED_STREAM_INVALID = 8003
+    """The derived stream makes no sense."""
     COMPRESSION_ERROR = 9000
+    """A batch is compressed in a way that the topic does not allow, or wrongly."""
     DEDUPLICATION_SMART_MODULE_NOT_LOADED = 10000
+    """The SmartModule that finds duplicates is not there."""
     DEDUPLICATION_SMART_MODULE_NAME_INVALID = 10001
+    """No SmartModule that finds duplicates is called that."""
+    MIRROR_NOT_FOUND = 11001
+    """There is no such mirror."""
+    MIRROR_ALREADY_EXISTS = 11002
+    """There is such a mirror."""
+    MIRROR_PRODUCE_FROM_HOME = 11003
+    """A mirrored topic takes no records at home."""
+    MIRROR_DELETE_FROM_REMOTE = 11004
+    """A mirrored topic cannot be deleted from the remote side."""
+    MIRROR_INVALID_TYPE = 11005
+    """The mirror is of the wrong kind."""
+    MIRROR_PRODUCE_FROM_REMOTE_NOT_ALLOWED = 11006
+    """A mirrored topic takes no records from the remote side."""
+    SYSTEM_SPEC_DELETION_ATTEMPT = 12001
+    """An object of the cluster is deleted only by force."""
+    SYSTEM_SPEC_UPDATING_ATTEMPT = 12002
+    """An object of the cluster is changed only by force."""
 
 
 class WasmForm(IntEnum):
     """Where the code of a SmartModule comes from."""
 
     PREDEFINED = 0
+    """The cluster has it under a name."""
     AD_HOC = 1
+    """It comes with the request."""
 
 
 class ContextForm(IntEnum):
     """What a generic SmartModule is given beside records."""
 
     NONE = 0
+    """Nothing."""
     AGGREGATE = 1
+    """A value to start from."""
     JOIN = 2
+    """A topic to join with."""
     JOIN_STREAM = 3
+    """A derived stream to join with."""
 
 
 class ModuleKind(IntEnum):
     """What a SmartModule does with records."""
 
     FILTER = 0
+    """Keeps or drops records."""
     MAP = 1
+    """Turns each record into another."""
     ARRAY_MAP = 2
+    """Turns each record into several."""
     AGGREGATE = 3
+    """Adds records up."""
     FILTER_MAP = 4
+    """Turns each record into another or drops it."""
     JOIN = 5
+    """Joins with another topic."""
     JOIN_STREAM = 6
+    """Joins with a derived stream."""
     GENERIC = 7
+    """Its code says what it does."""
 
 
 class Isolation(IntEnum):
     """Which records a stream carries."""
 
     READ_UNCOMMITTED = 0
+    """All that the leader has."""
     READ_COMMITTED = 1
+    """What the replicas have too."""
 
 
 class Encryption(IntEnum):
     """How an endpoint is to be spoken to."""
 
     PLAINTEXT = 0
+    """Without encryption."""
     SSL = 1
+    """With TLS."""
 
 
 class SpuType(IntEnum):
     """How an SPU came into the cluster."""
 
     MANAGED = 0
+    """The cluster started it."""
     CUSTOM = 1
+    """It was registered by hand."""
 
 
 class SpuResolution(IntEnum):
     """Whether an SPU can be reached."""
 
     ONLINE = 0
+    """It can be reached."""
     OFFLINE = 1
+    """It cannot be reached."""
     INIT = 2
+    """It has not been seen yet."""
 
 
 class ReplicaForm(IntEnum):
     """How the partitions of a topic are placed."""
 
     ASSIGNED = 0
+    """The creator says where."""
     COMPUTED = 1
+    """The cluster chooses."""
 
 
 class TopicCompression(IntEnum):
     """What a topic accepts; not the numbers that batches use."""
 
     NONE = 0
+    """Only uncompressed batches."""
     GZIP = 1
+    """Only gzip."""
     SNAPPY = 2
+    """Only snappy."""
     LZ4 = 3
+    """Only lz4."""
     ANY = 4
+    """Whatever the producer chooses."""
     ZSTD = 5
+    """Only zstd."""
 
 
 class TopicResolution(IntEnum):
     """How far a topic has come."""
 
     INIT = 0
+    """It was just created."""
     PENDING = 1
+    """It waits for its place."""
     INSUFFICIENT_RESOURCES = 2
+    """There are too few SPUs."""
     INVALID_CONFIG = 3
+    """It cannot be configured like that."""
     PROVISIONED = 4
+    """It can be used."""
     DELETING = 5
+    """It is going away."""
 
 
 class PartitionResolution(IntEnum):
     """Whether a partition can be used."""
 
     OFFLINE = 0
+    """It cannot be used."""
     ONLINE = 1
+    """It can be used."""
     LEADER_OFFLINE = 2
+    """Its leader cannot be reached."""
     ELECTION_LEADER_FOUND = 3
+    """It has found a new leader."""
 
 
 class ChangeKind(IntEnum):
     """What happened to an object."""
 
     UPDATE = 0
+    """It is new or different."""
     DELETE = 1
+    """It is gone."""
 
 
 _I32_SIZED_REST = Sized(I32, REST)
@@ -806,6 +931,43 @@ class MemoryLimitExceeded:
         sink.put("MemoryLimitExceeded", "limit", U64, self.limit)
 
 
+@dataclass(slots=True, kw_only=True)
+class SystemObject:
+    """Goes with an object of the cluster that must not be touched.
+
+    4 bytes or more (FLV-01).
+    """
+
+    kind: str
+    """Type of the object (FLV-01)."""
+
+    name: str
+    """Its name (FLV-01)."""
+
+    MIN_SIZE: ClassVar[int] = 4
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the SystemObject that ``data`` is; else raise `DecodeError`."""
+        return whole(cls, data)
+
+    def encode(self) -> bytes:
+        """Return the SystemObject as bytes; unfit values raise `EncodeError`."""
+        return written(self)
+
+    @classmethod
+    def read(cls, source: Source) -> Self:
+        """Read one where ``source`` stands."""
+        kind = source.take("SystemObject", "kind", _TEXT_I16)
+        name = source.take("SystemObject", "name", _TEXT_I16)
+        return cls(kind=kind, name=name)
+
+    def write(self, sink: Sink) -> None:
+        """Write it to the end of ``sink``."""
+        sink.put("SystemObject", "kind", _TEXT_I16, self.kind)
+        sink.put("SystemObject", "name", _TEXT_I16, self.name)
+
+
 _OUTCOME_CODE = Named(I16, ErrorCode)
 _OUTCOME_DETAIL = Choice(
     {
@@ -819,10 +981,14 @@ _OUTCOME_DETAIL = Choice(
         ErrorCode.SMART_MODULE_INVALID_EXPORTS: Part(SmartModuleInvalidExports),
         ErrorCode.SMART_MODULE_RUNTIME_ERROR: Part(SmartModuleRuntimeError),
         ErrorCode.SMART_MODULE_CHAIN_INIT_ERROR: Part(ErrorText),
+        ErrorCode.SMART_MODULE_INIT_ERROR: Part(ErrorText),
+        ErrorCode.SMART_MODULE_LOOKBACK_ERROR: Part(ErrorText),
         ErrorCode.SMART_MODULE_MEMORY_LIMIT_EXCEEDED: Part(MemoryLimitExceeded),
         ErrorCode.DERIVED_STREAM_NOT_FOUND: Part(ErrorText),
         ErrorCode.DERIVED_STREAM_INVALID: Part(ErrorText),
         ErrorCode.DEDUPLICATION_SMART_MODULE_NAME_INVALID: Part(ErrorText),
+        ErrorCode.SYSTEM_SPEC_DELETION_ATTEMPT: Part(SystemObject),
+        ErrorCode.SYSTEM_SPEC_UPDATING_ATTEMPT: Part(SystemObject),
     }
 )
 OutcomeDetail: TypeAlias = (
@@ -834,6 +1000,7 @@ OutcomeDetail: TypeAlias = (
     | SmartModuleInvalidExports
     | SmartModuleRuntimeError
     | MemoryLimitExceeded
+    | SystemObject
     | None
 )
 

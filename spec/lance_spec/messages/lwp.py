@@ -2,14 +2,15 @@
 #   lance_spec/grammar/header.py
 #   lance_spec/grammar/topics.py
 #   lance_spec/grammar/reading.py
-#   lance_spec/grammar/groups.py
 #   lance_spec/grammar/tlv.py
+#   lance_spec/grammar/lz4.py
 # Change the grammar, not this file.
 """LWP messages: the header, control payloads and TLV records."""
 
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntFlag
 from typing import ClassVar, Final, Self
 
 from lance_spec.checksum import Buffer
@@ -63,21 +64,37 @@ _SUBSCRIBE_ACK = Layout("SubscribeAck", "Q Q", "consumer_id", "offset")
 _COMMIT_ACK = Layout("CommitAck", "Q Q", "consumer_id", "offset")
 _OFFSET_FOR_TIME = Layout("OffsetForTime", "I Q", "topic_id", "time_ns")
 _OFFSET_FOR_TIME_RESPONSE = Layout("OffsetForTimeResponse", "Q", "offset")
-_GROUP_JOIN = Layout("GroupJoin", "I H", "session_timeout_ms", "group_length")
-_GROUP_ASSIGNMENT = Layout("GroupAssignment", "Q", "generation")
-_ASSIGNED_TOPIC = Layout("AssignedTopic", "I Q", "topic_id", "offset")
-_GROUP_GET_ASSIGNMENT = Layout("GroupGetAssignment", "H", "group_length")
-_GROUP_HEARTBEAT = Layout("GroupHeartbeat", "Q H", "generation", "group_length")
-_GROUP_HEARTBEAT_ACK = Layout("GroupHeartbeatAck", "Q", "generation")
-_GROUP_COMMIT = Layout("GroupCommit", "Q I Q H", "generation", "topic_id", "offset", "group_length")
-_GROUP_COMMIT_ACK = Layout("GroupCommitAck", "Q I Q", "generation", "topic_id", "offset")
-_GROUP_LEAVE = Layout("GroupLeave", "Q H", "generation", "group_length")
-_GROUP_LEAVE_ACK = Layout("GroupLeaveAck", "Q", "generation")
 _RECORD = Layout("Record", "B I", "type", "length")
 _EXTENDED_RECORD = Layout("ExtendedRecord", "B H I", "marker", "extended_type", "length")
 _KEY_VALUE = Layout("KeyValue", "H", "key_length")
 _TIMESTAMPED = Layout("Timestamped", "Q", "timestamp_ns")
 _KEY_TIMESTAMPED = Layout("KeyTimestamped", "Q H", "timestamp_ns", "key_length")
+_LZ4_HEAD = Layout("Lz4Head", "4s B B", "magic", "flg", "bd")
+_LZ4_CONTENT_SIZE = Layout("Lz4ContentSize", "Q", "content_size")
+_LZ4_HEAD_CHECKSUM = Layout("Lz4HeadChecksum", "B", "head_checksum")
+_LZ4_BLOCK_LENGTH = Layout("Lz4BlockLength", "I", "block_length")
+_LZ4_CHECKSUM = Layout("Lz4Checksum", "I", "checksum")
+
+
+class Lz4Flag(IntFlag):
+    """What the head of an LZ4 frame says of what follows."""
+
+    DICTIONARY = 0x01
+    """A dictionary is needed; LWP has none, so such a frame is refused (AMB-20)."""
+    RESERVED = 0x02
+    """Must be 0."""
+    CONTENT_CHECKSUM = 0x04
+    """A checksum of the content follows the blocks."""
+    CONTENT_SIZE = 0x08
+    """The size of the content follows the head."""
+    BLOCK_CHECKSUM = 0x10
+    """A checksum follows each block."""
+    INDEPENDENT = 0x20
+    """No block refers to the one before."""
+    VERSION_1 = 0x40
+    """Must be 1: with the bit above it, the version."""
+    VERSION_2 = 0x80
+    """Must be 0."""
 
 
 @dataclass(slots=True)
@@ -950,385 +967,6 @@ class OffsetForTimeResponse:
 
 
 @dataclass(slots=True)
-class GroupJoin:
-    """Joins a group; answered with an assignment.
-
-    Payload of command GROUP_JOIN (0x60), sent by the client: 6 bytes or more (AMB-38).
-    """
-
-    session_timeout_ms: int
-    """Silence after which the coordinator takes the member for dead (milliseconds; AMB-38)."""
-
-    group: bytes
-    """Name of the group as UTF-8 (AMB-38)."""
-
-    member: bytes
-    """Name of the member as UTF-8, unique within the group (AMB-38)."""
-
-    MIN_SIZE: ClassVar[int] = 6
-    COMMAND: ClassVar[Command] = Command.GROUP_JOIN
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the GroupJoin that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            session_timeout_ms, group_length = _GROUP_JOIN.unpack_from(data)
-        except struct.error:
-            raise _GROUP_JOIN.short(data) from None
-        if not 1 <= session_timeout_ms <= 4294967295:
-            raise unexpected(
-                "GroupJoin", "session_timeout_ms", 0, "1 to 4294967295", session_timeout_ms
-            )
-        if not 1 <= group_length <= 255:
-            raise unexpected("GroupJoin", "group_length", 4, "1 to 255", group_length)
-        end = 6 + group_length
-        if end > len(data):
-            raise short_bytes("GroupJoin", "group", data, end, group_length)
-        group = bytes(data[6:end])
-        return cls(session_timeout_ms, group, bytes(data[end:]))
-
-    def encode(self) -> bytes:
-        """Return the GroupJoin as bytes; unfit values raise `EncodeError`."""
-        group = octets("GroupJoin", "group", self.group)
-        member = octets("GroupJoin", "member", self.member)
-        head = _GROUP_JOIN.pack(
-            within("GroupJoin", "session_timeout_ms", self.session_timeout_ms, 1, 4294967295),
-            within("GroupJoin", "group_length", len(group), 1, 255),
-        )
-        return head + group + member
-
-
-@dataclass(slots=True)
-class GroupAssignment:
-    """Says which topics a member reads, and from where.
-
-    Payload of command GROUP_ASSIGNMENT (0x61), sent by the server: 8 bytes or more (AMB-38).
-    """
-
-    generation: int
-    """Rises whenever topics change hands (AMB-38)."""
-
-    assigned: bytes
-    """Topics and offsets back to back, each an AssignedTopic (AMB-38)."""
-
-    MIN_SIZE: ClassVar[int] = 8
-    COMMAND: ClassVar[Command] = Command.GROUP_ASSIGNMENT
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the GroupAssignment that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            (generation,) = _GROUP_ASSIGNMENT.unpack_from(data)
-        except struct.error:
-            raise _GROUP_ASSIGNMENT.short(data) from None
-        return cls(generation, bytes(data[8:]))
-
-    def encode(self) -> bytes:
-        """Return the GroupAssignment as bytes; unfit values raise `EncodeError`."""
-        assigned = octets("GroupAssignment", "assigned", self.assigned)
-        head = _GROUP_ASSIGNMENT.pack(self.generation)
-        return head + assigned
-
-
-@dataclass(slots=True)
-class AssignedTopic:
-    """One topic of an assignment.
-
-    12 bytes (AMB-38).
-    """
-
-    topic_id: int
-    """Topic that is read (AMB-38)."""
-
-    offset: int
-    """Byte offset up to which the group is done (bytes; AMB-38)."""
-
-    SIZE: ClassVar[int] = 12
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the AssignedTopic that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            topic_id, offset = _ASSIGNED_TOPIC.unpack(data)
-        except struct.error:
-            raise _ASSIGNED_TOPIC.short(data) from None
-        return cls(topic_id, offset)
-
-    def encode(self) -> bytes:
-        """Return the AssignedTopic as bytes; unfit values raise `EncodeError`."""
-        return _ASSIGNED_TOPIC.pack(self.topic_id, self.offset)
-
-
-@dataclass(slots=True)
-class GroupGetAssignment:
-    """Asks for the member's assignment after the generation has risen.
-
-    Payload of command GROUP_GET_ASSIGNMENT (0x62), sent by the client: 2 bytes or more (AMB-38).
-    """
-
-    group: bytes
-    """Name of the group as UTF-8 (AMB-38)."""
-
-    member: bytes
-    """Name of the member as UTF-8, unique within the group (AMB-38)."""
-
-    MIN_SIZE: ClassVar[int] = 2
-    COMMAND: ClassVar[Command] = Command.GROUP_GET_ASSIGNMENT
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the GroupGetAssignment that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            (group_length,) = _GROUP_GET_ASSIGNMENT.unpack_from(data)
-        except struct.error:
-            raise _GROUP_GET_ASSIGNMENT.short(data) from None
-        if not 1 <= group_length <= 255:
-            raise unexpected("GroupGetAssignment", "group_length", 0, "1 to 255", group_length)
-        end = 2 + group_length
-        if end > len(data):
-            raise short_bytes("GroupGetAssignment", "group", data, end, group_length)
-        group = bytes(data[2:end])
-        return cls(group, bytes(data[end:]))
-
-    def encode(self) -> bytes:
-        """Return the GroupGetAssignment as bytes; unfit values raise `EncodeError`."""
-        group = octets("GroupGetAssignment", "group", self.group)
-        member = octets("GroupGetAssignment", "member", self.member)
-        head = _GROUP_GET_ASSIGNMENT.pack(
-            within("GroupGetAssignment", "group_length", len(group), 1, 255)
-        )
-        return head + group + member
-
-
-@dataclass(slots=True)
-class GroupHeartbeat:
-    """Shows that a member lives.
-
-    Payload of command GROUP_HEARTBEAT (0x63), sent by the client: 10 bytes or more (AMB-38).
-    """
-
-    generation: int
-    """Generation that the member works under (AMB-38)."""
-
-    group: bytes
-    """Name of the group as UTF-8 (AMB-38)."""
-
-    member: bytes
-    """Name of the member as UTF-8, unique within the group (AMB-38)."""
-
-    MIN_SIZE: ClassVar[int] = 10
-    COMMAND: ClassVar[Command] = Command.GROUP_HEARTBEAT
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the GroupHeartbeat that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            generation, group_length = _GROUP_HEARTBEAT.unpack_from(data)
-        except struct.error:
-            raise _GROUP_HEARTBEAT.short(data) from None
-        if not 1 <= group_length <= 255:
-            raise unexpected("GroupHeartbeat", "group_length", 8, "1 to 255", group_length)
-        end = 10 + group_length
-        if end > len(data):
-            raise short_bytes("GroupHeartbeat", "group", data, end, group_length)
-        group = bytes(data[10:end])
-        return cls(generation, group, bytes(data[end:]))
-
-    def encode(self) -> bytes:
-        """Return the GroupHeartbeat as bytes; unfit values raise `EncodeError`."""
-        group = octets("GroupHeartbeat", "group", self.group)
-        member = octets("GroupHeartbeat", "member", self.member)
-        head = _GROUP_HEARTBEAT.pack(
-            self.generation, within("GroupHeartbeat", "group_length", len(group), 1, 255)
-        )
-        return head + group + member
-
-
-@dataclass(slots=True)
-class GroupHeartbeatAck:
-    """Answers a heartbeat; a higher generation tells the member to ask for its assignment.
-
-    Payload of command GROUP_HEARTBEAT_ACK (0x64), sent by the server: 8 bytes (AMB-38).
-    """
-
-    generation: int
-    """Generation of the group (AMB-38)."""
-
-    SIZE: ClassVar[int] = 8
-    COMMAND: ClassVar[Command] = Command.GROUP_HEARTBEAT_ACK
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the GroupHeartbeatAck that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            (generation,) = _GROUP_HEARTBEAT_ACK.unpack(data)
-        except struct.error:
-            raise _GROUP_HEARTBEAT_ACK.short(data) from None
-        return cls(generation)
-
-    def encode(self) -> bytes:
-        """Return the GroupHeartbeatAck as bytes; unfit values raise `EncodeError`."""
-        return _GROUP_HEARTBEAT_ACK.pack(self.generation)
-
-
-@dataclass(slots=True)
-class GroupCommit:
-    """Records how far a group has come in a topic; refused under a stale generation.
-
-    Payload of command GROUP_COMMIT (0x65), sent by the client: 22 bytes or more (AMB-38).
-    """
-
-    generation: int
-    """Generation under which the member was given the topic (AMB-38)."""
-
-    topic_id: int
-    """Topic that is read (AMB-38)."""
-
-    offset: int
-    """Byte offset up to which the group is done (bytes; AMB-38)."""
-
-    group: bytes
-    """Name of the group as UTF-8 (AMB-38)."""
-
-    member: bytes
-    """Name of the member as UTF-8, unique within the group (AMB-38)."""
-
-    MIN_SIZE: ClassVar[int] = 22
-    COMMAND: ClassVar[Command] = Command.GROUP_COMMIT
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the GroupCommit that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            generation, topic_id, offset, group_length = _GROUP_COMMIT.unpack_from(data)
-        except struct.error:
-            raise _GROUP_COMMIT.short(data) from None
-        if not 1 <= group_length <= 255:
-            raise unexpected("GroupCommit", "group_length", 20, "1 to 255", group_length)
-        end = 22 + group_length
-        if end > len(data):
-            raise short_bytes("GroupCommit", "group", data, end, group_length)
-        group = bytes(data[22:end])
-        return cls(generation, topic_id, offset, group, bytes(data[end:]))
-
-    def encode(self) -> bytes:
-        """Return the GroupCommit as bytes; unfit values raise `EncodeError`."""
-        group = octets("GroupCommit", "group", self.group)
-        member = octets("GroupCommit", "member", self.member)
-        head = _GROUP_COMMIT.pack(
-            self.generation,
-            self.topic_id,
-            self.offset,
-            within("GroupCommit", "group_length", len(group), 1, 255),
-        )
-        return head + group + member
-
-
-@dataclass(slots=True)
-class GroupCommitAck:
-    """Answers a commit that was recorded.
-
-    Payload of command GROUP_COMMIT_ACK (0x66), sent by the server: 20 bytes (AMB-38).
-    """
-
-    generation: int
-    """Generation of the group (AMB-38)."""
-
-    topic_id: int
-    """Topic that is read (AMB-38)."""
-
-    offset: int
-    """Byte offset up to which the group is done (bytes; AMB-38)."""
-
-    SIZE: ClassVar[int] = 20
-    COMMAND: ClassVar[Command] = Command.GROUP_COMMIT_ACK
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the GroupCommitAck that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            generation, topic_id, offset = _GROUP_COMMIT_ACK.unpack(data)
-        except struct.error:
-            raise _GROUP_COMMIT_ACK.short(data) from None
-        return cls(generation, topic_id, offset)
-
-    def encode(self) -> bytes:
-        """Return the GroupCommitAck as bytes; unfit values raise `EncodeError`."""
-        return _GROUP_COMMIT_ACK.pack(self.generation, self.topic_id, self.offset)
-
-
-@dataclass(slots=True)
-class GroupLeave:
-    """Leaves a group, whose other members take over at once.
-
-    Payload of command GROUP_LEAVE (0x67), sent by the client: 10 bytes or more (AMB-38).
-    """
-
-    generation: int
-    """Generation that the member worked under (AMB-38)."""
-
-    group: bytes
-    """Name of the group as UTF-8 (AMB-38)."""
-
-    member: bytes
-    """Name of the member as UTF-8, unique within the group (AMB-38)."""
-
-    MIN_SIZE: ClassVar[int] = 10
-    COMMAND: ClassVar[Command] = Command.GROUP_LEAVE
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the GroupLeave that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            generation, group_length = _GROUP_LEAVE.unpack_from(data)
-        except struct.error:
-            raise _GROUP_LEAVE.short(data) from None
-        if not 1 <= group_length <= 255:
-            raise unexpected("GroupLeave", "group_length", 8, "1 to 255", group_length)
-        end = 10 + group_length
-        if end > len(data):
-            raise short_bytes("GroupLeave", "group", data, end, group_length)
-        group = bytes(data[10:end])
-        return cls(generation, group, bytes(data[end:]))
-
-    def encode(self) -> bytes:
-        """Return the GroupLeave as bytes; unfit values raise `EncodeError`."""
-        group = octets("GroupLeave", "group", self.group)
-        member = octets("GroupLeave", "member", self.member)
-        head = _GROUP_LEAVE.pack(
-            self.generation, within("GroupLeave", "group_length", len(group), 1, 255)
-        )
-        return head + group + member
-
-
-@dataclass(slots=True)
-class GroupLeaveAck:
-    """Answers a member that left.
-
-    Payload of command GROUP_LEAVE_ACK (0x68), sent by the server: 8 bytes (AMB-38).
-    """
-
-    generation: int
-    """Generation of the group without the member (AMB-38)."""
-
-    SIZE: ClassVar[int] = 8
-    COMMAND: ClassVar[Command] = Command.GROUP_LEAVE_ACK
-
-    @classmethod
-    def decode(cls, data: Buffer) -> Self:
-        """Return the GroupLeaveAck that ``data`` is; other bytes raise `DecodeError`."""
-        try:
-            (generation,) = _GROUP_LEAVE_ACK.unpack(data)
-        except struct.error:
-            raise _GROUP_LEAVE_ACK.short(data) from None
-        return cls(generation)
-
-    def encode(self) -> bytes:
-        """Return the GroupLeaveAck as bytes; unfit values raise `EncodeError`."""
-        return _GROUP_LEAVE_ACK.pack(self.generation)
-
-
-@dataclass(slots=True)
 class Record:
     """One type-length-value record, the unit of every log.
 
@@ -1536,6 +1174,153 @@ class Null:
         return b""
 
 
+@dataclass(slots=True)
+class Lz4Head:
+    """Opens an LZ4 frame.
+
+    6 bytes (LZ4 frame format, AMB-20).
+    """
+
+    flg: int
+    """What follows; names in `Lz4Flag` (LZ4 frame format, AMB-20)."""
+
+    bd: int
+    """Most bytes of a block: 0x40 is 64 KiB, 0x50 256 KiB, 0x60 1 MiB, 0x70 4 MiB.
+
+    LZ4 frame format, AMB-20.
+    """
+
+    SIZE: ClassVar[int] = 6
+    MAGIC: ClassVar[bytes] = b'\x04"M\x18'
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the Lz4Head that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            magic, flg, bd = _LZ4_HEAD.unpack(data)
+        except struct.error:
+            raise _LZ4_HEAD.short(data) from None
+        if magic != b'\x04"M\x18':
+            raise unexpected("Lz4Head", "magic", 0, "b'\\x04\"M\\x18'", magic)
+        if not 64 <= bd <= 112:
+            raise unexpected("Lz4Head", "bd", 5, "64 to 112", bd)
+        return cls(flg, bd)
+
+    def encode(self) -> bytes:
+        """Return the Lz4Head as bytes; unfit values raise `EncodeError`."""
+        return _LZ4_HEAD.pack(b'\x04"M\x18', self.flg, within("Lz4Head", "bd", self.bd, 64, 112))
+
+
+@dataclass(slots=True)
+class Lz4ContentSize:
+    """Follows the head where flag CONTENT_SIZE is set.
+
+    8 bytes (LZ4 frame format, AMB-20).
+    """
+
+    content_size: int
+    """Size of what is compressed (bytes; LZ4 frame format, AMB-20)."""
+
+    SIZE: ClassVar[int] = 8
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the Lz4ContentSize that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            (content_size,) = _LZ4_CONTENT_SIZE.unpack(data)
+        except struct.error:
+            raise _LZ4_CONTENT_SIZE.short(data) from None
+        return cls(content_size)
+
+    def encode(self) -> bytes:
+        """Return the Lz4ContentSize as bytes; unfit values raise `EncodeError`."""
+        return _LZ4_CONTENT_SIZE.pack(self.content_size)
+
+
+@dataclass(slots=True)
+class Lz4HeadChecksum:
+    """Guards the head.
+
+    1 bytes (LZ4 frame format, AMB-20).
+    """
+
+    head_checksum: int
+    """Second byte of the xxHash-32 of what stands between the magic and here.
+
+    LZ4 frame format, AMB-20.
+    """
+
+    SIZE: ClassVar[int] = 1
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the Lz4HeadChecksum that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            (head_checksum,) = _LZ4_HEAD_CHECKSUM.unpack(data)
+        except struct.error:
+            raise _LZ4_HEAD_CHECKSUM.short(data) from None
+        return cls(head_checksum)
+
+    def encode(self) -> bytes:
+        """Return the Lz4HeadChecksum as bytes; unfit values raise `EncodeError`."""
+        return _LZ4_HEAD_CHECKSUM.pack(self.head_checksum)
+
+
+@dataclass(slots=True)
+class Lz4BlockLength:
+    """Opens a block.
+
+    4 bytes (LZ4 frame format, AMB-20).
+    """
+
+    block_length: int
+    """Length of the block that follows, its highest bit: not compressed; 0 ends the blocks.
+
+    Bytes; LZ4 frame format, AMB-20.
+    """
+
+    SIZE: ClassVar[int] = 4
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the Lz4BlockLength that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            (block_length,) = _LZ4_BLOCK_LENGTH.unpack(data)
+        except struct.error:
+            raise _LZ4_BLOCK_LENGTH.short(data) from None
+        return cls(block_length)
+
+    def encode(self) -> bytes:
+        """Return the Lz4BlockLength as bytes; unfit values raise `EncodeError`."""
+        return _LZ4_BLOCK_LENGTH.pack(self.block_length)
+
+
+@dataclass(slots=True)
+class Lz4Checksum:
+    """Follows a block, or the end of all, where the flags say so.
+
+    4 bytes (LZ4 frame format, AMB-20).
+    """
+
+    checksum: int
+    """The xxHash-32 of a block as it stands, or of the whole content (LZ4 frame format, AMB-20)."""
+
+    SIZE: ClassVar[int] = 4
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the Lz4Checksum that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            (checksum,) = _LZ4_CHECKSUM.unpack(data)
+        except struct.error:
+            raise _LZ4_CHECKSUM.short(data) from None
+        return cls(checksum)
+
+    def encode(self) -> bytes:
+        """Return the Lz4Checksum as bytes; unfit values raise `EncodeError`."""
+        return _LZ4_CHECKSUM.pack(self.checksum)
+
+
 PAYLOADS: Final[Mapping[Command, tuple[type[Message], ...]]] = {
     Command.CREATE_TOPIC: (CreateTopic,),
     Command.DELETE_TOPIC: (DeleteTopic,),
@@ -1559,15 +1344,6 @@ PAYLOADS: Final[Mapping[Command, tuple[type[Message], ...]]] = {
     Command.COMMIT_ACK: (CommitAck,),
     Command.OFFSET_FOR_TIME: (OffsetForTime,),
     Command.OFFSET_FOR_TIME_RESPONSE: (OffsetForTimeResponse,),
-    Command.GROUP_JOIN: (GroupJoin,),
-    Command.GROUP_ASSIGNMENT: (GroupAssignment,),
-    Command.GROUP_GET_ASSIGNMENT: (GroupGetAssignment,),
-    Command.GROUP_HEARTBEAT: (GroupHeartbeat,),
-    Command.GROUP_HEARTBEAT_ACK: (GroupHeartbeatAck,),
-    Command.GROUP_COMMIT: (GroupCommit,),
-    Command.GROUP_COMMIT_ACK: (GroupCommitAck,),
-    Command.GROUP_LEAVE: (GroupLeave,),
-    Command.GROUP_LEAVE_ACK: (GroupLeaveAck,),
 }
 """The payload forms of each command; where there are two, the dialect decides."""
 

@@ -17,16 +17,27 @@ class ErrorCode(IntEnum):
     """Why a request failed."""
 
     FRAME_ERROR = 1
+    """The frame is empty or too large; the connection closes."""
     DECODE_ERROR = 2
+    """The message cannot be read."""
     PARTITION_NOT_FOUND = 3
+    """There is no such partition to append to."""
     FETCH_FAILED = 4
+    """Records could not be read."""
     COMMIT_FAILED = 5
+    """The offset could not be stored."""
     TOPIC_OR_PARTITION_NOT_FOUND = 10
+    """There is no such topic or partition."""
     TOPIC_ALREADY_EXISTS = 11
+    """There is a topic of this name."""
     INVALID_PARTITION_COUNT = 12
+    """A topic needs a partition."""
     DESCRIBE_TOPIC_FAILED = 13
+    """The topic could not be described."""
     DESCRIBE_PARTITION_FAILED = 14
+    """The partition could not be described."""
     INTERNAL = 500
+    """The broker failed inside."""
 
 
 _FRAME_LENGTH = Within(U32, 1, 10485760)

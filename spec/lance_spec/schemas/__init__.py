@@ -1,4 +1,4 @@
-"""JSON Schemas of the JSON that LWP carries and servers keep.
+"""JSON Schemas of the JSON that LWP carries and servers keep, and of HTTP headers.
 
 They describe what a conforming program writes. `lance_spec.bodies` reads more widely, as LWP
 section 5 asks of clients: members it does not know are kept or ignored.
@@ -16,6 +16,8 @@ NAMES: Final = (
     "error",
     "cluster_status",
     "topic_metadata",
+    "qwp_upgrade_request",
+    "qwp_upgrade_response",
     "rustlog_request",
     "rustlog_response",
 )

@@ -27,6 +27,19 @@ FAMILIES: Final = (
     "file_name",
     "group_text",
     "packed_field",
+    "consumer_id",
+    "group_message",
+    "lz4_frame",
+    "slot_message",
+    "slot_file",
+    "slot_segment",
+    "qwp_message",
+    "qwp_upgrade",
+    "fluvio_message",
+    "fluvio_exchange",
+    "fluvio_records",
+    "rustlog_message",
+    "rustlog_json",
 )
 """The names of all families."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lance_spec import ambiguities
-from lance_spec.vectors import FAMILIES, Vector, Vectors, read
+from lance_spec.vectors import FAMILIES, Vector, Vectors, _cases, read
 from lance_spec.vectors._faults import CHECKSUMS, derive
 
 
@@ -32,7 +32,13 @@ def check(folder: Path, names: Sequence[str] = FAMILIES) -> list[str]:
             families.append(read(folder / f"{family}.json"))
     for each in families:
         problems += [f"{each.family}.json: {problem}" for problem in _problems(each)]
+    problems += _server_case_problems(folder) if tuple(names) == FAMILIES else []
     return [*problems, *_repeated_ids(families)]
+
+
+def _server_case_problems(folder: Path) -> list[str]:
+    found = list(_schema_problems(folder, "server_case")) or list(_cases.problems(folder))
+    return [f"{_cases.FILE}: {problem}" for problem in found]
 
 
 def _schema_problems(folder: Path, family: str) -> Iterator[str]:
@@ -104,7 +110,18 @@ def _pair_problems(vector: Vector, pair: Vector | None) -> Iterator[str]:
         return
     if derived != vector.data:
         yield f"{vector.id}: {pair.id} with its fault is {derived.hex()}, not {vector.data.hex()}"
-    if derived == pair.data:
+    if derived == pair.data and vector.test["fault"]["kind"] != "version":
+        yield f"{vector.id}: its fault changes nothing"
+    yield from _version_problems(vector, pair)
+
+
+def _version_problems(vector: Vector, pair: Vector) -> Iterator[str]:
+    """A test is read in the version of its pair, unless its fault names another."""
+    own, other = vector.test.get("version"), pair.test.get("version")
+    wanted = vector.test["fault"].get("version", other)
+    if own != wanted:
+        yield f"{vector.id}: it is read in version {own}, it should be {wanted}"
+    if wanted == other and vector.test["fault"]["kind"] == "version":
         yield f"{vector.id}: its fault changes nothing"
 
 

@@ -3,16 +3,18 @@
 The contract is written down in ``vectors/README.md``; this module is its meaning.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lance_spec.vectors import Vector
+from lance_spec.vectors import FAMILIES, Vector
 
 Json = dict[str, Any]
 
 _ENCODED: Final = {"frame_encode": "fields", "tlv_encode": "records"}
 """Families in which the adapter is given values and writes the bytes."""
 _REFUSALS: Final = {"error", "close", "reject"}
+CONTRACT: Final = 1
+"""Version of the contract; it rises when an adapter of today would no longer be understood."""
 _COMPARED: Final = ("reason", "field", "offset", "missing", "code")
 
 
@@ -20,8 +22,7 @@ def requests(family: str, vector: Vector) -> Iterator[Json]:
     """Return what an adapter is asked about a vector; the vector's answers are not in it."""
     group = {name: value for name, value in vector.group.items() if name != "source"}
     asked: Json = {"id": vector.id, "family": family, "group": group}
-    if "message" in vector.test:
-        asked["message"] = vector.test["message"]
+    asked |= {name: vector.test[name] for name in ("message", "version") if name in vector.test}
     if family in _ENCODED:
         yield asked | {_ENCODED[family]: vector.test[_ENCODED[family]]}
     elif family == "frame_stream":
@@ -29,6 +30,25 @@ def requests(family: str, vector: Vector) -> Iterator[Json]:
             yield asked | {"pieces": [each.hex() for each in pieces(vector.data, cut)]}
     else:
         yield asked | {"bytes": vector.data.hex()}
+
+
+def hello(families: Sequence[str]) -> Json:
+    """Return the first question: which families an adapter takes."""
+    return {"id": "hello", "contract": CONTRACT, "families": list(families)}
+
+
+def declared(answer: Json, families: Sequence[str]) -> set[str]:
+    """Return the families that an adapter says it takes; all of them when it does not say.
+
+    Raises:
+        ValueError: the answer is no list of families that there are.
+    """
+    named = answer.get("families", list(families))
+    if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+        raise ValueError(f"hello: families is no list of names: {_short(named)}")
+    if unknown := sorted(set(named) - set(FAMILIES)):
+        raise ValueError(f"hello: there is no family {', '.join(unknown)}")
+    return set(named)
 
 
 def pieces(data: bytes, cut: Mapping[str, int]) -> list[bytes]:
@@ -69,7 +89,7 @@ def _fits(family: str, wanted: Json, outcome: Json) -> bool:
     if action != wanted["action"] and not (action == "reject" and wanted["action"] in _REFUSALS):
         return False
     told = [name for name in _COMPARED if name in outcome and name in wanted]
-    return all(outcome[name] == wanted[name] for name in told)
+    return all(_plain(outcome[name]) == _plain(wanted[name]) for name in told)
 
 
 def _reading_problem(family: str, vector: Vector, outcome: Json, answer: Json) -> str | None:
@@ -79,10 +99,14 @@ def _reading_problem(family: str, vector: Vector, outcome: Json, answer: Json) -
             return f"{name} is {_short(answer.get(name))}, should be {vector.test[name]}"
     if "frames" in vector.test:
         return _frames_problem(vector.test["frames"], answer.get("frames"))
-    if outcome["action"] != "accept":
-        return None
+    return _accepted_problem(family, vector, answer) if outcome["action"] == "accept" else None
+
+
+def _accepted_problem(family: str, vector: Vector, answer: Json) -> str | None:
     if "records" in vector.test and answer.get("records") != vector.test["records"]:
         return f"read {_short(answer.get('records'))}"
+    if "bytes" in answer and answer["bytes"] != vector.data.hex() and vector.result == "valid":
+        return f"wrote {_short(answer['bytes'])}"
     if "fields" in vector.test:
         partial = family == "frame_decode"
         return _fields_problem(vector.test["fields"], answer.get("fields"), partial=partial)

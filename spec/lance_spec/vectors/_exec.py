@@ -3,14 +3,16 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from lance_spec.vectors import FAMILIES, Vector, load
-from lance_spec.vectors._contract import problem, requests
+from lance_spec.vectors._contract import declared, hello, problem, requests
 from lance_spec.vectors._known import Known
-from lance_spec.vectors._process import AdapterProcess
+from lance_spec.vectors._process import AdapterError, AdapterProcess
 
 Ask: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+Watch: TypeAlias = Callable[[str, int, int], None]
 
 
 @dataclass(slots=True)
@@ -18,15 +20,19 @@ class Report:
     """What came of a run.
 
     Attributes:
-        passed: number of tests that were answered rightly.
+        program: how the adapter calls the code under test, or ``""``.
+        passed: number of tests that were answered rightly, by family.
         skipped: number of tests that the adapter does not take, by its reason.
+        undeclared: number of tests in families that the adapter does not take, by family.
         differences: tests that were answered wrongly and are not known to be: id, and how.
         known: number of tests that differ as the list of known differences says.
         stale: patterns of that list that no test differs by any more.
     """
 
-    passed: int = 0
+    program: str = ""
+    passed: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    undeclared: Counter[str] = field(default_factory=Counter)
     differences: dict[str, str] = field(default_factory=dict)
     known: int = 0
     stale: list[str] = field(default_factory=list)
@@ -34,40 +40,147 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether the program does what the vectors and the list say, in at least one test."""
-        return not self.differences and not self.stale and self.passed > 0
+        return not self.differences and not self.stale and self.passed.total() > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as a JSON object."""
+        return {
+            "ok": self.ok,
+            "program": self.program,
+            "passed": dict(self.passed),
+            "differences": [{"id": each, "how": how} for each, how in self.differences.items()],
+            "known": self.known,
+            "stale": self.stale,
+            "skipped": dict(self.skipped),
+            "undeclared": dict(self.undeclared),
+        }
 
 
-def run(command: list[str], known: Sequence[Known], timeout: float) -> Report:
-    """Ask a program about every test of every family.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tests to run; patterns are those of a shell, and none means all.
+
+    Attributes:
+        families: names of families.
+        groups: patterns for what a group is about: its message, type, dialect, and so on.
+        ids: patterns for ids.
+    """
+
+    families: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+
+    def tests(self) -> list[tuple[str, Vector]]:
+        """Return the tests with their families.
+
+        Raises:
+            ValueError: there is no such family, or nothing matches.
+        """
+        chosen = [
+            (family, vector)
+            for family in dict.fromkeys(self.families or FAMILIES)
+            for vector in load(family)
+            if self._takes(vector)
+        ]
+        if not chosen:
+            raise ValueError("no test matches; `vectors list` shows families and groups")
+        return chosen
+
+    def _takes(self, vector: Vector) -> bool:
+        names = set(facts(vector.group))
+        return _any(self.ids, {vector.id}) and _any(self.groups, names)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it leaves nothing out."""
+        return not (self.families or self.groups or self.ids)
+
+
+def facts(group: dict[str, Any]) -> Iterator[str]:
+    """Return the words and numbers by which a group can be chosen."""
+    for name, value in group.items():
+        if name == "dialect" and isinstance(value, dict):
+            yield str(value["name"])
+        elif name != "source" and isinstance(value, str | int):
+            yield str(value)
+
+
+def _any(patterns: Sequence[str], names: set[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, each) for each in patterns for name in names)
+
+
+def run(
+    command: list[str],
+    known: Sequence[Known],
+    timeout: float,
+    selection: Selection | None = None,
+    watch: Watch | None = None,
+) -> Report:
+    """Ask a program about every test that is selected.
 
     Args:
         command: the adapter and its arguments.
         known: in what it is known to differ.
         timeout: seconds for one answer.
+        selection: which tests; all by default.
+        watch: called before each test with its family, how many are done, and how many there are.
 
     Raises:
         AdapterError: the program does not keep the contract.
+        ValueError: nothing is selected.
     """
+    chosen = selection or Selection()
+    chosen.tests()  # nothing is started for nothing
     with AdapterProcess(command, timeout) as adapter:
-        return judge_all(adapter.ask, known)
+        return judge_all(adapter.ask, known, chosen, watch)
 
 
-def judge_all(ask: Ask, known: Sequence[Known]) -> Report:
-    """Ask about every test and sum up."""
-    report, seen = Report(), set()
-    for family, vector in _vectors():
-        verdict = judge(ask, family, vector)
-        if verdict is None:
-            report.passed += 1
-        elif verdict.startswith("skip: "):
-            report.skipped[verdict.removeprefix("skip: ")] += 1
-        elif matching := [each.tests for each in known if each.covers(vector.id)]:
-            report.known += 1
-            seen.update(matching)
+def judge_all(
+    ask: Ask,
+    known: Sequence[Known],
+    selection: Selection | None = None,
+    watch: Watch | None = None,
+) -> Report:
+    """Ask which families are taken, ask about each of their tests, and sum up."""
+    chosen = selection or Selection()
+    tests = chosen.tests()
+    report, taken = _greeted(ask, list(dict.fromkeys(family for family, _ in tests)))
+    seen: set[str] = set()
+    for done, (family, vector) in enumerate(tests):
+        if watch:
+            watch(family, done, len(tests))
+        if family not in taken:
+            report.undeclared[family] += 1
         else:
-            report.differences[vector.id] = verdict
-    report.stale = [each.tests for each in known if each.tests not in seen]
+            seen.update(_tell(report, family, vector, judge(ask, family, vector), known))
+    if chosen.whole:  # a pattern may speak of tests that were left out
+        report.stale = [each.tests for each in known if each.tests not in seen]
     return report
+
+
+def _greeted(ask: Ask, families: list[str]) -> tuple[Report, set[str]]:
+    answer = ask(hello(families))
+    try:
+        return Report(program=str(answer.get("name", ""))[:200]), declared(answer, families)
+    except ValueError as error:
+        raise AdapterError(str(error)) from None
+
+
+def _tell(
+    report: Report, family: str, vector: Vector, verdict: str | None, known: Sequence[Known]
+) -> list[str]:
+    """Count a verdict, and return the patterns of known differences that it is covered by."""
+    matching = [each.tests for each in known if each.covers(vector.id)]
+    if verdict is None:
+        report.passed[family] += 1
+    elif verdict.startswith("skip: "):
+        report.skipped[verdict.removeprefix("skip: ")] += 1
+    elif matching:
+        report.known += 1
+        return matching
+    else:
+        report.differences[vector.id] = verdict
+    return []
 
 
 def judge(ask: Ask, family: str, vector: Vector) -> str | None:
@@ -79,9 +192,3 @@ def judge(ask: Ask, family: str, vector: Vector) -> str | None:
         if complaint := problem(family, vector, answer):
             return complaint
     return None
-
-
-def _vectors() -> Iterator[tuple[str, Vector]]:
-    for family in FAMILIES:
-        for vector in load(family):
-            yield family, vector

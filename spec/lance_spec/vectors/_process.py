@@ -68,7 +68,7 @@ class AdapterProcess:
         line = self._read_line(deadline)
         try:
             answer = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise AdapterError(f"{request['id']}: the answer is no JSON: {line[:200]!r}") from None
         if not isinstance(answer, dict) or answer.get("id") != request["id"]:
             raise AdapterError(f"{request['id']}: the answer has another id: {line[:200]!r}")

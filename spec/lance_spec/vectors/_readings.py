@@ -1,15 +1,32 @@
-"""What this package reads in the families of vectors that hold no frames and no messages."""
+"""What this package reads in its own families of vectors, those of frames aside."""
 
+import json
+from importlib import import_module
 from typing import Any, TypeAlias
 
-from lance_spec import bodies, group_text
+from lance_spec import bodies, group_text, schemas
+from lance_spec.errors import DecodeError
+from lance_spec.families import message
 from lance_spec.offset_files import OffsetFileName, decode_offset
 from lance_spec.packing import PACKINGS
-from lance_spec.records import scan_records
+from lance_spec.records import decode_records, scan_records
 from lance_spec.segment_names import SegmentName
+from lance_spec.vectors._codecs import codec
 from lance_spec.vectors._faults import CHECKSUMS
 
 Json: TypeAlias = dict[str, Any]
+
+
+def read_message(request: Json, group: Json, data: bytes) -> Json:
+    """Read a chain of records, or a flat message."""
+    if group["type"] == "TlvDecode":
+        return {"records": [{"type": kind, "value": value} for kind, value in decode_records(data)]}
+    subject = message(request.get("message") or group["message"])
+    decoded = codec(subject.name).decode(data)
+    if hasattr(decoded, "crc_ok") and not decoded.crc_ok():
+        last = subject.fields[-1]
+        raise DecodeError(subject.name, last.name, last.offset or 0, "its checksum", "another")
+    return {"fields": {each.name: getattr(decoded, each.name) for each in subject.given}}
 
 
 def read_body(_request: Json, group: Json, data: bytes) -> Json:
@@ -26,7 +43,21 @@ def read_body(_request: Json, group: Json, data: bytes) -> Json:
     if group["body"] == "topic_deleted":
         body = bodies.decode_json(data, "TopicResponse")
         return {"fields": {"deleted": bodies.take_int(body, "deleted", "TopicResponse", 2**32)}}
-    return {"skip": f"nothing in this package reads {group['body']}"}
+    return _by_schema(group["body"], data)
+
+
+def _by_schema(name: str, data: bytes) -> Json:
+    """Read a body that only its schema describes."""
+    try:
+        jsonschema: Any = import_module("jsonschema")
+    except ModuleNotFoundError:
+        return {"skip": "jsonschema is not installed: pip install 'lance-sdk[test]'"}
+    try:
+        body = json.loads(data)
+        jsonschema.Draft202012Validator(schemas.load(name)).validate(body)
+    except (ValueError, jsonschema.ValidationError):
+        return {"outcome": {"action": "reject"}}
+    return {"fields": body}
 
 
 def read_text(_request: Json, group: Json, data: bytes) -> Json:

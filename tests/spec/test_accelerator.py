@@ -1,0 +1,277 @@
+"""The compiled loops do what the Python ones do, only faster."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from struct import pack
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_spec import frames, records, runs
+from lance_spec._native import accelerator
+from lance_spec.checksum import CRC32C
+from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
+from lance_spec.frames import FrameFault, FrameSplitter
+from lance_spec.records import encode_records
+from lance_spec.strategies import frames as frame_bytes
+
+pytestmark = pytest.mark.skipif(
+    accelerator is None, reason="the compiled loops were not built (no C compiler)"
+)
+
+FIELDS = [field.name for field in dataclasses.fields(frames.Frame)]
+chains = st.lists(st.binary(max_size=40), max_size=12).map(encode_records)
+damaged = st.one_of(
+    chains,
+    st.binary(max_size=200),
+    st.tuples(chains, st.binary(max_size=20)).map(b"".join),
+    st.tuples(chains, st.integers(0, 300)).map(lambda pair: pair[0][: pair[1]]),
+)
+
+
+@given(damaged)
+def test_records_are_walked_alike(data: bytes) -> None:
+    """Compiled and interpreted walks count the same records and end at the same byte."""
+    assert accelerator.scan_records(data) == records._walk_in_python(data)
+
+
+@given(damaged)
+def test_records_are_taken_alike(data: bytes) -> None:
+    """Compiled and interpreted decoding give the same records and end at the same byte."""
+    assert accelerator.decode_records(data) == records._take_in_python(data)
+
+
+@given(damaged)
+def test_bounds_are_found_alike(data: bytes) -> None:
+    """The same places, and the same end; as many of them as records are counted."""
+    bounds, end = accelerator.record_bounds(data)
+    assert (bounds, end) == records._bounds_in_python(data)
+    assert (len(bounds) // 8 - 1, end) == accelerator.scan_records(data)
+
+
+@pytest.mark.parametrize("length", [16 * 1024 * 1024, 16 * 1024 * 1024 + 1, 2**32 - 1])
+def test_the_limit_of_a_value_is_the_same(length: int) -> None:
+    """A length over 16 MiB ends the walk, whatever follows."""
+    data = memoryview(pack("<BL", 1, length) + bytes(16 * 1024 * 1024 + 8))
+    assert accelerator.scan_records(data) == records._walk_in_python(data)
+
+
+def _splits(
+    dialect: Dialect, pieces: list[bytes], *, fast: bool
+) -> tuple[list[tuple[object, ...]], FrameFault | None, int]:
+    splitter = FrameSplitter((dialect,))
+    with pytest.MonkeyPatch.context() as patch:
+        if not fast:
+            patch.setattr(frames, "accelerator", None)
+        found = [
+            tuple(f.payload.tobytes() if name == "payload" else getattr(f, name) for name in FIELDS)
+            for piece in pieces
+            for f in splitter.receive_data(piece)
+        ]
+    return found, splitter.fault, splitter.pending
+
+
+@pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=lambda each: each.name)
+@settings(deadline=None)
+@given(data=st.data())
+def test_streams_are_split_alike(dialect: Dialect, data: st.DataObject) -> None:
+    """The same frames, the same fault and the same rest come out of any stream in any portions."""
+    stream = b"".join(data.draw(st.lists(frame_bytes(dialect), max_size=6)))
+    if stream and data.draw(st.booleans()):
+        flipped = bytearray(stream)
+        flipped[data.draw(st.integers(0, len(stream) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        stream = bytes(flipped)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=4)))
+    edges = [0, *cuts, len(stream)]
+    pieces = [stream[a:b] for a, b in pairwise(edges)]
+    assert _splits(dialect, pieces, fast=True) == _splits(dialect, pieces, fast=False)
+
+
+def test_frames_of_every_flags_byte_are_split_alike() -> None:
+    """What the flags say is decided the same way, also where no kind or several are set."""
+    for dialect in (SPECIFIED, DEPLOYED):
+        one = frames.encode_header(dialect, 1 << 5)
+        for flags in range(256):
+            stream = one + frames.encode_header(dialect, flags, payload=b"abc") + b"abc"
+            assert _splits(dialect, [one, stream], fast=True) == _splits(
+                dialect, [one, stream], fast=False
+            )
+
+
+def _ring(payloads: list[bytes]) -> bytes:
+    bodies = [pack("<L", len(payload)) + payload for payload in payloads]
+    return b"".join(pack("<L", CRC32C(body)) + body for body in bodies)
+
+
+def _follow(data: bytes, offset: int) -> tuple[int, int]:
+    count = 0
+    while offset + 8 <= len(data):
+        end = offset + 8 + int.from_bytes(data[offset + 4 : offset + 8], "little")
+        stated = int.from_bytes(data[offset : offset + 4], "little")
+        if end > len(data) or CRC32C(data[offset + 4 : end]) != stated:
+            break
+        count, offset = count + 1, end
+    return count, offset
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.binary(max_size=60) | st.integers(4000, 5000).map(bytes), max_size=9).map(_ring),
+    st.data(),
+)
+def test_ring_frames_are_followed_alike(ring: bytes, data: st.DataObject) -> None:
+    """Frames of any size are counted up to the first that its checksum does not fit."""
+    damaged_ring = bytearray(ring)
+    if ring and data.draw(st.booleans()):
+        damaged_ring[data.draw(st.integers(0, len(ring) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    whole = bytes(damaged_ring[: data.draw(st.integers(0, len(ring)) | st.just(len(ring)))])
+    assert accelerator.follow_ring(whole, 0, CRC32C.compute) == _follow(whole, 0)
+
+
+@pytest.mark.parametrize("offset", [-1, 9])
+def test_an_offset_outside_the_ring_is_refused(offset: int) -> None:
+    """An offset that is not within the data is an error, not a read beside it."""
+    with pytest.raises(ValueError, match="outside the data"):
+        accelerator.follow_ring(b"12345678", offset, CRC32C.compute)
+
+
+def test_a_failing_checksum_function_is_reported() -> None:
+    """An exception of the checksum function comes out as it is."""
+    with pytest.raises(ZeroDivisionError):
+        accelerator.follow_ring(_ring([bytes(5000)]), 0, lambda _: 1 // 0)
+
+
+def test_a_class_without_slots_is_refused() -> None:
+    """Frames are only built of a class whose fields are slots."""
+
+    class Other:
+        kind = None
+
+    with pytest.raises(TypeError, match="is no slot"):
+        accelerator.split_frames(
+            memoryview(b""), 0, {}, 9, CRC32C.compute, True, memoryview(b""), Other, []
+        )
+
+
+@pytest.mark.parametrize(
+    ("environment", "answer"), [({}, "False"), ({"LANCE_PURE_PYTHON": "1"}, "True")]
+)
+def test_the_compiled_loops_can_be_left_out(environment: dict[str, str], answer: str) -> None:
+    """``LANCE_PURE_PYTHON`` makes everything run in Python."""
+    code = "from lance_spec._native import accelerator; print(accelerator is None)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == answer
+
+
+def _frames(draws: list[tuple[int, int, int, int, list[bytes], int, int]]) -> list[frames.Frame]:
+    """Return frames as the splitter would, sorted so that ids rise now and then."""
+    made = []
+    for batch_id, stamp, topic_id, more, values, flags, cut in draws:
+        payload = encode_records(values)[: 1000 - cut]
+        kind = frames.FrameKind.INGEST if flags < 2**6 else frames.FrameKind.CONTROL
+        view = memoryview(payload)
+        crc = CRC32C(payload)
+        count = len(values) + more
+        made.append(frames.Frame(kind, flags, batch_id, stamp, count, topic_id, view, crc))
+    return sorted(made, key=lambda frame: frame.batch_id)
+
+
+often = st.sampled_from
+some_frames = st.lists(
+    st.tuples(
+        st.integers(1, 40) | st.integers(0, 2**64 - 1) | st.integers(7 << 40, (7 << 40) + 40),
+        often([5, 5, 5, 5, 2**64 - 1, 0]),
+        often([0] * 6 + [2**32 - 1]),
+        often([0] * 6 + [1]),
+        st.lists(st.binary(max_size=9), min_size=0, max_size=3),
+        often([4] * 8 + [4 | 1, 4 | 2, 64]),
+        often([0] * 8 + [990, 995]),
+    ),
+    min_size=2,
+    max_size=12,
+).map(_frames)
+
+
+@settings(deadline=None)
+@given(some_frames, st.integers(0, 12), st.booleans())
+def test_runs_are_counted_alike(run: list[frames.Frame], most: int, validates: bool) -> None:
+    """The same frames go with the one before them, whatever is odd about any of them."""
+    assert [
+        runs.count_run(run, first, most, validates=validates) for first in range(1, len(run))
+    ] == [
+        runs._count_in_python(run, first, most, validates=validates) for first in range(1, len(run))
+    ]
+
+
+@settings(deadline=None)
+@given(some_frames, st.integers(0, 2**64 - 1), st.integers(0, 3))
+def test_runs_are_gathered_alike(run: list[frames.Frame], now_ns: int, flags: int) -> None:
+    """The same bytes, descriptions and contents come of the same frames."""
+    fast, slow = bytearray(b"before"), bytearray(b"before")
+    found = runs.gather_run(run, now_ns, flags, fast)
+    assert found == runs._gather_in_python(run, now_ns, flags, slow)
+    assert fast == slow
+    assert all(type(meta) is runs.BatchMeta for meta in found[0])
+
+
+u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
+
+
+@given(st.lists(st.builds(runs.BatchMeta, u32, u32, u64, u64, u64, u32, u32)), u64, u64)
+def test_entries_are_written_alike(metas: list[runs.BatchMeta], start: int, end: int) -> None:
+    """Sidecar entries are the same to the last bit."""
+    start %= 2**63
+    compiled = accelerator.join_entries(metas, start, end, CRC32C.compute)
+    assert compiled == runs._join_in_python(metas, start, end, CRC32C.compute)
+
+
+@pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=lambda each: each.name)
+@given(st.lists(u64))
+def test_acks_are_joined_alike(dialect: Dialect, ids: list[int]) -> None:
+    """Several at once are what each is by itself."""
+    joined = b"".join(frames.encode_ack(dialect, each) for each in ids)
+    assert frames.encode_acks(dialect, ids) == joined
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("count_run", ([1, 2], 1, 5, None, 0, True, frames.Frame)),
+        (
+            "count_run",
+            ([frames.Frame.__new__(frames.Frame)] * 2, 1, 5, None, 0, True, frames.Frame),
+        ),
+        ("count_run", ([], 1, 5, None, 0, True, frames.Frame)),
+        ("gather_run", ([object()], 1, 0, runs.BatchMeta, frames.Frame, bytearray())),
+        ("gather_run", ([], 1, 0, int, frames.Frame, bytearray())),
+        ("join_acks", (b"short", [1])),
+        ("join_acks", (bytes(12), [-1])),
+        ("join_acks", (bytes(12), [None])),
+        ("join_entries", ([()], 0, 0, None)),
+        ("join_entries", ([(2**32, 0, 0, 0, 0, 0, 0)], 0, 0, None)),
+    ],
+)
+def test_nonsense_is_refused(name: str, arguments: tuple[object, ...]) -> None:
+    """What is no frame, id or description is an error, not a crash."""
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        getattr(accelerator, name)(*arguments)
+
+
+def test_a_released_payload_is_refused() -> None:
+    """Bytes that are gone are not read, and nothing is appended."""
+    (frame,) = _frames([(1, 5, 0, 0, [b"x"], 4, 0)])
+    frame.payload.release()
+    data = bytearray(b"before")
+    with pytest.raises(ValueError, match="released"):
+        runs.gather_run([frame], 1, 0, data)
+    assert data == b"before"

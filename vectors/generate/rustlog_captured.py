@@ -1,0 +1,127 @@
+"""What the published RustLog client and broker sent each other, byte for byte."""
+
+SEEN = {
+    "name": "rustlog",
+    "version": "03a1ff1",
+    "how": "captured: frames between the published client and the published broker",
+}
+
+FRAMES: tuple[tuple[str, str, str], ...] = (
+    (
+        "Ping",
+        "ping",
+        "00000001ff",
+    ),
+    (
+        "CreateTopicRequest",
+        "create",
+        "0000000b05000464656d6f00000002",
+    ),
+    (
+        "CreateTopicResponse",
+        "created",
+        "000000020501",
+    ),
+    (
+        "ErrorResponse",
+        "exists",
+        "00000020fe000b001b546f706963202764656d6f2720616c726561647920657869737473",
+    ),
+    (
+        "ListTopicsRequest",
+        "list",
+        "0000000106",
+    ),
+    (
+        "ListTopicsResponse",
+        "listed",
+        "0000001b0600000002000464656d6f0000000200066576656e747300000001",
+    ),
+    (
+        "ProduceRequest",
+        "three",
+        (
+            "0000002b01000464656d6f00000000000000030000000568656c6c6f0000000466726f6d00000007"
+            "727573746c6f67"
+        ),
+    ),
+    (
+        "ProduceResponse",
+        "three",
+        "0000000d01000000000000000000000003",
+    ),
+    (
+        "FetchRequest",
+        "no-group",
+        "00000019020000000464656d6f00000000000000000000000000100000",
+    ),
+    (
+        "FetchResponse",
+        "three",
+        (
+            "0000002902000000030000000568656c6c6f0000000466726f6d00000007727573746c6f67000000"
+            "0000000003"
+        ),
+    ),
+    (
+        "FetchRequest",
+        "group",
+        "0000001b0200026731000464656d6f00000000000000000000000000100000",
+    ),
+    (
+        "FetchResponse",
+        "nothing-committed",
+        "0000000d02000000000000000000000000",
+    ),
+    (
+        "OffsetFetchRequest",
+        "group",
+        "0000000f0400026731000464656d6f00000000",
+    ),
+    (
+        "OffsetFetchResponse",
+        "none",
+        "000000020400",
+    ),
+    (
+        "OffsetFetchResponse",
+        "zero",
+        "0000000a04010000000000000000",
+    ),
+    (
+        "OffsetCommitRequest",
+        "three",
+        "000000170300026731000464656d6f000000000000000000000003",
+    ),
+    (
+        "OffsetCommitResponse",
+        "done",
+        "000000020301",
+    ),
+    (
+        "DescribeTopicRequest",
+        "demo",
+        "0000000707000464656d6f",
+    ),
+    (
+        "DescribeTopicResponse",
+        "demo",
+        ("0000002707000464656d6f0000000200000002000000000000000000000000000000010000000000000000"),
+    ),
+    (
+        "DescribePartitionRequest",
+        "first",
+        "0000000b08000464656d6f00000000",
+    ),
+    (
+        "DescribePartitionResponse",
+        "first",
+        "0000001308000464656d6f000000000000000000000000",
+    ),
+    (
+        "MetricsRequest",
+        "all",
+        "0000000109",
+    ),
+)
+"""Message, name and bytes of each frame."""
