@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lance_sdk.aio.client import AsyncClient
     from lance_sdk.aio.consumer import AsyncConsumer
+    from lance_sdk.aio.dead_letters import AsyncDeadLetters
     from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery
     from lance_sdk.aio.producer import AsyncProducer
     from lance_sdk.client import Client
-    from lance_sdk.config import ClientConfig, ConsumerConfig, ProducerConfig
+    from lance_sdk.config import ClientConfig, ConsumerConfig, ProducerConfig, RetryPolicy
     from lance_sdk.consumer import Consumer
+    from lance_sdk.dead_letters import DeadLetters
     from lance_sdk.delivery import Deliveries, Delivery
     from lance_sdk.errors import (
         ConfigError,
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
         ServerError,
         TopicNotFound,
     )
+    from lance_sdk.groups.aio import AsyncGroupConsumer
+    from lance_sdk.groups.consumer import GroupConsumer
+    from lance_sdk.groups.coordinator import Coordinator
+    from lance_sdk.hooks import Hooks
     from lance_sdk.producer import Producer
     from lance_sdk.types import CloseReport, Record, RecordBatch, RecordMetadata
     from lance_sdk.url import URL
@@ -47,8 +53,10 @@ __all__ = [
     "URL",
     "AsyncClient",
     "AsyncConsumer",
+    "AsyncDeadLetters",
     "AsyncDeliveries",
     "AsyncDelivery",
+    "AsyncGroupConsumer",
     "AsyncProducer",
     "Client",
     "ClientConfig",
@@ -58,10 +66,14 @@ __all__ = [
     "ConnectFailed",
     "Consumer",
     "ConsumerConfig",
+    "Coordinator",
+    "DeadLetters",
     "Deliveries",
     "Delivery",
     "DeliveryError",
     "ErrorCode",
+    "GroupConsumer",
+    "Hooks",
     "LanceError",
     "Producer",
     "ProducerConfig",
@@ -69,6 +81,7 @@ __all__ = [
     "RecordBatch",
     "RecordMetadata",
     "RecordType",
+    "RetryPolicy",
     "ServerError",
     "TopicInfo",
     "TopicNotFound",
@@ -78,11 +91,13 @@ __all__ = [
 _HOMES = {
     "lance_sdk.aio.client": ("AsyncClient",),
     "lance_sdk.aio.consumer": ("AsyncConsumer",),
+    "lance_sdk.aio.dead_letters": ("AsyncDeadLetters",),
     "lance_sdk.aio.delivery": ("AsyncDeliveries", "AsyncDelivery"),
     "lance_sdk.aio.producer": ("AsyncProducer",),
     "lance_sdk.client": ("Client",),
-    "lance_sdk.config": ("ClientConfig", "ConsumerConfig", "ProducerConfig"),
+    "lance_sdk.config": ("ClientConfig", "ConsumerConfig", "ProducerConfig", "RetryPolicy"),
     "lance_sdk.consumer": ("Consumer",),
+    "lance_sdk.dead_letters": ("DeadLetters",),
     "lance_sdk.delivery": ("Deliveries", "Delivery"),
     "lance_sdk.errors": (
         "ConfigError",
@@ -92,6 +107,10 @@ _HOMES = {
         "ServerError",
         "TopicNotFound",
     ),
+    "lance_sdk.hooks": ("Hooks",),
+    "lance_sdk.groups.aio": ("AsyncGroupConsumer",),
+    "lance_sdk.groups.consumer": ("GroupConsumer",),
+    "lance_sdk.groups.coordinator": ("Coordinator",),
     "lance_sdk.producer": ("Producer",),
     "lance_sdk.types": ("CloseReport", "Record", "RecordBatch", "RecordMetadata"),
     "lance_sdk.url": ("URL",),

@@ -4,7 +4,7 @@ Each procedure is a generator that yields calls and gets their results sent in, 
 thrown in, and pauses in between; the faces only wait.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Final, TypeAlias, TypeVar
 
 from lance_sdk._core.calls import Call
@@ -17,9 +17,10 @@ from lance_sdk._core.handshake import (
 )
 from lance_sdk.errors import LocalProtocolError, TopicAlreadyExists, TopicNotFound
 from lance_spec.bodies import ClusterStatus, TopicInfo, decode_json, decode_topic, decode_topics
+from lance_spec.checksum import Buffer
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command
-from lance_spec.errors import EncodeError
+from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.messages.lwp import (
     CreateTopic,
     CreateTopicWithRetention,
@@ -82,9 +83,21 @@ def get_topic(topic: str | int, server_url: str) -> Procedure[TopicInfo]:
     number = topic if isinstance(topic, int) else (yield from _number(topic, server_url))
     payload = _encode(GetTopic(topic_id=number))
     found: TopicInfo = yield Call(
-        Command.GET_TOPIC, payload, Command.TOPIC_RESPONSE, decode_topic, repeatable=True
+        Command.GET_TOPIC, payload, Command.TOPIC_RESPONSE, _numbered(number), repeatable=True
     )
     return found
+
+
+def _numbered(number: int) -> Callable[[Buffer], TopicInfo]:
+    """Return what reads an answer about one topic, and refuses one about another."""
+
+    def decode(payload: Buffer) -> TopicInfo:
+        found = decode_topic(payload)
+        if found.id != number:
+            raise DecodeError("TopicResponse", "id", 0, str(number), str(found.id))
+        return found
+
+    return decode
 
 
 def _number(name: str, server_url: str) -> Procedure[int]:
@@ -139,7 +152,9 @@ def _limits(dialect: Dialect | None, age: int, size: int) -> tuple[int, int]:
     return age or _FOREVER_SECS, size or _UNBOUNDED_BYTES
 
 
-def _checked(name: str, dialect: Dialect | None) -> str:
+def _checked(name: object, dialect: Dialect | None) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a topic's name must be text, not {type(name).__name__}")
     try:
         return check_topic_name(name, dialect)
     except EncodeError as error:

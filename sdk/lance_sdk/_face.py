@@ -5,15 +5,22 @@ import warnings
 from types import TracebackType
 from typing import Self
 
-from lance_sdk._assembly import ClientCore, ConsumerCore, ProducerCore, open_deadline
+from lance_sdk._assembly import (
+    ClientCore,
+    ConsumerCore,
+    ProducerCore,
+    open_deadline,
+    pump_options,
+)
 from lance_sdk._io.exit import EXIT_BUDGET
 from lance_sdk._io.threads import ThreadPump
+from lance_sdk._local import Local
 from lance_sdk._units import seconds
 from lance_sdk.errors import DeadlineExceeded, NotOpenError, RecordsLost, UsageError
 from lance_sdk.types import CloseReport
 
 
-class Face:
+class Face(Local):
     """Base of `Producer`, `Consumer` and `Client`.
 
     Args:
@@ -24,7 +31,8 @@ class Face:
         self._url = core.url
         self._config = core.config
         self._session = core.session
-        self._pump = ThreadPump(core.session, f"{type(self).__name__} {core.url}", core.config.tls)
+        self._name = f"{type(self).__name__} {core.url}"
+        self._pump = ThreadPump(core.session, self._name, **pump_options(core))
 
     def open(self) -> Self:
         """Connect; a ``with`` block does it by itself.
@@ -38,14 +46,23 @@ class Face:
         if not isinstance(self._pump.guard, NotOpenError):
             self._pump.check()
             raise UsageError(f"{self!r} is open already")
-        self._session.open(time.monotonic())
-        self._pump.start()
+        self._begin()
         try:
+            self._pump.start()
             self._await_opened()
+            self._opened()
         except BaseException:
             self._pump.close(0.0)
+            self._end(0.0)
             raise
         return self
+
+    def _begin(self) -> None:
+        """Get ready before the pump starts."""
+        self._session.open(time.monotonic())
+
+    def _opened(self) -> None:
+        """Go on once there is a connection."""
 
     def _await_opened(self) -> None:
         opened, timeout = self._session.opened, open_deadline(self._url, self._config)
@@ -63,9 +80,23 @@ class Face:
         Returns:
             What was delivered and what was not.
         """
+        return self._close(timeout, failed=False)
+
+    def _close(self, timeout: float | None, *, failed: bool) -> CloseReport:
         limit = seconds("close_timeout", self._config.close_timeout)
-        self._pump.close(limit if timeout is None else timeout)
+        until = time.monotonic() + (limit if timeout is None else timeout)
+        until = self._finish(until, failed=failed)
+        self._pump.close(max(0.0, until - time.monotonic()))
+        self._end(max(0.0, until - time.monotonic()))
         return self._report()
+
+    def _finish(self, until: float, *, failed: bool) -> float:
+        """Do what still needs the connection; return the deadline for the rest; never raises."""
+        del failed
+        return until
+
+    def _end(self, timeout: float) -> None:
+        """Let go of what stands beside the connection, after it has ended; never raises."""
 
     def _report(self) -> CloseReport:
         return CloseReport()
@@ -80,7 +111,7 @@ class Face:
         traceback: TracebackType | None,
     ) -> None:
         hurry = kind is not None and not issubclass(kind, Exception)  # Ctrl-C, SystemExit
-        report = self.close(EXIT_BUDGET if hurry else None)
+        report = self._close(EXIT_BUDGET if hurry else None, failed=kind is not None)
         if kind is None and report.lost:
             raise RecordsLost(report)
 

@@ -1,19 +1,127 @@
 """Values on their way into a producer: what is a record, and what is not."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any, Final
 
 from lance_sdk._units import shorten
-from lance_sdk.errors import UnsafeRecordType
-from lance_spec.checksum import Buffer
+from lance_sdk.errors import LocalProtocolError, UnsafeRecordType
+from lance_sdk.types import KEYED
+from lance_sdk.values.codecs import codec_for, codec_of_type
+from lance_sdk.values.contract import Codec
+from lance_sdk.values.keyed import Time, check_layout, join
 from lance_spec.dialect import Dialect
 from lance_spec.enums import RecordType
 
-CHUNK = 512
+CHUNK: Final = 512
 """Values of an iterable that are taken, and added, at a time: enough to make the lock cheap,
 few enough not to keep the pump waiting."""
 
-_RESERVED = 0x00
+_RESERVED: Final = 0x00
+_BYTES: Final = (bytes, bytearray, memoryview)
+
+
+class _Nothing:
+    """A type that no value has: with a codec, every value must be made into a record."""
+
+
+class RecordMaker:
+    """Turns what ``send`` is given into a record's value and type.
+
+    Args:
+        values: the ``values`` option.
+        allow_unsafe: the ``allow_unsafe_types`` option.
+
+    Attributes:
+        plain: values of exactly this type are records of type 0x01 as they stand.
+
+    Raises:
+        ConfigError: ``values`` is no codec.
+    """
+
+    def __init__(self, values: Codec | str | None, *, allow_unsafe: bool) -> None:
+        self._codec = None if values is None else codec_for(values)
+        self._allow_unsafe = allow_unsafe
+        self.plain: type = bytes if values is None else _Nothing
+
+    def __repr__(self) -> str:
+        return f"<RecordMaker {self._codec!r}>"
+
+    def make(
+        self,
+        value: Any,
+        dialect: Dialect | None,
+        *,
+        key: bytes | str | None = None,
+        timestamp: Time | None = None,
+        record_type: int | None = None,
+    ) -> tuple[bytes, int]:
+        """Return a record's value and type (LWP section 8).
+
+        Raises:
+            UnsafeRecordType: the type cannot be sent (AMB-13).
+            LocalProtocolError: LWP has no room for it.
+            TypeError: the value is of a kind that the codec does not take.
+            ValueError: the codec cannot write it.
+        """
+        keyed = key is not None or timestamp is not None
+        if value is None:
+            raw, found = _tombstone(keyed=keyed, record_type=record_type)
+        else:
+            raw, found = self._encode(value, record_type)
+            if keyed:
+                raw, found = join(raw, key, timestamp)
+                _check_free(record_type, found)
+            elif found in KEYED:
+                check_layout(found, raw)
+        check_type(found, dialect, allow_unsafe=self._allow_unsafe)
+        check_null(raw, found)
+        return raw, found
+
+    def _encode(self, value: Any, record_type: int | None) -> tuple[bytes, int]:
+        if record_type is not None:
+            if isinstance(value, _BYTES):
+                return bytes(value), record_type
+            return codec_of_type(record_type).encode(value), record_type
+        if self._codec is not None:
+            return self._codec.encode(value), self._codec.record_type
+        if hasattr(value, "SerializeToString"):
+            return value.SerializeToString(), RecordType.PROTOBUF
+        return codec_of_type(RecordType.RAW_DATA).encode(value), RecordType.RAW_DATA
+
+    def chunks(
+        self, values: Iterable[Any], record_type: int | None, dialect: Dialect | None
+    ) -> Iterator[tuple[list[bytes], int]]:
+        """Yield the values as lists of bytes of one type; raises what `make` does.
+
+        It runs the caller's iterable, so it is never used under a lock.
+        """
+        source = iter(values)
+        while chunk := list(islice(source, CHUNK)):
+            if record_type is None and all(type(value) is self.plain for value in chunk):
+                yield chunk, RecordType.RAW_DATA
+                continue
+            made = [self.make(value, dialect, record_type=record_type) for value in chunk]
+            for kind, pairs in groupby(made, key=itemgetter(1)):
+                yield [raw for raw, _ in pairs], kind
+
+
+def _tombstone(*, keyed: bool, record_type: int | None) -> tuple[bytes, int]:
+    if keyed or record_type not in {None, RecordType.NULL}:
+        raise LocalProtocolError(
+            "None is sent as a tombstone, and LWP's have neither key nor time nor another type "
+            "(AMB-12); send b'' with the key instead"
+        )
+    return b"", RecordType.NULL
+
+
+def _check_free(asked: int | None, found: int) -> None:
+    if asked not in {None, found}:
+        raise LocalProtocolError(
+            f"with key= or timestamp= a record is of type {found:#04x}: LWP has no room for "
+            f"type {asked:#04x} beside it (section 8.3); values= says how to write the value"
+        )
 
 
 def as_bytes(value: object) -> bytes:
@@ -22,10 +130,7 @@ def as_bytes(value: object) -> bytes:
     Raises:
         TypeError: when it has none.
     """
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
-    hint = "; encode text first, as in value.encode()" if isinstance(value, str) else ""
-    raise TypeError(f"a record's value must be bytes, not {type(value).__name__}{hint}")
+    return codec_of_type(RecordType.RAW_DATA).encode(value)
 
 
 def check_type(record_type: object, dialect: Dialect | None, *, allow_unsafe: bool) -> None:
@@ -62,18 +167,3 @@ def check_null(value: bytes, record_type: int) -> None:
     """
     if record_type == RecordType.NULL and value:
         raise UnsafeRecordType(f"a NULL record has no value (AMB-12), got {len(value)} bytes")
-
-
-def chunks(values: Iterable[Buffer], record_type: int) -> Iterator[list[bytes]]:
-    """Yield the values as lists of bytes; runs the caller's iterable, so never under a lock.
-
-    Raises:
-        TypeError: when a value is not bytes.
-    """
-    source = iter(values)
-    while chunk := list(islice(source, CHUNK)):
-        ready = [value if type(value) is bytes else as_bytes(value) for value in chunk]
-        if record_type == RecordType.NULL:
-            for value in ready:
-                check_null(value, record_type)
-        yield ready

@@ -5,7 +5,7 @@ from typing import TypeVar, Unpack
 
 from lance_sdk import _admin
 from lance_sdk._admin import Procedure
-from lance_sdk._assembly import build_client
+from lance_sdk._assembly import build_client, called
 from lance_sdk._core.calls import Call, ping_call
 from lance_sdk._core.handshake import Pause
 from lance_sdk._core.outcome import Outcome
@@ -154,11 +154,14 @@ class Client(Face):
     def _ask(self, call: Call | Pause) -> object:
         if isinstance(call, Pause):
             return self._pump.wait(Outcome(), call.seconds)
+        began = monotonic()
         with self._pump.lock:
             self._pump.check()
-            self._caller.submit(call, monotonic())
+            self._caller.submit(call, began)
         self._pump.wake()
         self._pump.wait(call, None)  # the core settles it within request_timeout
+        if hooks := self._pump.announcer.hooks:
+            hooks.call("on_call", called(self._name, call, began))
         if call.error is not None:
             raise call.error.with_traceback(None)
         return call.value

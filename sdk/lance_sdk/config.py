@@ -5,30 +5,46 @@ Every field is also a keyword of the face and a key of the URL's query, except w
 """
 
 import dataclasses
-from collections.abc import Sequence
+import os
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
-from lance_sdk._units import Duration, seconds, shorten
-from lance_sdk.errors import ConfigError
-from lance_spec.dialect import DIALECTS, Dialect
-from lance_spec.limits import (
-    END_OFFSET,
-    IDLE_TIMEOUT,
-    KEEPALIVE_INTERVAL,
-    MAX_PAYLOAD,
-    RECORD_HEADER_SIZE,
+from lance_sdk._checks import (
+    check_codes,
+    check_context,
+    check_hooks,
+    check_one_of,
+    check_order,
+    check_path,
+    check_plain,
+    check_positive,
+    check_start,
+    check_text,
+    check_token,
 )
+from lance_sdk._units import Duration, seconds
+from lance_sdk.errors import ConfigError
+from lance_sdk.hooks import Hooks
+from lance_spec.dialect import DIALECTS, Dialect
+from lance_spec.limits import IDLE_TIMEOUT, KEEPALIVE_INTERVAL, MAX_PAYLOAD, RECORD_HEADER_SIZE
 
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["ClientConfig", "ConsumerConfig", "ProducerConfig"]
+    from lance_sdk.journal import JournalConfig
+    from lance_sdk.offsets.contract import AsyncOffsetStore, OffsetStore
+    from lance_sdk.values.contract import Codec
+
+__all__ = ["ClientConfig", "ConsumerConfig", "ProducerConfig", "RetryPolicy", "Token"]
 
 _PLAIN: Final = (bool, int)
 """Types of settings whose values are checked for being exactly that."""
-_SIZES: Final = range(2**63)
-"""What a number of bytes, records or batches can be."""
+
+Token: TypeAlias = str | Callable[[], str] | Callable[[], Awaitable[str]]
+"""A token, or what returns a fresh one for every connection."""
+Path: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +65,16 @@ class ClientConfig:
         idle_timeout: silence of the server after which a connection counts as dead.
         backoff_base: first reconnect delay (AMB-42).
         backoff_cap: largest delay before jitter doubles it at most.
-        token: sent with Authenticate on every connection, when set.
-        tls: context for ``lances://``; by default the system's trust store.
+        token: sent with Authenticate on every connection, when set. A function, or with the
+            async faces an async one, is called for every connection, within ``connect_timeout``.
+        tls: context for ``lances://``; by default one is made of the following.
+        tls_ca: file of the certificates to trust, PEM; by default the system's trust store.
+        tls_cert: file of this client's certificate chain, PEM, where the server asks for one.
+        tls_key: file of its private key; by default it stands in ``tls_cert``.
+        tls_key_password: opens ``tls_key``.
+        tls_server_name: the name that the server's certificate must bear, where it is not the
+            host of the URL. Certificate files are read again for every connection.
+        hooks: what is told of everything that happens, see `lance_sdk.hooks`.
     """
 
     dialect: str | Dialect = "auto"
@@ -63,8 +87,14 @@ class ClientConfig:
     idle_timeout: Duration = IDLE_TIMEOUT
     backoff_base: Duration = 0.1
     backoff_cap: Duration = 30.0
-    token: str | None = dataclasses.field(default=None, repr=False)
+    token: Token | None = dataclasses.field(default=None, repr=False)
     tls: "ssl.SSLContext | None" = dataclasses.field(default=None, repr=False)
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_key_password: str | None = dataclasses.field(default=None, repr=False)
+    tls_server_name: str | None = None
+    hooks: Hooks | Sequence[Hooks] = ()
 
     def __post_init__(self) -> None:
         """Turn durations into seconds and refuse what cannot work.
@@ -77,22 +107,34 @@ class ClientConfig:
             if field.type is Duration:
                 object.__setattr__(self, field.name, seconds(field.name, value))
             elif field.type in _PLAIN:
-                _require_plain(field.name, value, field.type)
+                check_plain(field.name, value, field.type)
+            elif field.type == (Path | None):
+                check_path(field.name, value)
         self._check()
 
     def _check(self) -> None:
         if not isinstance(self.dialect, Dialect):
-            _require_one_of("dialect", self.dialect, ("auto", *DIALECTS))
+            check_one_of("dialect", self.dialect, ("auto", *DIALECTS))
         if self.fetch_header is not None:
-            _require_one_of("fetch_header", self.fetch_header, (16, 24))
-        if not isinstance(self.token, str | None):
-            raise ConfigError(f"token: expected text, got {type(self.token).__name__}")
-        if self.tls is not None:
-            _require_context(self.tls)
+            check_one_of("fetch_header", self.fetch_header, (16, 24))
+        check_token(self.token)
+        check_hooks(self.hooks)
+        check_text("tls_key_password", self.tls_key_password, secret=True)
+        check_text("tls_server_name", self.tls_server_name)
+        self._check_tls()
         for name in ("connect_timeout", "request_timeout", "keepalive_interval", "backoff_base"):
-            _require_positive(self, name)
-        _require_order(self, "keepalive_interval", "idle_timeout")
-        _require_order(self, "backoff_base", "backoff_cap")
+            check_positive(self, name)
+        check_order(self, "keepalive_interval", "idle_timeout")
+        check_order(self, "backoff_base", "backoff_cap")
+
+    def _check_tls(self) -> None:
+        files = [name for name in ("tls_ca", "tls_cert", "tls_key") if getattr(self, name)]
+        if self.tls is not None:
+            check_context(self.tls)
+            if files:
+                raise ConfigError(f"tls= is a whole context: load {files[0]} into it instead")
+        if self.tls_key is not None and self.tls_cert is None:
+            raise ConfigError("tls_key= needs tls_cert=, the certificate that it belongs to")
 
     @property
     def dialects(self) -> tuple[Dialect, ...]:
@@ -118,6 +160,36 @@ class ClientConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """Which refusals of the server are worth another try; the delivery deadline ends them all.
+
+    A lost connection is no refusal: what it left unacknowledged is always sent again.
+
+    Attributes:
+        max_attempts: how often a batch is sent at most; 0 means until ``delivery_timeout``.
+        also: codes to try again although their class says that it will not help (LWP section
+            12.4), for example ``ErrorCode.STORAGE_ERROR``.
+        never: codes that fail the batch at once although their class says otherwise.
+    """
+
+    max_attempts: int = 0
+    also: frozenset[int] = frozenset()
+    never: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Take any collection of codes.
+
+        Raises:
+            ConfigError: naming the field and what it must be.
+        """
+        check_plain("max_attempts", self.max_attempts, int)
+        for name in ("also", "never"):
+            object.__setattr__(self, name, check_codes(name, getattr(self, name)))
+        if both := self.also & self.never:
+            raise ConfigError(f"code {min(both):#04x} stands in also= and in never=")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig(ClientConfig):
     """Settings of a producer, beside those of `ClientConfig`.
 
@@ -130,9 +202,18 @@ class ProducerConfig(ClientConfig):
         buffer_bytes: bytes that may wait for acknowledgement, sent or not.
         max_in_flight: batches that may be sent and not yet acknowledged.
         delivery_timeout: time after which an unacknowledged batch fails.
-        on_full: what ``send`` does when the buffer is full: ``block`` or ``raise``.
+        on_full: what ``send`` does when the buffer is full: ``block``, ``raise``, or
+            ``journal``: go through ``journal`` until that is drained (SF-33).
         block_timeout: how long ``send`` blocks before it raises all the same.
         allow_unsafe_types: send types 0x00 and 0xFF to servers that cannot keep them (AMB-13).
+        compression: ``none``; ``lz4`` compresses every batch (AMB-20); ``auto`` compresses where
+            the server understands it and the batch gets smaller.
+        values: how ``send`` turns values into bytes: a codec of `lance_sdk.values`, or ``raw``,
+            ``text``, ``json``, ``msgpack`` or ``avro``; None takes bytes.
+        retry: which errors of the server are worth another try, and how many.
+        journal: directory in which records are kept until the server has them. Everything goes
+            through it, or with ``on_full="journal"`` only what does not fit in memory.
+        journal_settings: how that directory is used; see `lance_sdk.journal.JournalConfig`.
     """
 
     create_topic: bool = False
@@ -142,22 +223,32 @@ class ProducerConfig(ClientConfig):
     buffer_bytes: int = 32 * 1024 * 1024
     max_in_flight: int = 64
     delivery_timeout: Duration = 120.0
-    on_full: Literal["block", "raise"] = "block"
+    on_full: Literal["block", "raise", "journal"] = "block"
     block_timeout: Duration = 60.0
     allow_unsafe_types: bool = False
+    compression: Literal["none", "lz4", "auto"] = "none"
+    values: "Codec | str | None" = None
+    retry: RetryPolicy = RetryPolicy()
+    journal: Path | None = None
+    journal_settings: "JournalConfig | None" = None
 
     def _check(self) -> None:
         ClientConfig._check(self)  # noqa: SLF001 - super() does not work in a slots dataclass
         for name in ("batch_records", "max_in_flight", "delivery_timeout"):
-            _require_positive(self, name)
+            check_positive(self, name)
         if not RECORD_HEADER_SIZE <= self.batch_bytes <= MAX_PAYLOAD:
             raise ConfigError(
                 f"batch_bytes={self.batch_bytes!r}: expected {RECORD_HEADER_SIZE} to {MAX_PAYLOAD}"
             )
         if self.buffer_bytes < self.batch_bytes:
             raise ConfigError(f"buffer_bytes={self.buffer_bytes!r} must be at least batch_bytes")
-        _require_one_of("on_full", self.on_full, ("block", "raise"))
-        _require_order(self, "linger", "delivery_timeout")
+        check_one_of("on_full", self.on_full, ("block", "raise", "journal"))
+        check_one_of("compression", self.compression, ("none", "lz4", "auto"))
+        check_order(self, "linger", "delivery_timeout")
+        if not isinstance(self.retry, RetryPolicy):
+            raise ConfigError(f"retry={self.retry!r}: expected a RetryPolicy")
+        if self.journal is None and self.on_full == "journal":
+            raise ConfigError("on_full='journal' needs journal=, the directory to keep records in")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,21 +256,49 @@ class ConsumerConfig(ClientConfig):
     """Settings of a consumer, beside those of `ClientConfig`.
 
     Attributes:
-        start: ``beginning``, ``end``, or the byte offset of a record.
+        start: ``beginning``, ``end``, the byte offset of a record, or a ``datetime`` with a
+            time zone (AMB-37). With ``offsets``: only where nothing is committed yet.
         stop_at_end: end the iteration at the end the log had when it began.
         max_fetch_bytes: data asked for in one Fetch; grows for a record that is larger.
         prefetch_bytes: data held ahead of the application.
         poll_interval: pause between Fetches at the end of the log.
         on_truncation: what to do when the log ends before the position and does not grow
-            (AMB-31): ``raise``, or ``reset`` to its end with a warning in the log.
+            (AMB-31), or holds other records than before: ``raise``, or ``reset`` to its end
+            with a warning in the log.
+        on_opaque: what to do at a batch that the server says does not parse as records (AMB-27):
+            ``raise`` `OpaqueRecords`, ``skip`` it with a warning in the log, or hand its
+            ``bytes`` out as `OpaqueBytes`, which the server must be ready to send (it is with
+            ``--dialect auto``). A server of dialect ``deployed`` does not say so: there
+            `CorruptRecord` is raised either way.
+        mode: ``push`` has the server push new records once the log's end is reached (AMB-21);
+            ``poll`` asks every ``poll_interval``; ``auto`` pushes where the server does.
+        consumer: name under which positions are committed.
+        offsets: where they are committed: a store, or its URL, see `lance_sdk.offsets`;
+            ``server`` keeps them at the server. None commits nothing.
+        auto_commit: ``processed`` and ``interval`` commit when the application comes for more,
+            and when it closes. They differ where it leaves with an exception: ``interval``
+            then commits also what it was working on. ``off`` leaves it to ``commit()``.
+        commit_interval: least time between two automatic commits; while the application works
+            on one record, or one batch of ``poll()``, none is made.
+        generation: of the group's assignment, for members of groups; see `lance_sdk.groups`.
+        values: how ``values()`` reads records: a codec of `lance_sdk.values`, or its name; None
+            goes by each record's type.
     """
 
-    start: Literal["beginning", "end"] | int = "beginning"
+    start: Literal["beginning", "end"] | int | datetime = "beginning"
     stop_at_end: bool = False
     max_fetch_bytes: int = 1024 * 1024
     prefetch_bytes: int = 4 * 1024 * 1024
     poll_interval: Duration = 0.05
     on_truncation: Literal["raise", "reset"] = "raise"
+    on_opaque: Literal["raise", "skip", "bytes"] = "raise"
+    mode: Literal["auto", "push", "poll"] = "auto"
+    consumer: str | None = None
+    offsets: "OffsetStore | AsyncOffsetStore | str | None" = None
+    auto_commit: Literal["off", "interval", "processed"] = "processed"
+    commit_interval: Duration = 5.0
+    generation: int = 0
+    values: "Codec | str | None" = None
 
     def _check(self) -> None:
         ClientConfig._check(self)  # noqa: SLF001 - super() does not work in a slots dataclass
@@ -190,50 +309,11 @@ class ConsumerConfig(ClientConfig):
                 f"expected {RECORD_HEADER_SIZE} to {MAX_PAYLOAD}"
             )
         for name in ("prefetch_bytes", "poll_interval"):
-            _require_positive(self, name)
-        _require_one_of("on_truncation", self.on_truncation, ("raise", "reset"))
-
-
-def check_start(start: object) -> None:
-    """Refuse what is no place in a log.
-
-    Raises:
-        ConfigError: unless it is ``beginning``, ``end`` or an offset.
-    """
-    if isinstance(start, str) and start in {"beginning", "end"}:
-        return
-    if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < END_OFFSET:
-        raise ConfigError(f"start={shorten(start)}: expected 'beginning', 'end' or a byte offset")
-
-
-def _require_plain(name: str, value: object, kind: object) -> None:
-    if type(value) is not kind:
-        expected = "True or False" if kind is bool else "a whole number"
-        raise ConfigError(f"{name}={shorten(value)}: expected {expected}")
-    if value not in _SIZES:
-        raise ConfigError(f"{name}={shorten(value)}: expected 0 to {_SIZES[-1]}")
-
-
-def _require_one_of(name: str, value: object, allowed: Sequence[object]) -> None:
-    if value not in allowed:
-        names = " or ".join(map(repr, allowed))
-        raise ConfigError(f"{name}={shorten(value)}: expected {names}")
-
-
-def _require_context(tls: object) -> None:
-    import ssl  # noqa: PLC0415 - costs 10 ms, and whoever brings a context has it already
-
-    if not isinstance(tls, ssl.SSLContext):
-        raise ConfigError(f"tls={shorten(tls)}: expected an ssl.SSLContext")
-
-
-def _require_positive(config: ClientConfig, name: str) -> None:
-    if not getattr(config, name) > 0:
-        raise ConfigError(f"{name}={getattr(config, name)!r} must be more than 0")
-
-
-def _require_order(config: ClientConfig, less: str, more: str) -> None:
-    if getattr(config, more) < getattr(config, less):
-        raise ConfigError(
-            f"{more}={getattr(config, more)!r} must be at least {less}={getattr(config, less)!r}"
-        )
+            check_positive(self, name)
+        check_one_of("on_truncation", self.on_truncation, ("raise", "reset"))
+        check_one_of("on_opaque", self.on_opaque, ("raise", "skip", "bytes"))
+        check_one_of("mode", self.mode, ("auto", "push", "poll"))
+        check_one_of("auto_commit", self.auto_commit, ("off", "interval", "processed"))
+        check_text("consumer", self.consumer)
+        if self.offsets is not None and not self.consumer:
+            raise ConfigError("offsets= needs consumer=, the name to commit positions under")

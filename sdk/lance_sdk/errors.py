@@ -15,12 +15,16 @@
     │   └─ RemoteProtocolError        the peer broke LWP
     │       └─ FrameError             … in a frame header; names field, offset, values
     │           └─ ChecksumMismatch
+    ├─ Unsupported                    the server has no such feature
     ├─ ConsumeError                   the log at this place cannot be consumed
-    │   ├─ MisalignedOffset · CorruptRecord · LogTruncated · TopicChanged
+    │   ├─ MisalignedOffset · CorruptRecord · OpaqueRecords · UndecodableRecord
+    │   └─ LogTruncated · TopicChanged
     ├─ ServerError                    an ErrorResponse, one subclass per code of LWP section 12.2
     └─ DeliveryError                  a record was not delivered
         ├─ RecordTooLarge · UnsafeRecordType · BufferFull
-        └─ DeliveryExpired · DeliveryFailed · RecordsLost
+        ├─ DeliveryExpired            not acknowledged in time
+        │   └─ StillInJournal         … but safe: the journal delivers it later
+        └─ DeliveryFailed · RecordsLost
 
 Two facts stand on every error: ``retryable`` (trying again may succeed) and ``maybe_applied``
 (the outcome is unknown: the server may have done what was asked).
@@ -31,6 +35,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lance_sdk._consume_errors import (
+    ConsumeError,
+    CorruptRecord,
+    LogTruncated,
+    MisalignedOffset,
+    OpaqueRecords,
+    TopicChanged,
+    UndecodableRecord,
+)
 from lance_sdk._server_errors import (
     AccessDenied,
     AuthenticationFailed,
@@ -102,6 +115,7 @@ __all__ = [
     "NotLeader",
     "NotOpenError",
     "OffsetOutOfRange",
+    "OpaqueRecords",
     "PayloadTooLarge",
     "ProtocolError",
     "QuorumNotReached",
@@ -112,14 +126,17 @@ __all__ = [
     "ServerBackpressure",
     "ServerError",
     "ServerTimeout",
+    "StillInJournal",
     "StorageError",
     "TopicAlreadyExists",
     "TopicChanged",
     "TopicDeleted",
     "TopicNotFound",
     "TransportError",
+    "UndecodableRecord",
     "UnknownServerError",
     "UnsafeRecordType",
+    "Unsupported",
     "UsageError",
     "VersionMismatch",
     "server_error",
@@ -270,35 +287,8 @@ class ChecksumMismatch(FrameError):
     """A header or payload CRC that does not fit its bytes (LWP section 11.3)."""
 
 
-class ConsumeError(LanceError):
-    """The log cannot be consumed from where the consumer stands.
-
-    Attributes:
-        offset: the byte offset in the topic where the trouble is.
-    """
-
-    def __init__(self, message: str, offset: int) -> None:
-        self.offset = offset
-        super().__init__(message)
-
-    def __reduce__(self) -> tuple[type["ConsumeError"], tuple[str, int]]:
-        return type(self), (str(self), self.offset)
-
-
-class MisalignedOffset(ConsumeError):
-    """The start offset lies inside a record (AMB-19); seek to a record's ``offset``."""
-
-
-class CorruptRecord(ConsumeError):
-    """The bytes at an offset are no record (LWP section 8)."""
-
-
-class LogTruncated(ConsumeError):
-    """The log ends before the consumer's position and does not grow (AMB-31)."""
-
-
-class TopicChanged(ConsumeError):
-    """The topic was deleted and created again: its old offsets mean nothing now (AMB-30)."""
+class Unsupported(LanceError):
+    """The server has no such feature; the message names it, and what works instead."""
 
 
 class DeliveryError(LanceError):
@@ -328,6 +318,12 @@ class DeliveryExpired(DeliveryError):
         self.batch_id = batch_id
         self.maybe_applied = maybe_applied
         super().__init__(message)
+
+
+class StillInJournal(DeliveryExpired):
+    """The record waits in the journal, which delivers it later: do not send it again."""
+
+    retryable = False
 
 
 class DeliveryFailed(DeliveryError):

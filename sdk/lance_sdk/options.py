@@ -3,11 +3,21 @@
 They mirror the fields of `lance_sdk.config`; a test keeps them equal.
 """
 
+import os
 import ssl
-from typing import Literal, TypedDict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from lance_sdk._units import Duration
+from lance_sdk.config import RetryPolicy, Token
+from lance_sdk.hooks import Hooks
 from lance_spec.dialect import Dialect
+
+if TYPE_CHECKING:
+    from lance_sdk.journal import JournalConfig
+    from lance_sdk.offsets.contract import AsyncOffsetStore, OffsetStore
+    from lance_sdk.values.contract import Codec
 
 __all__ = ["ClientOptions", "ConsumerOptions", "ProducerOptions"]
 
@@ -25,8 +35,14 @@ class ClientOptions(TypedDict, total=False):
     idle_timeout: Duration
     backoff_base: Duration
     backoff_cap: Duration
-    token: str | None
+    token: Token | None
     tls: ssl.SSLContext | None
+    tls_ca: str | os.PathLike[str] | None
+    tls_cert: str | os.PathLike[str] | None
+    tls_key: str | os.PathLike[str] | None
+    tls_key_password: str | None
+    tls_server_name: str | None
+    hooks: Hooks | Sequence[Hooks]
 
 
 class ProducerOptions(ClientOptions, total=False):
@@ -39,17 +55,30 @@ class ProducerOptions(ClientOptions, total=False):
     buffer_bytes: int
     max_in_flight: int
     delivery_timeout: Duration
-    on_full: Literal["block", "raise"]
+    on_full: Literal["block", "raise", "journal"]
     block_timeout: Duration
     allow_unsafe_types: bool
+    compression: Literal["none", "lz4", "auto"]
+    values: "Codec | str | None"
+    retry: RetryPolicy
+    journal: str | os.PathLike[str] | None
+    journal_settings: "JournalConfig | None"
 
 
 class ConsumerOptions(ClientOptions, total=False):
     """Keywords of `Consumer`; see `lance_sdk.config.ConsumerConfig`."""
 
-    start: Literal["beginning", "end"] | int
+    start: Literal["beginning", "end"] | int | datetime
     stop_at_end: bool
     max_fetch_bytes: int
     prefetch_bytes: int
     poll_interval: Duration
     on_truncation: Literal["raise", "reset"]
+    on_opaque: Literal["raise", "skip", "bytes"]
+    mode: Literal["auto", "push", "poll"]
+    consumer: str | None
+    offsets: "OffsetStore | AsyncOffsetStore | str | None"
+    auto_commit: Literal["off", "interval", "processed"]
+    commit_interval: Duration
+    generation: int
+    values: "Codec | str | None"

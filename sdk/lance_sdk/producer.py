@@ -2,24 +2,27 @@
 
 from collections.abc import Iterable
 from time import monotonic
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
-from lance_sdk._assembly import build_producer
+from lance_sdk._assembly import ACK_SHARE, DISK_GRACE, build_producer
 from lance_sdk._core.delivery import Batch, first_failure
 from lance_sdk._face import Face
-from lance_sdk._records import as_bytes, check_null, check_type, chunks
+from lance_sdk._records import RecordMaker
 from lance_sdk._units import seconds
 from lance_sdk.delivery import Deliveries, Delivery, wait_for_all
-from lance_sdk.errors import BufferFull
+from lance_sdk.errors import BufferFull, DeadlineExceeded
 from lance_sdk.options import ProducerOptions
 from lance_sdk.stats import ProducerStats
-from lance_sdk.types import Buffer, CloseReport
+from lance_sdk.types import CloseReport
 from lance_sdk.url import URL
+from lance_sdk.values.keyed import Time
 from lance_spec.enums import RecordType
+from lance_spec.limits import RECORD_HEADER_SIZE
 
 __all__ = ["Producer"]
 
-_RAW: Final = RecordType.RAW_DATA
+_RAW: Final = int(RecordType.RAW_DATA)
+_new_delivery: Final = tuple.__new__  # skips the class's call, which costs as much again
 
 
 class Producer(Face):
@@ -47,22 +50,35 @@ class Producer(Face):
     def __init__(self, url: str | URL, **options: Unpack[ProducerOptions]) -> None:
         self._core = build_producer(url, options)
         super().__init__(self._core)
+        config = self._core.config
         self._sender = self._core.sender
         self._batcher = self._core.batcher
         self._batcher.waiter = self._pump
         self._pump.count_lost = self._sender.failures.count_unseen
-        self._blocks = self._core.config.on_full == "block"
-        self._patience = seconds("block_timeout", self._core.config.block_timeout)
+        self._maker = RecordMaker(config.values, allow_unsafe=config.allow_unsafe_types)
+        self._plain: Any = self._maker.plain
+        self._blocks = config.on_full != "raise"
+        self._patience = seconds("block_timeout", config.block_timeout)
 
     def __repr__(self) -> str:
         return self._core.show("Producer", self._state)
 
-    def send(self, value: Buffer, *, record_type: int = RecordType.RAW_DATA) -> Delivery:
+    def send(
+        self,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        timestamp: Time | None = None,
+        record_type: int | None = None,
+    ) -> Delivery:
         """Hand one record over; it leaves with its batch.
 
         Args:
-            value: the record's bytes, up to 16 MiB.
-            record_type: its TLV type (LWP section 8.2).
+            value: the record's bytes, up to 16 MiB; with ``values=`` whatever that encodes; a
+                Protocol Buffers message; or None for a tombstone.
+            key: stands before the value (LWP section 8.3); text is written as UTF-8.
+            timestamp: likewise: nanoseconds since the Unix epoch, or a datetime with a time zone.
+            record_type: the TLV type (LWP section 8.2), when it is not the value's own.
 
         Returns:
             A handle to wait on, or to ignore.
@@ -71,31 +87,39 @@ class Producer(Face):
             BufferFull: ``on_full="raise"``, or ``block_timeout`` passed.
             RecordTooLarge: the record is over the limit.
             UnsafeRecordType: the type cannot be sent (AMB-13).
+            LocalProtocolError: LWP has no room for such a key, time or combination.
             UsageError: the producer is not open.
         """
-        if type(value) is not bytes:
-            value = as_bytes(value)
-        if record_type is not _RAW:  # the default; anything else is looked at
-            self._check_type(record_type)
-            check_null(value, record_type)
-        pump, batcher = self._pump, self._batcher
-        with pump.lock:
-            index = batcher.add(value, record_type)
-            if index >= 0:
-                return Delivery(batcher.last, index)
-        try:
-            return self._add(value, record_type)
-        except BufferFull as full:
-            return self._add_patiently(value, record_type, full)
+        if (
+            type(value) is not self._plain
+            or key is not None
+            or timestamp is not None
+            or record_type is not None
+        ):
+            dialect = self._session.dialect
+            return self._add(
+                *self._maker.make(
+                    value, dialect, key=key, timestamp=timestamp, record_type=record_type
+                )
+            )
+        batcher = self._batcher
+        with self._pump.lock:  # what `Batcher.add` does, without the call
+            room = batcher.room - RECORD_HEADER_SIZE - len(value)
+            if room > 0 and batcher.room_type == _RAW:
+                batcher.room = room
+                batch = batcher.last
+                values = batch.values
+                index = len(values)
+                values.append(value)
+                return _new_delivery(Delivery, (batch, index))
+        return self._add(value, _RAW)
 
-    def send_many(
-        self, values: Iterable[Buffer], *, record_type: int = RecordType.RAW_DATA
-    ) -> Deliveries:
+    def send_many(self, values: Iterable[Any], *, record_type: int | None = None) -> Deliveries:
         """Hand many records over; faster than `send` in a loop.
 
         Args:
-            values: the records' bytes; taken as they are needed.
-            record_type: the TLV type of all of them.
+            values: the records' values, as for `send`; taken as they are needed.
+            record_type: the TLV type of all of them, when it is not their own.
 
         Returns:
             One handle for all.
@@ -104,13 +128,13 @@ class Producer(Face):
             BufferFull: as for `send`; the records before the one at fault are sent.
             RecordTooLarge: likewise.
             UnsafeRecordType: the type cannot be sent (AMB-13).
+            LocalProtocolError: LWP has no room for a value.
             UsageError: the producer is not open.
         """
-        self._check_type(record_type)
         batches: list[Batch] = []
         count = 0
-        for chunk in chunks(values, record_type):
-            self._add_all(chunk, record_type, batches)
+        for chunk, kind in self._maker.chunks(values, record_type, self._session.dialect):
+            self._add_all(chunk, kind, batches)
             count += len(chunk)
         return Deliveries(batches, count)
 
@@ -121,7 +145,8 @@ class Producer(Face):
             timeout: seconds to wait; by default as long as ``delivery_timeout`` allows.
 
         Raises:
-            DeliveryError: the first failure among the records waited for.
+            DeliveryError: the first failure among the records waited for; `StillInJournal` when
+                the journal is what keeps it.
             DeadlineExceeded: not all are settled yet; their delivery goes on.
             UsageError: the producer is not open.
         """
@@ -138,21 +163,51 @@ class Producer(Face):
         with self._pump.lock:
             return self._core.stats()
 
+    def _begin(self) -> None:
+        if (spill := self._core.spill) is not None:
+            spill.open()
+            self._sender.handover.opened()
+        self._core.open_session(monotonic())
+
+    def _finish(self, until: float, *, failed: bool) -> float:
+        del failed
+        if self._core.spill is None or self._pump.guard is not None:
+            return until
+        with self._pump.lock:
+            batches = [] if self._sender.handover.active else self._sender.flush()
+        self._pump.wake()
+        try:
+            wait_for_all(batches, ACK_SHARE * max(0.0, until - monotonic()))
+        except DeadlineExceeded:  # what the server does not take, the journal keeps
+            with self._pump.lock:
+                self._sender.spill()
+        return max(until, monotonic() + DISK_GRACE)
+
+    def _end(self, timeout: float) -> None:
+        if (spill := self._core.spill) is None:
+            return
+        spill.close(timeout)
+        with self._pump.lock:
+            self._sender.settle_journal(monotonic())
+        self._pump.announce()
+
     def _report(self) -> CloseReport:
         with self._pump.lock:
             return self._sender.failures.report(self._sender.acked_records)
 
-    def _check_type(self, record_type: int) -> None:
-        config = self._core.config
-        check_type(record_type, self._session.dialect, allow_unsafe=config.allow_unsafe_types)
-
     def _add(self, value: bytes, record_type: int) -> Delivery:
         """Add one record, opening and sealing batches as needed."""
+        try:
+            return self._try_to_add(value, record_type)
+        except BufferFull as full:
+            return self._add_patiently(value, record_type, full)
+
+    def _try_to_add(self, value: bytes, record_type: int) -> Delivery:
         pump, batcher = self._pump, self._batcher
         with pump.lock:
             pump.check()
             index = batcher.append(value, record_type, monotonic())
-            delivery = Delivery(batcher.last, index)
+            delivery = Delivery((batcher.last, index))
             attention, batcher.attention = batcher.attention, False
         if attention:
             pump.wake()
@@ -185,6 +240,6 @@ class Producer(Face):
             if not self._pump.wait(gate, deadline - monotonic()):
                 raise full
             try:
-                return self._add(value, record_type)
+                return self._try_to_add(value, record_type)
             except BufferFull:
                 continue

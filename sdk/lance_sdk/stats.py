@@ -39,6 +39,7 @@ class ProducerStats(ClientStats):
         buffered_bytes: record bytes not settled.
         in_flight: batches sent and not acknowledged.
         window: batches that may be in flight now.
+        journaled_batches: batches of this producer that wait in the journal.
     """
 
     acked_records: int
@@ -49,6 +50,7 @@ class ProducerStats(ClientStats):
     buffered_bytes: int
     in_flight: int
     window: int
+    journaled_batches: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,8 @@ class ConsumerStats(ClientStats):
     Attributes:
         records: records received.
         fetches: Fetch requests sent.
+        pushes: answers that the server pushed.
+        pushing: whether the server pushes at the moment.
         fetched_bytes: bytes of record data received.
         buffered_bytes: bytes waiting for the application.
         position: offset of the next record to be handed out, once known.
@@ -66,6 +70,8 @@ class ConsumerStats(ClientStats):
 
     records: int
     fetches: int
+    pushes: int
+    pushing: bool
     fetched_bytes: int
     buffered_bytes: int
     position: int | None

@@ -15,6 +15,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote
 
@@ -29,7 +30,8 @@ __all__ = ["URL", "Endpoint", "parse_url"]
 
 _SCHEMES: Final = {"lance": False, "lances": True}
 _ALIASES: Final = {"batch": "batch_bytes", "buffer": "buffer_bytes"}
-_NOT_IN_URLS: Final = {"token", "tls"}
+_NOT_IN_URLS: Final = {"token", "tls", "tls_key_password", "hooks", "retry", "journal_settings"}
+"""Objects, and secrets that would be shown with the URL."""
 _HOST: Final = re.compile(
     r"(?:\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<name>[^\[\]:@/\s\0]{1,255}))(?::(?P<port>.*))?"
 )
@@ -216,8 +218,17 @@ def _parse_flag(name: str, text: str) -> bool:
     return text in {"true", "1"}
 
 
-def _parse_start(name: str, text: str) -> str | int:
-    return text if text in {"beginning", "end"} else _parse_number(name, text)
+def _parse_start(name: str, text: str) -> str | int | datetime:
+    if text in {"beginning", "end"}:
+        return text
+    if "-" not in text:
+        return _parse_number(name, text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"{name}={shorten(text)}: expected a time such as 2026-01-31T12:00:00Z"
+        ) from None
 
 
 def _parse_text(_name: str, text: str) -> str:

@@ -245,7 +245,7 @@ def test_numbers_are_not_used_twice_after_the_segments_are_gone() -> None:
 
 
 def test_numbers_are_not_used_twice_after_a_kill_and_a_foreign_drain() -> None:
-    """The floor lies above every number that the last segment could have held (SF-08)."""
+    """The floor lies above every number that the last segment held (SF-08)."""
     disk, config = ForgetfulDisk(), configured(Durability.MEMORY)
     journal = Journal.open(SLOT, config, files=disk)
     for fsn in range(20):
@@ -256,3 +256,19 @@ def test_numbers_are_not_used_twice_after_a_kill_and_a_foreign_drain() -> None:
             disk.remove(SLOT / name)
     with Journal.open(SLOT, config, files=disk) as journal:
         assert journal.append(b"next") >= 20
+
+
+def test_numbers_are_not_used_twice_where_a_segment_was_reopened() -> None:
+    """A clean stop left the exact number; what is appended behind it counts too (SF-08)."""
+    disk, config = ForgetfulDisk(), configured(Durability.MEMORY)
+    with Journal.open(SLOT, config, files=disk) as journal:
+        journal.append(payload(0))
+    journal = Journal.open(SLOT, config, files=disk)
+    for fsn in range(1, 4):
+        assert journal.append(payload(fsn)) == fsn
+    disk = disk.killed()
+    for name in disk.names(SLOT):
+        if name.endswith(".sfl") or name in {"sf-manifest.bin", ".ack-watermark"}:
+            disk.remove(SLOT / name)
+    with Journal.open(SLOT, config, files=disk) as journal:
+        assert journal.append(b"next") >= 4

@@ -297,6 +297,49 @@ def test_a_missing_segment_does_not_hide_the_later_ones() -> None:
     assert problems[0].kind == "missing_frames"
 
 
+def test_a_missing_last_segment_is_told() -> None:
+    """Before and when it is opened; the floor says how many frames it had at most (SF-08)."""
+    disk = slot_of_three()
+    disk.remove(segment(2))
+    last = {fsn for (number, _), fsn in places().items() if number == 2}
+    seen = inspect(SLOT, SlotKind.QWP, files=disk).problems
+    frames, problems = open_slot(disk)
+    assert set(FRAMES) - set(frames) == last
+    assert seen == problems
+    assert [(each.kind, each.lost) for each in seen] == [("missing_frames", (min(last), max(last)))]
+
+
+@pytest.mark.parametrize("frames", [1, 100, 4000])
+def test_a_killed_process_and_a_missing_last_segment(frames: int) -> None:
+    """What is told covers the loss and is near it: 64 frames, or an eighth, more at most."""
+    disk = ForgetfulDisk()
+    config = JournalConfig(kind=SlotKind.QWP, background=False)
+    with Journal.open(SLOT, config, files=disk) as journal:
+        for fsn in range(frames):
+            journal.append(b"%d" % fsn)
+        left = disk.killed()
+    left.remove(segment(0))
+    (problem,) = inspect(SLOT, SlotKind.QWP, files=left).problems
+    assert problem.lost is not None
+    first, last = problem.lost
+    assert (first, problem.kind) == (0, "missing_frames")
+    assert frames - 1 <= last < frames + max(64, frames // 8)
+    with Journal.open(SLOT, config, files=left) as journal:
+        assert journal.next_fsn == last + 1  # no number is given out again (SF-08)
+
+
+def test_a_missing_last_segment_that_was_acknowledged_is_no_loss() -> None:
+    """Whoever drained the slot may have deleted what it had."""
+    disk = slot_of_three()
+    with Journal.open(SLOT, CONFIG, files=disk) as journal:
+        for fsn, _ in journal.read_from(0):
+            journal.ack(fsn)
+    for name in disk.names(SLOT):
+        if name.endswith(".sfa"):
+            disk.remove(SLOT / name)
+    assert open_slot(disk) == ({}, ())
+
+
 def test_looking_changes_nothing() -> None:
     """`inspect` tells what is there and wrong, without a lock and without a write."""
     disk = slot_of_three()

@@ -18,6 +18,7 @@ from lance_sdk.journal import (
     JournalFull,
     NotRetained,
 )
+from lance_sdk.journal.testing import ForgetfulDisk
 from lance_sdk.testing import ManualClock
 
 SMALL = JournalConfig(segment_bytes=256, max_total_bytes=1024)
@@ -372,3 +373,51 @@ def test_repr_shows_the_state(opened: Opener) -> None:
     assert "acked -1, next 1" in repr(journal)
     journal.close()
     assert "ClosedError" in repr(journal)
+
+
+def test_an_acknowledgement_costs_no_system_call() -> None:
+    """The watermark is stored into mapped memory, however many there are."""
+    disk, slot = ForgetfulDisk(), Path("/disk/slot")
+    config = JournalConfig(segment_bytes=1 << 16, background=False)
+    with Journal.open(slot, config, files=disk) as journal:
+        for _ in range(100):
+            journal.append(FRAME)
+        list(journal.read_from(0))
+        before = disk.done.copy()
+        for fsn in range(100):
+            journal.ack(fsn)
+        assert disk.done == before
+
+
+def test_another_segment_size_holds_for_new_segments(tmp_path: Path) -> None:
+    """Those that exist keep theirs, no spare of the old size is left, the cap counts bytes."""
+    slot = tmp_path / "slot"
+    with Journal.open(slot, JournalConfig(segment_bytes=4096)) as journal:
+        for _ in range(10):
+            journal.append(bytes(900))
+    larger = JournalConfig(segment_bytes=16384, max_total_bytes=1 << 16)
+    with Journal.open(slot, larger) as journal:
+        for _ in range(40):
+            journal.append(bytes(900))
+        stats = journal.stats()
+    sizes = [each.stat().st_size for each in sorted(slot.glob("*.sfl"))]
+    assert sizes == sorted(sizes)
+    assert set(sizes) == {4096, 16384}
+    assert sum(sizes) <= stats.resident_bytes <= 1 << 16
+
+
+def test_two_threads_may_close_at_the_same_time(tmp_path: Path) -> None:
+    """Both return, and the slot is free afterwards."""
+    for _ in range(20):
+        journal = Journal.open(tmp_path / "slot", SMALL)
+        together = threading.Barrier(2)
+
+        def close(journal: Journal = journal, together: threading.Barrier = together) -> None:
+            together.wait(10.0)
+            journal.close()
+
+        other = threading.Thread(target=close)
+        other.start()
+        close()
+        other.join(10.0)
+        assert not other.is_alive()

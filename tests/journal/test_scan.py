@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lance_sdk.journal._ages import Ages
 from lance_sdk.journal._place import least_width, place
-from lance_sdk.journal._scan import follow, last_nonzero, scan
+from lance_sdk.journal._scan import follow, follow_in_python, last_nonzero, scan
 from lance_spec.checksum import CRC32C
 
 HEADER = bytes(24)
@@ -147,3 +147,21 @@ def test_marks_of_ages_are_bounded() -> None:
         ages.appended(fsn, float(fsn))
     assert len(ages._marks) <= 4097
     assert ages.of(0, 20_000.0) == 20_000.0
+
+
+@given(
+    frames=st.lists(st.binary(max_size=400), max_size=10),
+    noise=st.binary(max_size=40),
+    data=st.data(),
+)
+def test_compiled_or_not_the_same_frames_are_followed(
+    frames: list[bytes], noise: bytes, data: st.DataObject
+) -> None:
+    """Whatever is cut off or flipped; without a compiler both are the same function."""
+    content = bytearray(HEADER + b"".join(map(frame, frames)) + noise)
+    if data.draw(st.booleans()):
+        bit = data.draw(st.integers(0, len(content) * 8 - 1))
+        content[bit // 8] ^= 1 << bit % 8
+    view = memoryview(content)[: data.draw(st.integers(24, len(content)))]
+    run = follow(view, 24)
+    assert (run.count, run.end) == follow_in_python(view, 24)

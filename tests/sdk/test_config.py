@@ -8,8 +8,18 @@ import pytest
 
 from lance_sdk.config import ClientConfig, ConsumerConfig, ProducerConfig
 from lance_sdk.errors import ConfigError
+from lance_sdk.journal import JournalConfig
+from lance_sdk.offsets.contract import AsyncOffsetStore, OffsetStore
 from lance_sdk.options import ClientOptions, ConsumerOptions, ProducerOptions
+from lance_sdk.values import Codec
 from lance_spec.dialect import DEPLOYED, SPECIFIED
+
+LOADED_LATER = {
+    "AsyncOffsetStore": AsyncOffsetStore,
+    "Codec": Codec,
+    "JournalConfig": JournalConfig,
+    "OffsetStore": OffsetStore,
+}
 
 
 @pytest.mark.parametrize(
@@ -24,7 +34,7 @@ def test_keywords_are_the_fields(config: type, options: type) -> None:
     """What type checkers see is what there is, with the same types."""
     fields = {field.name for field in dataclasses.fields(config)}
     assert fields == set(options.__annotations__)
-    hints = get_type_hints(options)
+    hints = get_type_hints(options, localns=LOADED_LATER)
     for field in dataclasses.fields(config):
         if not isinstance(field.type, str):
             assert hints[field.name] == field.type, field.name
@@ -54,7 +64,7 @@ def test_a_duration_is_a_number_of_seconds_that_a_clock_can_count(value: Any) ->
         (ProducerConfig, {"delivery_timeout": 1, "linger": 2}, "at least linger"),
         (ClientConfig, {"dialect": None}, "dialect=None"),
         (ClientConfig, {"fetch_header": []}, "fetch_header=[]: expected 16 or 24"),
-        (ClientConfig, {"token": b"secret"}, "token: expected text, got bytes"),
+        (ClientConfig, {"token": b"secret"}, "token: expected text or a function, got bytes"),
         (ClientConfig, {"tls": True}, "tls=True: expected an ssl.SSLContext"),
         (ProducerConfig, {"create_topic": "false"}, "create_topic='false': expected True or False"),
         (ProducerConfig, {"batch_bytes": "64KiB"}, "batch_bytes='64KiB': expected a whole number"),
@@ -68,7 +78,7 @@ def test_a_duration_is_a_number_of_seconds_that_a_clock_can_count(value: Any) ->
         (ProducerConfig, {"on_full": ["block"]}, "on_full=['block']"),
         (ProducerConfig, {"batch_bytes": 4}, "batch_bytes=4"),
         (ProducerConfig, {"on_full": "drop"}, "'block' or 'raise'"),
-        (ConsumerConfig, {"start": "now"}, "'beginning', 'end' or a byte offset"),
+        (ConsumerConfig, {"start": "now"}, "'beginning', 'end', a byte offset or a datetime"),
         (ConsumerConfig, {"start": 2**64 - 1}, "byte offset"),
         (ConsumerConfig, {"start": True}, "byte offset"),
         (ConsumerConfig, {"start": []}, "byte offset"),

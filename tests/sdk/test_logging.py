@@ -1,6 +1,8 @@
 """Logging: standard library, nothing configured, one warning an incident."""
 
 import logging
+import subprocess
+import sys
 
 import pytest
 
@@ -89,6 +91,59 @@ def test_secrets_are_not_logged(server: FakeServer, caplog: pytest.LogCaptureFix
 
 def test_the_package_configures_nothing() -> None:
     """A NullHandler, so that nothing is printed unasked, and no level."""
-    logger = logging.getLogger("lance_sdk")
-    assert [type(handler) for handler in logger.handlers] == [logging.NullHandler]
-    assert logger.level == logging.NOTSET
+    code = (
+        "import logging; from lance_sdk import Producer; logger = logging.getLogger('lance_sdk'); "
+        "print([type(each).__name__ for each in logger.handlers], logger.level)"
+    )
+    told = subprocess.run(  # in a process of its own: commands that other tests run add handlers
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == "['NullHandler'] 0\n"
+
+
+def test_the_wire_log_shows_frames_and_no_contents(
+    server: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At DEBUG every frame, in both directions; tokens and records at no level."""
+    caplog.set_level(logging.DEBUG, "lance_sdk.wire")
+
+    def welcome(peer: FakePeer, frame: Frame) -> bool:
+        if frame.command is not Command.AUTHENTICATE:
+            return False
+        answer = AuthenticateResponse(ok=True, message=b"")
+        peer.control(Command.AUTHENTICATE_RESPONSE, answer.encode())
+        return True
+
+    server.on_control = welcome
+    with server, Producer(f"lance://s3cret@127.0.0.1:{server.port}/orders") as producer:
+        producer.send(b"private").result(timeout=30)
+    lines = [record.getMessage().partition("/orders ")[2] for record in caplog.records]
+    assert "> frame=CONTROL command=AUTHENTICATE bytes=6" in lines
+    batch_id = hex(server.ingested[0].batch_id)
+    assert (
+        f"> frame=INGEST batch_id={batch_id} topic_id=1 records=1 compressed=False bytes=12"
+        in lines
+    )
+    assert f"< frame=ACK batch_id={batch_id}" in lines
+    assert "s3cret" not in caplog.text
+    assert "private" not in caplog.text
+    assert caplog.records[-1].lance["direction"] in {"<", ">"}
+
+
+def test_one_refusal_after_the_other_is_one_warning(
+    server: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often a batch is sent again within a minute."""
+    left = [5]
+
+    def refuse(peer: FakePeer, frame: Frame) -> bool:
+        left[0] -= 1
+        if left[0] > 0:
+            peer.error(0x30, "slow down", batch_id=frame.batch_id)
+        return left[0] > 0
+
+    server.on_ingest = refuse
+    with server, Producer(server.url(), backoff_base=0.001) as producer:
+        producer.send(b"x").result(timeout=30)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert caplog.records[0].lance["kind"] == "refused"

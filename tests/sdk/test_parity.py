@@ -1,6 +1,8 @@
 """Both faces have the same names, parameters, defaults and promises."""
 
+import copy
 import inspect
+import pickle
 import re
 from typing import Any
 
@@ -36,9 +38,9 @@ def test_names_are_the_same(sync: str, async_: str) -> None:
 
 @pytest.mark.parametrize("name", ["Delivery", "AsyncDelivery"])
 def test_a_delivery_shows_its_record_only(name: str) -> None:
-    """The batch it travels in is nobody's business."""
+    """The batch it travels in is nobody's business; that it is a pair is an economy."""
     verbs = {"add_done_callback", "done", "exception", "result"}
-    assert public(name).keys() - {"__init__"} == verbs
+    assert public(name).keys() - {"__init__"} - set(dir(tuple)) == verbs
 
 
 @faces
@@ -49,6 +51,19 @@ def test_parameters_and_defaults_are_the_same(sync: str, async_: str) -> None:
         if callable(member):
             mine, theirs = inspect.signature(member), inspect.signature(others[name])
             assert list(mine.parameters.values()) == list(theirs.parameters.values()), name
+
+
+def test_dead_letters_take_the_same() -> None:
+    """Each takes its own face's producer and handlers, under the same names and defaults."""
+    others = public("AsyncDeadLetters")
+    mine = public("DeadLetters")
+    assert mine.keys() == others.keys()
+    for name in ("__init__", "handle"):
+        one, two = (inspect.signature(each[name]).parameters for each in (mine, others))
+        assert [(each.name, each.kind, each.default) for each in one.values()] == [
+            (each.name, each.kind, each.default) for each in two.values()
+        ]
+        assert raises(mine[name]) == raises(others[name])
 
 
 @faces
@@ -93,3 +108,12 @@ def test_every_public_method_is_documented() -> None:
             for name, member in public(face).items():
                 told_by_class = name == "__init__" or inspect.ismemberdescriptor(member)
                 assert told_by_class or inspect.getdoc(member), f"{face}.{name}"
+
+
+@pytest.mark.parametrize("name", [name for pair in PAIRS[:3] for name in pair])
+def test_faces_are_neither_pickled_nor_copied(name: str) -> None:
+    """They hold a connection; the error says what can travel instead."""
+    face = getattr(lance_sdk, name)("lance://h/t")
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=f"hand on the URL and the options, and make a {name}"):
+            attempt(face)

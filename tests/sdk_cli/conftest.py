@@ -1,7 +1,7 @@
 """Ways to call ``lwp``: in this process, or as a program of its own."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lance_sdk.cli import _app
+from lance_server.embedded import EmbeddedServer, running
 
 Call = Callable[..., Result]
 
@@ -41,6 +42,14 @@ def lwp() -> Call:
         return CliRunner().invoke(Program(), list(arguments), input=stdin)
 
     return call
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedServer]:
+    """A server that LANCE_URL points at."""
+    with running(tmp_path / "data") as handle:
+        monkeypatch.setenv("LANCE_URL", handle.url)
+        yield handle
 
 
 @pytest.fixture

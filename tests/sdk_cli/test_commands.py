@@ -4,7 +4,6 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +11,9 @@ from click.testing import Result
 
 from lance_sdk import Client
 from lance_sdk.cli import _topics
-from lance_server import running
 
 Call = Callable[..., Result]
 NOBODY = "lance://127.0.0.1:1"
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A server that LANCE_URL points at."""
-    with running(tmp_path / "data") as handle:
-        monkeypatch.setenv("LANCE_URL", handle.url)
-        yield handle
 
 
 @pytest.fixture

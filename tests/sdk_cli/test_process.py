@@ -84,19 +84,27 @@ def test_a_closed_stdout_is_refused_before_anything_is_done(url: str) -> None:
     assert done.stderr == "error: stdout is closed; send it somewhere, for example > /dev/null\n"
 
 
-def test_ctrl_c_while_modules_load_is_silent() -> None:
-    """The process ends by the signal; there is no traceback through the import system."""
-    program = """
+@pytest.mark.parametrize(
+    ("command", "loaded"),
+    [
+        ("lance_sdk.cli", "lance_sdk.cli._app"),
+        ("lance_server.cli", "lance_server.command"),
+        ("lance_conformance.cli", "lance_conformance.app"),
+    ],
+)
+def test_ctrl_c_while_modules_load_is_silent(command: str, loaded: str) -> None:
+    """Each command ends by the signal; there is no traceback through the import system."""
+    program = f"""
         import os, signal, sys
-        import lance_sdk.cli
 
         class Interrupting:
             def find_spec(self, name, path=None, target=None):
-                if name == "lance_sdk.cli._app":
+                if name == "{loaded}":
                     os.kill(os.getpid(), signal.SIGINT)
 
         sys.meta_path.insert(0, Interrupting())
-        lance_sdk.cli.main()
+        from {command} import main
+        main()
         """
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)],
@@ -105,6 +113,17 @@ def test_ctrl_c_while_modules_load_is_silent() -> None:
         stderr=subprocess.PIPE,
     )
     assert finish(process) == (-signal.SIGINT, "", "")
+
+
+@pytest.mark.parametrize("command", ["lance_sdk.cli", "lance_server.cli", "lance_conformance.cli"])
+def test_little_is_loaded_before_ctrl_c_is_silent(command: str) -> None:
+    """What stands before that line could still be interrupted."""
+    ours = "(name for name in sys.modules if name.startswith('lance_'))"
+    program = f"import sys, {command}; print(*{ours})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert set(done.stdout.split()) == {command, command.partition(".")[0]}
 
 
 def test_a_reader_who_has_seen_enough_ends_consume_quietly(url: str) -> None:

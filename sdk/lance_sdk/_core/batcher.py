@@ -61,6 +61,7 @@ class Batcher:
         queue: batches not yet sent; only the last may be open.
         last: the batch that the last record went to; an empty sealed one before the first.
         room: bytes that the open batch may still take without a further look.
+        room_type: the only type of record that may take them.
         attention: set when a batch was opened or sealed: the pump's deadline may have moved.
     """
 
@@ -71,7 +72,6 @@ class Batcher:
         self._full_at = limits.max_records - 1
         self._capacity = limits.capacity
         self._refusal: LanceError | None = None
-        self._record_type = _NO_TYPE
         self._grant = 0
         self._sealed_bytes = 0
         self.waiter: object = None
@@ -79,6 +79,7 @@ class Batcher:
         self.last = Batch(_NO_TYPE, 0.0, 0.0, None)
         self.last.seal()
         self.room = 0
+        self.room_type = _NO_TYPE
         self.attention = False
 
     def __repr__(self) -> str:
@@ -87,20 +88,27 @@ class Batcher:
     @property
     def buffered(self) -> int:
         """Bytes of all records not yet settled."""
-        return self._sealed_bytes + self._grant - self.room
+        return self._sealed_bytes + self._used
+
+    @property
+    def _used(self) -> int:
+        """Bytes in the open batch."""
+        return self._grant - self.room
 
     def add(self, value: bytes, record_type: int) -> int:
         """Put one record into the open batch, `last`, if there is plainly room for it.
+
+        The faces do the same in their ``send``, without the call.
 
         Returns:
             Its index in the batch; -1 when `append` must have a look.
         """
         room = self.room - RECORD_HEADER_SIZE - len(value)
-        values = self.last.values
-        index = len(values)
-        if room <= 0 or record_type != self._record_type or index >= self._full_at:
+        if room <= 0 or record_type != self.room_type:
             return -1
         self.room = room  # before the record itself: an interrupt here errs on the safe side
+        values = self.last.values
+        index = len(values)
         values.append(value)
         return index
 
@@ -118,13 +126,25 @@ class Batcher:
         size = RECORD_HEADER_SIZE + len(value)
         if self.buffered + size > self._capacity:
             raise self._full(size)
-        batch = self._make_room(size, record_type, now)
-        self.room -= size
+        batch = self._batch_for(size, record_type, now)
+        used = self._used + size
+        self._give_room(used, 0)
         batch.add(value, record_type)
         count = len(batch.values)
-        if self._grant - self.room >= self._max_bytes or count > self._full_at:
+        if used >= self._max_bytes or count > self._full_at:
             self.seal()
+        else:
+            self._give_room(used, self._room_for(used, count))
+            self.room_type = _NO_TYPE if batch.mixed else record_type
         return count - 1
+
+    def _give_room(self, used: int, room: int) -> None:
+        self._grant, self.room = used + room, room
+
+    def _room_for(self, used: int, count: int) -> int:
+        """Return what may be added without a look: every record takes at least its header."""
+        limit = min(max(self._max_bytes, used), self._capacity - self._sealed_bytes)
+        return min(limit - used, RECORD_HEADER_SIZE * (self._full_at - count + 1))
 
     def extend(
         self, values: Sequence[bytes], record_type: int, now: float, batches: list[Batch]
@@ -158,29 +178,23 @@ class Batcher:
 
     def _add_some(self, values: Sequence[bytes], record_type: int, now: float) -> int:
         """Add as many values as plainly fit, by halves; at least one."""
-        batch = self.last
-        while len(values) > 1 and record_type == self._record_type:
+        while len(values) > 1 and record_type == self.room_type:
             room = self.room - RECORD_HEADER_SIZE * len(values) - sum(map(len, values))
-            if room > 0 and len(batch.values) + len(values) <= self._full_at:
+            if room > 0:
                 self.room = room
-                batch.values.extend(values)
+                self.last.values.extend(values)
                 return len(values)
             values = values[: len(values) // 2]
         self.append(values[0], record_type, now)
         return 1
 
-    def _make_room(self, size: int, record_type: int, now: float) -> Batch:
+    def _batch_for(self, size: int, record_type: int, now: float) -> Batch:
         """Return an open batch that takes ``size`` bytes of this type."""
-        batch, used = self.last, self._grant - self.room
-        if batch.sealed or used + size > self._max_bytes:
-            batch, used = self._roll(size, record_type, now), 0
-        if batch.mixed or batch.record_type != record_type:
-            self._record_type = _NO_TYPE
-        limit = min(max(self._max_bytes, size), self._capacity - self._sealed_bytes)
-        self._grant, self.room = limit, limit - used
-        return batch
+        if self.last.sealed or self._used + size > self._max_bytes:
+            self._roll(size, record_type, now)
+        return self.last
 
-    def _roll(self, size: int, record_type: int, now: float) -> Batch:
+    def _roll(self, size: int, record_type: int, now: float) -> None:
         if size - RECORD_HEADER_SIZE > self._max_value:
             raise RecordTooLarge(
                 f"record of {size - RECORD_HEADER_SIZE} bytes: "
@@ -190,9 +204,7 @@ class Batcher:
         batch = Batch(record_type, now, now + self._limits.delivery_timeout, self.waiter)
         self.queue.append(batch)
         self.last = batch
-        self._record_type = record_type
         self.attention = True
-        return batch
 
     def refuse(self, error: LanceError) -> None:
         """Take no record any more; `append` raises ClosedError from now on."""
@@ -216,12 +228,19 @@ class Batcher:
     def seal(self) -> None:
         """Close the open batch, if there is one, so that it can be sent."""
         batch = self.last
-        self._grant = self.room = 0
-        self._record_type = _NO_TYPE
+        self._give_room(0, 0)
+        self.room_type = _NO_TYPE
         if not batch.sealed:
             batch.seal()
             self._sealed_bytes += batch.size
             self.attention = True
+
+    def put(self, batch: Batch) -> None:
+        """Queue a sealed batch that was made elsewhere, behind everything that is there."""
+        self.seal()
+        self.queue.append(batch)
+        self._sealed_bytes += batch.size
+        self.attention = True
 
     def next_sealed(self) -> Batch | None:
         """Take the oldest batch that is ready to be sent."""

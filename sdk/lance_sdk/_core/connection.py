@@ -66,6 +66,7 @@ class Request:
         expects: codes of the answers that fit.
         on_answer: called with the answer's code, its payload (copy what you keep) and now.
         on_error: called with an ErrorResponse as an exception, and now.
+        ack: the batch id of the Ack frame that is the answer, where one is (AMB-22).
         deadline: when the connection gives up waiting; set by the connection.
         abandoned: a tombstone: nobody wants the answer any more.
     """
@@ -75,6 +76,7 @@ class Request:
     expects: frozenset[Command]
     on_answer: Callable[[int, memoryview, float], None]
     on_error: Callable[[ServerError, float], None]
+    ack: int | None = None
     deadline: float = math.inf
     abandoned: bool = False
 
@@ -99,6 +101,8 @@ class Connection:
         now: when the connection was made.
 
     Attributes:
+        on_push: takes header topic, payload and time of a FetchResponse that nobody asked for,
+            while there is a subscription (AMB-21); None while there is none.
         fault: why the connection is of no use any more; set once.
         keepalive: its keepalives.
         sent_bytes: bytes handed to the pump.
@@ -121,6 +125,7 @@ class Connection:
         self._requests: deque[Request] = deque()
         self._output: list[Buffer] = []
         self.keepalive = Keepalive(limits.keepalive_interval, limits.idle_timeout, now)
+        self.on_push: Callable[[int, memoryview, float], None] | None = None
         self.fault: LanceError | None = None
         self.sent_bytes = 0
         self.received_bytes = 0
@@ -154,12 +159,19 @@ class Connection:
         self._output.append(encode_keepalive(self.dialect))
 
     def ingest(
-        self, batch_id: int, timestamp_ns: int, record_count: int, topic_id: int, payload: bytes
+        self,
+        batch_id: int,
+        timestamp_ns: int,
+        record_count: int,
+        topic_id: int,
+        payload: bytes,
+        *,
+        flags: Flag = Flag.BATCH_MODE,
     ) -> None:
         """Send an Ingest frame (LWP section 4.1)."""
         header = encode_header(
             self.dialect,
-            Flag.BATCH_MODE,
+            flags,
             batch_id=batch_id,
             timestamp_ns=timestamp_ns,
             record_count=record_count,
@@ -197,7 +209,7 @@ class Connection:
 
     def _dispatch(self, frame: Frame, now: float) -> None:
         if frame.kind is FrameKind.ACK:
-            self._handler.acked(frame.batch_id, now)
+            self._ack(frame, now)
         elif frame.kind is FrameKind.CONTROL:
             self._control(frame, now)
         elif frame.kind is FrameKind.KEEPALIVE:
@@ -209,9 +221,20 @@ class Connection:
                 f"the server sent a frame with flags {frame.flags:#04x}, which no client takes"
             )
 
+    def _ack(self, frame: Frame, now: float) -> None:
+        if self._requests and self._requests[0].ack == frame.batch_id:
+            request = self._requests.popleft()
+            if not request.abandoned:
+                request.on_answer(frame.batch_id, frame.payload, now)
+        else:
+            self._handler.acked(frame.batch_id, now)
+
     def _control(self, frame: Frame, now: float) -> None:
         if frame.batch_id == Command.ERROR_RESPONSE:
             self._error(decode_error(frame.payload), now)
+            return
+        if frame.batch_id == Command.FETCH_RESPONSE and self.on_push and not self._fetching:
+            self.on_push(frame.topic_id, frame.payload, now)
             return
         if not self._requests:
             raise RemoteProtocolError(
@@ -225,9 +248,15 @@ class Connection:
         if not request.abandoned:
             request.on_answer(frame.batch_id, frame.payload, now)
 
+    @property
+    def _fetching(self) -> bool:
+        """Whether a FetchResponse would be an answer."""
+        return bool(self._requests) and Command.FETCH_RESPONSE in self._requests[0].expects
+
     def _error(self, body: ErrorBody, now: float) -> None:
         error = server_error(body.code, body.message, body.details)
-        if "batch_id" in body.details or not self._requests:
+        pushed = self.on_push is not None and "topic_id" in body.details
+        if pushed or "batch_id" in body.details or not self._requests:
             self._handler.refused(error, now)
             return
         request = self._requests.popleft()

@@ -1,15 +1,19 @@
 """Batches on their way, and the handles that applications hold on their records.
 
 One batch carries one latch for all its records, made only when somebody waits; the handle of
-a record is two slots.
+a record is a pair, because pairs are made three times faster than objects with slots, and one
+is made for every record.
 """
 
 from collections.abc import Callable
 from typing import Any, Self
 
+from lance_sdk._core.compression import Compression, compress
 from lance_sdk._core.outcome import Outcome
 from lance_sdk.errors import DeliveryError
 from lance_sdk.types import RecordMetadata
+from lance_spec.dialect import Dialect
+from lance_spec.enums import Flag
 from lance_spec.records import encode_record, encode_records
 
 
@@ -32,9 +36,13 @@ class Batch(Outcome):
         topic_id: the topic it was last sent to.
         attempts: how often it was handed to a connection.
         observed: whether the application looked at the result.
+        sent_at: when it was last handed to a connection.
+        settled_at: when it was settled.
+        ticket: what the journal called it, once it was handed over; None before.
     """
 
     __slots__ = (
+        "_compressed",
         "_failure",
         "_payload",
         "_types",
@@ -46,7 +54,10 @@ class Batch(Outcome):
         "observed",
         "record_type",
         "sealed",
+        "sent_at",
+        "settled_at",
         "size",
+        "ticket",
         "timestamp_ns",
         "topic_id",
         "values",
@@ -57,6 +68,7 @@ class Batch(Outcome):
         super().__init__()
         self._types: list[int] | None = None
         self._payload = b""
+        self._compressed: bytes | None = None
         self._failure: DeliveryError | None = None
         self.record_type = record_type
         self.created = created
@@ -71,6 +83,9 @@ class Batch(Outcome):
         self.topic_id = 0
         self.attempts = 0
         self.observed = False
+        self.sent_at = created
+        self.settled_at = created
+        self.ticket: int | None = None
 
     def __repr__(self) -> str:
         state = "done" if self.done else "sealed" if self.sealed else "open"
@@ -103,15 +118,31 @@ class Batch(Outcome):
         self.values = []
 
     def payload(self) -> bytes:
-        """Return the records as they stand on the wire: the same bytes at every sending."""
+        """Return the records as TLV, as they are stored."""
         return self._payload
 
-    def finish(self, failure: DeliveryError | None = None) -> bool:
+    def wire(self) -> tuple[Flag, bytes]:
+        """Return flags and payload as they are sent: the same at every sending (AMB-25)."""
+        if self._compressed is None:
+            return Flag.BATCH_MODE, self._payload
+        return Flag.BATCH_MODE | Flag.COMPRESSED, self._compressed
+
+    def prepare(self, compression: Compression, dialect: Dialect) -> None:
+        """Decide, before the first sending, whether the payload is compressed (AMB-20)."""
+        self._compressed = compress(self._payload, compression, dialect)
+
+    def let_go(self) -> None:
+        """Let the bytes go: they are kept elsewhere."""
+        self._payload = b""
+        self._compressed = None
+
+    def finish(self, now: float, failure: DeliveryError | None = None) -> bool:
         """Settle as acknowledged, or as failed, and let the bytes go."""
         settled = self.settle(None, failure)
         if settled:
+            self.settled_at = now
             self._failure = failure
-            self._payload = b""
+            self.let_go()
         return settled
 
     def failure(self) -> DeliveryError | None:
@@ -119,14 +150,18 @@ class Batch(Outcome):
         return None if self._failure is None else self._failure.with_traceback(None)
 
 
-class DeliveryHandle:
+class DeliveryHandle(tuple[Batch, int]):
     """What both faces' handles share: a batch, and the place of a record in it."""
 
-    __slots__ = ("_batch", "_index")
+    __slots__ = ()
 
-    def __init__(self, batch: Batch, index: int) -> None:
-        self._batch = batch
-        self._index = index
+    @property
+    def _batch(self) -> Batch:
+        return self[0]
+
+    @property
+    def _index(self) -> int:
+        return self[1]
 
     def __repr__(self) -> str:
         batch = self._batch

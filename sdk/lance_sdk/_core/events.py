@@ -1,9 +1,12 @@
 """What a core tells its pump."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from lance_sdk._core.delivery import Batch
 from lance_sdk._core.outcome import Outcome
+from lance_sdk._tree import LanceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +29,87 @@ class Disconnected:
     Attributes:
         error: why.
         retry_in: seconds until the next attempt; None when there is none.
+        usual: whether connections always end so at this peer.
     """
 
     error: Exception
     retry_in: float | None
+    usual: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something an operator should read in the log."""
+    """Something an operator should read in the log.
+
+    Attributes:
+        message: what happened.
+        kind: what counts as the same incident when it happens again.
+    """
 
     message: str
+    kind: str = "notice"
 
 
-Event: TypeAlias = Outcome | Connected | Disconnected | Notice
+class Sent(NamedTuple):
+    """A batch was handed to the connection.
+
+    Attributes:
+        batch: the batch.
+        attempt: 1 for the first sending.
+        wire_size: bytes of its payload as sent.
+        waited: seconds since its first record.
+    """
+
+    batch: Batch
+    attempt: int
+    wire_size: int
+    waited: float
+
+
+class Spilled(NamedTuple):
+    """A batch was handed to the journal."""
+
+    batch: Batch
+
+
+class Throttled(NamedTuple):
+    """The server asked for less; ``window`` batches may be in flight from now on."""
+
+    window: int
+
+
+class Fetched(NamedTuple):
+    """Data arrived, asked for or pushed.
+
+    Attributes:
+        offset: where it begins.
+        size: bytes of it.
+        seconds: from the request on; None when it was pushed.
+        end: end of the log as far as it is known.
+    """
+
+    offset: int
+    size: int
+    seconds: float | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Work that must not be done under the lock, because it may take time.
+
+    Attributes:
+        work: does it; raises a `LanceError` when it cannot be done.
+        done: called under the lock with the result or the error, and the time.
+    """
+
+    work: Callable[[], Any]
+    done: Callable[[Any, LanceError | None, float], None]
+
+
+Event: TypeAlias = (
+    Outcome | Connected | Disconnected | Notice | Sent | Spilled | Throttled | Fetched | Errand
+)
 
 
 @dataclass(frozen=True, slots=True)

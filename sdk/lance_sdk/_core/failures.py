@@ -1,6 +1,8 @@
 """What was not delivered and whether anybody has noticed."""
 
 from lance_sdk._core.delivery import Batch
+from lance_sdk._tree import LanceError
+from lance_sdk.errors import DeliveryExpired, StillInJournal
 from lance_sdk.types import CloseReport
 
 _KEPT = 1024
@@ -12,12 +14,14 @@ class FailureLog:
 
     Attributes:
         records: records that failed, whether noticed or not.
+        journaled: records that stay in the journal: they are not lost.
     """
 
     def __init__(self) -> None:
         self._batches: list[Batch] = []
         self._overflow = 0
         self.records = 0
+        self.journaled = 0
 
     def __repr__(self) -> str:
         return f"<FailureLog records={self.records} unseen={self.count_unseen()}>"
@@ -46,4 +50,34 @@ class FailureLog:
         self._batches.clear()
         self._overflow = 0
         error = unseen[0].failure() if unseen else None
-        return CloseReport(delivered=delivered, lost=lost, maybe_applied=doubtful, error=error)
+        return CloseReport(
+            delivered=delivered,
+            lost=lost,
+            maybe_applied=doubtful,
+            error=error,
+            journaled=self.journaled,
+        )
+
+
+def expired(batch: Batch, now: float) -> DeliveryExpired:
+    """Return the error of a batch whose delivery timeout has passed."""
+    waited = now - batch.created
+    sent = f"sent {batch.attempts} times" if batch.attempts else "never sent: no connection"
+    return DeliveryExpired(
+        f"not acknowledged within {waited:.1f} s (delivery_timeout); {sent}",
+        batch_id=batch.batch_id,
+        maybe_applied=batch.attempts > 0,
+    )
+
+
+def kept_in_journal(batch: Batch, cause: LanceError | None = None) -> StillInJournal:
+    """Return the error of a batch that nobody waits for any longer, but that is safe."""
+    because = "" if cause is None else f" ({cause})"
+    kept = StillInJournal(
+        f"{batch.count} records stay in the journal and are sent when a server takes "
+        f"them{because}; do not send them again",
+        batch_id=batch.batch_id,
+        maybe_applied=True,
+    )
+    kept.__cause__ = cause
+    return kept

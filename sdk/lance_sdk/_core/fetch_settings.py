@@ -3,13 +3,44 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Start: TypeAlias = int | Literal["beginning", "end"]
-"""A place in a log: a byte offset, its beginning or its end."""
+from lance_sdk._core.proof import TakeEvidence
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """A place in a log by its time (AMB-37).
+
+    Attributes:
+        time_ns: nanoseconds since the Unix epoch, by the server's clock.
+    """
+
+    time_ns: int
+
+
+Start: TypeAlias = int | Moment | Literal["beginning", "end"]
+"""A place in a log: a byte offset, a time, its beginning or its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """Settings of a fetcher, as in `lance_sdk.config.ConsumerConfig`."""
+    """Settings of a fetcher, as in `lance_sdk.config.ConsumerConfig`.
+
+    Attributes:
+        label: how records name the topic.
+        topic_id: the topic's number when it is not resolved by name.
+        stop_at_end: end at the end the log had in the beginning.
+        max_fetch_bytes: data asked for in one Fetch.
+        prefetch_bytes: data held ahead of the application.
+        poll_interval: seconds between Fetches at the end.
+        reset_on_truncation: go on at the end of a log that was cut.
+        on_opaque: what to do at a batch that is no records.
+        mode: whether the server is to push.
+        subscriber: the number under which it is subscribed to: a random one, so that there can
+            be no commit under it for the server to resume at (AMB-36).
+        held: whether nothing is fetched before `Fetcher.begin`.
+        request_timeout: seconds for a control request.
+        take_evidence: makes what records are recognised by after a reconnect.
+    """
 
     label: str
     topic_id: int
@@ -17,4 +48,10 @@ class FetchSettings:
     max_fetch_bytes: int
     prefetch_bytes: int
     poll_interval: float
-    reset_on_truncation: bool
+    take_evidence: TakeEvidence
+    reset_on_truncation: bool = False
+    on_opaque: Literal["raise", "skip", "bytes"] = "raise"
+    mode: Literal["auto", "push", "poll"] = "auto"
+    subscriber: int = 1
+    held: bool = False
+    request_timeout: float = 30.0

@@ -1,44 +1,45 @@
-"""Records in: fetches ahead of the application, across any cut (LWP section 5.8, AMB-19).
+"""Records in: fetched ahead of the application, across any cut (LWP section 5.8, AMB-19).
 
 One Fetch is outstanding at a time, and none is sent while enough data waits for the
-application, so memory is bounded by ``prefetch_bytes`` and one answer.
+application, so memory is bounded by ``prefetch_bytes`` and one answer. At the end of the log
+the server is asked to push, where it does (AMB-21); when the application falls behind, the
+subscription is ended and fetching goes on.
+
+Wherever reading is taken up again, after a lost connection or from a stored offset, the
+records before that place are read once more and compared first (AMB-30, AMB-31).
 """
 
 import math
-from collections import deque
 from collections.abc import Callable
+from typing import Final
 
-from lance_sdk._core.answer import FETCH_ANSWERS, Answer, read_answer
+from lance_sdk._core.acked import commit_call
+from lance_sdk._core.answer import Answer
 from lance_sdk._core.answers import AnswersOnly
+from lance_sdk._core.asking import Asking
 from lance_sdk._core.backoff import Backoff
-from lance_sdk._core.connection import Connection, Request
-from lance_sdk._core.events import Event, Notice
-from lance_sdk._core.fetch_settings import FetchSettings, Start
+from lance_sdk._core.calls import Call, Caller
+from lance_sdk._core.connection import Connection
+from lance_sdk._core.course import Course
+from lance_sdk._core.detour import Detour
+from lance_sdk._core.events import Event, Fetched, Notice
+from lance_sdk._core.fetch_settings import FetchSettings, Moment, Start
+from lance_sdk._core.lookup import CommitLookup
 from lance_sdk._core.outcome import Outcome
-from lance_sdk._core.reassembly import Reassembly, misaligned
+from lance_sdk._core.proof import Evidence, Proof
+from lance_sdk._core.subscription import Phase, Subscription
+from lance_sdk._core.supply import Supply
+from lance_sdk._core.trouble import changed, no_push, no_times
 from lance_sdk._tree import LanceError
-from lance_sdk.errors import (
-    CorruptRecord,
-    InvalidOffset,
-    LogTruncated,
-    NotLeader,
-    RateLimited,
-    RemoteProtocolError,
-    ServerError,
-    TopicChanged,
-)
+from lance_sdk.errors import InvalidPayload, RemoteProtocolError, ServerError
 from lance_sdk.types import RecordBatch
 from lance_spec.bodies import TopicInfo
-from lance_spec.dialect import Dialect
+from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import Command
-from lance_spec.errors import DecodeError
-from lance_spec.limits import END_OFFSET
-from lance_spec.messages.lwp import Fetch
 
-_END_REFRESH = 1.0
-"""Seconds after which the known end is asked for again while data keeps coming."""
-_PATIENCE = 3
-"""CATCHING_UP answers with an unmoved end after which the log counts as truncated (AMB-31)."""
+_ON_THE_WAY: Final = 64 * 1024 * 1024
+"""Bytes that may still be pushed after the subscription was ended: more than any system's
+socket buffers hold."""
 
 
 class Fetcher(AnswersOnly):
@@ -52,12 +53,11 @@ class Fetcher(AnswersOnly):
         events: where gates are announced.
 
     Attributes:
-        end: offset behind the last byte of the log, as far as it is known.
-        error: why there will be no more records; raised once the buffered ones are taken.
-        records: records received so far.
-        fetched_bytes: bytes of record data received so far.
+        topic: what the server told of the topic on the last connection, if it was asked.
         fetches: requests sent so far.
-        attention: set when room for another Fetch appeared.
+        pushes: answers that were pushed so far.
+        paused: whether nothing is handed out.
+        calls: control requests beside the fetching, for example commits.
     """
 
     def __init__(
@@ -71,83 +71,108 @@ class Fetcher(AnswersOnly):
     ) -> None:
         self._settings = settings
         self._progress = progress
-        self._retry = retry
         self._events = events
-        self._topic_id = settings.topic_id
-        self._identity: tuple[int, int, int] | None = None
-        self._ready: deque[RecordBatch] = deque()
-        self._buffered = 0
+        self._asking = Asking(settings.topic_id, self._on_error, self.fail)
+        self._course = Course(settings, retry, events)
+        self._push = Subscription(
+            settings.subscriber,
+            on_push=self._on_push,
+            on_begun=self._on_begun,
+            on_refused=self._on_push_refused,
+        )
+        self._may_push = False
+        self._held = settings.held
         self._gate: Outcome | None = None
-        self._fetch: Request | None = None
-        self._ask_end: Request | None = None
-        self._end_at = -math.inf
-        self._resume_at = -math.inf
+        self._lookup: CommitLookup | None = None
         self._closing = False
-        self.end: int | None = None
-        self.error: LanceError | None = None
-        self.records = 0
-        self.fetched_bytes = 0
+        self._push_dialect = SPECIFIED
+        self.topic: TopicInfo | None = None
         self.fetches = 0
-        self.attention = False
-        self.seek(start)
+        self.pushes = 0
+        self.paused = False
+        self.calls = Caller(timeout=settings.request_timeout, progress=progress, events=events)
+        self._course.seek(start)
 
     def __repr__(self) -> str:
-        return (
-            f"<Fetcher {self._pieces!r} end={self.end} buffered={self._buffered} "
-            f"error={self.error!r}>"
-        )
+        return f"<Fetcher {self._course!r} {self._push!r}>"
 
     # What the face calls
 
-    def seek(self, where: Start) -> None:
+    def begin(self, where: Start, evidence: Evidence | None, now: float) -> None:
+        """Begin to fetch, where that was held up; the records before may have to be proved."""
+        self._held = False
+        self.seek(where, now)
+        self._course.proof = None if evidence is None else Proof(evidence)
+
+    def seek(self, where: Start, now: float) -> None:
         """Go on from somewhere else; what was fetched ahead is dropped."""
-        for request in (self._fetch, self._ask_end):
-            if request is not None:
-                request.abandoned = True
-        self._fetch = self._ask_end = None
-        self._ready.clear()
-        self._buffered = 0
-        self._pieces = Reassembly(where if isinstance(where, int) else 0)
-        self._from_beginning = where == "beginning"
-        self._to_end = where == "end"
-        self._stop: int | None = None
-        self._grown = 0
-        self._stalls = 0
-        self._stalled_at: int | None = None
-        self._resume_at = -math.inf
-        self.error = None
-        self.attention = True
+        self._asking.forget()
+        self._push.end(now, drop=True)
+        self._course.seek(where)
+
+    def look_up(self, consumer_id: int) -> CommitLookup:
+        """Ask the server how far a consumer has come; while that is held up (AMB-36)."""
+        assert self._held, "a subscription of its own may stand in the way later"
+        self._lookup = CommitLookup(consumer_id, self._events)
+        return self._lookup
+
+    def commit(self, consumer_id: int, offset: int, now: float) -> Call:
+        """Commit an offset at the server (LWP section 5.14)."""
+        call = commit_call(self._asking.topic_id, consumer_id, offset)
+        self.calls.submit(call, now)
+        return call
 
     def take(self) -> RecordBatch | None:
         """Take the next batch, if one is there."""
-        if not self._ready:
-            return None
-        batch = self._ready.popleft()
-        self._buffered -= len(batch.data)
-        self.attention = True
-        return batch
+        return None if self.paused else self._course.supply.take()
+
+    def pause(self, rest: RecordBatch | None, now: float) -> None:
+        """Hand nothing out and fetch nothing; ``rest`` was handed out and goes back."""
+        self.paused = True
+        self._push.end(now)
+        if rest is not None:
+            self._course.supply.put_back(rest)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self.paused = False
+        self._open_gate()
 
     @property
-    def buffered(self) -> int:
-        """Bytes waiting to be taken."""
-        return self._buffered
+    def supply(self) -> Supply:
+        """What was received, and waits to be taken."""
+        return self._course.supply
+
+    @property
+    def end(self) -> int | None:
+        """Offset behind the last byte of the log, as far as it is known."""
+        return self._course.end
+
+    @property
+    def error(self) -> LanceError | None:
+        """Why there will be no more records; raised once the buffered ones are taken."""
+        return self._course.error
+
+    @property
+    def detour(self) -> Detour | None:
+        """What is to be read in another dialect now (AMB-27)."""
+        return self._course.detour
+
+    @property
+    def pushing(self) -> bool:
+        """Whether the server pushes at the moment."""
+        return self._push.phase is Phase.ACTIVE
 
     @property
     def ended(self) -> bool:
         """Whether everything up to the end was taken (``stop_at_end``)."""
-        return self._complete and not self._ready
-
-    @property
-    def _complete(self) -> bool:
-        stop = self._stop
-        return stop is not None and self._pieces.offset >= stop and not self._to_end
+        return self._course.complete and not self._course.supply
 
     @property
     def offset(self) -> int | None:
         """Offset of the next record that `take` will give, once it is known."""
-        if self._to_end:
-            return None
-        return self._ready[0].offset if self._ready else self._pieces.offset
+        known = self._course.known and not self._held
+        return self._course.supply.offset if known else None
 
     def gate(self) -> Outcome:
         """Return an outcome that settles when there is something to take, or to raise."""
@@ -164,237 +189,209 @@ class Fetcher(AnswersOnly):
 
     def ready(self, connection: Connection, topic: TopicInfo | None, now: float) -> None:
         """Use this connection; refuse a topic that is not the one it was (AMB-30)."""
-        del connection, now
+        del now
+        self._may_push = self._settings.mode != "poll" and connection.dialect.push
+        if self._settings.mode == "push" and not self._may_push and self.detour is None:
+            raise no_push(f"of dialect {connection.dialect.name!r}")
         if topic is None:
             return
-        identity = (topic.id, topic.created_at, topic.topic_epoch)
-        if self._identity not in {None, identity}:
-            raise TopicChanged(
-                f"topic {topic.name!r} was deleted and created again (it is number {topic.id} "
-                f"now): old offsets mean nothing in it",
-                self._pieces.offset,
-            )
-        self._identity = identity
-        self._topic_id = topic.id
+        before, self.topic = self.topic, topic
+        if before is not None and _identity(before) != _identity(topic):
+            raise changed(topic, self._course.supply.pieces.offset)
+        self._asking.topic_id = topic.id
 
     def fill(self, connection: Connection, now: float) -> None:
-        """Ask for the end, for data, or for nothing."""
-        if self.error is not None or now < self._resume_at:
+        """Ask for the end, for data, for pushes, or for nothing."""
+        self.calls.fill(connection, now)
+        if self._lookup is not None and not self._lookup.done:
+            self._lookup.fill(connection, self._asking.topic_id, now)
+        course = self._course
+        if course.error is not None or now < course.resume_at or self._held:
             return
-        if self._ask_end is None and self._wants_end(now):
-            self._ask_end = self._ask(connection, END_OFFSET, 1, self._on_end, now)
-        if self._fetch is None and self._wants_data():
+        if self._push.phase is not Phase.NONE:
+            self._look_after_push(now)
+        elif course.to_time is not None:
+            self._ask_time(connection, course.to_time, now)
+        elif course.proof is not None:
+            self._ask_proof(connection, course.proof, now)
+        else:
+            self._ask_end_and_data(connection, now)
+
+    def _look_after_push(self, now: float) -> None:
+        if self._course.supply.buffered >= self._settings.prefetch_bytes:
+            self._push.end(now)
+        self._push.check(now)
+
+    def _ask_end_and_data(self, connection: Connection, now: float) -> None:
+        if self._asking.end is None and self._wants_end(now):
+            self._asking.fetch_end(connection, self._on_end, now)
+        if self._asking.data is not None or self.paused or not self._course.wants_data:
+            return
+        if self._asking.end is None and self._wants_push():
+            self._subscribe(connection, now)
+        else:
             self._ask_data(connection, now)
 
     def _wants_end(self, now: float) -> bool:
-        if self._to_end or (self._settings.stop_at_end and self._stop is None):
+        course = self._course
+        if course.to_end or course.wants_stop:
             return True
-        streaming = self._fetch is None and self._wants_data()
-        return streaming and now >= self._end_at + _END_REFRESH
+        streaming = self._asking.data is None and course.wants_data and not course.at_tail
+        return streaming and course.end_is_old(now)
 
-    def _wants_data(self) -> bool:
-        if self._to_end or self._complete or self._buffered >= self._settings.prefetch_bytes:
-            return False
-        return not self._settings.stop_at_end or self._stop is not None
+    def _wants_push(self) -> bool:
+        at_tail = self._course.at_tail and not self._course.supply.pieces.held
+        return at_tail and self._may_push and self._push.works and not self._settings.stop_at_end
+
+    def _subscribe(self, connection: Connection, now: float) -> None:
+        self._course.at_tail = False
+        offset, size = self._course.supply.pieces.offset, self._settings.max_fetch_bytes
+        self._push_dialect = connection.dialect
+        self._push.begin(connection, self._asking.topic_id, offset, size, now)
 
     def _ask_data(self, connection: Connection, now: float) -> None:
-        start, size = self._pieces.next_fetch, self._size(connection.dialect)
-        room = connection.dialect.max_fetch_data
+        asked = self._course.next_fetch(connection.dialect)
 
         def on_data(answer: Answer, at: float) -> None:
-            self._on_data(answer, start, size, room, at)
+            size = len(answer.data)
+            if size:
+                self._progress()
+            self._course.take_data(answer, asked, at)
+            self._events.append(Fetched(asked.start, size, at - now, self.end))
+            self._judge_push(size)
+            self._open_gate()
 
-        self._fetch = self._ask(connection, start, size, on_data, now)
+        self._asking.fetch(connection, asked.start, asked.size, on_data, now)
         self.fetches += 1
 
-    def _size(self, dialect: Dialect) -> int:
-        missing = self._pieces.needed - self._pieces.held
-        size = max(self._settings.max_fetch_bytes, self._grown, missing)
-        if self._stop is not None:
-            size = min(size, max(self._stop - self._pieces.next_fetch, 1))
-        return min(size, dialect.max_fetch_data)
-
-    def _ask(
-        self,
-        connection: Connection,
-        offset: int,
-        size: int,
-        on_answer: Callable[[Answer, float], None],
-        now: float,
-    ) -> Request:
-        def answered(code: int, payload: memoryview, at: float) -> None:
-            self._answered(request)
-            try:
-                answer = read_answer(code, payload, connection.dialect)
-            except DecodeError as error:  # asking again would give the same
-                self.fail(RemoteProtocolError(f"the answer to FETCH cannot be read: {error}"))
-            else:
-                on_answer(answer, at)
-
-        def refused(error: ServerError, at: float) -> None:
-            self._answered(request)
-            self._on_error(error, at)
-
-        payload = Fetch(topic_id=self._topic_id, start_offset=offset, max_bytes=size).encode()
-        request = Request(Command.FETCH, payload, FETCH_ANSWERS, answered, refused)
-        connection.ask(request, now)
-        return request
-
-    def _answered(self, request: Request) -> None:
-        if request is self._fetch:
-            self._fetch = None
+    def _judge_push(self, found: int) -> None:
+        """See whether a server that was to push has kept something back."""
+        worked = self._push.works
+        self._push.caught_up(found=found)
+        if not worked or self._push.works:
+            return
+        if self._settings.mode == "push":
+            self._course.fail(no_push("that takes Subscribe and then sends nothing"))
         else:
-            self._ask_end = None
+            text = "the server takes Subscribe and does not push: polling instead"
+            self._events.append(Notice(text, "push"))
+
+    def _ask_proof(self, connection: Connection, proof: Proof, now: float) -> None:
+        def on_data(answer: Answer, at: float) -> None:
+            self._course.take_proof(proof, answer, at)
+            self._open_gate()
+
+        if self._asking.data is None:
+            size = min(proof.missing, connection.dialect.max_fetch_data)
+            self._asking.fetch(connection, proof.next_fetch, size, on_data, now)
+            self.fetches += 1
+
+    def _ask_time(self, connection: Connection, moment: Moment, now: float) -> None:
+        def refused(error: ServerError, at: float) -> None:
+            if isinstance(error, InvalidPayload):
+                self.fail(no_times(error))
+            else:
+                self._on_error(error, at)
+
+        if self._asking.data is None:
+            time_ns, place = moment.time_ns, self._course.place
+            self._asking.offset_for_time(
+                connection, time_ns, lambda offset, _: place(offset), refused, now
+            )
 
     def _on_end(self, answer: Answer, now: float) -> None:
-        """Take the answer to a Fetch at the end sentinel (AMB-06)."""
-        self.end, self._end_at = answer.next_offset, now
-        if self._to_end:
-            self._to_end = False
-            self._pieces = Reassembly(answer.next_offset)
-        if self._settings.stop_at_end and self._stop is None:
-            if answer.next_offset < self._pieces.offset:
-                self._beyond_end(answer.next_offset, self._pieces.offset, now)
-            else:
-                self._stop = answer.next_offset
+        self._course.take_end(answer, now)
         self._open_gate()
-
-    def _on_data(self, answer: Answer, start: int, size: int, room: int, now: float) -> None:
-        if answer.catching_up or (not answer.data and answer.next_offset < start):
-            self._beyond_end(answer.next_offset, start, now)
-        elif answer.next_offset < start + len(answer.data):
-            self.fail(
-                RemoteProtocolError(
-                    f"the server sent {len(answer.data)} bytes from offset {start} and named "
-                    f"{answer.next_offset} as the next offset"
-                )
-            )
-        elif answer.data:
-            self._add(answer, start, size, room)
-            self._skip_gap(answer.next_offset)
-        elif answer.next_offset > start:
-            self._skip_gap(answer.next_offset)
-        else:
-            self._at_end(start, now)
-        self._open_gate()
-
-    def _add(self, answer: Answer, start: int, size: int, room: int) -> None:
-        fresh = self._pieces.held == 0
-        found = self._pieces.add(answer.data)
-        needed, fault = self._pieces.needed, self._pieces.fault
-        can_grow = fresh and not found and min(needed, room) > size and not self._capped(size)
-        if fresh and answer.record_count == 0 and not can_grow:
-            self.fail(misaligned(start))
-            return
-        if found:
-            self._hand_over(*found)
-        if fault is not None:
-            self.fail(fault)
-        elif can_grow:  # a record larger than the Fetch: once more, from its start (AMB-19)
-            self._grown = needed
-            self._pieces.drop_held()
-        self.end = max(self.end or 0, self._pieces.next_fetch)
-        self._retry.reset()
-        self._progress()
-
-    def _capped(self, size: int) -> bool:
-        """Whether the stop offset, not the settings, made the Fetch this small."""
-        return self._stop is not None and self._pieces.offset + size >= self._stop
-
-    def _hand_over(self, offset: int, count: int, data: bytes) -> None:
-        self._ready.append(RecordBatch(self._settings.label, offset, count, data))
-        self._buffered += len(data)
-        self._from_beginning = False
-        self._grown = 0
-        self._stalls = 0
-        self.records += count
-        self.fetched_bytes += len(data)
-
-    def _skip_gap(self, next_offset: int) -> None:
-        """Go on behind a range that holds nothing (AMB-29)."""
-        if next_offset == self._pieces.next_fetch or self._grown or self.error is not None:
-            return
-        if self._pieces.held:
-            message = f"the log goes on at {next_offset}, in the middle of a record"
-            self.fail(CorruptRecord(message, self._pieces.offset))
-        else:
-            self._pieces = Reassembly(next_offset)
-
-    def _at_end(self, start: int, now: float) -> None:
-        self.end, self._end_at, self._stalls = start, now, 0
-        self._resume_at = now + self._settings.poll_interval
-        if self._stop is None:
-            return
-        self._stop = min(self._stop, start)
-        if self._pieces.held:
-            message = f"the log ends inside a record; was the start offset a record's? end={start}"
-            self.fail(CorruptRecord(message, self._pieces.offset))
-
-    def _beyond_end(self, end: int, start: int, now: float) -> None:
-        """Wait for a log that ends before the position, but not forever (AMB-31)."""
-        self._stalls = self._stalls + 1 if end == self._stalled_at else 1
-        self.end = self._stalled_at = end
-        self._end_at = now
-        self._resume_at = now + self._retry.next_delay()
-        if self._stalls < _PATIENCE:
-            return
-        message = f"the log ends at {end}, before the position {start}, and does not grow"
-        if self._settings.reset_on_truncation:
-            self._events.append(Notice(f"{message}: going on at its end (on_truncation='reset')"))
-            self._pieces = Reassembly(end)
-            self._stalls = 0
-        else:
-            self.fail(LogTruncated(f"{message}; seek, or use on_truncation='reset'", start))
 
     def _on_error(self, error: ServerError, now: float) -> None:
-        earliest = error.earliest if isinstance(error, InvalidOffset) else None
-        if self._from_beginning and earliest is not None and earliest > self._pieces.offset:
-            self._pieces = Reassembly(earliest)  # retention has moved the beginning
+        try:
+            self._course.take_error(error, now)
+        finally:
+            self._open_gate()
+
+    # Pushes
+
+    def _on_begun(self, offset: int, now: float) -> None:
+        if offset != self._course.supply.pieces.next_fetch:
+            self._push.end(now, drop=True)  # a Fetch will say what is wrong there
+
+    def _on_push(self, payload: memoryview, now: float) -> None:
+        if self.supply.buffered > self._settings.prefetch_bytes + _ON_THE_WAY:
+            raise RemoteProtocolError("the server goes on pushing although it was asked to stop")
+        start = self._course.supply.pieces.next_fetch
+        answer = self._asking.read(Command.FETCH_RESPONSE, payload, self._push_dialect)
+        if answer is not None:
+            self.pushes += 1
+            self._progress()
+            self._course.take_data(answer, None, now)
+            self._events.append(Fetched(start, len(answer.data), None, self.end))
+        self._open_gate()
+
+    def _on_push_refused(self, error: ServerError, now: float) -> None:
+        if error.retryable:
+            self._on_error(error, now)
             return
-        if not error.retryable:
-            self.fail(error)
-            return
-        wait = error.retry_after if isinstance(error, RateLimited) else None
-        self._resume_at = now + max(wait or 0.0, self._retry.next_delay())
-        self._events.append(Notice(f"the server refused a Fetch and it is sent again: {error}"))
-        if isinstance(error, NotLeader):
-            raise RemoteProtocolError(str(error)) from error
+        self._push.works = False  # what is really wrong, if anything, the next Fetch will tell
+        if self._settings.mode == "push":
+            self.fail(no_push(f"that answers {error.message!r}"))
+
+    def refused(self, error: ServerError, now: float) -> None:
+        """Take an error that answers no request: it ends the subscription, if there is one."""
+        if self._push.phase is Phase.NONE:
+            super().refused(error, now)
+        else:
+            self._push.ended_by_server()
+            self._on_error(error, now)
+
+    # Ends
 
     def fail(self, error: LanceError) -> None:
         """End the stream: what is buffered can still be taken, then ``error`` is raised."""
-        if self.error is None:
-            self.error = error
+        self._course.fail(error)
         self._open_gate()
 
     def _open_gate(self) -> None:
-        something = self._ready or self.error is not None or self.ended
-        if something and self._gate is not None and self._gate.settle():
+        something = self._course.supply and not self.paused
+        over = self.error is not None or self.ended
+        if (something or over) and self._gate is not None and self._gate.settle():
             self._events.append(self._gate)
 
     def lost(self, now: float) -> None:
-        """Forget what was asked: it is asked again on the next connection."""
-        del now
-        self._fetch = self._ask_end = None
+        """Forget what was asked: it is asked again on the next connection, after a comparison."""
+        self._asking.forget()
+        self._push.lost()
+        self.calls.lost(now)
+        if self._lookup is not None:
+            self._lookup.lost()
+        self._course.lost()
 
     def next_deadline(self) -> float:
         """Return when to ask again after a pause."""
-        return self._resume_at if self._resume_at > -math.inf else math.inf
+        resume_at = self._course.resume_at
+        pause = resume_at if resume_at > -math.inf else math.inf
+        return min(pause, self._push.next_deadline(), self.calls.next_deadline())
 
     def handle_timeout(self, now: float) -> None:
         """End a pause."""
-        if now >= self._resume_at:
-            self._resume_at = -math.inf
+        self.calls.handle_timeout(now)
+        if now >= self._course.resume_at:
+            self._course.resume_at = -math.inf
 
     def close(self, now: float) -> None:
         """Ask for nothing more, and let go who waits."""
-        del now
         self._closing = True
-        self._ready.clear()
-        self._buffered = 0
+        self._course.supply.clear()
+        self.calls.close(now)
         if self._gate is not None and self._gate.settle():
             self._events.append(self._gate)
 
     def abort(self, error: LanceError, now: float) -> None:
         """End the stream with this error."""
-        del now
+        self.calls.abort(error, now)
+        if self._lookup is not None and self._lookup.settle(0, error):
+            self._events.append(self._lookup)
         self.fail(error)
+
+
+def _identity(topic: TopicInfo) -> tuple[int, int, int]:
+    return topic.id, topic.created_at, topic.topic_epoch

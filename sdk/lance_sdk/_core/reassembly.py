@@ -1,6 +1,6 @@
 """Whole records out of fetches that were cut anywhere (AMB-19)."""
 
-from lance_sdk.errors import CorruptRecord, MisalignedOffset
+from lance_sdk.errors import CorruptRecord
 from lance_spec.checksum import Buffer
 from lance_spec.records import scan_records
 
@@ -60,12 +60,3 @@ class Reassembly:
         """Forget the unfinished record, to fetch it again from its start."""
         self._held = b""
         self.needed = 0
-
-
-def misaligned(offset: int) -> MisalignedOffset:
-    """Return the error for a start that the server says is no boundary (AMB-19)."""
-    return MisalignedOffset(
-        f"offset {offset} lies inside a record; seek to an `offset` or `next_offset` that a "
-        f"record had",
-        offset,
-    )

@@ -12,6 +12,7 @@ a caller of control requests.
     any ── closed and drained, or failed for good ──> CLOSED
 """
 
+import dataclasses
 import math
 from collections import deque
 
@@ -85,13 +86,9 @@ class Session:
         self._attempts: deque[Attempt] = deque(maxlen=_MAX_ATTEMPTS_KEPT)
         self._address = ""
         self._doom: LanceError | None = None
-        self._told = False
-        self._closing = False
-        self._resume_at = math.inf
-        self._open_until = math.inf
-        self._handshake_until = math.inf
-        self._step_at = math.inf
-        self._close_at = math.inf
+        self._told, self._needed, self._closing = False, True, False
+        self._resume_at = self._open_until = self._close_at = math.inf
+        self._handshake_until = self._step_at = math.inf
         self._dialect: Dialect | None = None
         self.state = State.IDLE
         self.opened = Outcome()
@@ -104,11 +101,20 @@ class Session:
 
     # What the face calls
 
-    def open(self, now: float) -> None:
-        """Start connecting; `opened` tells how it went."""
+    def open(self, now: float, *, need: bool = True, dial: bool = True) -> None:
+        """Start connecting; `opened` tells how it went.
+
+        Args:
+            now: the time.
+            need: whether no server is a failure; without it, hosts are tried for ever.
+            dial: whether to connect at all.
+        """
         self.state = State.WAITING
-        self._resume_at = now
+        self._needed = need
+        self._resume_at = now if dial else math.inf
         self._open_until = now + self._settings.open_timeout
+        if not dial:
+            self._settle_opened(None)
 
     def close(self, now: float, timeout: float) -> None:
         """Finish what is there, within ``timeout`` seconds; `finished` tells when it is over."""
@@ -152,8 +158,8 @@ class Session:
             return Connect(endpoint.host, endpoint.port, settings.tls, settings.connect_timeout)
         return None
 
-    def connected(self, address: str, now: float) -> None:
-        """Take note that the connection is made, TLS included."""
+    def connected(self, address: str, now: float, token: str | None = None) -> None:
+        """Take note that the connection is made, TLS included, with a fresh token for it."""
         pinned = self._pin()
         self.state = State.HANDSHAKE
         self._address = address
@@ -165,7 +171,8 @@ class Session:
             self._settings.connection,
             now,
         )
-        self._steps = handshake(self._plan)
+        plan = self._plan if token is None else dataclasses.replace(self._plan, token=token)
+        self._steps = handshake(plan)
         self._advance(None, now)
 
     def dial_failed(self, tries: list[tuple[str, str | None, Exception]], now: float) -> None:
@@ -213,9 +220,8 @@ class Session:
         """Return when `handle_timeout` or `next_action` may have something to do."""
         if self.state is State.CLOSED:
             return math.inf
-        due = min(self._app.next_deadline(), self._close_at)
-        if self.state is State.WAITING:
-            due = min(due, self._resume_at)
+        waiting = self._resume_at if self.state is State.WAITING else math.inf
+        due = min(self._app.next_deadline(), self._close_at, waiting)
         if self.connection is not None and self._doom is None:
             due = min(due, self.connection.next_deadline(), self._handshake_until, self._step_at)
         return due
@@ -230,8 +236,8 @@ class Session:
             self._step_at = math.inf
             self._advance(None, now)
         if now >= self._handshake_until:
-            seconds = self._settings.connect_timeout
-            self._drop(DeadlineExceeded(f"no answer to the handshake in {seconds:.1f} s"))
+            limit = f"{self._settings.connect_timeout:.1f} s"
+            self._drop(DeadlineExceeded(f"no answer to the handshake in {limit}"))
         if now >= self._close_at:
             self._close_at = math.inf
             self.fail(ClosedError("closed before everything was acknowledged"), now)
@@ -292,34 +298,36 @@ class Session:
         assert self.connection is not None
         if isinstance(step, Pause):
             self._step_at = now + step.seconds
-            return
-        if isinstance(step, Ping):
+        elif isinstance(step, Ping):
             self.connection.ping(now, lambda at: self._advance(b"", at))
-            return
-        request = Request(
-            step.command,
-            step.payload,
-            frozenset({step.expects}),
-            lambda _code, payload, at: self._advance(bytes(payload), at),
-            self._advance,
-        )
-        self.connection.ask(request, now)
+        else:
+            request = Request(
+                step.command,
+                step.payload,
+                frozenset({step.expects}),
+                lambda _code, payload, at: self._advance(bytes(payload), at),
+                self._advance,
+            )
+            self.connection.ask(request, now)
 
     def _become_ready(self, topic: TopicInfo | None, now: float) -> None:
         assert self.connection is not None
         self._handshake_until = math.inf
         self.state = State.READY
         self.connects += 1
-        self._dialect = self.connection.dialect
-        self._hosts.proved(self._dialect)
+        self._proved(self.connection.dialect)
         self._attempts.clear()
-        self._events.append(Connected(self._address, self._dialect.name))
+        self._events.append(Connected(self._address, self.connection.dialect.name))
         try:
             self._app.ready(self.connection, topic, now)
         except LanceError as error:
             self.fail(error, now)
         else:
             self._settle_opened(None)
+
+    def _proved(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._hosts.proved(dialect)
 
     def _refused(self, error: ServerError, now: float) -> None:
         """Take a server's refusal of the handshake: another try may help, or not."""
@@ -360,8 +368,10 @@ class Session:
         delay = self._backoff.next_delay() if self._hosts.give_up() else 0.0
         if delay and not self.opened.done and now >= self._open_until:
             self.state = State.WAITING
-            self.fail(ConnectFailed(self._target, list(self._attempts)), now)
-            return
+            if self._needed:
+                self.fail(ConnectFailed(self._target, list(self._attempts)), now)
+                return
+            self._settle_opened(None)
         self._resume(now, cause, delay)
 
     def _resume(self, now: float, cause: Exception, delay: float) -> None:

@@ -1,8 +1,38 @@
-"""Events to the log and to whoever waits; the same for both pumps."""
+"""Events to the log, to hooks and to whoever waits; the same for both pumps."""
 
-from lance_sdk._core.events import Connected, Disconnected, Event, Notice
+import time
+from collections.abc import Sequence
+
+from lance_sdk._core.delivery import Batch
+from lance_sdk._core.events import (
+    Connected,
+    Disconnected,
+    Errand,
+    Event,
+    Fetched,
+    Notice,
+    Sent,
+    Spilled,
+    Throttled,
+)
 from lance_sdk._core.outcome import Outcome
+from lance_sdk._io.hooking import HookCaller
+from lance_sdk.hooks import (
+    BackpressureEvent,
+    BatchAckedEvent,
+    BatchFailedEvent,
+    BatchSentEvent,
+    ConnectEvent,
+    DisconnectEvent,
+    FetchEvent,
+    Hooks,
+    PushEvent,
+    SpillEvent,
+)
 from lance_sdk.logs import DELIVERY, SESSION
+
+_REPEAT = 60.0
+"""Seconds for which notices of one kind count as one incident."""
 
 
 class Announcer:
@@ -10,15 +40,25 @@ class Announcer:
 
     Args:
         name: what the pump is for, as messages show it.
+        hooks: what is told of everything.
+        topic: the topic's label, for hooks.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, hooks: Hooks | Sequence[Hooks] = (), topic: str = "") -> None:
         self._name = name
+        self._topic = topic
         self._was_connected = False
         self._failures = 0
+        self._noticed: dict[str, float] = {}
+        self.hooks = HookCaller(hooks)
 
-    def announce(self, events: list[Event]) -> None:
-        """Handle events in order; no lock may be held: outcomes run user code."""
+    def announce(self, events: list[Event]) -> list[Errand]:
+        """Handle events in order; no lock may be held: outcomes run user code.
+
+        Returns:
+            Errands for the pump to run.
+        """
+        errands: list[Errand] = []
         for event in events:
             if isinstance(event, Outcome):
                 event.announce(self._callback_failed)
@@ -27,26 +67,137 @@ class Announcer:
             elif isinstance(event, Disconnected):
                 self._disconnected(event)
             elif isinstance(event, Notice):
-                DELIVERY.warning("%s: %s", self._name, event.message)
+                self._notice(event)
+            elif isinstance(event, Errand):
+                errands.append(event)
+            if self.hooks:
+                self._tell(event)
+        return errands
 
     def _connected(self, event: Connected) -> None:
-        extra = {"lance": {"peer": event.peer, "dialect": event.dialect}}
+        extra = self._extra(peer=event.peer, dialect=event.dialect, failures=self._failures)
         if self._failures and self._was_connected:
             text = "%s: connected again to %s (%s) after %d failures"
             SESSION.info(text, self._name, event.peer, event.dialect, self._failures, extra=extra)
         else:
-            SESSION.debug("%s: connected to %s (%s)", self._name, event.peer, event.dialect)
+            text = "%s: connected to %s (%s)"
+            SESSION.debug(text, self._name, event.peer, event.dialect, extra=extra)
+        if self.hooks:
+            told = ConnectEvent(
+                source=self._name,
+                peer=event.peer,
+                dialect=event.dialect,
+                failures=self._failures,
+                again=self._was_connected,
+            )
+            self.hooks.call("on_connect", told)
         self._was_connected = True
         self._failures = 0
+        self._noticed.clear()
 
     def _disconnected(self, event: Disconnected) -> None:
-        if event.retry_in is None:
-            SESSION.debug("%s: disconnected: %s", self._name, event.error)
+        extra = self._extra(error=type(event.error).__name__, retry_in=event.retry_in)
+        if event.retry_in is None or event.usual:
+            SESSION.debug("%s: disconnected: %s", self._name, event.error, extra=extra)
             return
         self._failures += 1
         quiet = self._failures > 1 or not self._was_connected
         log = SESSION.debug if quiet else SESSION.warning
-        log("%s: %s; trying again in %.2f s", self._name, event.error, event.retry_in)
+        text = "%s: %s; trying again in %.2f s"
+        log(text, self._name, event.error, event.retry_in, extra=extra)
+
+    def _notice(self, event: Notice) -> None:
+        """Warn once an incident; the same again within a minute is for DEBUG."""
+        now = time.monotonic()
+        known = now < self._noticed.get(event.kind, -_REPEAT) + _REPEAT
+        self._noticed[event.kind] = now
+        log = DELIVERY.debug if known else DELIVERY.warning
+        log("%s: %s", self._name, event.message, extra=self._extra(kind=event.kind))
+
+    def warn(self, kind: str, message: str) -> None:
+        """Warn once an incident; no lock may be held."""
+        self._notice(Notice(message, kind))
+
+    def _extra(self, **fields: object) -> dict[str, dict[str, object]]:
+        return {"lance": {"source": self._name, **fields}}
 
     def _callback_failed(self, error: Exception) -> None:
-        DELIVERY.error("%s: a callback raised", self._name, exc_info=error)
+        DELIVERY.error("%s: a callback raised", self._name, exc_info=error, extra=self._extra())
+
+    def _tell(self, event: Event) -> None:
+        """Tell the hooks, in their words."""
+        call, source, topic = self.hooks.call, self._name, self._topic
+        if isinstance(event, Batch):
+            self._tell_settled(event)
+        elif isinstance(event, Sent):
+            call("on_batch_sent", _sent(source, topic, event))
+        elif isinstance(event, Fetched):
+            self._tell_fetched(event)
+        elif isinstance(event, Throttled):
+            call("on_backpressure", BackpressureEvent(source=source, window=event.window))
+        elif isinstance(event, Disconnected):
+            told = DisconnectEvent(source=source, error=event.error, retry_in=event.retry_in)
+            call("on_disconnect", told)
+        elif isinstance(event, Spilled):
+            size, records = event.batch.size, event.batch.count
+            spilled = SpillEvent(source=source, topic=topic, records=records, size=size)
+            call("on_spill", spilled)
+
+    def _tell_settled(self, batch: Batch) -> None:
+        if batch.error is None:
+            self.hooks.call("on_batch_acked", _acked(self._name, self._topic, batch))
+            return
+        failed = BatchFailedEvent(
+            source=self._name,
+            topic=self._topic,
+            batch_id=batch.batch_id,
+            records=batch.count,
+            size=batch.size,
+            attempts=batch.attempts,
+            total_seconds=batch.settled_at - batch.created,
+            error=batch.error,
+        )
+        self.hooks.call("on_batch_failed", failed)
+
+    def _tell_fetched(self, event: Fetched) -> None:
+        if event.seconds is None:
+            pushed = PushEvent(
+                source=self._name, topic=self._topic, offset=event.offset, size=event.size
+            )
+            self.hooks.call("on_push", pushed)
+            return
+        fetched = FetchEvent(
+            source=self._name,
+            topic=self._topic,
+            offset=event.offset,
+            size=event.size,
+            seconds=event.seconds,
+            end=event.end,
+        )
+        self.hooks.call("on_fetch", fetched)
+
+
+def _sent(source: str, topic: str, event: Sent) -> BatchSentEvent:
+    return BatchSentEvent(
+        source=source,
+        topic=topic,
+        batch_id=event.batch.batch_id,
+        records=event.batch.count,
+        size=event.batch.size,
+        wire_size=event.wire_size,
+        attempt=event.attempt,
+        waited=event.waited,
+    )
+
+
+def _acked(source: str, topic: str, batch: Batch) -> BatchAckedEvent:
+    return BatchAckedEvent(
+        source=source,
+        topic=topic,
+        batch_id=batch.batch_id,
+        records=batch.count,
+        size=batch.size,
+        attempts=batch.attempts,
+        seconds=batch.settled_at - batch.sent_at,
+        total_seconds=batch.settled_at - batch.created,
+    )

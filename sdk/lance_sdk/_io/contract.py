@@ -10,6 +10,8 @@ The pump promises:
    `next_deadline`, and at the deadline, or soon after, it calls `handle_timeout`.
 4. Outcomes are announced outside the lock, in the order in which they were settled.
 5. A received buffer stays untouched until `receive_data` returns, and no longer.
+6. The work of an `Errand` runs outside the lock, one errand after the other, and its ``done``
+   is called like a verb.
 """
 
 from typing import Protocol
@@ -35,8 +37,8 @@ class Pumpable(Protocol):
         """Return what to do about the connection; each action is returned once."""
         ...
 
-    def connected(self, address: str, now: float) -> None:
-        """A connection to ``address`` is made, TLS included."""
+    def connected(self, address: str, now: float, token: str | None = None) -> None:
+        """A connection to ``address`` is made, TLS included; ``token`` is fresh for it."""
         ...
 
     def dial_failed(self, tries: list[tuple[str, str | None, Exception]], now: float) -> None:

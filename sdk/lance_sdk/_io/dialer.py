@@ -11,8 +11,8 @@ from typing import TypeAlias
 from lance_sdk._core.events import Connect
 from lance_sdk._io.resolve import SocketAddress, resolve, show
 from lance_sdk._io.streams import Stream, start_tls
-from lance_sdk._io.tls import client_context
-from lance_sdk.errors import DeadlineExceeded
+from lance_sdk._io.tls import Tls, tls_settings
+from lance_sdk.errors import ConfigError, DeadlineExceeded
 
 Pause: TypeAlias = Callable[[socket.socket, bool, float], bool]
 """Wait until a socket is writable (or readable, when the flag is False) or a deadline passes;
@@ -38,13 +38,13 @@ class Dialer:
 
     Args:
         action: what to dial.
-        context: TLS context, used when the action asks for TLS.
+        tls: how to speak TLS, when the action asks for it.
         pause: how to wait for a socket.
     """
 
-    def __init__(self, action: Connect, context: ssl.SSLContext | None, pause: Pause) -> None:
+    def __init__(self, action: Connect, tls: Tls, pause: Pause) -> None:
         self._action = action
-        self._context = context
+        self._tls = tls_settings(tls)
         self._pause = pause
         self._tries: list[tuple[str, str | None, Exception]] = []
 
@@ -78,7 +78,7 @@ class Dialer:
                 return Stream(sock, show(address))
             phase = "tls"
             return self._secure(sock, show(address))
-        except (OSError, ssl.CertificateError, DeadlineExceeded) as error:
+        except (OSError, ssl.CertificateError, DeadlineExceeded, ConfigError) as error:
             self._tries.append((phase, show(address), error))
             sock.close()
             return None
@@ -99,8 +99,8 @@ class Dialer:
             raise OSError(code, os.strerror(code))
 
     def _secure(self, sock: socket.socket, address: str) -> Stream:
-        context = client_context(self._context)
-        stream, wrapped = start_tls(sock, context, self._action.host, address)
+        host = self._tls.server_name or self._action.host
+        stream, wrapped = start_tls(sock, self._tls.load(), host, address)
         try:
             self._handshake(wrapped)
         except BaseException:

@@ -7,22 +7,28 @@ on the stream or an answer in the wrong hands.
 # ruff: noqa: ASYNC109 - both faces take the same parameters
 
 import contextlib
-import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from lance_sdk._core.events import Close, Connect
+from lance_sdk._core.events import Close, Connect, Errand
 from lance_sdk._core.outcome import Outcome
 from lance_sdk._io import fork
 from lance_sdk._io.announcer import Announcer
+from lance_sdk._io.async_tokens import obtain
 from lance_sdk._io.contract import Pumpable
 from lance_sdk._io.dialer import DialFailed
+from lance_sdk._io.tls import Tls
+from lance_sdk._io.tokens import TokenSource
 from lance_sdk._io.transport import Dial, Transport, dial
+from lance_sdk._io.wirelog import WireLog
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import ClosedError, ForkedError, NotOpenError, UsageError
+from lance_sdk.hooks import Hooks
 
 _LONGEST_WAIT = 3600.0
 """Seconds; every wait ends."""
@@ -34,21 +40,36 @@ class TaskPump:
     Args:
         core: what to drive.
         name: for messages.
-        tls: context for TLS connections.
+        tls: how to speak TLS.
         dial: makes connections.
+        token: returns a token for each connection.
+        hooks: what is told of everything.
+        topic: the topic's label, for hooks.
 
     Attributes:
         guard: why the object cannot be used at the moment; None while it can.
+        announcer: tells hooks and the log.
     """
 
     def __init__(
-        self, core: Pumpable, name: str, tls: ssl.SSLContext | None = None, dial: Dial = dial
+        self,
+        core: Pumpable,
+        name: str,
+        tls: Tls = None,
+        dial: Dial = dial,
+        *,
+        token: TokenSource | None = None,
+        hooks: Hooks | Sequence[Hooks] = (),
+        topic: str = "",
     ) -> None:
         self._core = core
         self._name = name
         self._tls = tls
         self._dial = dial
-        self._announcer = Announcer(name)
+        self._token = token
+        self._wirelog: WireLog | None = None
+        self._errands = anyio.Lock()
+        self.announcer = Announcer(name, hooks, topic)
         self._group: TaskGroup | None = None
         self._owner = 0
         self._link_scope: anyio.CancelScope | None = None
@@ -83,6 +104,16 @@ class TaskPump:
         fork.register(self)
         group.start_soon(self._run)
 
+    def spawn(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Run a task beside the pump's own; it must have ended before `leave`.
+
+        Raises:
+            UsageError: not open, closed, forked.
+        """
+        self.check()
+        assert self._group is not None, "the pump was started"
+        self._group.start_soon(function)
+
     def wake(self) -> None:
         """Have the tasks look at the core again."""
         self._look.set()
@@ -103,6 +134,10 @@ class TaskPump:
     def add_callback(self, outcome: Outcome, callback: Callable[[], object]) -> bool:
         """Have the pump call back once settled; return False when it is settled already."""
         return outcome.add_callback(callback)
+
+    def announce(self) -> None:
+        """Announce what was settled after the tasks ended."""
+        self.announcer.announce(self._core.take_events())
 
     async def close(self, timeout: float) -> None:
         """Finish within ``timeout`` seconds, even when the caller is being cancelled."""
@@ -141,7 +176,7 @@ class TaskPump:
 
     def _fail(self, error: LanceError) -> None:
         self._core.fail(error, time.monotonic())
-        self._announcer.announce(self._core.take_events())
+        self.announce()
 
     # The tasks
 
@@ -168,7 +203,8 @@ class TaskPump:
             now = time.monotonic()
             self._core.handle_timeout(now)
             action = self._core.next_action(now)
-            self._announcer.announce(self._core.take_events())
+            for errand in self.announcer.announce(self._core.take_events()):
+                links.start_soon(self._run_errand, errand)
             if self._core.finished:
                 return
             if isinstance(action, Connect):
@@ -179,6 +215,17 @@ class TaskPump:
                 self._link_scope.cancel()
             self._fill.set()
             await self._sleep(self._core.next_deadline() - now)
+
+    async def _run_errand(self, errand: Errand) -> None:
+        """Run work that may take time in a thread, in the order in which it was asked for."""
+        result, error = None, None
+        async with self._errands:
+            try:
+                result = await anyio.to_thread.run_sync(errand.work)
+            except LanceError as failure:
+                error = failure
+            errand.done(result, error, time.monotonic())
+        self._look.set()
 
     async def _sleep(self, seconds: float) -> None:
         with anyio.move_on_after(min(max(seconds, 0.0), _LONGEST_WAIT)):
@@ -202,12 +249,22 @@ class TaskPump:
         """Carry one connection; return what broke it, or None when the peer closed it."""
         transport = await self._dial(action, self._tls)
         try:
-            self._core.connected(transport.address, time.monotonic())
+            token = await self._obtain_token(transport.address, action.timeout)
+            self._wirelog = WireLog.if_wanted(self._name)
+            self._core.connected(transport.address, time.monotonic(), token)
             self._look.set()
             return await self._exchange(transport)
         finally:
             with anyio.CancelScope(shield=True):
                 await transport.aclose()
+
+    async def _obtain_token(self, address: str, seconds: float) -> str | None:
+        if self._token is None:
+            return None
+        try:
+            return await obtain(self._token, seconds)
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            raise DialFailed([("auth", address, error)]) from None
 
     async def _exchange(self, transport: Transport) -> Exception | None:
         ends: list[Exception | None] = []
@@ -226,6 +283,8 @@ class TaskPump:
 
     async def _read(self, transport: Transport) -> None:
         while data := await transport.receive():
+            if self._wirelog is not None:
+                self._wirelog.received(data)
             self._core.receive_data(data, time.monotonic())
             self._look.set()
 
@@ -233,6 +292,8 @@ class TaskPump:
         while True:
             self._fill = anyio.Event()
             if buffers := self._core.data_to_send(time.monotonic()):
+                if self._wirelog is not None:
+                    self._wirelog.sent(buffers)
                 await transport.send(buffers)
                 self._look.set()
             else:

@@ -7,22 +7,25 @@ it either sees the change or finds a byte in the pipe: no wake-up is lost.
 
 import contextlib
 import math
-import os
 import selectors
-import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from lance_sdk._core.events import Close, Connect
+from lance_sdk._core.events import Close, Connect, Errand
 from lance_sdk._core.outcome import Outcome
 from lance_sdk._io import exit as at_exit
 from lance_sdk._io import fork
 from lance_sdk._io.announcer import Announcer
+from lance_sdk._io.connector import Abandoned, Connector
 from lance_sdk._io.contract import Pumpable
-from lance_sdk._io.dialer import Dialer, DialFailed
+from lance_sdk._io.dialer import DialFailed
 from lance_sdk._io.streams import Stream
+from lance_sdk._io.tls import Tls
+from lance_sdk._io.tokens import TokenSource
+from lance_sdk._io.waiter import Waiter
+from lance_sdk._io.wirelog import WireLog
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     ClosedError,
@@ -31,6 +34,7 @@ from lance_sdk.errors import (
     NotOpenError,
     UsageError,
 )
+from lance_sdk.hooks import Hooks
 
 _RECEIVE_BYTES = 256 * 1024
 _LONGEST_WAIT = 3600.0
@@ -39,34 +43,41 @@ _JOIN_GRACE = 1.0
 """Seconds the thread may overrun the core's deadline before `close` goes on without it."""
 
 
-class _Abandoned(BaseException):
-    """Unwinds a dial that the core does not want any more."""
-
-
 class ThreadPump:
     """Drives a core on a thread of its own.
 
     Args:
         core: what to drive.
         name: for the thread and for messages.
-        tls: context for TLS connections.
+        tls: how to speak TLS.
+        token: returns a token for each connection.
+        hooks: what is told of everything.
+        topic: the topic's label, for hooks.
 
     Attributes:
+        announcer: tells hooks and the log.
         lock: guards the core; user code never runs under it.
         guard: why the object cannot be used at the moment; None while it can.
         count_lost: returns the number of records lost, for the report at interpreter exit.
     """
 
-    def __init__(self, core: Pumpable, name: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        core: Pumpable,
+        name: str,
+        tls: Tls = None,
+        *,
+        token: TokenSource | None = None,
+        hooks: Hooks | Sequence[Hooks] = (),
+        topic: str = "",
+    ) -> None:
         self._core = core
         self._name = name
-        self._tls = tls
-        self._announcer = Announcer(name)
+        self._connector = Connector(tls, token, self._attend, self.wake)
+        self._wirelog: WireLog | None = None
+        self.announcer = Announcer(name, hooks, topic)
         self._thread: threading.Thread | None = None
-        self._selector: selectors.BaseSelector | None = None
-        self._wake_in: int | None = None
-        self._wake_out: int | None = None
-        self._woken = False
+        self._waiter: Waiter | None = None
         self._dropped = False
         self._stream: Stream | None = None
         self._writing = False
@@ -93,11 +104,7 @@ class ThreadPump:
 
     def start(self) -> None:
         """Start the thread."""
-        self._selector = selectors.DefaultSelector()
-        self._wake_out, self._wake_in = os.pipe()
-        os.set_blocking(self._wake_out, False)
-        os.set_blocking(self._wake_in, False)
-        self._selector.register(self._wake_out, selectors.EVENT_READ)
+        self._waiter = Waiter()
         self._buffer = memoryview(bytearray(_RECEIVE_BYTES))
         self.guard = None
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -107,12 +114,11 @@ class ThreadPump:
 
     def wake(self) -> None:
         """Have the thread look at the core again; the lock must not be held."""
-        if self._woken:
+        waiter = self._waiter
+        if waiter is None or waiter.woken:
             return
-        with self.lock:  # else the descriptor could be closed, and used by somebody else
-            if self._wake_in is not None:
-                self._woken = True
-                os.write(self._wake_in, b"\0")
+        with self.lock:
+            waiter.wake()
 
     def wait(self, outcome: Outcome, timeout: float | None) -> bool:
         """Block until ``outcome`` is settled; return False when the time ran out first.
@@ -140,6 +146,12 @@ class ThreadPump:
         """Have the thread call back once settled; return False when it is settled already."""
         with self.lock:
             return outcome.add_callback(callback)
+
+    def announce(self) -> None:
+        """Announce, on the caller's thread, what was settled after the thread ended."""
+        with self.lock:
+            events = self._core.take_events()
+        self.announcer.announce(events)
 
     def close(self, timeout: float) -> None:
         """Finish within ``timeout`` seconds, whatever the network does.
@@ -178,8 +190,8 @@ class ThreadPump:
         self._dropped = True
         if self.lock.acquire(blocking=False):
             try:
-                if self._wake_in is not None:
-                    os.write(self._wake_in, b"\0")
+                if self._waiter is not None:
+                    self._waiter.wake()
             finally:
                 self.lock.release()
 
@@ -207,8 +219,7 @@ class ThreadPump:
     def _fail(self, error: LanceError) -> None:
         with self.lock:
             self._core.fail(error, time.monotonic())
-            events = self._core.take_events()
-        self._announcer.announce(events)
+        self.announce()
 
     # The thread
 
@@ -222,8 +233,9 @@ class ThreadPump:
             self._finish()
 
     def _loop(self) -> None:
+        assert self._waiter is not None
         while True:
-            self._woken = False  # before looking: what changes after this wakes again
+            self._waiter.woken = False  # before looking: what changes after this wakes again
             with self.lock:
                 now = time.monotonic()
                 if self._dropped:
@@ -231,61 +243,55 @@ class ThreadPump:
                 self._core.handle_timeout(now)
                 action = self._core.next_action(now)
                 if self._stream is not None and not self._stream.backlog:
-                    self._stream.queue(self._core.data_to_send(now))
+                    self._queue(self._stream, now)
                 events = self._core.take_events()
                 finished = self._core.finished
                 deadline = self._core.next_deadline()
-            self._announcer.announce(events)
+            errands = self.announcer.announce(events)
+            self._run_errands(errands)
             if finished:
                 return
             if action is None:
-                self._exchange(deadline)
+                self._exchange(-math.inf if errands else deadline)
             elif isinstance(action, Connect):
                 self._dial(action)
             elif isinstance(action, Close):
                 self._hang_up(None)
 
+    def _queue(self, stream: Stream, now: float) -> None:
+        buffers = self._core.data_to_send(now)
+        if self._wirelog is not None:
+            self._wirelog.sent(buffers)
+        stream.queue(buffers)
+
+    def _run_errands(self, errands: list[Errand]) -> None:
+        """Do what may take time, with the lock free meanwhile."""
+        for errand in errands:
+            result, error = None, None
+            try:
+                result = errand.work()
+            except LanceError as failure:
+                error = failure
+            with self.lock:
+                errand.done(result, error, time.monotonic())
+
     def _exchange(self, deadline: float) -> None:
         """Send what is queued; wait for bytes, for room, for a wake-up, or for the deadline."""
+        assert self._waiter is not None
         stream = self._stream
         if stream is None:
-            self._select(deadline)
+            self._waiter.wait(deadline)
             return
         try:
             stream.flush()
         except OSError as error:
             self._hang_up(error)
             return
-        self._watch(stream)
-        if self._select(deadline):
-            self._receive(stream)
-
-    def _watch(self, stream: Stream) -> None:
-        """Ask for writability exactly while something waits to be written."""
-        assert self._selector is not None
-        if stream.backlog is not self._writing:
+        if stream.backlog is not self._writing:  # ask for room exactly while something waits
             self._writing = stream.backlog
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._writing else 0)
-            self._selector.modify(stream.sock, events)
-
-    def _select(self, deadline: float) -> bool:
-        """Wait; return whether the connection can be read."""
-        assert self._selector is not None
-        timeout = min(max(deadline - time.monotonic(), 0.0), _LONGEST_WAIT)
-        readable = False
-        for key, mask in self._selector.select(timeout):
-            if key.fd == self._wake_out:
-                self._drain()
-            elif mask & selectors.EVENT_READ:
-                readable = True
-        return readable
-
-    def _drain(self) -> None:
-        assert self._wake_out is not None
-        try:
-            os.read(self._wake_out, 64)
-        except BlockingIOError:
-            return
+            self._waiter.watch(stream.sock, write=self._writing)
+        if self._waiter.wait(deadline) & selectors.EVENT_READ:
+            self._receive(stream)
 
     def _receive(self, stream: Stream) -> None:
         """Take what one read brings; a peer that never stops sending must not stop the timers."""
@@ -300,62 +306,50 @@ class ThreadPump:
             if count == 0:
                 self._hang_up(None)
                 return
+            if self._wirelog is not None:
+                self._wirelog.received(bytes(self._buffer[:count]))
             with self.lock:
                 self._core.receive_data(self._buffer[:count], time.monotonic())
             if not _has_more(stream):
                 return
 
     def _dial(self, action: Connect) -> None:
+        assert self._waiter is not None
         try:
-            stream = Dialer(action, self._tls, self._pause).dial()
+            stream, token = self._connector.connect(action, self._waiter)
         except DialFailed as failed:
             with self.lock:
                 self._core.dial_failed(failed.tries, time.monotonic())
-        except _Abandoned:
+        except Abandoned:
             with self.lock:
                 self._core.disconnected(None, time.monotonic())
         else:
-            assert self._selector is not None
             self._stream, self._writing = stream, False
-            self._selector.register(stream.sock, selectors.EVENT_READ)
+            self._wirelog = WireLog.if_wanted(self._name)
+            self._waiter.watch(stream.sock)
             with self.lock:
-                self._core.connected(stream.address, time.monotonic())
+                self._core.connected(stream.address, time.monotonic(), token)
 
-    def _pause(self, sock: socket.socket, for_write: bool, until: float) -> bool:
-        """Wait for a socket that is being connected, while the core's timers go on."""
-        assert self._selector is not None
-        wanted = selectors.EVENT_WRITE if for_write else selectors.EVENT_READ
-        self._selector.register(sock, wanted)
-        try:
-            while (now := time.monotonic()) < until:
-                deadline = self._attend(now)
-                timeout = min(max(deadline - now, 0.0), until - now)
-                for key, _ in self._selector.select(timeout):
-                    if key.fd != self._wake_out:
-                        return True
-                    self._drain()
-                    self._woken = False
-            return False
-        finally:
-            self._selector.unregister(sock)
-
-    def _attend(self, now: float) -> float:
+    def _attend(self) -> float:
         """Serve the core's timers during a dial; return its next deadline."""
+        assert self._waiter is not None
+        self._waiter.woken = False
+        now = time.monotonic()
         with self.lock:
             self._core.handle_timeout(now)
             action = self._core.next_action(now)
             events = self._core.take_events()
             deadline = self._core.next_deadline()
-        self._announcer.announce(events)
+        self._run_errands(self.announcer.announce(events))
         if isinstance(action, Close):
-            raise _Abandoned
+            raise Abandoned
         return deadline
 
     def _hang_up(self, error: Exception | None) -> None:
         stream, self._stream = self._stream, None
         if stream is not None:
-            assert self._selector is not None
-            self._selector.unregister(stream.sock)
+            assert self._waiter is not None
+            self._waiter.unwatch(stream.sock)
             stream.close()
         with self.lock:
             self._core.disconnected(error, time.monotonic())
@@ -370,15 +364,11 @@ class ThreadPump:
         at_exit.unregister(self)
 
     def _close_descriptors(self) -> None:
-        wake_in, wake_out, selector = self._wake_in, self._wake_out, self._selector
-        self._wake_in = self._wake_out = self._selector = None
+        waiter, self._waiter = self._waiter, None
         if self._stream is not None:
             self._stream.close()
-        if selector is not None:
-            selector.close()
-        for descriptor in (wake_in, wake_out):
-            if descriptor is not None:
-                os.close(descriptor)
+        if waiter is not None:
+            waiter.close()
 
 
 def _has_more(stream: Stream) -> bool:

@@ -7,19 +7,19 @@ place without touching the pump.
 
 import os
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 import anyio
+import anyio.to_thread
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from lance_sdk._core.events import Connect
 from lance_sdk._io.dialer import DialFailed
 from lance_sdk._io.resolve import SocketAddress, show, unique
-from lance_sdk._io.tls import client_context
-from lance_sdk.errors import DeadlineExceeded
+from lance_sdk._io.tls import Tls, TlsSettings, tls_settings
+from lance_sdk.errors import ConfigError, DeadlineExceeded
 from lance_spec.checksum import Buffer
 
 _RECEIVE_BYTES = 256 * 1024
@@ -54,7 +54,7 @@ class Transport(Protocol):
         ...
 
 
-Dial: TypeAlias = Callable[[Connect, ssl.SSLContext | None], Awaitable[Transport]]
+Dial: TypeAlias = Callable[[Connect, Tls], Awaitable[Transport]]
 """Makes a transport, or raises `DialFailed`."""
 
 
@@ -101,21 +101,22 @@ def _as_os_error(error: Exception) -> OSError:
     return cause if isinstance(cause, OSError) else OSError("connection broken")
 
 
-async def dial(action: Connect, context: ssl.SSLContext | None) -> Transport:
+async def dial(action: Connect, tls: Tls) -> Transport:
     """Dial each address of an endpoint in turn, until one answers.
 
     Raises:
         DialFailed: with every address and what was wrong with it.
     """
     tries: list[tuple[str, str | None, Exception]] = []
+    settings = tls_settings(tls)
     for address in await _resolve(action):
         phase = "tcp"
         try:
             with anyio.fail_after(action.timeout):
                 stream: ByteStream = await anyio.connect_tcp(str(address[1][0]), action.port)
             phase = "tls"
-            return AnyioTransport(await _secure(stream, action, context), show(address))
-        except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
+            return AnyioTransport(await _secure(stream, action, settings), show(address))
+        except (OSError, ConfigError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
             tries.append((phase, show(address), _plain(error, action)))
     raise DialFailed(tries)
 
@@ -129,17 +130,15 @@ async def _resolve(action: Connect) -> list[SocketAddress]:
     return unique([(entry[0], entry[4]) for entry in found])
 
 
-async def _secure(
-    stream: ByteStream, action: Connect, context: ssl.SSLContext | None
-) -> ByteStream:
+async def _secure(stream: ByteStream, action: Connect, tls: TlsSettings) -> ByteStream:
     if not action.tls:
         return stream
     try:
         with anyio.fail_after(action.timeout):
             return await TLSStream.wrap(
                 stream,
-                hostname=action.host,
-                ssl_context=client_context(context),
+                hostname=tls.server_name or action.host,
+                ssl_context=await anyio.to_thread.run_sync(tls.load),  # it reads files
                 standard_compatible=False,
             )
     except BaseException:
@@ -150,6 +149,8 @@ async def _secure(
 
 def _plain(error: Exception, action: Connect) -> Exception:
     """Return the error that says most, in the system's own words."""
+    if isinstance(error, ConfigError):
+        return error
     if type(error) is TimeoutError:
         return DeadlineExceeded(f"no answer in {action.timeout:.1f} s (connect_timeout)")
     if isinstance(error, UnicodeError):

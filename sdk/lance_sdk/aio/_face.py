@@ -6,15 +6,24 @@ import warnings
 from types import TracebackType
 from typing import Self
 
-from lance_sdk._assembly import ClientCore, ConsumerCore, ProducerCore, open_deadline
+import anyio
+
+from lance_sdk._assembly import (
+    ClientCore,
+    ConsumerCore,
+    ProducerCore,
+    open_deadline,
+    pump_options,
+)
 from lance_sdk._io.exit import EXIT_BUDGET
 from lance_sdk._io.tasks import TaskPump
+from lance_sdk._local import Local
 from lance_sdk._units import seconds
 from lance_sdk.errors import DeadlineExceeded, NotOpenError, RecordsLost, UsageError
 from lance_sdk.types import CloseReport
 
 
-class AsyncFace:
+class AsyncFace(Local):
     """Base of `AsyncProducer`, `AsyncConsumer` and `AsyncClient`.
 
     Args:
@@ -25,7 +34,8 @@ class AsyncFace:
         self._url = core.url
         self._config = core.config
         self._session = core.session
-        self._pump = TaskPump(core.session, f"{type(self).__name__} {core.url}", core.config.tls)
+        self._name = f"{type(self).__name__} {core.url}"
+        self._pump = TaskPump(core.session, self._name, **pump_options(core))
 
     async def open(self) -> Self:
         """Connect; an ``async with`` block does it by itself.
@@ -42,15 +52,25 @@ class AsyncFace:
         if not isinstance(self._pump.guard, NotOpenError):
             self._pump.check()
             raise UsageError(f"{self!r} is open already")
-        self._session.open(time.monotonic())
-        await self._pump.start()
+        await self._begin()
         try:
+            await self._pump.start()
             await self._await_opened()
+            await self._opened()
         except BaseException:
-            await self._pump.close(0.0)
+            with anyio.CancelScope(shield=True):
+                await self._pump.close(0.0)
+                await self._end(0.0)
             await self._pump.leave()
             raise
         return self
+
+    async def _begin(self) -> None:
+        """Get ready before the pump starts."""
+        self._session.open(time.monotonic())
+
+    async def _opened(self) -> None:
+        """Go on once there is a connection."""
 
     async def _await_opened(self) -> None:
         opened, timeout = self._session.opened, open_deadline(self._url, self._config)
@@ -68,10 +88,25 @@ class AsyncFace:
         Returns:
             What was delivered and what was not.
         """
+        return await self._close(timeout, failed=False)
+
+    async def _close(self, timeout: float | None, *, failed: bool) -> CloseReport:
         limit = seconds("close_timeout", self._config.close_timeout)
-        await self._pump.close(limit if timeout is None else timeout)
+        until = time.monotonic() + (limit if timeout is None else timeout)
+        with anyio.CancelScope(shield=True):
+            until = await self._finish(until, failed=failed)
+            await self._pump.close(max(0.0, until - time.monotonic()))
+            await self._end(max(0.0, until - time.monotonic()))
         await self._pump.leave()
         return self._report()
+
+    async def _finish(self, until: float, *, failed: bool) -> float:
+        """Do what still needs the connection; return the deadline for the rest; never raises."""
+        del failed
+        return until
+
+    async def _end(self, timeout: float) -> None:
+        """Let go of what stands beside the connection, after it has ended; never raises."""
 
     def _report(self) -> CloseReport:
         return CloseReport()
@@ -86,7 +121,7 @@ class AsyncFace:
         traceback: TracebackType | None,
     ) -> None:
         hurry = kind is not None and not issubclass(kind, Exception)  # cancelled, Ctrl-C
-        report = await self.close(EXIT_BUDGET if hurry else None)
+        report = await self._close(EXIT_BUDGET if hurry else None, failed=kind is not None)
         if kind is None and report.lost:
             raise RecordsLost(report)
 

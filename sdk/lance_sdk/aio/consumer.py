@@ -1,23 +1,31 @@
 """Records out of a topic, for tasks."""
 # ruff: noqa: ASYNC109 - both faces take the same parameters
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
 from time import monotonic
-from typing import Generic, Literal, Self, TypeVar, Unpack
+from typing import Any, Literal, Self, Unpack
 
-from lance_sdk._assembly import build_consumer
+from anyio import to_thread
+
+from lance_sdk._assembly import as_start, build_consumer
+from lance_sdk._commits import CommitPlan
 from lance_sdk._core.outcome import Outcome
 from lance_sdk._cursor import Cursor
+from lance_sdk._units import seconds
 from lance_sdk.aio._face import AsyncFace
-from lance_sdk.config import check_start
+from lance_sdk.aio._iterating import UntilNone
+from lance_sdk.aio._stores import async_store
+from lance_sdk.errors import DeadlineExceeded, LanceError
+from lance_sdk.offsets.contract import AsyncOffsetStore, Commit
 from lance_sdk.options import ConsumerOptions
 from lance_sdk.stats import ConsumerStats
 from lance_sdk.types import Record, RecordBatch
 from lance_sdk.url import URL
+from lance_sdk.values.codecs import codec_for
 
 __all__ = ["AsyncConsumer"]
-
-T = TypeVar("T")
 
 
 class AsyncConsumer(AsyncFace):
@@ -42,8 +50,12 @@ class AsyncConsumer(AsyncFace):
     def __init__(self, url: str | URL, **options: Unpack[ConsumerOptions]) -> None:
         self._core = build_consumer(url, options)
         super().__init__(self._core)
+        config = self._core.config
         self._fetcher = self._core.fetcher
         self._cursor = Cursor()
+        self._values = None if config.values is None else codec_for(config.values)
+        self._plan = CommitPlan(config, self._fetcher, self._cursor, self._core.url.label)
+        self._store: AsyncOffsetStore | None = None
 
     def __repr__(self) -> str:
         return self._core.show("AsyncConsumer", self._state, self.position)
@@ -54,13 +66,25 @@ class AsyncConsumer(AsyncFace):
         Raises:
             ConsumeError: the log cannot be consumed from here.
             ServerError: the server refused in a way that cannot be retried.
+            OffsetStoreError: a position could not be committed, for good.
             UsageError: the consumer is not open.
         """
-        return _Iterator(self._next_record)
+        return UntilNone(self._next_record)
+
+    def values(self) -> AsyncIterator[Any]:
+        """Yield what the records say, as ``values=`` or their types tell; None for a tombstone.
+
+        Ends and raises as iteration does; after an `UndecodableRecord` the next call goes on
+        behind that record.
+
+        Raises:
+            UndecodableRecord: a record is not what was to be read.
+        """
+        return _Values(self._next_record, self._values)
 
     def batches(self) -> AsyncIterator[RecordBatch]:
         """Yield records as batches, the faster way; ends and raises as iteration does."""
-        return _Iterator(self.poll)
+        return UntilNone(self.poll)
 
     async def poll(self, timeout: float | None = None) -> RecordBatch | None:
         """Return the next records as a batch.
@@ -79,21 +103,72 @@ class AsyncConsumer(AsyncFace):
         batch = self._cursor.rest() or await self._next_batch(timeout)
         return None if batch is None else self._cursor.skip(batch)
 
-    async def seek(self, where: int | Literal["beginning", "end"]) -> None:
+    async def seek(self, where: int | datetime | Literal["beginning", "end"]) -> None:
         """Go on from somewhere else; what was fetched ahead is dropped.
 
         Args:
-            where: ``beginning``, ``end``, or an ``offset`` or ``next_offset`` of a record.
+            where: ``beginning``, ``end``, an ``offset`` or ``next_offset`` of a record, or a
+                datetime with a time zone: the first record the server stored then or later
+                (AMB-37). Where the server cannot tell, reading on raises `Unsupported`.
 
         Raises:
             ConfigError: when it is none of these.
             UsageError: the consumer is not open.
         """
-        check_start(where)
         self._pump.check()
-        self._fetcher.seek(where)
+        self._fetcher.seek(as_start(where), monotonic())
         self._cursor.clear()
         self._pump.wake()
+
+    async def pause(self) -> None:
+        """Hand nothing out and fetch nothing until `resume`; the connection is kept alive.
+
+        Raises:
+            UsageError: the consumer is not open.
+        """
+        self._pump.check()
+        self._fetcher.pause(self._cursor.give_back(), monotonic())
+        self._pump.wake()
+
+    async def resume(self) -> None:
+        """Go on after `pause`.
+
+        Raises:
+            UsageError: the consumer is not open.
+        """
+        self._pump.check()
+        self._fetcher.resume()
+        self._pump.wake()
+
+    async def commit(self, offset: int | None = None) -> int:
+        """Commit how far the application has come; durable when it returns.
+
+        Args:
+            offset: a record's ``next_offset``, never ahead of what was handed out; by default
+                behind everything that was.
+
+        Returns:
+            The committed offset.
+
+        Raises:
+            OffsetStoreError: it could not be kept.
+            ServerError: likewise, with ``offsets="server"``.
+            UsageError: there is no store, no position yet, or the consumer is not open.
+        """
+        self._pump.check()
+        commit = self._plan.commit(offset, self.position)
+        await self._save(commit)
+        return commit.offset
+
+    @property
+    def paused(self) -> bool:
+        """Whether `pause` was called, and `resume` not yet."""
+        return self._fetcher.paused
+
+    @property
+    def committed(self) -> int | None:
+        """The offset committed last, or found at the start; None when there is none."""
+        return self._plan.committed
 
     @property
     def position(self) -> int | None:
@@ -118,6 +193,8 @@ class AsyncConsumer(AsyncFace):
 
     async def _next_record(self) -> Record | None:
         cursor = self._cursor
+        if cursor.last is not None and self._plan.automatic:
+            await self._commit_if_due()
         while (record := next(cursor.records, None)) is None:
             if (batch := await self._next_batch(None)) is None:
                 return None
@@ -126,13 +203,16 @@ class AsyncConsumer(AsyncFace):
         return record
 
     async def _next_batch(self, timeout: float | None) -> RecordBatch | None:
-        deadline = None if timeout is None else monotonic() + timeout
+        deadline = math.inf if timeout is None else monotonic() + timeout
+        self._cursor.finish()
         while True:
             found = self._take()
             if not isinstance(found, Outcome):
                 return found
-            left = None if deadline is None else max(0.0, deadline - monotonic())
-            if not await self._pump.wait(found, left):
+            await self._commit_if_due()
+            until = min(deadline, self._plan.due if self._plan.pending() is not None else deadline)
+            left = None if until == math.inf else max(0.0, until - monotonic())
+            if not await self._pump.wait(found, left) and monotonic() >= deadline:
                 return None
 
     def _take(self) -> RecordBatch | Outcome | None:
@@ -147,21 +227,126 @@ class AsyncConsumer(AsyncFace):
             self._pump.check()
             return fetcher.gate()
         self._pump.wake()  # there is room for another Fetch now
+        if hooks := self._pump.announcer.hooks:
+            hooks.call("on_records", self._core.handed_out(self._name, batch))
         return batch
 
+    # Commits
 
-class _Iterator(Generic[T]):
-    """Iterates until None; unlike an async generator it may be left without being closed."""
+    async def _begin(self) -> None:
+        offsets = self._core.config.offsets
+        if self._plan.wanted and not self._plan.at_server:
+            self._store = await to_thread.run_sync(async_store, offsets)
+        await super()._begin()
 
-    __slots__ = ("_next",)
+    async def _opened(self) -> None:
+        if not self._plan.wanted:
+            return
+        found = await self._look_up() if self._store is None else await self._claim(self._store)
+        self._plan.begin(found)
+        start = as_start(self._core.config.start) if found is None else found.offset
+        self._fetcher.begin(start, None if found is None else found.fingerprint, monotonic())
+        self._pump.wake()
 
-    def __init__(self, advance: "Callable[[], Awaitable[T | None]]") -> None:
+    async def _claim(self, store: AsyncOffsetStore) -> Commit | None:
+        topic = self._plan.topic
+        found = await store.claim(self._plan.consumer, topic, self._plan.generation)
+        if found is not None:
+            found.check_topic(topic)
+        return found
+
+    async def _look_up(self) -> Commit | None:
+        found = self._fetcher.look_up(self._plan.consumer_id)
+        self._pump.wake()
+        offset = await self._settled(found)
+        return self._plan.make(offset) if offset else None
+
+    async def _settled(self, outcome: Outcome, timeout: float | None = None) -> Any:
+        limit = seconds("request_timeout", self._core.config.request_timeout)
+        if not await self._pump.wait(outcome, limit if timeout is None else timeout):
+            raise DeadlineExceeded(f"no answer about the commit in {limit:.1f} s")
+        if outcome.error is not None:
+            raise outcome.error.with_traceback(None)
+        return outcome.value
+
+    async def _save(self, commit: Commit, timeout: float | None = None) -> None:
+        """Keep a commit, and tell the hooks how it went."""
+        began = monotonic()
+        try:
+            if self._store is None:
+                await self._commit_at_server(commit.offset, timeout)
+            else:
+                await self._store.save(commit)
+        except Exception as error:
+            self._tell_commit(commit, began, error)
+            raise
+        self._plan.committed = commit.offset
+        self._tell_commit(commit, began, None)
+
+    def _tell_commit(self, commit: Commit, began: float, error: Exception | None) -> None:
+        self._plan.later(failed=error is not None)
+        told = self._plan.event(self._name, commit.offset, began, error)
+        self._pump.announcer.hooks.call("on_commit", told)
+
+    async def _commit_at_server(self, offset: int, timeout: float | None) -> None:
+        call = self._fetcher.commit(self._plan.consumer_id, offset, monotonic())
+        self._pump.wake()
+        await self._settled(call, timeout)
+
+    async def _commit_if_due(self) -> None:
+        """Commit in the application's own task: never ahead of what it was given."""
+        if monotonic() < self._plan.due:
+            return
+        if (offset := self._plan.pending()) is None:
+            self._plan.later()
+            return
+        try:
+            await self._save(self._plan.make(offset))
+        except LanceError as error:
+            if not error.retryable:
+                raise
+            self._pump.announcer.warn("commit", f"a position was not committed: {error}")
+
+    async def _finish(self, until: float, *, failed: bool) -> float:
+        if self._plan.automatic and self._pump.guard is None:
+            await self._commit_last(until, failed=failed)
+        return until
+
+    async def _commit_last(self, until: float, *, failed: bool) -> None:
+        if (offset := self._plan.pending(failed=failed)) is None:
+            return
+        try:
+            await self._save(self._plan.make(offset), max(0.0, until - monotonic()))
+        except LanceError as error:
+            text = f"the last position, {offset}, was not committed: {error}"
+            self._pump.announcer.warn("commit", text)
+
+    async def _end(self, timeout: float) -> None:
+        del timeout
+        store, self._store = self._store, None
+        if store is None:
+            return
+        try:
+            await store.release(self._plan.consumer, self._plan.topic)
+            if isinstance(self._core.config.offsets, str):
+                await store.close()
+        except LanceError as error:
+            self._pump.announcer.warn("release", f"the offset store was not released: {error}")
+
+
+class _Values:
+    """Iterates over what records say."""
+
+    __slots__ = ("_codec", "_next")
+
+    def __init__(self, advance: Callable[[], Awaitable[Record | None]], codec: Any) -> None:
         self._next = advance
+        self._codec = codec
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> T:
-        if (item := await self._next()) is None:
+    async def __anext__(self) -> Any:
+        if (record := await self._next()) is None:
             raise StopAsyncIteration
-        return item
+        return record.decode(self._codec)

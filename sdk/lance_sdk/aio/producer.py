@@ -3,26 +3,30 @@
 
 from collections.abc import Iterable
 from time import monotonic
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
+from anyio import to_thread
 from anyio.lowlevel import cancel_shielded_checkpoint
 
-from lance_sdk._assembly import build_producer
+from lance_sdk._assembly import ACK_SHARE, DISK_GRACE, build_producer
 from lance_sdk._core.delivery import Batch, first_failure
-from lance_sdk._records import as_bytes, check_null, check_type, chunks
+from lance_sdk._records import RecordMaker
 from lance_sdk._units import seconds
 from lance_sdk.aio._face import AsyncFace
 from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery, wait_for_all
-from lance_sdk.errors import BufferFull
+from lance_sdk.errors import BufferFull, DeadlineExceeded
 from lance_sdk.options import ProducerOptions
 from lance_sdk.stats import ProducerStats
-from lance_sdk.types import Buffer, CloseReport
+from lance_sdk.types import CloseReport
 from lance_sdk.url import URL
+from lance_sdk.values.keyed import Time
 from lance_spec.enums import RecordType
+from lance_spec.limits import RECORD_HEADER_SIZE
 
 __all__ = ["AsyncProducer"]
 
-_RAW: Final = RecordType.RAW_DATA
+_RAW: Final = int(RecordType.RAW_DATA)
+_new_delivery: Final = tuple.__new__  # skips the class's call, which costs as much again
 
 
 class AsyncProducer(AsyncFace):
@@ -49,21 +53,34 @@ class AsyncProducer(AsyncFace):
     def __init__(self, url: str | URL, **options: Unpack[ProducerOptions]) -> None:
         self._core = build_producer(url, options)
         super().__init__(self._core)
+        config = self._core.config
         self._sender = self._core.sender
         self._batcher = self._core.batcher
         self._batcher.waiter = self._pump
-        self._blocks = self._core.config.on_full == "block"
-        self._patience = seconds("block_timeout", self._core.config.block_timeout)
+        self._maker = RecordMaker(config.values, allow_unsafe=config.allow_unsafe_types)
+        self._plain: Any = self._maker.plain
+        self._blocks = config.on_full != "raise"
+        self._patience = seconds("block_timeout", config.block_timeout)
 
     def __repr__(self) -> str:
         return self._core.show("AsyncProducer", self._state)
 
-    async def send(self, value: Buffer, *, record_type: int = RecordType.RAW_DATA) -> AsyncDelivery:
+    async def send(
+        self,
+        value: Any,
+        *,
+        key: bytes | str | None = None,
+        timestamp: Time | None = None,
+        record_type: int | None = None,
+    ) -> AsyncDelivery:
         """Hand one record over; it leaves with its batch.
 
         Args:
-            value: the record's bytes, up to 16 MiB.
-            record_type: its TLV type (LWP section 8.2).
+            value: the record's bytes, up to 16 MiB; with ``values=`` whatever that encodes; a
+                Protocol Buffers message; or None for a tombstone.
+            key: stands before the value (LWP section 8.3); text is written as UTF-8.
+            timestamp: likewise: nanoseconds since the Unix epoch, or a datetime with a time zone.
+            record_type: the TLV type (LWP section 8.2), when it is not the value's own.
 
         Returns:
             A handle to await, or to ignore.
@@ -72,34 +89,40 @@ class AsyncProducer(AsyncFace):
             BufferFull: ``on_full="raise"``, or ``block_timeout`` passed.
             RecordTooLarge: the record is over the limit.
             UnsafeRecordType: the type cannot be sent (AMB-13).
+            LocalProtocolError: LWP has no room for such a key, time or combination.
             UsageError: the producer is not open.
         """
-        if type(value) is not bytes:
-            value = as_bytes(value)
-        if record_type is not _RAW:  # the default; anything else is looked at
-            self._check_type(record_type)
-            check_null(value, record_type)
-        pump, batcher = self._pump, self._batcher
-        index = batcher.add(value, record_type)
-        if index < 0:
-            pump.check()
-            try:
-                index = batcher.append(value, record_type, monotonic())
-            except BufferFull as full:
-                return await self._add_patiently(value, record_type, full)
-        delivery = AsyncDelivery(batcher.last, index)
-        if batcher.attention:
-            await self._yield_to_pump()
-        return delivery
+        if (
+            type(value) is not self._plain
+            or key is not None
+            or timestamp is not None
+            or record_type is not None
+        ):
+            dialect = self._session.dialect
+            return await self._add(
+                *self._maker.make(
+                    value, dialect, key=key, timestamp=timestamp, record_type=record_type
+                )
+            )
+        batcher = self._batcher  # what `Batcher.add` does, without the call
+        room = batcher.room - RECORD_HEADER_SIZE - len(value)
+        if room > 0 and batcher.room_type == _RAW:
+            batcher.room = room
+            batch = batcher.last
+            values = batch.values
+            index = len(values)
+            values.append(value)
+            return _new_delivery(AsyncDelivery, (batch, index))
+        return await self._add(value, _RAW)
 
     async def send_many(
-        self, values: Iterable[Buffer], *, record_type: int = RecordType.RAW_DATA
+        self, values: Iterable[Any], *, record_type: int | None = None
     ) -> AsyncDeliveries:
         """Hand many records over; faster than `send` in a loop.
 
         Args:
-            values: the records' bytes; taken as they are needed.
-            record_type: the TLV type of all of them.
+            values: the records' values, as for `send`; taken as they are needed.
+            record_type: the TLV type of all of them, when it is not their own.
 
         Returns:
             One handle for all.
@@ -108,13 +131,13 @@ class AsyncProducer(AsyncFace):
             BufferFull: as for `send`; the records before the one at fault are sent.
             RecordTooLarge: likewise.
             UnsafeRecordType: the type cannot be sent (AMB-13).
+            LocalProtocolError: LWP has no room for a value.
             UsageError: the producer is not open.
         """
-        self._check_type(record_type)
         batches: list[Batch] = []
         count = 0
-        for chunk in chunks(values, record_type):
-            await self._add(chunk, record_type, batches)
+        for chunk, kind in self._maker.chunks(values, record_type, self._session.dialect):
+            await self._add_all(chunk, kind, batches)
             count += len(chunk)
         return AsyncDeliveries(batches, count)
 
@@ -125,7 +148,8 @@ class AsyncProducer(AsyncFace):
             timeout: seconds to wait; by default as long as ``delivery_timeout`` allows.
 
         Raises:
-            DeliveryError: the first failure among the records waited for.
+            DeliveryError: the first failure among the records waited for; `StillInJournal` when
+                the journal is what keeps it.
             DeadlineExceeded: not all are settled yet; their delivery goes on.
             UsageError: the producer is not open.
         """
@@ -140,12 +164,45 @@ class AsyncProducer(AsyncFace):
         """Return the counters as they stand now."""
         return self._core.stats()
 
+    async def _begin(self) -> None:
+        if (spill := self._core.spill) is not None:
+            await to_thread.run_sync(spill.open)
+            self._sender.handover.opened()
+        self._core.open_session(monotonic())
+
+    async def _finish(self, until: float, *, failed: bool) -> float:
+        del failed
+        if self._core.spill is None or self._pump.guard is not None:
+            return until
+        batches = [] if self._sender.handover.active else self._sender.flush()
+        self._pump.wake()
+        try:
+            await wait_for_all(batches, ACK_SHARE * max(0.0, until - monotonic()))
+        except DeadlineExceeded:  # what the server does not take, the journal keeps
+            self._sender.spill()
+        return max(until, monotonic() + DISK_GRACE)
+
+    async def _end(self, timeout: float) -> None:
+        if (spill := self._core.spill) is None:
+            return
+        await to_thread.run_sync(spill.close, timeout)
+        self._sender.settle_journal(monotonic())
+        self._pump.announce()
+
     def _report(self) -> CloseReport:
         return self._sender.failures.report(self._sender.acked_records)
 
-    def _check_type(self, record_type: int) -> None:
-        config = self._core.config
-        check_type(record_type, self._session.dialect, allow_unsafe=config.allow_unsafe_types)
+    async def _add(self, value: bytes, record_type: int) -> AsyncDelivery:
+        """Add one record, opening and sealing batches as needed."""
+        self._pump.check()
+        try:
+            index = self._batcher.append(value, record_type, monotonic())
+        except BufferFull as full:
+            return await self._add_patiently(value, record_type, full)
+        delivery = AsyncDelivery((self._batcher.last, index))
+        if self._batcher.attention:
+            await self._yield_to_pump()
+        return delivery
 
     async def _yield_to_pump(self) -> None:
         """Let the pump run: a loop that only sends would otherwise starve it.
@@ -156,7 +213,7 @@ class AsyncProducer(AsyncFace):
         self._pump.wake()
         await cancel_shielded_checkpoint()
 
-    async def _add(self, values: list[bytes], record_type: int, batches: list[Batch]) -> None:
+    async def _add_all(self, values: list[bytes], record_type: int, batches: list[Batch]) -> None:
         """Add values, waiting for room where that is the policy."""
         done = 0
         while done < len(values):
@@ -187,4 +244,4 @@ class AsyncProducer(AsyncFace):
             except BufferFull:
                 continue
             self._pump.wake()
-            return AsyncDelivery(self._batcher.last, index)
+            return AsyncDelivery((self._batcher.last, index))

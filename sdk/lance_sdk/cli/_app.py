@@ -18,8 +18,19 @@ _COMMANDS: Final = {
     "topics": "lance_sdk.cli._topics:topics",
     "produce": "lance_sdk.cli._produce:produce",
     "consume": "lance_sdk.cli._consume:consume",
+    "tail": "lance_sdk.cli._tail:tail",
+    "replay": "lance_sdk.cli._replay:replay",
+    "bridge": "lance_sdk.bridge.command:bridge",
+    "offsets": "lance_sdk.cli._offsets:offsets",
+    "group": "lance_sdk.cli._group:group",
     "ping": "lance_sdk.cli._ping:ping",
+    "status": "lance_sdk.cli._status:status",
+    "sf": "lance_sdk.cli._sf:sf",
+    "pipeline": "lance_sdk.cli._pipeline:pipeline",
+    "bench": "lance_sdk.cli._bench:bench",
     "explain": "lance_sdk.cli._explain:explain",
+    "vectors": "lance_sdk.cli._vectors:vectors",
+    "completion": "lance_sdk.cli._completion:completion",
 }
 
 

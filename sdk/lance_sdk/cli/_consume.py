@@ -2,39 +2,42 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import partial
-from itertools import islice
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from lance_sdk.cli import _types
+from lance_sdk.cli import _reading, _types
+from lance_sdk.cli._complete import topic_argument
 from lance_sdk.cli._output import Output
 from lance_sdk.cli._progress import Meter, progress
-from lance_sdk.cli._reading import to_the_end
+from lance_sdk.cli._reading import first, to_the_end
 from lance_sdk.cli._records import as_json, as_lines
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._streams import tell
 from lance_sdk.cli._target import client_options, topic_url
+from lance_sdk.errors import LanceError
 from lance_spec.limits import RECORD_HEADER_SIZE
 
 if TYPE_CHECKING:
     from lance_sdk import Consumer
     from lance_sdk.types import RecordBatch
 
-_GLANCE: Final = 1.0
-"""Seconds between two looks whether anybody still reads what a quiet topic will bring."""
-
+_COMMIT_EVERY: Final = 1.0  # seconds
 
 _EXAMPLES: Final = """\b
 Examples:
   lwp consume lance://localhost:1992/orders | grep refund
   lwp consume logs --url lance://localhost:1992 --follow --from end
+  lwp consume orders --consumer billing --offsets file:offsets --from -1h
 """
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("target", required=False, metavar="[lance://HOST:PORT/]TOPIC")
+@topic_argument
 @click.option(
     "--from",
     "start",
@@ -42,80 +45,114 @@ Examples:
     default="beginning",
     show_default=True,
     metavar="PLACE",
-    help="beginning, end, or the offset of a record.",
+    help="beginning, end, the offset of a record, or a time: -15m, 2026-01-31T12:00:00Z.",
+)
+@click.option(
+    "--consumer",
+    metavar="NAME",
+    help="Go on where NAME stopped, and commit what was printed; needs --offsets.",
+)
+@click.option(
+    "--offsets",
+    metavar="STORE",
+    help="Where positions are committed: server, file:DIR, sqlite:FILE, redis://…, postgresql://…",
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on when the end is reached.")
 @click.option("-n", "--max-records", type=click.IntRange(min=1), help="Stop after so many.")
+@click.option(
+    "-K", "--key-separator", metavar="TEXT", help="Print each record's key, and TEXT behind it."
+)
 @click.option("-0", "--null", is_flag=True, help="End records with a zero byte, not a newline.")
 @common_options
 def consume(
     target: str | None,
     *,
-    start: str | int,
+    start: str | int | datetime,
+    consumer: str | None,
+    offsets: str | None,
     follow: bool,
     max_records: int | None,
+    key_separator: str | None,
     null: bool,
 ) -> None:
     """Print the records of a topic, one a line, to its current end.
 
-    With --json every line is an object: topic, offset, type, encoding, value. The encoding is
-    "utf-8" where value is the record's text, and "base64" where its bytes are not UTF-8.
+    With --json every line is an object: topic, offset, type, encoding, value, and where the
+    record has them key_encoding, key and timestamp_ns. The encoding is "utf-8" where value is
+    text, and "base64" where its bytes are not UTF-8.
     """
+    if (consumer is None) != (offsets is None):
+        raise click.UsageError("--consumer and --offsets go together; say both or neither")
     settings = current_settings()
     url = topic_url(target, settings)
-    options = client_options(settings, start=start, stop_at_end=not follow)
+    options = client_options(
+        settings, url, start=start, stop_at_end=not follow, **_committing(consumer, offsets)
+    )
     from lance_sdk import Consumer  # noqa: PLC0415 - the network is loaded when it is needed
 
     output = Output()
-    render = as_json if settings.json else partial(as_lines, separator=b"\0" if null else b"\n")
+    render = as_json if settings.json else _lines(key_separator, null=null)
     meter = Meter()
     bar = progress("consuming", meter, shown=_may_draw(settings))
-    with bar, Consumer(url, **options) as consumer:
-        batches = _follow(consumer, output) if follow else to_the_end(consumer, settings)
-        _print(_first(batches, max_records), output, render, meter)
+    with bar, Consumer(url, **options) as source:
+        batches = _reading.follow(source, output) if follow else to_the_end(source, settings)
+        with _kept(source if consumer else None) as position:
+            for batch in first(batches, max_records):
+                output.write(render(batch))
+                meter.add(batch.count, len(batch.data) - batch.count * RECORD_HEADER_SIZE)
+                position.reached(batch.next_offset)
     if not (settings.quiet or settings.json):
         tell(f"read {meter.summary()}")
 
 
-def _print(
-    batches: Iterator["RecordBatch"],
-    output: Output,
-    render: Callable[["RecordBatch"], bytes],
-    meter: Meter,
-) -> None:
-    for batch in batches:
-        output.write(render(batch))
-        meter.add(batch.count, len(batch.data) - batch.count * RECORD_HEADER_SIZE)
+def _lines(key_separator: str | None, *, null: bool) -> Callable[["RecordBatch"], bytes]:
+    between = None if key_separator is None else key_separator.encode()
+    return partial(as_lines, separator=b"\0" if null else b"\n", key_separator=between)
 
 
-def _follow(consumer: "Consumer", output: Output) -> Iterator["RecordBatch"]:
-    while True:
-        batch = consumer.poll(_GLANCE)
-        if batch is None:
-            output.check()
-        else:
-            yield batch
+def _committing(consumer: str | None, offsets: str | None) -> dict[str, str]:
+    """Return the settings for committing what was printed, and not before."""
+    if consumer is None or offsets is None:
+        return {}
+    return {"consumer": consumer, "offsets": offsets, "auto_commit": "off"}
 
 
-def _first(batches: Iterator["RecordBatch"], limit: int | None) -> Iterator["RecordBatch"]:
-    """Pass batches on until there are so many records, and cut the last one."""
-    left = limit
-    for batch in batches:
-        if left is None or batch.count < left:
-            yield batch
-            left = None if left is None else left - batch.count
-        else:
-            yield _head(batch, left)
-            return
+class _Position:
+    """Commits how far the printing is, once a second and when it is told to.
+
+    Args:
+        consumer: whose position it is; None commits nothing.
+    """
+
+    def __init__(self, consumer: "Consumer | None") -> None:
+        self._consumer = consumer
+        self._offset: int | None = None
+        self._committed = monotonic()
+
+    def reached(self, offset: int) -> None:
+        """Note that everything before an offset was printed."""
+        self._offset = offset
+        if monotonic() - self._committed >= _COMMIT_EVERY:
+            self.commit()
+
+    def commit(self) -> None:
+        """Commit what was noted."""
+        if self._consumer is not None and self._offset is not None:
+            self._consumer.commit(self._offset)
+        self._committed = monotonic()
 
 
-def _head(batch: "RecordBatch", count: int) -> "RecordBatch":
-    if count == batch.count:
-        return batch
-    from lance_sdk.types import RecordBatch  # noqa: PLC0415 - as for Consumer
-
-    end = next(islice(batch, count, None)).offset
-    return RecordBatch(batch.topic, batch.offset, count, batch.data[: end - batch.offset])
+@contextmanager
+def _kept(consumer: "Consumer | None") -> Iterator[_Position]:
+    """Commit at the end of a ``with`` block, however that comes."""
+    position = _Position(consumer)
+    try:
+        yield position
+    except BaseException:
+        with suppress(LanceError):  # the first error is the one to tell
+            position.commit()
+        raise
+    position.commit()
 
 
 def _may_draw(settings: Settings) -> bool:

@@ -28,8 +28,8 @@ Exit codes:
   143  terminated
 
 \b
-Shell completion, for bash (zsh and fish likewise):
-  eval "$(_LWP_COMPLETE=bash_source lwp)"
+Shell completion:
+  eval "$(lwp completion bash)"
 """
 
 

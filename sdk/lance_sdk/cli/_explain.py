@@ -12,8 +12,8 @@ from lance_sdk.cli._output import print_json, print_line
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_spec.limits import HEADER_SIZE, MAX_PAYLOAD
 
-_LIMIT: Final = 2 * (HEADER_SIZE + MAX_PAYLOAD)
-"""Bytes read at most: the largest frame, and as much again behind it."""
+_LIMIT: Final = 8 * (HEADER_SIZE + MAX_PAYLOAD)
+"""Bytes read at most: some of the largest frames, or a segment or capture of 128 MiB."""
 
 _NOISE: Final = re.compile(r"0x|[\s:,_]", re.IGNORECASE)
 """What people leave in hexadecimal dumps."""
@@ -22,27 +22,53 @@ _NOISE: Final = re.compile(r"0x|[\s:,_]", re.IGNORECASE)
 _EXAMPLES: Final = """\b
 Examples:
   lwp explain 4c414e43012000000b8ba2a3...
-  lwp explain @capture.bin
-  xxd -p capture.bin | lwp explain -
+  lwp explain @capture.pcapng
+  lwp explain @segments/7/0_1795278838277183039.batches
+  lwp explain --as groups.GroupSync 0167016d...
+  xxd -p frame.bin | lwp explain -
 """
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("source", nargs=-1, required=True, metavar="HEX...|@FILE|-")
+@click.option(
+    "--as",
+    "form",
+    default="",
+    metavar="FORM",
+    help="What the bytes are, where they do not say so themselves: a protocol (lwp, fluvio, "
+    "rustlog, qwp), a file (sidecar, log, wal, ...), a message (SidecarEntry, "
+    "fluvio.ProduceRequest). An unknown name lists them.",
+)
+@click.option(
+    "--version-of-protocol",
+    "version",
+    type=click.IntRange(0, 32767),
+    default=0,
+    show_default=True,
+    help="Version that a message of Fluvio is written in.",
+)
 @common_options
-def explain(source: tuple[str, ...]) -> None:
-    """Explain bytes from the wire, field by field.
+def explain(source: tuple[str, ...], form: str, version: int) -> None:
+    """Explain bytes from the wire or from files, field by field.
 
-    It shows values, checksums, records and faults. The bytes are given as hexadecimal digits
-    (0x, spaces, colons and commas between them do not matter), or come from a file or from
-    stdin, where they may also stand as they are.
+    It shows values, checksums, records and faults, the first broken field first among them. The
+    bytes are given as hexadecimal digits (0x, spaces, colons and commas between them do not
+    matter), or come from a file or from stdin, where they may also stand as they are. Frames,
+    records, captures (pcap, pcapng), segments, sidecars, indexes and the files of
+    store-and-forward slots are recognised.
     """
-    data = _bytes(" ".join(source))
+    given = " ".join(source)
+    data = _bytes(given)
     if not data:
         raise click.UsageError("there are no bytes to explain")
-    from lance_spec.explain import explain as explain_bytes  # noqa: PLC0415 - only this needs it
+    from lance_spec.explain import UnknownFormError, explain_any  # noqa: PLC0415 - only this needs it
 
-    explanation = explain_bytes(data)
+    name = Path(given[1:]).name if given.startswith("@") else ""
+    try:
+        explanation = explain_any(data, file_name=name, form=form, version=version)
+    except UnknownFormError as error:
+        raise click.BadParameter(str(error), param_hint="--as") from None
     if current_settings().json:
         print_json(explanation.to_json())
     else:
@@ -53,8 +79,16 @@ def _bytes(source: str) -> bytes:
     if source == "-":
         return _guess(_limited(sys.stdin.buffer, "stdin"))
     if source.startswith("@"):
-        return _guess(_read_file(Path(source[1:])))
+        return _of_file(Path(source[1:]))
     return _from_hex(source)
+
+
+def _of_file(path: Path) -> bytes:
+    """Read a file; one whose name says what it is holds no hexadecimal dump."""
+    from lance_spec.explain import is_known_name  # noqa: PLC0415 - only this command needs it
+
+    data = _read_file(path)
+    return data if is_known_name(path.name) else _guess(data)
 
 
 def _read_file(path: Path) -> bytes:

@@ -45,3 +45,11 @@ def moment(unix_seconds: float) -> str:
         return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):
         return str(unix_seconds)
+
+
+def span(whole_seconds: int) -> str:
+    """Return a length of time in the largest unit that divides it, for example ``7 days``."""
+    for step, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if whole_seconds and whole_seconds % step == 0:
+            return count(whole_seconds // step, unit)
+    return count(whole_seconds, "second")

@@ -30,7 +30,7 @@ def ping(count: int, interval: float) -> None:
     url = settings.require_url()
     aloud = not (settings.json or settings.quiet)
     times: list[float] = []
-    with Client(url, **client_options(settings)) as client:
+    with Client(url, **client_options(settings, url)) as client:
         for number, rtt in enumerate(_round_trips(client, count, interval), start=1):
             times.append(rtt)
             if aloud:

@@ -3,19 +3,23 @@
 import sys
 from collections.abc import Iterator
 from io import BufferedReader
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 from lance_sdk.cli import _format, _types
+from lance_sdk.cli._complete import topic_argument
 from lance_sdk.cli._exit import Failure
 from lance_sdk.cli._json_lines import checked
+from lance_sdk.cli._keyed import keyed, keyed_type
 from lance_sdk.cli._lines import read_records
 from lance_sdk.cli._output import print_json
 from lance_sdk.cli._progress import Meter, progress
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._streams import tell
 from lance_sdk.cli._target import client_options, topic_url
+from lance_sdk.url import URL
 from lance_spec.enums import RecordType
 from lance_spec.limits import MAX_RECORD_VALUE
 
@@ -32,11 +36,12 @@ _EXAMPLES: Final = """\b
 Examples:
   lwp produce lance://localhost:1992/orders --create-topic < orders.jsonl
   tail -F app.log | lwp produce logs --url lance://localhost:1992
+  lwp produce prices --key-separator , --compression auto < prices.csv
 """
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("target", required=False, metavar="[lance://HOST:PORT/]TOPIC")
+@topic_argument
 @click.option("--create-topic", is_flag=True, help="Create the topic when it is not there.")
 @click.option(
     "--type",
@@ -55,6 +60,15 @@ Examples:
     metavar="TIME",
     help="How long a batch waits for more  [default: 5ms]",
 )
+@click.option(
+    "--compression",
+    type=click.Choice(["none", "lz4", "auto"]),
+    help="auto: where the server understands it and the batch gets smaller  [default: none]",
+)
+@click.option(
+    "-K", "--key-separator", metavar="TEXT", help="What stands before TEXT on a line is its key."
+)
+@click.option("--stamp", is_flag=True, help="Store with each record the time at which it was read.")
 @click.option("-0", "--null", is_flag=True, help="Records end with a zero byte, not a newline.")
 @common_options
 def produce(
@@ -64,20 +78,29 @@ def produce(
     kind: str,
     batch: int | None,
     linger: float | None,
+    compression: str | None,
+    key_separator: str | None,
+    stamp: bool,
     null: bool,
 ) -> None:
     """Store every line of stdin as one record.
 
     A record holds the line's bytes as they are, without the newline. The command ends when
-    all are acknowledged, that is, durable at the server.
+    all are acknowledged, that is, durable at the server. With --key-separator or --stamp the
+    record's type says that a key or a time is there, and no longer that the rest is JSON.
     """
     settings = current_settings()
     url = topic_url(target, settings)
-    options = _options(settings, batch_bytes=batch, linger=linger)
+    more = {"batch_bytes": batch, "linger": linger, "compression": compression}
+    options = _options(settings, url, **more)
     stdin = _stdin()
     records = read_records(stdin.read1, separator=b"\0" if null else b"\n", limit=MAX_RECORD_VALUE)
     if kind == "json":
         records = checked(records)
+    marked = key_separator is not None or stamp
+    record_type = keyed_type(key=key_separator is not None, time=stamp) if marked else _TYPES[kind]
+    if marked:
+        records = keyed(records, key_separator, time_ns if stamp else None)
     from lance_sdk import Producer  # noqa: PLC0415 - the network is loaded when it is needed
 
     producer = Producer(url, create_topic=create_topic, **options)
@@ -86,14 +109,14 @@ def produce(
     bar = progress("producing", meter, shown=not (settings.quiet or stdin.isatty()))
     try:
         with bar, producer:
-            _send(producer, records, _TYPES[kind], meter)
+            _send(producer, records, record_type, meter)
     finally:
         if producer.stats().connects:
             _summarize(meter, producer.stats().acked_records, settings)
 
 
-def _options(settings: Settings, **more: Any) -> dict[str, Any]:
-    options = client_options(settings, delivery_timeout=settings.timeout, **more)
+def _options(settings: Settings, url: URL, **more: Any) -> dict[str, Any]:
+    options = client_options(settings, url, delivery_timeout=settings.timeout, **more)
     return {"block_timeout": _FOREVER, **options}
 
 

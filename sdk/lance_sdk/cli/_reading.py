@@ -1,10 +1,12 @@
-"""Reads a topic to its end without waiting for ever."""
+"""Batches of a consumer: to the end without waiting for ever, for ever, or so many records."""
 
 from collections.abc import Iterator
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from lance_sdk.cli._exit import Failure
+from lance_sdk.cli._output import Output
 from lance_sdk.cli._settings import Settings
 
 if TYPE_CHECKING:
@@ -12,6 +14,9 @@ if TYPE_CHECKING:
     from lance_sdk.types import RecordBatch
 
 _PATIENCE: Final = 30.0  # seconds
+
+_GLANCE: Final = 1.0
+"""Seconds between two looks whether anybody still reads what a quiet topic will bring."""
 
 
 def to_the_end(consumer: "Consumer", settings: Settings) -> Iterator["RecordBatch"]:
@@ -33,3 +38,48 @@ def to_the_end(consumer: "Consumer", settings: Settings) -> Iterator["RecordBatc
         if batch is None:
             return
         yield batch
+
+
+def follow(consumer: "Consumer", output: Output) -> Iterator["RecordBatch"]:
+    """Yield what comes, until nobody reads the output any more.
+
+    Raises:
+        OutputClosed: when the reader went away.
+    """
+    while True:
+        batch = consumer.poll(_GLANCE)
+        if batch is None:
+            output.check()
+        else:
+            yield batch
+
+
+def first(batches: Iterator["RecordBatch"], limit: int | None) -> Iterator["RecordBatch"]:
+    """Pass batches on until there are so many records, and cut the last one."""
+    left = limit
+    for batch in batches:
+        if left is None or batch.count < left:
+            yield batch
+            left = None if left is None else left - batch.count
+        else:
+            yield _head(batch, left)
+            return
+
+
+def _head(batch: "RecordBatch", count: int) -> "RecordBatch":
+    if count == batch.count:
+        return batch
+    from lance_sdk.types import RecordBatch  # noqa: PLC0415 - as for Consumer
+
+    end = next(islice(batch, count, None)).offset
+    return RecordBatch(batch.topic, batch.offset, count, batch.data[: end - batch.offset])
+
+
+def last(batch: "RecordBatch", count: int) -> "RecordBatch":
+    """Return the last records of a batch."""
+    if count >= batch.count:
+        return batch
+    from lance_sdk.types import RecordBatch  # noqa: PLC0415 - as for Consumer
+
+    begin = next(islice(batch, batch.count - count, None)).offset
+    return RecordBatch(batch.topic, begin, count, batch.data[begin - batch.offset :])

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import click
@@ -26,6 +26,11 @@ class Settings:
         url: where the server is, ``lance://host:port``, or None when no option said.
         dialect: ``auto``, ``specified`` or ``deployed``, or None when no option said.
         timeout: seconds until an answer is overdue, or None when no option said.
+        token: what the server wants to be shown, or None.
+        tls_ca: file of the certificates to trust, or None.
+        tls_cert: file of this client's certificate, or None.
+        tls_key: file of its private key, or None.
+        tls_server_name: the name that the server's certificate must bear, or None.
         json: results go to stdout as JSON.
         verbosity: -1 quiet, 0 normal, 1 with log messages, 2 also with tracebacks.
     """
@@ -33,6 +38,11 @@ class Settings:
     url: str | None = None
     dialect: str | None = None
     timeout: float | None = None
+    token: str | None = field(default=None, repr=False)
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    tls_server_name: str | None = None
     json: bool = False
     verbosity: int = 0
 
@@ -101,6 +111,17 @@ def _hush(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         start_logging(settings)
 
 
+def _tls_option(name: str, meaning: str, *, file: bool = True) -> Callable[[_Function], _Function]:
+    return click.option(
+        f"--{name}",
+        type=click.Path(exists=True, dir_okay=False) if file else str,
+        expose_value=False,
+        callback=_store,
+        metavar="FILE" if file else "NAME",
+        help=f"{meaning}  [env: LANCE_{name.upper().replace('-', '_')}]",
+    )
+
+
 _OPTIONS: Final = (
     click.option(
         "--url",
@@ -124,6 +145,18 @@ _OPTIONS: Final = (
         metavar="TIME",
         help="Longest wait for an answer, e.g. 500ms or 5s  [default: 30s]",
     ),
+    click.option(
+        "--token",
+        type=_types.token,
+        expose_value=False,
+        callback=_store,
+        metavar="TOKEN",
+        help="Token to show to the server, or @FILE that holds it  [env: LANCE_TOKEN]",
+    ),
+    _tls_option("tls-ca", "Certificates to trust, for lances:// URLs"),
+    _tls_option("tls-cert", "This client's certificate, where the server asks for one"),
+    _tls_option("tls-key", "Its private key, where it is not in that file"),
+    _tls_option("tls-server-name", "Name in the server's certificate", file=False),
     click.option(
         "--json",
         is_flag=True,

@@ -1,4 +1,4 @@
-"""``lwp topics``: create, list, show and delete topics."""
+"""``lwp topics``: create, list, show, limit and delete topics."""
 
 import dataclasses
 import math
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lance_sdk.cli import _format, _types
+from lance_sdk.cli._complete import topic_names
 from lance_sdk.cli._exit import Failure, printable, require_command
 from lance_sdk.cli._output import print_json, print_line, print_table
 from lance_sdk.cli._settings import common_options, current_settings
@@ -27,7 +28,7 @@ _UNKNOWN = "-"
 @common_options
 @click.pass_context
 def topics(ctx: click.Context) -> None:
-    """Create, list, show and delete topics."""
+    """Create, list, show, limit and delete topics."""
     require_command(ctx)
 
 
@@ -37,7 +38,7 @@ def _client() -> Iterator["Client"]:
     url = settings.require_url()
     from lance_sdk import Client  # noqa: PLC0415 - the network is loaded when it is needed
 
-    with Client(url, **client_options(settings)) as client:
+    with Client(url, **client_options(settings, url)) as client:
         yield client
 
 
@@ -83,7 +84,7 @@ def list_() -> None:
 
 
 @topics.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @common_options
 def show(name: str) -> None:
     """Show what the server knows of the topic NAME."""
@@ -96,8 +97,45 @@ def show(name: str) -> None:
         print_table(["field", "value"], [list(pair) for pair in _described(topic)])
 
 
+@topics.command("retention")
+@click.argument("name", shell_complete=topic_names)
+@click.option(
+    "--max-age",
+    type=_types.time,
+    metavar="TIME",
+    help="Keep records this long, e.g. 7d; 0 is no limit  [default: as it is]",
+)
+@click.option(
+    "--max-bytes",
+    type=_types.size,
+    metavar="SIZE",
+    help="Keep about this much, e.g. 10GiB; 0 is no limit  [default: as it is]",
+)
+@common_options
+def retention(name: str, max_age: float | None, max_bytes: int | None) -> None:
+    """Set how long the topic NAME keeps its records."""
+    checked = topic_name(name)
+    if max_age is None and max_bytes is None:
+        raise click.UsageError("nothing to set: say --max-age or --max-bytes")
+    with _client() as client:
+        topic = client.get_topic(checked)
+        age = _unless_said(max_age, topic.max_age_secs, "--max-age")
+        size = _unless_said(max_bytes, topic.max_bytes, "--max-bytes")
+        client.set_retention(topic.id, max_age_secs=math.ceil(age), max_bytes=math.ceil(size))
+        changed = client.get_topic(topic.id)
+    _confirm("limited", changed)
+
+
+def _unless_said(said: float | None, present: int | None, option: str) -> float:
+    """Return what an option says, else what the server tells: setting one sets both."""
+    found = present if said is None else said
+    if found is None:
+        raise Failure(f"the server does not tell the topic's present limits; say {option} as well")
+    return found
+
+
 @topics.command("delete")
-@click.argument("name")
+@click.argument("name", shell_complete=topic_names)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @common_options
 def delete(name: str, yes: bool) -> None:

@@ -1,5 +1,8 @@
 """How arguments with a unit or a meaning are read: times, sizes, start offsets."""
 
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
 import click
 
 from lance_sdk._units import parse_duration, parse_size
@@ -32,8 +35,26 @@ def size(text: str) -> int:
         raise click.BadParameter(f"{text!r} is no size such as 65536, 64KiB or 1MB") from None
 
 
-def start(text: str) -> str | int:
-    """Return ``beginning``, ``end`` or a byte offset.
+def token(text: str) -> str:
+    """Return a token, which ``@FILE`` takes from a file, without the line's end.
+
+    Raises:
+        click.BadParameter: when there is no such file, or nothing in it.
+    """
+    if not text.startswith("@"):
+        return text
+    try:
+        found = Path(text[1:]).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise click.BadParameter(f"cannot read the token from {text[1:]}: {reason}") from None
+    if not found:
+        raise click.BadParameter(f"there is no token in {text[1:]}")
+    return found
+
+
+def start(text: str) -> str | int | datetime:
+    """Return ``beginning``, ``end``, a byte offset, or a time: ``-15m``, or ISO 8601 with a zone.
 
     Raises:
         click.BadParameter: when it is none of them.
@@ -41,6 +62,21 @@ def start(text: str) -> str | int:
     if text in {"beginning", "end"}:
         return text
     short = len(text) <= len(str(END_OFFSET))  # Python refuses to read thousands of digits
-    if not (short and text.isascii() and text.isdecimal() and int(text) < END_OFFSET):
-        raise click.BadParameter(f"{text!r} is neither 'beginning', 'end' nor a byte offset")
-    return int(text)
+    if short and text.isascii() and text.isdecimal() and int(text) < END_OFFSET:
+        return int(text)
+    if text.startswith("-") and text[-1:].isalpha():
+        return datetime.now(UTC) - timedelta(seconds=time(text[1:]))
+    return _moment(text)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither 'beginning', 'end', a byte offset, nor a time such as -15m "
+            f"or 2026-01-31T12:00:00Z"
+        ) from None
+    if found.tzinfo is None:
+        raise click.BadParameter(f"{text!r} says no time zone; append Z, or +01:00")
+    return found

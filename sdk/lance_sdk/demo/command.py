@@ -11,6 +11,7 @@ from lance_sdk.cli import _format
 from lance_sdk.cli._exit import Failure
 from lance_sdk.cli._output import print_json
 from lance_sdk.cli._settings import Settings, common_options, current_settings
+from lance_sdk.demo.archiving import LEFT_OUT, archive_topic
 from lance_sdk.demo.compare import Comparison
 from lance_sdk.demo.conformance import judge
 from lance_sdk.demo.delays import CarrierDelay, delays_by_carrier
@@ -39,8 +40,9 @@ _SLICE: Final = 1024  # rows read between two looks at the progress bar
     help="Where the embedded server keeps its data; it stays there afterwards.",
 )
 @click.option("--keep", is_flag=True, help="Leave the demo's topic at the server of --url.")
+@click.option("--archive", is_flag=True, help="Stream the topic into Parquet, too, with Spark.")
 @common_options
-def demo(rows: int, data_dir: Path | None, keep: bool) -> None:
+def demo(rows: int, data_dir: Path | None, keep: bool, archive: bool) -> None:
     """Send real records through a server and check them.
 
     Without --url a server is started inside this process, on a free port and in a temporary
@@ -53,6 +55,7 @@ def demo(rows: int, data_dir: Path | None, keep: bool) -> None:
         story.say(f"LANCE demo: {_format.count(rows, 'flight')} out of New York City in 2013")
         story.tell("serve", place.described)
         outcome = _travel(story, place, _read(story, rows))
+        story.add("archive", _archived(story, place, rows) if archive else LEFT_OUT)
     _conclude(story, place, outcome)
 
 
@@ -97,6 +100,11 @@ def _travel(story: Story, place: Place, records: list[bytes]) -> Outcome:
     for line in [verdict.sentence] if verdict.passed else verdict.problems():
         story.add("", line)
     return Outcome(str(place.topic), produced, consumed, comparison, carriers, verdict)
+
+
+def _archived(story: Story, place: Place, rows: int) -> str:
+    with story.waiting("archiving: Spark starts, reads and writes"):
+        return archive_topic(place.topic, story.settings, rows)
 
 
 def _delays(story: Story, records: list[bytes]) -> list[CarrierDelay]:

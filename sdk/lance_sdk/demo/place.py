@@ -113,7 +113,7 @@ def _how_to_look(data_dir: Path | None, topic: URL) -> str:
 def _client(topic: URL, settings: Settings) -> "Client":
     from lance_sdk import Client  # noqa: PLC0415 - the network is loaded when it is needed
 
-    return Client(topic, **client_options(settings))
+    return Client(topic, **client_options(settings, topic))
 
 
 def _delete(topic: URL, settings: Settings) -> None:

@@ -29,7 +29,7 @@ def produce_all(url: URL, records: Sequence[bytes], settings: Settings, meter: M
     """
     from lance_sdk import Producer  # noqa: PLC0415 - the network is loaded when it is needed
 
-    with Producer(url, create_topic=True, **client_options(settings)) as producer:
+    with Producer(url, create_topic=True, **client_options(settings, url)) as producer:
         for start in range(0, len(records), _SLICE):
             some = records[start : start + _SLICE]
             producer.send_many(some, record_type=RecordType.JSON)
@@ -52,7 +52,9 @@ def consume_all(url: URL, comparison: Comparison, settings: Settings, meter: Met
     """
     from lance_sdk import Consumer  # noqa: PLC0415 - the network is loaded when it is needed
 
-    with Consumer(url, start="beginning", stop_at_end=True, **client_options(settings)) as consumer:
+    with Consumer(
+        url, start="beginning", stop_at_end=True, **client_options(settings, url)
+    ) as consumer:
         for batch in to_the_end(consumer, settings):
             values = [value for _, value in decode_records(batch.data)]
             comparison.take(values)

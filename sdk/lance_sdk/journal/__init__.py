@@ -1,8 +1,14 @@
-"""Store and forward: frames that wait on disk until a server has them.
+"""Store and forward: what an application sends waits on disk until a server has it.
 
 ::
 
-    from lance_sdk.journal import Journal
+    from lance_sdk.journal import StoreAndForwardSender
+
+    url = "lance://localhost:1992/readings"
+    with StoreAndForwardSender(url, "/var/lib/app/edge-1") as sender:
+        sender.send(b"21.5")  # stored when this returns; sent when a server is there
+
+Below the senders is the ring, for transports of one's own::
 
     with Journal.open("/var/lib/app/slot") as journal:
         journal.append(b"a frame")
@@ -10,9 +16,11 @@
             ...  # send it; when the server has it:
             journal.ack(fsn)
 
-The journal keeps bytes and numbers. What a frame means, how it travels and when it counts as
-delivered is the business of the transport that uses it.
+The senders load when they are first used; the ring alone costs next to nothing.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from lance_sdk.journal._journal import Journal
 from lance_sdk.journal.config import Durability, JournalConfig, SlotKind
@@ -31,25 +39,73 @@ from lance_sdk.journal.errors import (
 from lance_sdk.journal.orphans import adopt, inspect, orphans
 from lance_sdk.journal.types import JournalStats, Problem, SlotReport
 
+if TYPE_CHECKING:
+    from lance_sdk.journal.dead_letters import DeadLetter, read_dead_letters
+    from lance_sdk.journal.drainers import DrainerEvent
+    from lance_sdk.journal.lwp.aio import AsyncStoreAndForwardSender
+    from lance_sdk.journal.lwp.sender import StoreAndForwardSender
+    from lance_sdk.journal.outbox import OutboxLimits
+    from lance_sdk.journal.rejections import Category, Policy, Rejection, SenderHalted
+    from lance_sdk.journal.sender import Level
+    from lance_sdk.journal.sender_config import ForwardConfig
+    from lance_sdk.journal.sender_stats import FramesLost, SenderReport, SenderStats
+
+_HOMES = {
+    "dead_letters": ("DeadLetter", "read_dead_letters"),
+    "drainers": ("DrainerEvent",),
+    "lwp.aio": ("AsyncStoreAndForwardSender",),
+    "lwp.sender": ("StoreAndForwardSender",),
+    "outbox": ("OutboxLimits",),
+    "rejections": ("Category", "Policy", "Rejection", "SenderHalted"),
+    "sender": ("Level",),
+    "sender_config": ("ForwardConfig",),
+    "sender_stats": ("FramesLost", "SenderReport", "SenderStats"),
+}
+_HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
+
 __all__ = [
     "AckOutOfRange",
+    "AsyncStoreAndForwardSender",
+    "Category",
+    "DeadLetter",
+    "DrainerEvent",
     "Durability",
+    "ForwardConfig",
     "FrameDamaged",
     "FrameTooLarge",
+    "FramesLost",
     "Journal",
     "JournalConfig",
     "JournalError",
     "JournalFailed",
     "JournalFull",
     "JournalStats",
+    "Level",
     "NotRetained",
     "NotYetDurable",
+    "OutboxLimits",
+    "Policy",
     "Problem",
+    "Rejection",
+    "SenderHalted",
+    "SenderReport",
+    "SenderStats",
     "SlotKind",
     "SlotLocked",
     "SlotReport",
     "SlotUnreadable",
+    "StoreAndForwardSender",
     "adopt",
     "inspect",
     "orphans",
+    "read_dead_letters",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a sender's name from its home module at first use (PEP 562)."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value

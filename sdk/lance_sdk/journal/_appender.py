@@ -39,6 +39,8 @@ class Appender:
         state = self._state
         ring = state.ring
         fsn = ring.next_fsn
+        if fsn >= state.slot.floor:
+            state.slot.expect(active, fsn)
         active.append(payload, length)
         ring.next_fsn = fsn + 1
         state.ages.appended(fsn, now)

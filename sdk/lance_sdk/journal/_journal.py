@@ -345,11 +345,13 @@ class Journal:
         """
         state = self._state
         with state.lock:
-            if state.ended is not None:
-                return self.stats()
-            state.ended = ClosedError("the journal was closed; open it again")
-            state.refusing = True
-            state.wake_all()
+            ended = state.ended is not None
+            if not ended:
+                state.ended = ClosedError("the journal was closed; open it again")
+                state.refusing = True
+                state.wake_all()
+        if ended:
+            return self.stats()
         stopped = [each.stop(_STOP_TIMEOUT) for each in self._workers]
         if not all(stopped):
             state.fail(TimeoutError("the disk does not answer"))
@@ -364,16 +366,25 @@ class Journal:
                 self._upkeep.finish()
             self._final = statistics(state)
         finally:
-            state.slot.close(state.ring.next_fsn, state.ring.spare)
-            for each in state.ring:
-                each.release()
+            self._leave()
         if state.failure is not None:
             raise JournalFailed(state.failure, state.ring.durable_fsn)
         return self._final
 
+    def _leave(self) -> None:
+        """Let go of the slot, whatever its disk says."""
+        state = self._state
+        try:
+            state.slot.close(state.ring.next_fsn, state.ring.spare)
+        except OSError as error:
+            state.failure = state.failure or error
+        for each in state.ring:
+            each.release()
+
     def forked(self) -> None:
         """Refuse use in a forked child, which has neither the lock nor the threads."""
         state = self._state
+        state.make_locks()  # the old ones may be held by threads that are not here
         state.ended = ForkedError("the journal was opened before os.fork(); open another slot here")
         state.refusing = True
         state.slot.forked()

@@ -85,6 +85,8 @@ def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Open
         for (each, base), placed in zip(picture.chain.order, picture.placements, strict=True)
     ]
     active = _active(files, slot, picture, segments, problems)
+    if active is not None:
+        slot.expect(active, picture.next_fsn)
     _clear(files, path, picture, problems)
     ring = Ring(
         segments[:-1] if active is not None and picture.active is None else segments,

@@ -280,6 +280,10 @@ def _name_gaps(picture: Picture, slot: Path, reached: int | None) -> None:
         if lost is not None:
             text = "the manifest names frames that no segment holds"
             picture.problems.append(Problem("missing_frames", slot / MANIFEST, 0, text, lost))
+    lost = _unacked(max(held, manifest.active_base), picture.next_fsn - 1, acked)
+    if lost is not None and _lost_active(picture):
+        text = "the last segment is not there; how many frames it had is not known, at most these"
+        picture.problems.append(Problem("missing_frames", slot / MANIFEST, 0, text, lost))
 
 
 def _of_segment(each: Found, base: int, placed: Placement, picture: Picture) -> list[Problem]:

@@ -48,8 +48,8 @@ def _frames(
         with state.lock:
             if fsn <= state.ring.acked_fsn:
                 return fsn
-            if whole:
-                state.ring.sent_fsn = max(state.ring.sent_fsn, fsn)
+            state.ring.sent_fsn = max(state.ring.sent_fsn, fsn)
+            segment.damaged = segment.damaged or not whole  # it is set aside, not deleted
         if not whole:
             raise FrameDamaged(fsn, segment.path, offset)
         segment.remember(fsn, offset)

@@ -21,6 +21,7 @@ from lance_sdk.journal._layout import (
     MAX_SEGMENT_BYTES,
     crc32c,
 )
+from lance_spec._native import accelerator
 
 _CHUNK: Final = 1 << 16
 _ZEROS: Final = bytes(_CHUNK)
@@ -113,16 +114,26 @@ def scan(view: memoryview) -> Scan:
 
 def follow(view: memoryview, offset: int) -> Run:
     """Return the valid frames that follow each other from ``offset`` on."""
-    size, unpack, count, start = len(view), FRAME_HEADER.unpack_from, 0, offset
-    last = size - FRAME_HEADER_SIZE
+    if accelerator is None:
+        count, end = follow_in_python(view, offset)
+    else:
+        count, end = accelerator.follow_ring(view, offset, crc32c)
+    return Run(offset, end, count)
+
+
+def follow_in_python(view: memoryview, offset: int) -> tuple[int, int]:
+    """Return how many valid frames follow each other from ``offset`` on, and where they end."""
+    size, count = len(view), 0
+    unpack, checksum, header = FRAME_HEADER.unpack_from, crc32c, FRAME_HEADER_SIZE
+    last = size - header
     while offset <= last:
         crc, length = unpack(view, offset)
-        end = offset + FRAME_HEADER_SIZE + length
-        if end > size or crc32c(view[offset + 4 : end]) != crc:
+        end = offset + header + length
+        if end > size or checksum(view[offset + 4 : end]) != crc:
             break
         offset = end
         count += 1
-    return Run(start, offset, count)
+    return count, offset
 
 
 def last_nonzero(view: memoryview, start: int) -> int:

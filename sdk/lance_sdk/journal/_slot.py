@@ -1,10 +1,11 @@
 """Where a ring keeps its segments: a folder on disk, or memory."""
 
+import math
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from lance_sdk.journal._layout import (
     CORRUPT,
@@ -24,6 +25,10 @@ from lance_spec.messages.store_forward import FailedSentinel
 _PAGE = 4096
 _BASE_SEQ = 8
 """Offset of ``base_seq`` in a segment's header."""
+_FLOOR_LEAST: Final = 64
+"""Numbers by which the floor rises at least."""
+_FLOOR_SHARE: Final = 8
+"""It rises by this part of the frames that the segment has."""
 _FOLD = struct.Struct("<QQII")
 """base_seq and created_us of the segment's header, crc and payload_length of its first frame."""
 
@@ -34,10 +39,12 @@ class Slot(Protocol):
     Attributes:
         path: the folder, or None in memory.
         holes: ``on``, ``off``, or why holes cannot be punched.
+        floor: no frame may have this number or a higher one before `expect`.
     """
 
     path: Path | None
     holes: str
+    floor: float
 
     def reserve(self) -> Segment:
         """Return a new, empty segment; an OSError says why there is none."""
@@ -45,6 +52,10 @@ class Slot(Protocol):
 
     def begin(self, segment: Segment, fsn: int, created_us: int, head: int | None) -> None:
         """Let an empty segment follow the active one; ``head`` None means it is the head."""
+        ...
+
+    def expect(self, segment: Segment, fsn: int) -> None:
+        """Raise the floor above a number that a segment is about to give out."""
         ...
 
     def acked(self, fsn: int) -> None:
@@ -90,6 +101,7 @@ class MemorySlot:
     def __init__(self, config: JournalConfig) -> None:
         self.path: Path | None = None
         self.holes = "off"
+        self.floor = math.inf
         self._size = config.segment_bytes
 
     def __repr__(self) -> str:
@@ -103,6 +115,9 @@ class MemorySlot:
         """Number the segment."""
         del head
         segment.begin(fsn, created_us)
+
+    def expect(self, segment: Segment, fsn: int) -> None:
+        """Do nothing: numbers end with the process."""
 
     def acked(self, fsn: int) -> None:
         """Do nothing: the ring knows."""
@@ -171,6 +186,7 @@ class DiskSlot:
         self._floor = floor
         self._generation = generation
         self._folder_unsynced = True
+        self.floor = 0.0
 
     def __repr__(self) -> str:
         return f"<DiskSlot {self.path}, next generation {self._generation}>"
@@ -202,10 +218,20 @@ class DiskSlot:
         return self._files.open(path, writable=False)
 
     def begin(self, segment: Segment, fsn: int, created_us: int, head: int | None) -> None:
-        """Stamp the segment, then raise the floor above all it can hold, then name it."""
+        """Stamp the segment, then raise the floor above its first number, then name it."""
         segment.begin(fsn, created_us)
-        self._floor.store(fsn + (segment.size - FIRST_FRAME) // (FRAME_HEADER_SIZE + 1))
+        self.expect(segment, fsn)
         self._manifest.store(fsn if head is None else head, fsn)
+
+    def expect(self, segment: Segment, fsn: int) -> None:
+        """Raise the floor a little above a number that a segment is about to give out.
+
+        Not by much: where the segment is lost, the floor is all that says how many frames it
+        had. By a share, so that a long segment needs few raises, each of which costs a sync.
+        """
+        room = (segment.size - segment.end) // (FRAME_HEADER_SIZE + 1)
+        self.floor = fsn + min(room, max(_FLOOR_LEAST, (fsn - segment.base) // _FLOOR_SHARE))
+        self._floor.store(int(self.floor))
 
     def acked(self, fsn: int) -> None:
         """Store the watermark."""

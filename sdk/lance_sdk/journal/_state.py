@@ -46,16 +46,12 @@ class State:
     """
 
     def __init__(self, opened: Opened, config: JournalConfig, clock: Clock, wall: Clock) -> None:
-        self.lock = threading.Lock()
-        self.room = threading.Condition(self.lock)
-        self.news = threading.Condition(self.lock)
-        self.syncing = threading.Lock()
+        self.make_locks()
         self.config = config
         self.clock = clock
         self.wall = wall
         self.ring = opened.ring
         self.slot = opened.slot
-        self.synced = threading.Condition(self.lock)
         self.sync_wanted = -1
         self.wake_reserver: Callable[[], None] = _nobody
         self.wake_upkeep: Callable[[], None] = _nobody
@@ -70,6 +66,14 @@ class State:
         self.stalls = 0
         self.syncs = 0
         self.reclaimed = 0
+
+    def make_locks(self) -> None:
+        """Make the locks; anew in a forked child, where nobody else is."""
+        self.lock = threading.Lock()
+        self.room = threading.Condition(self.lock)
+        self.news = threading.Condition(self.lock)
+        self.synced = threading.Condition(self.lock)
+        self.syncing = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<State {self.ring}, refusing: {self.refusal!r}>"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from lance_sdk._units import shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal._layout import FIRST_FRAME, FRAME_HEADER_SIZE, MAX_SEGMENT_BYTES
 
@@ -61,7 +62,7 @@ class JournalConfig:
             memory and 10 GiB on disk. At least two segments.
         max_frame_bytes: largest payload that must fit, in bytes; None means what a segment
             holds. Checked against ``segment_bytes`` when the configuration is made (SF-33).
-        durability: what a stored frame survives.
+        durability: what a stored frame survives; its name will do, as in ``"flush"``.
         sync_interval: seconds between syncs in `Durability.PERIODIC`.
         append_timeout: seconds that `Journal.append` waits for room unless told otherwise.
         punch_holes: give the space of acknowledged frames inside a segment back to the file
@@ -90,13 +91,17 @@ class JournalConfig:
     background: bool = True
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kind, SlotKind):
+            raise ConfigError(f"kind={shorten(self.kind)}: expected SlotKind.LWP or SlotKind.QWP")
+        object.__setattr__(self, "durability", _durability(self.durability))
         _within("segment_bytes", self.segment_bytes, 64, MAX_SEGMENT_BYTES)
         _within("quarantine_bytes", self.quarantine_bytes, 0, 2**63)
         _seconds("sync_interval", self.sync_interval, above=0.0)
         _seconds("append_timeout", self.append_timeout)
-        if self.max_total_bytes is not None and self.max_total_bytes < 2 * self.segment_bytes:
+        total = self.max_total_bytes
+        if total is not None and not (_is_a(int, total) and total >= 2 * self.segment_bytes):
             raise ConfigError(
-                f"max_total_bytes={self.max_total_bytes}: expected at least two segments, "
+                f"max_total_bytes={shorten(total)}: expected at least two segments, "
                 f"{2 * self.segment_bytes} bytes; lower segment_bytes or raise the limit"
             )
         if self.max_frame_bytes is not None:
@@ -123,13 +128,28 @@ class JournalConfig:
         return default if self.max_total_bytes is None else self.max_total_bytes
 
 
+def _durability(value: Durability | str) -> Durability:
+    """Return a level that may be given by its name, as in connect strings."""
+    try:
+        return Durability(value)
+    except ValueError:
+        known = ", ".join(each.value for each in Durability)
+        raise ConfigError(f"durability={shorten(value)}: expected one of {known}") from None
+
+
+def _is_a(kind: type | tuple[type, ...], value: object) -> bool:
+    """Whether a value is what its annotation promises; callers need not be type-checked."""
+    return isinstance(value, kind)
+
+
 def _within(name: str, value: int, smallest: int, largest: int) -> None:
-    if not smallest <= value <= largest:
+    if not (_is_a(int, value) and smallest <= value <= largest):
         hint = "; raise segment_bytes (SF-33)" if name == "max_frame_bytes" else ""
-        raise ConfigError(f"{name}={value}: expected {smallest} to {largest} bytes{hint}")
+        raise ConfigError(f"{name}={shorten(value)}: expected {smallest} to {largest} bytes{hint}")
 
 
 def _seconds(name: str, value: float, above: float = -1.0) -> None:
-    if not (math.isfinite(value) and value > above and value >= 0):
+    number = _is_a((int, float), value) and math.isfinite(value)
+    if not (number and value > above and value >= 0):
         least = "more than" if above >= 0 else "at least"
-        raise ConfigError(f"{name}={value}: expected {least} 0 seconds")
+        raise ConfigError(f"{name}={shorten(value)}: expected {least} 0 seconds")

@@ -122,7 +122,7 @@ class _RealFile:
         try:
             os.fdatasync(self._fd)
         except OSError as error:
-            raise _named(error, self.path) from None
+            raise named(error, self.path) from None
 
     def reserve(self) -> None:
         os.posix_fallocate(self._fd, 0, self.size)
@@ -163,7 +163,11 @@ class RealFiles:
 
     def make_folder(self, folder: Path) -> None:
         """Create a folder, not its parents, unless it exists."""
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except FileNotFoundError as error:
+            text = "its parent does not exist and is not created (SF-29); create that first"
+            raise FileNotFoundError(error.errno, text, str(folder)) from None
 
     def sync_folder(self, folder: Path) -> None:
         """Wait until created, renamed and removed names are on disk."""
@@ -181,11 +185,16 @@ class RealFiles:
     def replace(self, path: Path, data: bytes) -> None:
         """Write a file beside it, sync that, and rename it."""
         fresh = path.with_name(f"{path.name}.new")
-        with fresh.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fdatasync(file.fileno())
-        fresh.replace(path)
+        try:
+            with fresh.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fdatasync(file.fileno())
+            fresh.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                fresh.unlink()
+            raise named(error, path) from None
         self.sync_folder(path.parent)
 
     def create(self, path: Path, size: int) -> MappedFile:
@@ -199,7 +208,7 @@ class RealFiles:
             with suppress(OSError):
                 path.unlink()
             if isinstance(error, OSError):
-                raise _named(error, path) from None
+                raise named(error, path) from None
             raise
 
     def open(self, path: Path, *, writable: bool) -> MappedFile:
@@ -236,7 +245,7 @@ def _check_size(path: Path, size: int) -> None:
         raise OSError(errno.EFBIG, f"{size} bytes are more than a segment can have", str(path))
 
 
-def _named(error: OSError, path: Path | None) -> OSError:
+def named(error: OSError, path: Path | None) -> OSError:
     """Return the error with the path that system calls on descriptors do not know."""
     return type(error)(error.errno, error.strerror, str(path))
 

@@ -157,6 +157,11 @@ class ForgetfulDisk:
         """Place a file that is on disk already."""
         self._put(path, data, data, named=True)
 
+    def poke(self, path: Path, offset: int, data: bytes) -> None:
+        """Change bytes under whoever has the file open, as a disk that rots does."""
+        inode = self._seen[path]
+        inode.seen[offset : offset + len(data)] = data
+
     # What the journal uses
 
     def names(self, folder: Path) -> list[str]:

@@ -1,12 +1,16 @@
 """The topics of a fake server, in memory."""
 
 import threading
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from lance_spec.bodies import ErrorBody
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.messages.lwp import DeleteTopic, GetTopic
 from lance_spec.records import decode_records, scan_records
+
+Hook: TypeAlias = Callable[[], object]
 
 
 class FakeTopics:
@@ -17,13 +21,18 @@ class FakeTopics:
 
     Attributes:
         cut: bytes after which a fetch is cut, wherever that falls; None cuts at records.
+        clock_ns: the server's clock, for `offset_for_time`.
+        on_append: called, without a lock, whenever a topic has grown.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._lock = threading.Lock()
         self._names: dict[int, str] = {}
         self._logs: dict[int, bytearray] = {0: bytearray()}
+        self._times: dict[int, list[tuple[int, int]]] = {}
         self.cut: int | None = None
+        self.clock_ns = time.time_ns
+        self.on_append: Hook = int
         for name in names:
             self._create(name)
 
@@ -46,9 +55,20 @@ class FakeTopics:
         """Store records; return False when there is no such topic."""
         with self._lock:
             log = self._logs.get(topic_id)
-            if log is not None:
-                log += payload
-            return log is not None
+            if log is None:
+                return False
+            self._times.setdefault(topic_id, []).append((self.clock_ns(), len(log)))
+            log += payload
+        self.on_append()
+        return True
+
+    def offset_for_time(self, topic_id: int, time_ns: int) -> int | None:
+        """Return where the first batch that came at or after a time begins (AMB-37)."""
+        with self._lock:
+            if (log := self._logs.get(topic_id)) is None:
+                return None
+            later = (offset for at, offset in self._times.get(topic_id, ()) if at >= time_ns)
+            return next(later, len(log))
 
     def truncate(self, topic_id: int, size: int) -> None:
         """Cut a topic's log."""

@@ -12,24 +12,41 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import lz4.frame
+
 from lance_sdk.testing._log import FakeTopics
+from lance_sdk.testing._subscriptions import FakeSubscriptions, Subscriber
+from lance_sdk.testing.peer import FakePeer
 from lance_spec.bodies import ErrorBody, encode_json
 from lance_spec.dialect import SPECIFIED, Dialect
-from lance_spec.enums import Command, ErrorCode
+from lance_spec.enums import Command, ErrorCode, Flag
 from lance_spec.frames import (
     Frame,
     FrameKind,
-    FrameSplitter,
-    encode_ack,
-    encode_backpressure,
-    encode_control,
-    encode_keepalive,
 )
 from lance_spec.limits import END_OFFSET
-from lance_spec.messages.lwp import CatchingUp, Fetch, FetchResponse
+from lance_spec.messages.lwp import (
+    CatchingUp,
+    CommitAck,
+    CommitOffset,
+    Fetch,
+    FetchResponse,
+    OffsetForTime,
+    OffsetForTimeResponse,
+    Subscribe,
+    SubscribeAck,
+    Unsubscribe,
+)
 
 _WAIT = 10.0
 """Seconds after which a test that waits for the server has failed."""
+_CONSUMERS = {
+    Command.SUBSCRIBE,
+    Command.UNSUBSCRIBE,
+    Command.COMMIT_OFFSET,
+    Command.OFFSET_FOR_TIME,
+}
+"""Commands about one consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +59,8 @@ class Ingested:
         timestamp_ns: as in the header.
         topic_id: as in the header.
         record_count: as in the header.
-        payload: the record bytes.
+        payload: the payload as it was sent.
+        records: the record bytes, decompressed where they were compressed.
     """
 
     connection: int
@@ -51,80 +69,10 @@ class Ingested:
     topic_id: int
     record_count: int
     payload: bytes
+    records: bytes
 
 
-Hook = Callable[["FakePeer", Frame], bool]
-
-
-class FakePeer:
-    """One accepted connection, as hooks see it.
-
-    Attributes:
-        number: counts the connections, from 1.
-    """
-
-    def __init__(self, server: "FakeServer", sock: socket.socket, number: int) -> None:
-        self._server = server
-        self._sock = sock
-        self._lock = threading.Lock()
-        self.number = number
-
-    def __repr__(self) -> str:
-        return f"<FakePeer {self.number}>"
-
-    def send(self, data: bytes) -> None:
-        """Send bytes; whether the client is still there does not matter."""
-        with self._lock:
-            try:
-                self._sock.sendall(data)
-            except OSError:
-                self.close()
-
-    def ack(self, batch_id: int) -> None:
-        """Acknowledge a batch."""
-        self.send(encode_ack(self._server.dialect, batch_id))
-
-    def keepalive(self) -> None:
-        """Send a Keepalive."""
-        self.send(encode_keepalive(self._server.dialect))
-
-    def backpressure(self) -> None:
-        """Ask for less."""
-        self.send(encode_backpressure(self._server.dialect))
-
-    def control(self, command: Command, payload: bytes) -> None:
-        """Send a Control frame."""
-        self.send(encode_control(self._server.dialect, command, payload))
-
-    def error(self, code: int, message: str, **details: object) -> None:
-        """Send an ErrorResponse in the dialect's form."""
-        body = ErrorBody(code, message, details).encode(self._server.dialect)
-        self.control(Command.ERROR_RESPONSE, body)
-
-    def _secure(self) -> None:
-        if self._server.tls is not None:
-            self._sock = self._server.tls.wrap_socket(self._sock, server_side=True)
-
-    def close(self) -> None:
-        """End the connection; the client sees it at once."""
-        try:
-            self._sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return  # it was gone already
-
-    def serve(self) -> None:
-        """Read frames until the stream ends or breaks a rule."""
-        splitter = FrameSplitter((self._server.dialect,))
-        try:
-            self._secure()
-            while splitter.fault is None and (data := self._sock.recv(65536)):
-                for frame in splitter.receive_data(data):
-                    self._server.handle(self, frame)
-        except OSError:
-            return
-        finally:
-            self.close()
-            self._sock.close()
+Hook = Callable[[FakePeer, Frame], bool]
 
 
 class FakeServer:
@@ -138,6 +86,7 @@ class FakeServer:
 
     Attributes:
         topics: topics and their records.
+        subscriptions: who is subscribed, and what consumers have committed.
         ingested: every Ingest frame, in order of arrival.
         frames: kinds and commands of all frames, in order of arrival.
         accepted: number of connections taken so far.
@@ -158,6 +107,7 @@ class FakeServer:
         self.dialect = dialect
         self.tls = tls
         self.topics = FakeTopics(topics)
+        self.subscriptions = FakeSubscriptions(self.topics)
         self.ingested: list[Ingested] = []
         self.frames: list[str] = []
         self.accepted = 0
@@ -274,6 +224,7 @@ class FakeServer:
                         frame.topic_id,
                         frame.record_count,
                         bytes(frame.payload),
+                        _records(frame),
                     )
                 )
             self._changed.notify_all()
@@ -284,7 +235,7 @@ class FakeServer:
             usual(peer, frame)
 
     def _ingest(self, peer: FakePeer, frame: Frame) -> bool:
-        if self.topics.append(frame.topic_id, bytes(frame.payload)):
+        if self.topics.append(frame.topic_id, _records(frame)):
             peer.ack(frame.batch_id)
         else:
             message = f"Topic {frame.topic_id} not found"
@@ -300,6 +251,8 @@ class FakeServer:
     def _control(self, peer: FakePeer, frame: Frame) -> bool:
         if frame.batch_id == Command.FETCH:
             self._fetch(peer, Fetch.decode(frame.payload))
+        elif frame.batch_id in _CONSUMERS:
+            self._consumer(peer, frame)
         elif (body := self.topics.ask(frame.batch_id, bytes(frame.payload))) is None:
             peer.error(ErrorCode.TOPIC_NOT_FOUND, "Topic not found")
         elif isinstance(body, ErrorBody):
@@ -309,6 +262,39 @@ class FakeServer:
             answer = Command.CLUSTER_STATUS_RESPONSE if status else Command.TOPIC_RESPONSE
             peer.control(answer, encode_json(body))
         return True
+
+    def _consumer(self, peer: FakePeer, frame: Frame) -> None:
+        """Answer what is about one consumer (LWP sections 5.12 to 5.14, AMB-37)."""
+        if frame.batch_id == Command.SUBSCRIBE:
+            self._subscribe(peer, Subscribe.decode(frame.payload))
+        elif frame.batch_id == Command.UNSUBSCRIBE:
+            left = Unsubscribe.decode(frame.payload)
+            self.subscriptions.remove(peer, left.topic_id, lambda: peer.ack(left.consumer_id))
+        elif frame.batch_id == Command.COMMIT_OFFSET:
+            done = CommitOffset.decode(frame.payload)
+            self.subscriptions.commits[done.topic_id, done.consumer_id] = done.offset
+            peer.control(Command.COMMIT_ACK, CommitAck(done.consumer_id, done.offset).encode())
+        else:
+            self._offset_for_time(peer, OffsetForTime.decode(frame.payload))
+
+    def _subscribe(self, peer: FakePeer, request: Subscribe) -> None:
+        if self.topics.log(request.topic_id) is None:
+            peer.error(ErrorCode.TOPIC_NOT_FOUND, "Topic not found")
+            return
+        offset = self.subscriptions.start(request)
+        answer = SubscribeAck(request.consumer_id, offset).encode()
+        peer.control(Command.SUBSCRIBE_ACK, answer)
+        if self.dialect.push:
+            subscriber = Subscriber(request.topic_id, offset, request.max_batch_bytes, peer.push)
+            self.subscriptions.add(peer, subscriber)
+
+    def _offset_for_time(self, peer: FakePeer, request: OffsetForTime) -> None:
+        offset = self.topics.offset_for_time(request.topic_id, request.time_ns)
+        if offset is None or not self.dialect.push:
+            peer.error(ErrorCode.INVALID_PAYLOAD, "Invalid client command")
+        else:
+            answer = OffsetForTimeResponse(offset).encode()
+            peer.control(Command.OFFSET_FOR_TIME_RESPONSE, answer)
 
     def _fetch(self, peer: FakePeer, fetch: Fetch) -> None:
         log = self.topics.log(fetch.topic_id)
@@ -322,3 +308,11 @@ class FakeServer:
             data, count = self.topics.read(log, fetch.start_offset, fetch.max_bytes)
             response = FetchResponse(fetch.start_offset + len(data), len(data), count, data)
             peer.control(Command.FETCH_RESPONSE, response.encode())
+
+
+def _records(frame: Frame) -> bytes:
+    """Return a payload as it is stored: decompressed (AMB-20)."""
+    if not frame.flags & Flag.COMPRESSED:
+        return bytes(frame.payload)
+    opened: bytes = lz4.frame.decompress(bytes(frame.payload))
+    return opened

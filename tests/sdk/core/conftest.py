@@ -1,6 +1,7 @@
 """Cores under a manual clock, with loaded dice and an in-memory server."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,10 @@ from lance_sdk._core.fetch_settings import FetchSettings, Start
 from lance_sdk._core.fetcher import Fetcher
 from lance_sdk._core.handshake import Plan
 from lance_sdk._core.hosts import Endpoint, Hosts
+from lance_sdk._core.send_settings import SendSettings
 from lance_sdk._core.sender import Sender
 from lance_sdk._core.session import Session
+from lance_sdk.offsets.contract import Fingerprint
 from lance_sdk.testing import LoadedDice, ManualClock, Wire
 from lance_spec.dialect import DIALECTS, SPECIFIED, Dialect
 from lance_spec.enums import Command
@@ -82,9 +85,7 @@ class ProducerRig(Rig):
         backoff = self.backoff()
         self.sender = Sender(
             self.batcher,
-            topic_id=0,
-            nonce=NONCE,
-            max_in_flight=max_in_flight,
+            settings=SendSettings(topic_id=0, nonce=NONCE, max_in_flight=max_in_flight),
             backoff=backoff,
             retry=self.backoff(),
             clock_ns=lambda: int(self.clock.now * 1e9),
@@ -111,8 +112,10 @@ class ConsumerRig(Rig):
         max_fetch_bytes: int = 1000,
         prefetch_bytes: int = 4000,
         reset: bool = False,
+        **more: Any,
     ) -> "ConsumerRig":
-        """Make the parts."""
+        """Make the parts; more keywords go to `FetchSettings`."""
+        more.setdefault("mode", "poll")
         events: list[Event] = []
         backoff = self.backoff()
         settings = FetchSettings(
@@ -122,7 +125,9 @@ class ConsumerRig(Rig):
             max_fetch_bytes=max_fetch_bytes,
             prefetch_bytes=prefetch_bytes,
             poll_interval=0.05,
+            take_evidence=Fingerprint.of,
             reset_on_truncation=reset,
+            **more,
         )
         self.fetcher = Fetcher(
             start, settings, progress=backoff.reset, retry=self.backoff(), events=events

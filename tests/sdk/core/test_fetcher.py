@@ -53,7 +53,7 @@ def test_prefetch_is_bounded(consumer: Any) -> None:
     log = rig.log(encode_records([bytes(95)] * 100))
     for _ in range(20):
         log.serve()
-    assert rig.fetcher.buffered == 2000
+    assert rig.fetcher.supply.buffered == 2000
     assert rig.fetcher.fetches == 2
     rig.fetcher.take()
     log.serve()
@@ -113,7 +113,7 @@ def test_seek_drops_what_was_fetched_and_ignores_late_answers(consumer: Any) -> 
     values = [b"a", b"b", b"c"]
     log = rig.log(encode_records(values))
     late = rig.wire.take(FrameKind.CONTROL)
-    rig.fetcher.seek(12)
+    rig.fetcher.seek(12, rig.clock.now)
     for frame in late:
         log.answer(frame)
     log.serve()

@@ -61,9 +61,9 @@ def test_a_handle_shows_its_state() -> None:
     """Pending, delivered, failed; batch and index."""
     batch = Batch(1, 0.0, 60.0, None)
     batch.batch_id = 0x2A
-    assert repr(DeliveryHandle(batch, 3)) == "<DeliveryHandle pending batch=0x2a index=3>"
-    batch.finish()
-    assert repr(DeliveryHandle(batch, 3)) == "<DeliveryHandle delivered batch=0x2a index=3>"
+    assert repr(DeliveryHandle((batch, 3))) == "<DeliveryHandle pending batch=0x2a index=3>"
+    batch.finish(0.0)
+    assert repr(DeliveryHandle((batch, 3))) == "<DeliveryHandle delivered batch=0x2a index=3>"
 
 
 def test_a_failure_tells_whether_it_may_have_been_applied() -> None:
@@ -77,7 +77,7 @@ def test_a_failure_tells_whether_it_may_have_been_applied() -> None:
 def test_looking_at_a_failure_is_observing_it() -> None:
     """Then the report at the end does not repeat it."""
     batch = Batch(1, 0.0, 60.0, None)
-    handle = DeliveryHandle(batch, 0)
+    handle = DeliveryHandle((batch, 0))
     assert handle.exception() is None
     assert not batch.observed
     batch.finish(DeliveryFailed(ClosedError("closed")))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk._core.events import Close
-from lance_sdk._core.sender import draw_nonce
+from lance_sdk._core.send_settings import draw_nonce
 from lance_sdk.errors import (
     BufferFull,
     DeliveryExpired,

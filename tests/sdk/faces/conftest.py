@@ -39,7 +39,7 @@ class Threaded:
         value = getattr(self.target, name)
         if not callable(value) or name in {"stats", "done", "exception", "add_done_callback"}:
             return value
-        if name == "batches":
+        if name in {"batches", "values"}:
             return lambda: _iterate(value())
         return partial(_call, value)
 

@@ -82,6 +82,8 @@ async def test_a_name_that_no_topic_may_have_is_not_sent(
     async with face.client(server.url()) as client:
         with pytest.raises(LocalProtocolError, match="topic name"):
             await client.create_topic(name)
+        with pytest.raises(TypeError, match="must be text, not int"):
+            await client.create_topic(5)
     assert "CREATE_TOPIC" not in server.frames
 
 

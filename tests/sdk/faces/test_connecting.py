@@ -17,9 +17,11 @@ from lance_sdk.errors import (
     DeadlineExceeded,
 )
 from lance_sdk.testing import FakePeer, FakeServer
-from lance_spec.enums import Command
+from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
+from lance_spec.enums import Command, ErrorCode
 from lance_spec.frames import Frame
-from lance_spec.messages.lwp import AuthenticateResponse
+from lance_spec.messages.lwp import AuthenticateResponse, Fetch
+from lance_spec.records import encode_records
 
 pytestmark = pytest.mark.anyio
 
@@ -268,3 +270,50 @@ async def test_closing_abandons_a_connection_attempt(face: Any) -> None:
 async def _open_in_vain(client: Any) -> None:
     with pytest.raises(ClosedError):
         await client.open()
+
+
+@pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=str)
+async def test_the_leader_is_followed(face: Any, dialect: Dialect) -> None:
+    """In both forms in which a server names it: JSON details, or text (LWP section 12.4)."""
+    with FakeServer(dialect) as leader, FakeServer(dialect) as follower:
+
+        def redirect(peer: FakePeer, frame: Frame) -> bool:
+            address = f"127.0.0.1:{leader.port}"
+            details = {"batch_id": frame.batch_id, "leader_addr": address}
+            text = f"NOT_LEADER: redirect to {address}"
+            peer.error(ErrorCode.NOT_LEADER, text, **details)
+            return True
+
+        follower.on_ingest = redirect
+        async with face.producer(follower.url(), dialect=dialect.name) as producer:
+            receipt = await (await producer.send(b"x")).result(timeout=30)
+        assert leader.records() == [b"x"]
+        assert receipt.attempts == 2
+        assert leader.ingested[0].batch_id == follower.ingested[0].batch_id
+
+
+@pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=str)
+async def test_a_consumer_follows_the_leader(face: Any, dialect: Dialect) -> None:
+    """And goes on at the offset where it was."""
+    with FakeServer(dialect) as leader, FakeServer(dialect) as follower:
+        for server in (leader, follower):
+            server.topics.append(1, encode_records([b"a", b"b"]))
+        leader.topics.append(1, encode_records([b"c"]))
+
+        def redirect(peer: FakePeer, frame: Frame) -> bool:
+            beyond = frame.command is Command.FETCH and Fetch.decode(frame.payload).start_offset
+            if beyond == 12:
+                address = f"127.0.0.1:{leader.port}"
+                text = f"NOT_LEADER: redirect to {address}"
+                peer.error(ErrorCode.NOT_LEADER, text, leader_addr=address)
+            return beyond == 12
+
+        follower.on_control = redirect
+        options = {"dialect": dialect.name, "poll_interval": 0.001}
+        async with face.consumer(follower.url(), **options) as consumer:
+            found = []
+            async for record in consumer:
+                found.append(record.value)
+                if len(found) == 3:
+                    break
+        assert found == [b"a", b"b", b"c"]

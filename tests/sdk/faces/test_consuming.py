@@ -12,6 +12,7 @@ from lance_sdk.errors import (
     LogTruncated,
     MisalignedOffset,
     NotOpenError,
+    OpaqueRecords,
     StorageError,
     TopicChanged,
     TopicNotFound,
@@ -170,7 +171,7 @@ async def test_a_seek_into_a_record_raises(face: Any, server: FakeServer) -> Non
 async def test_a_place_that_is_none_is_refused(face: Any, server: FakeServer) -> None:
     """With what would be one."""
     async with face.consumer(server.url()) as consumer:
-        with pytest.raises(ConfigError, match="'beginning', 'end' or a byte offset"):
+        with pytest.raises(ConfigError, match="'beginning', 'end', a byte offset or a datetime"):
             await consumer.seek("middle")
     with pytest.raises(ConfigError):
         face.consumer(server.url(), start=-1)
@@ -357,3 +358,50 @@ async def test_repr_shows_the_state(face: Any, server: FakeServer) -> None:
     async with face.consumer(server.url(), stop_at_end=True) as consumer:
         await collect(consumer)
         assert f"orders OPEN position={len(log)} end={len(log)}" in repr(consumer)
+
+
+async def test_iterating_waits_once_a_batch(face: Any, server: FakeServer) -> None:
+    """Records are flattened in memory, so iterating costs no wait a record."""
+    fill(server)
+    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+        inner = getattr(consumer, "target", consumer)
+        taken, usual = [], inner._fetcher.take
+
+        def count() -> Any:
+            taken.append(usual())
+            return taken[-1]
+
+        inner._fetcher.take = count
+        assert [record.value async for record in consumer] == VALUES
+    batches = [batch for batch in taken if batch is not None]
+    assert len(batches) == 1
+    assert len(taken) <= 5
+
+
+async def test_opaque_batches_are_raised_or_skipped(face: Any, server: FakeServer) -> None:
+    """Bytes that were stored without being records (AMB-27)."""
+    fill(server, [b"before"])
+    server.topics.append(1, b"opaque!" + encode_records([b"after"]))
+
+    log = server.topics.log(1)
+
+    def refuse(peer: FakePeer, frame: Frame) -> bool:
+        start = _start(frame) if frame.batch_id == Command.FETCH else None
+        if start not in {0, 11, 18}:
+            return False
+        if start == 11:
+            details = {"opaque": True, "next_offset": 18}
+            peer.error(ErrorCode.INVALID_PAYLOAD, "no records", **details)
+        else:
+            data = log[:11] if start == 0 else log[18:]
+            response = FetchResponse(start + len(data), len(data), 1, data)
+            peer.control(Command.FETCH_RESPONSE, response.encode())
+        return True
+
+    server.on_control = refuse
+    async with face.consumer(server.url(), stop_at_end=True, on_opaque="skip") as consumer:
+        assert [record.value for record in await collect(consumer)] == [b"before", b"after"]
+    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+        with pytest.raises(OpaqueRecords, match="on_opaque='skip'") as caught:
+            await collect(consumer)
+    assert (caught.value.offset, caught.value.next_offset) == (11, 18)

@@ -1,16 +1,20 @@
 """The three faces against the reference server, in both dialects, over a restart."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lance_sdk.errors import MisalignedOffset, TopicAlreadyExists, TopicNotFound
+from lance_sdk.errors import MisalignedOffset, OpaqueRecords, TopicAlreadyExists, TopicNotFound
+from lance_sdk.types import OpaqueBytes
 from lance_sdk.url import parse_url
 from lance_server import EmbeddedServer, running
-from lance_spec.enums import RecordType
-from lance_spec.limits import MAX_RECORD_VALUE
+from lance_spec.dialect import DEPLOYED
+from lance_spec.enums import Flag, RecordType
+from lance_spec.frames import encode_header
+from lance_spec.limits import HEADER_SIZE, MAX_RECORD_VALUE
 
 pytestmark = pytest.mark.anyio
 
@@ -138,3 +142,112 @@ async def test_the_default_topic_is_there(face: Any, tmp_path: Path) -> None:
             await producer.send(b"x")
         async with face.consumer(url, stop_at_end=True) as consumer:
             assert [record.topic async for record in consumer] == ["#0"]
+
+
+def store_opaque(server: EmbeddedServer, topic_id: int, *payloads: bytes) -> None:
+    """Store bytes that are no records, as a published client may (AMB-27)."""
+    with socket.create_connection(server.address, timeout=10) as peer:
+        for batch_id, payload in enumerate(payloads, start=1):
+            header = encode_header(
+                DEPLOYED,
+                Flag.BATCH_MODE,
+                batch_id=batch_id,
+                timestamp_ns=1,
+                record_count=1,
+                topic_id=topic_id,
+                payload=payload,
+            )
+            peer.sendall(header + payload)
+            assert peer.recv(HEADER_SIZE, socket.MSG_WAITALL)
+
+
+@pytest.fixture
+async def mixed(face: Any, tmp_path: Path) -> Any:
+    """Return a server whose topic holds a record, bytes that are none, and a record."""
+    with running(tmp_path / "data") as server:
+        url = f"{server.url}/orders"
+        for value in (b"before", b"after"):
+            async with face.producer(url, create_topic=True) as producer:
+                await (await producer.send(value)).result(timeout=30)
+            if value == b"before":
+                async with face.client(server.url) as client:
+                    topic = await client.get_topic("orders")
+                store_opaque(server, topic.id, b"\xffno record", b"\xfenor this")
+        yield server
+
+
+async def test_opaque_bytes_are_handed_out(face: Any, mixed: EmbeddedServer) -> None:
+    """Records, then the bytes as they were stored, then records again (AMB-27)."""
+    async with face.consumer(f"{mixed.url}/orders", stop_at_end=True, on_opaque="bytes") as found:
+        records = [record async for record in found]
+    assert [(each.offset, each.value, each.is_opaque) for each in records] == [
+        (0, b"before", False),
+        (11, b"\xffno record\xfenor this", True),
+        (30, b"after", False),
+    ]
+    assert isinstance(records[1], OpaqueBytes)
+    assert records[1].next_offset == 30
+
+
+async def test_opaque_bytes_come_in_bounded_pieces(face: Any, mixed: EmbeddedServer) -> None:
+    """No piece is larger than what one Fetch may bring."""
+    options = {"stop_at_end": True, "on_opaque": "bytes", "max_fetch_bytes": 11}
+    async with face.consumer(f"{mixed.url}/orders", **options) as consumer:
+        batches = [batch async for batch in consumer.batches()]
+    pieces = [batch.data for batch in batches if batch.opaque]
+    assert b"".join(pieces) == b"\xffno record\xfenor this"
+    assert max(map(len, pieces)) <= 11
+
+
+async def test_a_commit_may_stand_between_opaque_bytes(
+    face: Any, mixed: EmbeddedServer, tmp_path: Path
+) -> None:
+    """The next consumer goes on there; there are no records to compare (AMB-30)."""
+    options = {
+        "stop_at_end": True,
+        "on_opaque": "bytes",
+        "max_fetch_bytes": 11,
+        "consumer": "c",
+        "offsets": f"file:{tmp_path / 'offsets'}",
+    }
+    url, found = f"{mixed.url}/orders", []
+    for _ in range(5):
+        async with face.consumer(url, **options) as consumer:
+            if (batch := await consumer.poll(10)) is not None:
+                found.append(batch.data)
+                await consumer.commit()
+    assert b"".join(found[1:-1]) == b"\xffno record\xfenor this"
+    assert [found[0][5:], found[-1][5:]] == [b"before", b"after"]
+
+
+async def test_a_server_of_one_dialect_keeps_opaque_bytes(face: Any, tmp_path: Path) -> None:
+    """They are handed out in dialect ``deployed`` only: the error says what to do."""
+    with running(tmp_path / "data") as server:
+        async with face.client(server.url) as client:
+            topic = await client.create_topic("orders")
+        store_opaque(server, topic.id, b"\xffno record")
+    with running(tmp_path / "data", dialect="specified") as server:
+        options = {"on_opaque": "bytes", "backoff_base": 0.01, "backoff_cap": 0.02}
+        async with face.consumer(f"{server.url}/orders", **options) as consumer:
+            with pytest.raises(OpaqueRecords, match="--dialect auto") as caught:
+                await consumer.poll(20)
+            await consumer.seek(caught.value.next_offset)
+            assert await consumer.poll(0.1) is None
+
+
+async def test_opaque_bytes_are_met_at_the_tail_as_well(face: Any, tmp_path: Path) -> None:
+    """A server that pushes ends the subscription there; afterwards it pushes again (AMB-21)."""
+    with running(tmp_path / "data") as server:
+        url = f"{server.url}/orders"
+        async with (
+            face.producer(url, create_topic=True) as producer,
+            face.consumer(url, on_opaque="bytes", mode="push") as consumer,
+        ):
+            await (await producer.send(b"before")).result(timeout=30)
+            assert (await consumer.poll(30)).data[5:] == b"before"
+            async with face.client(server.url) as client:
+                store_opaque(server, (await client.get_topic("orders")).id, b"\xffno record")
+            batch = await consumer.poll(30)
+            assert (batch.opaque, batch.offset, batch.data) == (True, 11, b"\xffno record")
+            await (await producer.send(b"after")).result(timeout=30)
+            assert (await consumer.poll(30)).data[5:] == b"after"

@@ -39,6 +39,11 @@ class ServerProcess:
         with Client(self.url, open_timeout=30, backoff_cap=0.1):
             return
 
+    def freeze(self) -> None:
+        """Leave it without the processor: what is sent from now on is not answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
     def kill(self) -> None:
         """End it as a power cut would."""
         if self._process is not None:
@@ -77,8 +82,10 @@ def test_every_acknowledged_record_is_there_once_and_in_order(victim: ServerProc
             producer.send_many(chunk[:10_000])
             producer.send(chunk[10_000]).add_done_callback(acknowledged)
             assert enough.acquire(timeout=60)
-            producer.send_many(chunk[10_001:])
-            victim.kill()  # while the second half of the chunk is on its way
+            producer.send_many(chunk[10_001:-1])
+            victim.freeze()  # while the second half of the chunk is on its way
+            producer.send(chunk[-1])
+            victim.kill()
             victim.start()
         producer.flush(timeout=60)
         assert producer.stats().connects >= 4

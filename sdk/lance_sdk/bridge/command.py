@@ -1,0 +1,124 @@
+"""``lwp bridge``: the records of a topic into a topic of another system."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from lance_sdk.bridge.ends import Writing, open_source, open_target, partitions
+from lance_sdk.bridge.running import Bridge, Ends
+from lance_sdk.bridge.state import State
+from lance_sdk.bridge.stopping import Stop
+from lance_sdk.cli._errors import describe
+from lance_sdk.cli._output import print_json
+from lance_sdk.cli._progress import Meter, progress
+from lance_sdk.cli._settings import Settings, common_options, current_settings
+from lance_sdk.cli._streams import tell
+from lance_sdk.cli._target import client_options
+from lance_sdk.errors import LanceError
+
+_LWP: Final = ("lance://", "lances://")
+_SECURED: Final = ("lances://", "fluvios://", "rustlogs://")
+_FILES: Final = ("ca", "cert", "key")
+_EXAMPLES: Final = """\b
+Examples:
+  lwp bridge fluvio://localhost:9003/orders lance://localhost:1992/orders --create-topic
+  lwp bridge rustlog://localhost:9092/ticks lance://localhost:1992/ticks --state ticks.state -f
+  lwp bridge 'fluvio://a:9003/wide?partition=1' 'rustlog://b:9092/wide?partition=1'
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("source", metavar="SOURCE")
+@click.argument("target", metavar="TARGET")
+@click.option("-f", "--follow", is_flag=True, help="Go on when the end is reached.")
+@click.option(
+    "--state",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Note here how far it is, and go on from there the next time.",
+)
+@click.option(
+    "--create-topic", is_flag=True, help="Create the target's topic when it is not there."
+)
+@common_options
+def bridge(
+    source: str, target: str, *, follow: bool, state: Path | None, create_topic: bool
+) -> None:
+    """Copy the records of SOURCE to TARGET: those it has now, or with --follow those to come too.
+
+    URLs begin with lance://, fluvio:// or rustlog://, and with TLS with lances://, fluvios:// or
+    rustlogs://. Of a Fluvio or RustLog topic with several partitions each goes to the partition
+    of its number, which in LWP is a topic TOPIC.N of its own; ?partition=N names one. Other keys
+    are ?compression= for a Fluvio target, and ?dialect=json for RustLog's JSON.
+
+    Keys and values stay what they are, and so do times, to the millisecond in Fluvio; RustLog
+    has neither keys nor times. Every record is stored at least once. With --state a run that
+    ended in whatever way goes on where it noted that records were stored; what was stored after
+    that, about what one second copies, is stored twice.
+
+    The first Ctrl-C lets what is under way be stored and noted, the second ends at once.
+
+    --timeout and --tls-... hold for both ends, --token and --dialect for LWP servers.
+    """
+    settings = current_settings()
+    if source == target:
+        raise click.UsageError("source and target are the same topic; it would be doubled")
+    from_options = _options(source, settings, target)
+    to_options = _options(target, settings, source)
+    ends = Ends(
+        lambda: partitions(source, options=from_options),
+        lambda reading: open_source(source, reading, options=from_options),
+        lambda partition, count: open_target(
+            target, Writing(create_topic, partition, count), options=to_options
+        ),
+    )
+    meter = Meter()
+    bar = progress("copying", meter, shown=not settings.quiet)
+    with State.held(state, source, target) as noted, Stop() as stop:
+        with bar:
+            Bridge(ends, noted, stop, progress=meter, tell=_warn, follow=follow).run()
+        _summarize(meter, noted, settings)
+        if stop.asked is not None:
+            stop.end()
+
+
+def _options(url: str, settings: Settings, other: str) -> dict[str, Any]:
+    """Return the settings of a connection, by the names that its client gives them.
+
+    What is said of TLS is for the end that has it; where none has, it is a mistake.
+    """
+    if other.startswith(_SECURED) and not url.startswith(_SECURED):
+        settings = replace(settings, tls_ca=None, tls_cert=None, tls_key=None, tls_server_name=None)
+    return client_options(settings, url) if url.startswith(_LWP) else _others(url, settings)
+
+
+def _others(url: str, settings: Settings) -> dict[str, Any]:
+    if settings.tls_server_name is not None:
+        raise click.UsageError("--tls-server-name is for lances:// URLs")
+    found: dict[str, Any] = {} if settings.timeout is None else {"timeout": settings.timeout}
+    files = {name: getattr(settings, f"tls_{name}") for name in _FILES}
+    if not url.startswith(_SECURED):
+        if said := [name for name, file in files.items() if file is not None]:
+            raise click.UsageError(f"--tls-{said[0]} is for URLs with TLS, and {url} has none")
+        return found
+    files = {name: files[name] or os.environ.get(f"LANCE_TLS_{name.upper()}") for name in files}
+    if any(files.values()):
+        from lance_sdk._io.tls import TlsSettings  # noqa: PLC0415 - loads TLS when it is needed
+
+        found["tls"] = TlsSettings(**files).load()
+    return found
+
+
+def _warn(error: LanceError) -> None:
+    tell(f"warning: {describe(error)[0]} (going on behind what was noted)")
+
+
+def _summarize(meter: Meter, state: State, settings: Settings) -> None:
+    if settings.json:
+        places = {str(number): each.following for number, each in state.places.items()}
+        print_json({"records": meter.records, "seconds": meter.elapsed, "places": places})
+    elif not settings.quiet:
+        tell(f"copied {meter.summary()}")

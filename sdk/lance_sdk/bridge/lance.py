@@ -1,0 +1,107 @@
+"""LWP servers as an end of a bridge."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from types import TracebackType
+from typing import Any, Final, Self
+
+from lance_sdk.bridge.contract import Carried, RecordsGoneError, Source, Target
+from lance_sdk.bridge.ends import Reading, Writing
+from lance_sdk.consumer import Consumer
+from lance_sdk.errors import ConfigError, InvalidOffset
+from lance_sdk.producer import Producer
+from lance_sdk.types import RecordBatch
+from lance_sdk.url import URL, parse_url
+
+_PATIENT: Final = 86_400.0  # deliveries expire long before, and say why
+
+
+class _LanceSource:
+    def __init__(self, url: str, reading: Reading, options: Mapping[str, Any]) -> None:
+        own = {"start": reading.start, "stop_at_end": not reading.follow}
+        self._wait = reading.wait if reading.follow else None
+        self._consumer = Consumer(url, **{**options, **own})
+
+    def __repr__(self) -> str:
+        return f"<_LanceSource {self._consumer!r}>"
+
+    def __enter__(self) -> Self:
+        self._consumer.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._consumer.__exit__(kind, error, trace)
+
+    def batches(self) -> Iterator[Sequence[Carried]]:
+        while (batch := self._poll()) is not None or self._wait is not None:
+            yield [
+                Carried(each.type, each.value, each.offset, each.next_offset)
+                for each in batch or ()
+            ]
+
+    def _poll(self) -> RecordBatch | None:
+        try:
+            return self._consumer.poll(self._wait)
+        except InvalidOffset as error:
+            if error.earliest is None:
+                raise
+            raise RecordsGoneError(str(error)) from error
+
+
+class _LanceTarget:
+    def __init__(self, url: str, writing: Writing, options: Mapping[str, Any]) -> None:
+        own = {"create_topic": writing.create_topic, "block_timeout": _PATIENT}
+        self._producer = Producer(_partition_of(url, writing.partition), **{**options, **own})
+
+    def __repr__(self) -> str:
+        return f"<_LanceTarget {self._producer!r}>"
+
+    def __enter__(self) -> Self:
+        self._producer.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._producer.__exit__(kind, error, trace)
+
+    def write(self, records: Sequence[Carried]) -> None:
+        for kind, some in groupby(records, key=lambda each: each.kind):
+            self._producer.send_many([each.value for each in some], record_type=kind)
+
+    def flush(self) -> None:
+        self._producer.flush()
+
+
+def _partition_of(url: str, partition: int | None) -> URL:
+    """Return the URL of the topic that stands for a partition, as ``lance-server`` names it."""
+    found = parse_url(url)
+    if not partition:
+        return found
+    if found.topic is None:
+        raise ConfigError(f"{found}: name the topic; its partitions become topics of their own")
+    return replace(found, topic=f"{found.topic}.{partition}")
+
+
+def partitions(_url: str, _options: Mapping[str, Any]) -> Sequence[int | None]:
+    """Return that there are none to choose from."""
+    return [None]
+
+
+def open_source(url: str, reading: Reading, options: Mapping[str, Any]) -> Source:
+    """Return a topic as a source; places are byte offsets."""
+    return _LanceSource(url, reading, options)
+
+
+def open_target(url: str, writing: Writing, options: Mapping[str, Any]) -> Target:
+    """Return a topic as a target."""
+    return _LanceTarget(url, writing, options)

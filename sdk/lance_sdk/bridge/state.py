@@ -1,0 +1,125 @@
+"""Where ``lwp bridge`` notes how far it is."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from lance_sdk.bridge.contract import Place
+from lance_sdk.errors import ConfigError
+
+_PLACE = {"offset": int, "following": int, "digest": str}
+
+
+@dataclass(slots=True)
+class State:
+    """How far a copy is.
+
+    Attributes:
+        path: the file, or None when nothing is noted.
+        source: where the records come from.
+        target: where they go.
+        places: where to go on, by partition; one that is not there begins at its beginning.
+    """
+
+    path: Path | None
+    source: str
+    target: str
+    places: dict[int, Place] = field(default_factory=dict)
+
+    @classmethod
+    @contextmanager
+    def held(cls, path: Path | None, source: str, target: str) -> Iterator[Self]:
+        """Read what an earlier run noted, and keep other runs away from it.
+
+        Args:
+            path: the file; it need not exist.
+            source: what this run reads.
+            target: where this run writes.
+
+        Raises:
+            ConfigError: the file is of another copy, in use, or no such file.
+        """
+        state = cls(path, _without_secret(source), _without_secret(target))
+        if path is None:
+            yield state
+            return
+        with _locked(path):
+            state._load(path)
+            yield state
+
+    def _load(self, path: Path) -> None:
+        try:
+            noted = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"cannot read {path}: {error}") from error
+        places = _places(path, noted)
+        if (noted.get("source"), noted.get("target")) != (self.source, self.target):
+            raise ConfigError(
+                f"{path} is the state of a copy from {noted.get('source')} to "
+                f"{noted.get('target')}; "
+                "name another file, or remove it"
+            )
+        self.places = places
+
+    def save(self, partition: int, place: Place) -> None:
+        """Note a place; the file is whole at any time.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.places[partition] = place
+        if self.path is None:
+            return
+        places = {str(number): each._asdict() for number, each in self.places.items()}
+        noted = {"source": self.source, "target": self.target, "places": places}
+        draft = self.path.with_name(f"{self.path.name}.tmp")
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(noted, file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.path)
+
+
+def _places(path: Path, noted: Any) -> dict[int, Place]:
+    try:
+        return {int(number): _place(each) for number, each in noted["places"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        text = f"{path} is no state of a copy; name another file, or remove it"
+        raise ConfigError(text) from None
+
+
+def _place(noted: Any) -> Place:
+    if any(type(noted[name]) is not kind for name, kind in _PLACE.items()):
+        raise TypeError
+    return Place(**noted)
+
+
+def _without_secret(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    place, slash, topic = rest.partition("/")
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{topic}"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock beside a state file; it ends with the process at the latest."""
+    lock = path.with_name(f"{path.name}.lock")
+    try:
+        file = lock.open("a", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {lock}: {error.strerror}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"another lwp bridge uses {path}; end it, or name another file"
+            ) from None
+        yield

@@ -1,0 +1,296 @@
+"""``lwp pipeline``: archive, replay, audit, reindex, report and migrate whole logs with Spark."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from lance_sdk.cli import _format
+from lance_sdk.cli._exit import Failure, printable, require_command
+from lance_sdk.cli._output import print_json, print_line, print_table
+from lance_sdk.cli._settings import common_options, current_settings
+from lance_sdk.cli._sf_progress import frames_bar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lance_sdk.spark.pipelines import Audited
+
+Options = dict[str, str]
+
+_EXAMPLES: Final = """\b
+Examples:
+  lwp pipeline audit /var/lib/lance
+  lwp pipeline archive orders --url lance://localhost:1992 --to /archive/orders
+  lwp pipeline replay /archive/orders --url lance://test:1992 --create-topic
+"""
+
+
+@click.group(invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...", epilog=_EXAMPLES)
+@common_options
+@click.pass_context
+def pipeline(ctx: click.Context) -> None:
+    """Work on whole logs with Spark: archive, replay, audit, reindex, report, migrate.
+
+    Spark runs on this machine, or where SPARK_MASTER says; spark-submit runs the same commands,
+    see the documentation. It needs Java 17 and pip install 'lance-sdk[spark]'.
+    """
+    require_command(ctx)
+
+
+_option = click.option(
+    "-o",
+    "--option",
+    "more",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of the format lwp, such as minPartitions=8; may be repeated.",
+)
+_dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+_source = click.argument("source", metavar="PATH|TOPIC[,TOPIC...]")
+_create = click.option("--create-topic", is_flag=True, help="Create topics that do not exist.")
+
+
+@pipeline.command("archive")
+@_source
+@click.option("--to", "target", required=True, metavar="DIR", help="Where the Parquet files go.")
+@click.option(
+    "--partition-by",
+    type=click.Choice(["topic", "date"]),
+    multiple=True,
+    default=["topic"],
+    show_default=True,
+    help="Folders by topic or by date (UTC); may be repeated.",
+)
+@_option
+@_dry_run
+@common_options
+def archive_(
+    source: str, target: str, *, partition_by: tuple[str, ...], more: tuple[str, ...], dry_run: bool
+) -> None:
+    """Append to Parquet files in DIR what a log has and they have not.
+
+    Reads topics at the server of --url, or files at a PATH. Run again, it goes on where the
+    last run stopped.
+    """
+    options = _reading(source, more)
+    from lance_sdk.spark.pipelines import archive  # noqa: PLC0415 - heavy, and an extra
+
+    with _spark() as spark, frames_bar("archiving", "bytes") as tell:
+        found = archive(
+            spark, options, target, partition_by=partition_by, dry_run=dry_run, tell=tell
+        )
+    if current_settings().json:
+        print_json(asdict(found) | {"dry_run": dry_run})
+        return
+    size = _format.size(found.bytes)
+    if found.records is None:
+        print_line(f"would read {size} at most of {_format.count(len(found.topics), 'topic')}")
+    else:
+        print_line(f"archived {_format.count(found.records, 'record')} ({size}) in {target}")
+
+
+@pipeline.command("replay")
+@click.argument("source", metavar="DIR")
+@click.option("--topic", help="Write everything there, not to the topics it came from.")
+@click.option("--where", metavar="SQL", help="Which records, such as 'offset >= 1000'.")
+@_create
+@_option
+@_dry_run
+@common_options
+def replay_(
+    source: str,
+    *,
+    topic: str | None,
+    where: str | None,
+    create_topic: bool,
+    more: tuple[str, ...],
+    dry_run: bool,
+) -> None:
+    """Write the records of an archive in DIR to the server of --url, each topic in its order."""
+    options = _writing(more, topic, create_topic=create_topic)
+    from lance_sdk.spark.pipelines import replay  # noqa: PLC0415 - heavy, and an extra
+
+    with _spark() as spark, frames_bar("replaying", "records") as tell:
+        found = replay(spark, source, options, condition=where, dry_run=dry_run, tell=tell)
+    if current_settings().json:
+        print_json(asdict(found) | {"records": found.records, "dry_run": dry_run})
+        return
+    verb = "would replay" if dry_run else "replayed"
+    topics = _format.count(len(found.topics), "topic")
+    print_line(f"{verb} {_format.count(found.records, 'record')} of {topics}")
+
+
+@pipeline.command("audit")
+@click.argument("path")
+@_dry_run
+@common_options
+def audit_(path: str, *, dry_run: bool) -> None:
+    """Compare every segment and slot at PATH with its checksums and structure.
+
+    Changes nothing. The exit code is 1 when something is wrong.
+    """
+    from lance_sdk.spark.pipelines import audit  # noqa: PLC0415 - heavy, and an extra
+
+    with _spark() as spark, frames_bar("auditing", "files") as tell:
+        found = audit(spark, path, tell, dry_run=dry_run)
+    if current_settings().json:
+        files = [asdict(report) | {"clean": report.clean} for report in found.files]
+        body = {"clean": found.clean, **found.totals, "dry_run": dry_run, "reports": files}
+        print_json(body)
+    else:
+        _tell_audit(found, dry_run=dry_run)
+    if not found.clean and not dry_run:
+        raise Failure(f"{_format.count(found.totals['findings'], 'finding')} at {path}")
+
+
+def _tell_audit(found: "Audited", *, dry_run: bool) -> None:
+    totals = found.totals
+    files, size = _format.count(totals["files"], "file"), _format.size(totals["bytes"])
+    if dry_run:
+        print_line(f"would read {files}, {size}")
+        return
+    for report in found.files:
+        for finding in report.findings:
+            print_line(printable(f"{report.path}: {finding}"))
+    if current_settings().quiet:
+        return
+    batches, records = f"{totals['batches']:,} batches", _format.count(totals["records"], "record")
+    verdict = _format.count(totals["findings"], "finding") if totals["findings"] else "clean"
+    print_line(f"{files}, {batches}, {records}, {size}; {verdict}")
+
+
+@pipeline.command("reindex")
+@click.argument("path")
+@_dry_run
+@common_options
+def reindex_(path: str, *, dry_run: bool) -> None:
+    """Write the sparse indexes of closed segments at PATH anew where they are missing or stale."""
+    from lance_sdk.spark.pipelines import reindex  # noqa: PLC0415 - heavy, and an extra
+
+    with _spark() as spark, frames_bar("indexing", "segments") as tell:
+        found = reindex(spark, path, dry_run=dry_run, tell=tell)
+    if current_settings().json:
+        print_json(asdict(found) | {"dry_run": dry_run})
+        return
+    verb = "would write" if dry_run else "wrote"
+    indexes = f"{len(found.changed):,} {'index' if len(found.changed) == 1 else 'indexes'}"
+    print_line(f"{verb} {indexes} of {_format.count(found.segments, 'closed segment')}")
+
+
+@pipeline.command("report")
+@_source
+@click.option("--plot", "picture", metavar="FILE", help="Draw it: FILE.svg, .png or .pdf.")
+@_option
+@_dry_run
+@common_options
+def report_(source: str, *, picture: str | None, more: tuple[str, ...], dry_run: bool) -> None:
+    """Show how many records and bytes there are by topic, hour and type."""
+    options = _reading(source, more)
+    from lance_sdk.spark.pipelines import plot, report  # noqa: PLC0415 - heavy, and an extra
+
+    with _spark() as spark, frames_bar("counting", "pieces") as tell:
+        found = report(spark, options, tell, dry_run=dry_run)
+    if picture is not None and not dry_run:
+        plot(found, picture)
+    if current_settings().json:
+        print_json(asdict(found) | {"dry_run": dry_run})
+        return
+    if dry_run:
+        size = _format.size(sum(found.planned.values()))
+        print_line(f"would read {size} of {_format.count(len(found.planned), 'topic')}")
+        return
+    rows = [
+        [each.topic, each.hour_text, f"{each.type:#04x}", f"{each.records:,}", f"{each.bytes:,}"]
+        for each in found.volumes
+    ]
+    print_table(["topic", "hour (UTC)", "type", "records", "bytes"], rows, right="<<>>>")
+
+
+@pipeline.command("migrate")
+@click.argument("path")
+@click.option("--topics", metavar="A,B", help="Only these topics.")
+@click.option(
+    "--rename",
+    multiple=True,
+    metavar="OLD=NEW",
+    help=r"Regular expression and name: 'rust-(.*)=\1'; may be repeated.",
+)
+@_create
+@_option
+@_dry_run
+@common_options
+def migrate_(
+    path: str,
+    *,
+    topics: str | None,
+    rename: tuple[str, ...],
+    create_topic: bool,
+    more: tuple[str, ...],
+    dry_run: bool,
+) -> None:
+    """Copy the topics in files at PATH to the server of --url.
+
+    PATH is a data directory, a topic's folder or slots; whatever protocol brought the records
+    there. Every topic keeps its order. With -o, options of the writing side.
+    """
+    source = {"path": path} | ({"topics": topics} if topics else {})
+    options = _writing(more, None, create_topic=create_topic)
+    pairs = [_pair("rename", text) for text in rename]
+    from lance_sdk.spark.pipelines import migrate  # noqa: PLC0415 - heavy, and an extra
+
+    with _spark() as spark, frames_bar("copying", "topics") as tell:
+        found = migrate(spark, source, options, rename=pairs, dry_run=dry_run, tell=tell)
+    if current_settings().json:
+        print_json(asdict(found) | {"dry_run": dry_run})
+        return
+    rows = [[name, "-" if n is None else f"{n:,}"] for name, n in sorted(found.topics.items())]
+    print_table(["topic", "records"], rows, right="<>")
+
+
+def _reading(source: str, more: tuple[str, ...]) -> Options:
+    """Return the options for reading: a path where it looks like one, else topics."""
+    options = dict(_pair("option", text) for text in more)
+    if "/" in source or source in {".", ".."}:
+        return {"path": source, **options}
+    return {"topics": source, **_server(), **options}
+
+
+def _writing(more: tuple[str, ...], topic: str | None, *, create_topic: bool) -> Options:
+    options = _server() | ({} if topic is None else {"topic": topic})
+    if create_topic:
+        options["createTopic"] = "true"
+    return options | dict(_pair("option", text) for text in more)
+
+
+def _server() -> Options:
+    """Return how to reach the server, by the options that every command takes."""
+    settings = current_settings()
+    said = {
+        "servers": settings.require_url(),
+        "dialect": settings.dialect,
+        "requestTimeout": None if settings.timeout is None else f"{settings.timeout}s",
+        "token": settings.token,
+        "tlsCa": settings.tls_ca,
+        "tlsCert": settings.tls_cert,
+        "tlsKey": settings.tls_key,
+        "tlsServerName": settings.tls_server_name,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _pair(name: str, text: str) -> tuple[str, str]:
+    key, mark, value = text.partition("=")
+    if not (key and mark):
+        raise click.UsageError(f"--{name} {printable(text)}: expected NAME=VALUE")
+    return key, value
+
+
+@contextmanager
+def _spark() -> Iterator["SparkSession"]:
+    from lance_sdk.spark.pipelines.session import local_session  # noqa: PLC0415 - as above
+
+    with local_session() as spark:
+        yield spark

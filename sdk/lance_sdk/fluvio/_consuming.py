@@ -1,0 +1,164 @@
+"""Consuming: a stream of a partition, and offsets that the cluster keeps."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lance_sdk._foreign import Address
+from lance_sdk.errors import ConfigError, RemoteProtocolError, UsageError
+from lance_sdk.fluvio._asks import Ask, Steps
+from lance_sdk.fluvio._topics import leader, offsets
+from lance_sdk.fluvio.errors import check
+from lance_sdk.fluvio.types import FluvioSettings, ReceivedRecord, time_or_none
+from lance_spec.errors import DecodeError
+from lance_spec.fluvio_batches import DecompressionLimitError, open_batch
+from lance_spec.messages.fluvio import (
+    DeleteConsumerOffsetRequest,
+    FetchConsumerOffsetsRequest,
+    Isolation,
+    OffsetUpdate,
+    StreamFetchRequest,
+    UpdateConsumerOffsetRequest,
+    UpdateOffsetsRequest,
+)
+
+_MAX_RECORDS: Final = 64 * 1024 * 1024
+"""Most bytes that the records of a received batch may take, decompressed."""
+_OFFSETS: Final = "consumer-offset"
+"""The topic whose leader keeps consumers' offsets."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """A stream of one partition.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        offset: of the next record.
+        at: the SPU that leads the partition, as far as is known.
+        consumer_id: under which name the server keeps offsets, or None.
+        id: what the server calls it, once it has answered.
+        high_watermark: the offset behind the last record that the server told of.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    at: Address
+    consumer_id: str | None = None
+    id: int | None = None
+    high_watermark: int = 0
+
+
+def opening(stream: Stream, settings: FluvioSettings) -> Ask:
+    """Return the request that opens a stream; its responses are `take`'s."""
+    return Ask(
+        1003,
+        StreamFetchRequest(
+            topic=stream.topic,
+            partition=stream.partition,
+            offset=stream.offset,
+            max_bytes=settings.max_bytes,
+            isolation=Isolation.READ_COMMITTED,
+            smartmodules=[],
+            consumer_id=stream.consumer_id,
+        ),
+        stream.at,
+    )
+
+
+def take(stream: Stream, response: Any, settings: FluvioSettings) -> list[ReceivedRecord]:
+    """Return the records of a response to a stream, none twice.
+
+    Raises:
+        FluvioRefused: the stream has ended.
+        RemoteProtocolError: a batch cannot be read.
+    """
+    what = f"consume {stream.topic!r} partition {stream.partition} from offset {stream.offset}"
+    check(what, response.outcome)
+    stream.id = response.stream_id
+    stream.high_watermark = response.high_watermark
+    found: list[ReceivedRecord] = []
+    following = stream.offset
+    for batch in response.records.batches:
+        try:
+            records = open_batch(
+                batch, limit=_MAX_RECORDS, check_crc=settings.check_crc, exact=False
+            )
+        except (DecodeError, DecompressionLimitError) as error:
+            raise RemoteProtocolError(f"{what}: a batch cannot be read: {error}") from error
+        for value, key, time, delta in records:
+            offset = batch.base_offset + delta
+            if offset >= following:
+                place = (time_or_none(time), stream.topic, stream.partition)
+                found.append(ReceivedRecord(offset, value, key, *place))
+        following = max(following, batch.base_offset + batch.last_offset_delta + 1)
+    stream.offset = following
+    return found
+
+
+def acknowledge(stream: Stream) -> Steps[None]:
+    """Let a stream go on behind what was received."""
+    if stream.id is None:
+        return
+    update = OffsetUpdate(offset=stream.offset, stream_id=stream.id)
+    response = yield Ask(1005, UpdateOffsetsRequest(offsets=[update]), stream.at)
+    for each in response.status:
+        check(f"go on with {stream.topic!r} partition {stream.partition}", each.outcome)
+
+
+def commit(stream: Stream, offset: int) -> Steps[None]:
+    """Have the server keep the offset of the last record that was consumed.
+
+    Raises:
+        ConfigError: the stream has no consumer id.
+        UsageError: the server has not told the stream's number yet.
+        FluvioRefused: the server does not.
+    """
+    if stream.consumer_id is None:
+        raise ConfigError("commit: the consumer has no consumer_id=")
+    if stream.id is None:
+        raise UsageError("commit: nothing was received on this connection yet; do it after that")
+    asked = UpdateConsumerOffsetRequest(offset=offset, stream_id=stream.id)
+    response = yield Ask(1006, asked, stream.at, changes=True)
+    check(f"commit offset {offset} of {stream.topic!r}", response.outcome)
+
+
+def committed(topic: str, partition: int, consumer_id: str) -> Steps[int | None]:
+    """Return the offset of the last record that a consumer committed, or None."""
+    at = yield from leader(_OFFSETS, 0)
+    response = yield Ask(1008, FetchConsumerOffsetsRequest(), at)
+    check(f"offsets of consumer {consumer_id!r}", response.outcome)
+    for each in response.consumers:
+        if (each.consumer_id, each.topic, each.partition) == (consumer_id, topic, partition):
+            offset: int = each.offset
+            return offset
+    return None
+
+
+def forget(topic: str, partition: int, consumer_id: str) -> Steps[None]:
+    """Have the server forget what a consumer committed."""
+    asked = DeleteConsumerOffsetRequest(topic=topic, partition=partition, consumer_id=consumer_id)
+    at = yield from leader(_OFFSETS, 0)
+    response = yield Ask(1007, asked, at, changes=True)
+    check(f"forget consumer {consumer_id!r}", response.outcome)
+
+
+def first_offset(
+    start: int | str, topic: str, partition: int, consumer_id: str | None
+) -> Steps[int]:
+    """Return the offset at which a consumer begins.
+
+    Raises:
+        ConfigError: ``start`` is neither an offset nor a known word.
+    """
+    if isinstance(start, int):
+        return start
+    if start not in {"beginning", "end"}:
+        raise ConfigError(f"start={start!r}: expected 'beginning', 'end' or an offset")
+    if consumer_id is not None:
+        last = yield from committed(topic, partition, consumer_id)
+        if last is not None:
+            return last + 1
+    found = yield from offsets(topic, partition)
+    return found.start if start == "beginning" else found.end

@@ -1,0 +1,118 @@
+"""One connection of the client for threads."""
+
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from lance_sdk._foreign import Address, connect, is_quiet
+from lance_sdk.errors import ConnectionLost, DeadlineExceeded, RemoteProtocolError, TransportError
+from lance_sdk.fluvio._asks import Ask
+from lance_sdk.fluvio._wire import Wire, not_greeted
+from lance_sdk.fluvio.types import FluvioSettings
+from lance_spec.fluvio_apis import Server
+
+T = TypeVar("T")
+_READ: Final = 256 * 1024
+
+
+class Pump:
+    """Moves the bytes of one connection."""
+
+    def __init__(
+        self,
+        server: Server,
+        address: Address,
+        settings: FluvioSettings,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._timeout = settings.timeout
+        self._peer = f"{address[0]}:{address[1]}"
+        self._wire = Wire(server, settings.max_frame)
+        self._socket = connect(address, settings.timeout, tls)
+        try:
+            self._wire.greeted(self._wait(self._wire.greet(), self._deadline()))
+        except (TransportError, RemoteProtocolError) as error:
+            self.close()
+            raise not_greeted(error, self._wire.server) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Pump {self._peer} {self._wire!r}>"
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout
+
+    @property
+    def usable(self) -> bool:
+        """Whether the server keeps the connection; only for one without streams."""
+        if not self._lock.acquire(blocking=False):
+            return True  # someone uses it right now
+        try:
+            return is_quiet(self._socket)
+        finally:
+            self._lock.release()
+
+    def ask(self, ask: Ask) -> Any:
+        """Return what answers a request.
+
+        Raises:
+            TransportError: the connection ended.
+            DeadlineExceeded: no answer came in time.
+        """
+        with self._lock:
+            number = self._wire.request(ask)
+            try:
+                return self._wait(number, self._deadline())
+            except (ConnectionLost, DeadlineExceeded) as error:
+                error.maybe_applied = ask.changes
+                raise
+
+    def begin(self, ask: Ask) -> int:
+        with self._lock:
+            number = self._wire.request(ask)
+            self._send(self._deadline())
+            return number
+
+    def next(self, number: int, timeout: float | None) -> Any | None:
+        """Return the next response of a stream; None when none came in time."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            try:
+                return self._wait(number, deadline)
+            except DeadlineExceeded:
+                return None
+
+    def _wait(self, number: int, deadline: float | None) -> Any:
+        self._send(self._deadline())
+        while (response := self._wire.answer(number)) is None:
+            self._wire.receive_data(self._receive(deadline))
+        return response
+
+    def _send(self, deadline: float) -> None:
+        data = self._wire.data_to_send()
+        if data:
+            self._within(deadline, lambda: self._socket.sendall(data))
+
+    def _receive(self, deadline: float | None) -> bytes:
+        data = self._within(deadline, lambda: self._socket.recv(_READ))
+        if not data:
+            raise ConnectionLost(f"{self._peer} closed the connection", peer=self._peer)
+        return data
+
+    def _within(self, deadline: float | None, work: Callable[[], T]) -> T:
+        left = None if deadline is None else max(deadline - time.monotonic(), 1e-6)
+        self._socket.settimeout(left)
+        try:
+            return work()
+        except TimeoutError:
+            raise DeadlineExceeded(f"{self._peer} did not answer in time") from None
+        except OSError as error:
+            raise ConnectionLost(f"{self._peer}: {error}", peer=self._peer) from error
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,195 @@
+"""The client for programs with tasks, on asyncio and trio."""
+
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import anyio
+
+from lance_sdk._foreign import Address, Tls, parse_address, tls_context
+from lance_sdk.errors import ClosedError, LanceError
+from lance_sdk.fluvio import _consuming, _topics
+from lance_sdk.fluvio._asks import Ask, Pause, Steps
+from lance_sdk.fluvio._async_pump import AsyncPump
+from lance_sdk.fluvio._consuming import Stream
+from lance_sdk.fluvio.aio.consumer import AsyncFluvioConsumer
+from lance_sdk.fluvio.aio.producer import AsyncFluvioProducer
+from lance_sdk.fluvio.types import (
+    FluvioSettings,
+    FluvioTopic,
+    Offsets,
+)
+from lance_spec.fluvio_apis import PORTS, Server
+
+T = TypeVar("T")
+
+
+class AsyncFluvioClient:
+    """Talks to a Fluvio cluster: topics, producers and consumers. Tasks may share it.
+
+    Args:
+        address: host and port of the SC, such as ``localhost:9003``.
+        tls: a context, True for the system's authorities, or nothing for plain connections.
+        options: fields of `FluvioSettings`.
+
+    Raises:
+        ConfigError: an option cannot be used.
+    """
+
+    def __init__(self, address: str, *, tls: Tls = None, **options: Any) -> None:
+        self.settings = FluvioSettings(**options)
+        self._sc = parse_address(address, PORTS["sc"])
+        self._tls = tls_context(tls)
+        self._pumps: dict[tuple[Server, Address], AsyncPump] = {}
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<AsyncFluvioClient {self._sc[0]}:{self._sc[1]}, {len(self._pumps)} connections>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; producers of this client end, consumers have their own."""
+        self._closed = True
+        pumps, self._pumps = self._pumps, {}
+        for pump in pumps.values():
+            await pump.close()
+
+    async def topics(self) -> list[FluvioTopic]:
+        """Return the topics there are, by name."""
+        return await self.run(_topics.topics())
+
+    async def create_topic(
+        self, name: str, *, partitions: int = 1, retention_secs: int = 0
+    ) -> None:
+        """Create a topic.
+
+        Args:
+            name: its name.
+            partitions: how many partitions it has.
+            retention_secs: seconds that records are kept; 0 leaves it to the cluster.
+
+        Raises:
+            FluvioRefused: it cannot be created.
+        """
+        await self.run(_topics.create_topic(name, partitions, retention_secs))
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic.
+
+        Raises:
+            FluvioRefused: it cannot be deleted.
+        """
+        await self.run(_topics.delete_topic(name))
+
+    async def offsets(self, topic: str, partition: int = 0) -> Offsets:
+        """Return what a partition holds.
+
+        Raises:
+            FluvioRefused: there is no such partition.
+        """
+        return await self.run(_topics.offsets(topic, partition))
+
+    async def committed(self, topic: str, partition: int, consumer_id: str) -> int | None:
+        """Return the offset of the last record that a consumer committed, or None."""
+        return await self.run(_consuming.committed(topic, partition, consumer_id))
+
+    async def forget(self, topic: str, partition: int, consumer_id: str) -> None:
+        """Have the cluster forget what a consumer committed."""
+        await self.run(_consuming.forget(topic, partition, consumer_id))
+
+    async def producer(self, topic: str) -> AsyncFluvioProducer:
+        """Return a producer; use it in an ``async with`` block.
+
+        Raises:
+            FluvioRefused: there is no such topic.
+        """
+        return AsyncFluvioProducer(self, topic, await self.run(_topics.leaders(topic)))
+
+    async def consumer(
+        self,
+        topic: str,
+        partition: int = 0,
+        *,
+        start: int | str = "beginning",
+        consumer_id: str | None = None,
+        stop_at_end: bool = False,
+    ) -> AsyncFluvioConsumer:
+        """Return a consumer of one partition; use it in an ``async with`` block.
+
+        Args:
+            topic: name of the topic.
+            partition: number of the partition.
+            start: ``beginning``, ``end`` or an offset. With a word, a consumer with an id goes
+                on behind what it committed.
+            consumer_id: under which name the cluster keeps offsets.
+            stop_at_end: end where the partition ends now instead of waiting for more.
+
+        Raises:
+            FluvioRefused: there is no such partition.
+        """
+        at = await self.run(_topics.leader(topic, partition))
+        first = await self.run(_consuming.first_offset(start, topic, partition, consumer_id))
+        end = (await self.offsets(topic, partition)).end if stop_at_end else None
+        consumer = AsyncFluvioConsumer(self, Stream(topic, partition, first, at, consumer_id), end)
+        await consumer.open()
+        return consumer
+
+    # What moves the bytes ----------------------------------------------------------------------
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Do what steps ask for, and return what they come to."""
+        try:
+            wanted = next(steps)
+            while True:
+                try:
+                    found = await self._done(wanted)
+                except LanceError as error:
+                    wanted = steps.throw(error)
+                else:
+                    wanted = steps.send(found)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+    async def _done(self, wanted: Ask | Pause) -> Any:
+        if isinstance(wanted, Pause):
+            return await anyio.sleep(wanted.seconds)
+        address = wanted.at or self._sc
+        pump = await self._pump(wanted.server, address)
+        try:
+            return await pump.ask(wanted)
+        except BaseException:  # what comes now may be half an answer
+            await self._drop(wanted.server, address, pump)
+            raise
+
+    async def _pump(self, server: Server, address: Address) -> AsyncPump:
+        if self._closed:
+            raise ClosedError("the client was closed; make a new one")
+        pump = self._pumps.get((server, address))
+        if pump is not None and not pump.usable:
+            await self._drop(server, address, pump)
+            pump = self._pumps.get((server, address))
+        if pump is None:
+            opened = await self.connect(server, address)
+            pump = self._pumps.setdefault((server, address), opened)
+            if pump is not opened:  # another task was quicker
+                await opened.close()
+        return pump
+
+    async def _drop(self, server: Server, address: Address, pump: AsyncPump) -> None:
+        if self._pumps.get((server, address)) is pump:
+            del self._pumps[server, address]
+        await pump.close()
+
+    async def connect(self, server: Server, address: Address) -> AsyncPump:
+        """Return a connection of one's own."""
+        return await AsyncPump(server, address, self.settings).open(self._tls)

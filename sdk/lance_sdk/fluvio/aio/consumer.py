@@ -1,0 +1,194 @@
+"""Consuming, for programs with tasks."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from lance_sdk.errors import ClosedError, LanceError
+from lance_sdk.fluvio import _consuming, _topics
+from lance_sdk.fluvio._asks import Ask, Steps
+from lance_sdk.fluvio._async_pump import AsyncPump
+from lance_sdk.fluvio._consuming import Stream
+from lance_sdk.fluvio._patience import Patience, is_passing, time_left
+from lance_sdk.fluvio.errors import FluvioRefused
+from lance_sdk.fluvio.types import ReceivedRecord
+
+if TYPE_CHECKING:
+    from lance_sdk.fluvio.aio.client import AsyncFluvioClient
+
+
+class AsyncFluvioConsumer:
+    """Reads one partition, on a connection of its own: closing that is how a stream ends.
+
+    A lost connection is taken up again at `offset`, for `FluvioSettings.retry_for` seconds.
+    """
+
+    def __init__(self, client: "AsyncFluvioClient", stream: Stream, end: int | None) -> None:
+        self._client = client
+        self._settings = client.settings
+        self._stream = stream
+        self._end = end
+        self._pump: AsyncPump | None = None
+        self._number = 0
+        self._patience = Patience(client.settings.retry_for)
+        self._closed = False
+        self._behind = False
+        self._last = -1
+
+    def __repr__(self) -> str:
+        place = f"{self._stream.topic!r}-{self._stream.partition}"
+        state = "closed" if self._closed else f"at {self.offset}"
+        return f"<AsyncFluvioConsumer {place} {state}>"
+
+    @property
+    def offset(self) -> int:
+        """Offset of the next record to be received."""
+        return self._stream.offset
+
+    @property
+    def lag(self) -> int:
+        """How many records there were behind the last one when it came."""
+        return max(self._stream.high_watermark - self._stream.offset, 0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Begin the stream at `offset`, on a new connection.
+
+        Raises:
+            TransportError: the leader cannot be reached.
+        """
+        await self._drop()
+        pump = await self._client.connect("spu", self._stream.at)
+        try:
+            self._number = await pump.begin(_consuming.opening(self._stream, self._settings))
+        except BaseException:
+            await pump.close()
+            raise
+        self._pump = pump
+
+    async def close(self) -> None:
+        """End the stream."""
+        self._closed = True
+        await self._drop()
+
+    async def _drop(self) -> None:
+        pump, self._pump = self._pump, None
+        self._stream.id = None
+        self._behind = False
+        if pump is not None:
+            await pump.close()
+
+    async def poll(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - both faces take the same parameters
+    ) -> list[ReceivedRecord]:
+        """Return records as they came together; nothing when none came in time.
+
+        Args:
+            timeout: seconds to wait, beside those for connecting again; None waits for as long
+                as it takes.
+
+        Raises:
+            FluvioRefused: the stream cannot go on.
+            TransportError: the connection could not be taken up again in time.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            records = await self._received(deadline)
+        except LanceError:
+            await self.close()
+            raise
+        if self._end is not None:
+            records = [each for each in records if each.offset < self._end]
+        return records
+
+    async def _received(self, deadline: float | None) -> list[ReceivedRecord]:
+        while True:
+            try:
+                records = await self._next(deadline)
+            except LanceError as error:
+                await self._drop()
+                if not is_passing(error, again=True):
+                    raise
+                delay = self._patience.after(error)
+                left = time_left(deadline)
+                await anyio.sleep(delay if left is None else min(delay, left))
+                if left is not None and left <= delay:
+                    return []
+            else:
+                self._patience.progressed()
+                return records
+
+    async def _next(self, deadline: float | None) -> list[ReceivedRecord]:
+        pump = await self._opened()
+        if self._behind:
+            await self._run(_consuming.acknowledge(self._stream))
+            self._behind = False
+        response = await pump.next(self._number, time_left(deadline))
+        if response is None:
+            return []
+        records = _consuming.take(self._stream, response, self._settings)
+        self._behind = True
+        return records
+
+    async def _opened(self) -> AsyncPump:
+        if self._closed:
+            raise ClosedError("the consumer was closed; make a new one that starts at its offset")
+        if self._pump is None:
+            stream = self._stream
+            stream.at = await self._client.run(_topics.leader(stream.topic, stream.partition))
+            await self.open()
+        assert self._pump is not None, "it was opened"
+        return self._pump
+
+    async def __aiter__(self) -> AsyncIterator[ReceivedRecord]:
+        """Yield records, for ever or to the end that there was at first."""
+        while self._end is None or self.offset < self._end:
+            for record in await self.poll():
+                self._last = record.offset
+                yield record
+
+    async def commit(self, offset: int | None = None) -> None:
+        """Have the cluster keep how far this consumer is.
+
+        Args:
+            offset: of the last record that was consumed; by default the last that the iteration
+                gave out.
+
+        Raises:
+            ConfigError: the consumer has no id.
+            UsageError: nothing was received since it connected, or it was closed.
+            FluvioRefused: the cluster does not keep it.
+            TransportError: the connection was lost; commit again after the next records.
+        """
+        await self._opened()
+        await self._run(_consuming.commit(self._stream, self._last if offset is None else offset))
+
+    async def _run(self, steps: Steps[None]) -> None:
+        """Do what steps ask for on the stream's own connection."""
+        pump = await self._opened()
+        try:
+            with suppress(StopIteration):
+                wanted = next(steps)
+                while True:
+                    assert isinstance(wanted, Ask), "a stream does not pause"
+                    wanted = steps.send(await pump.ask(wanted))
+        except FluvioRefused:
+            raise
+        except BaseException:  # what comes now may be half an answer
+            await self._drop()
+            raise

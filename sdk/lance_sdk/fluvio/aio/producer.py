@@ -1,0 +1,93 @@
+"""Producing, for programs with tasks."""
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from lance_sdk._foreign import Address
+from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._patience import Patience
+from lance_sdk.fluvio._producing import deliver
+from lance_sdk.fluvio.types import StoredRecords
+
+if TYPE_CHECKING:
+    from lance_sdk.fluvio.aio.client import AsyncFluvioClient
+
+
+class AsyncFluvioProducer:
+    """Stores records in a topic; they are collected, and sent by `flush` or when enough wait.
+
+    Records with the same key go to one partition; those without go to all in turn.
+    """
+
+    def __init__(self, client: "AsyncFluvioClient", topic: str, leaders: list[Address]) -> None:
+        self._client = client
+        self._leaders = leaders
+        self._outbox = Outbox(len(leaders), client.settings)
+        self.topic = topic
+
+    def __repr__(self) -> str:
+        return f"<AsyncFluvioProducer {self.topic!r}, {self._outbox!r}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            await self.flush()
+
+    async def send(
+        self,
+        value: bytes | str,
+        *,
+        key: bytes | str | None = None,
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
+    ) -> list[StoredRecords]:
+        """Take one record; return what was stored meanwhile, usually nothing.
+
+        Args:
+            value: its value.
+            key: its key.
+            timestamp_ms: milliseconds since the Unix epoch; by default now, -1 for none.
+            partition: where it goes; by default the key decides.
+
+        Raises:
+            FluvioRefused: a server does not take what was collected.
+            TransportError: the network failed; what was sent may be stored.
+        """
+        now = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
+        self._outbox.add(value, key, now, partition)
+        return await self.flush() if self._outbox.is_full else []
+
+    async def flush(self) -> list[StoredRecords]:
+        """Send what was collected; return where it is stored.
+
+        After a lost connection it goes on for `FluvioSettings.retry_for` seconds. After an error
+        the records of the partition at fault are gone from the producer; those of others wait
+        for the next flush.
+
+        Raises:
+            FluvioRefused: a server does not take it.
+            TransportError: the network failed; what was sent may be stored.
+        """
+        stored: list[StoredRecords] = []
+        settings = self._client.settings
+        for partition, records in self._outbox.drain():
+            patience = Patience(settings.retry_for)
+            stored += await self._client.run(
+                deliver(
+                    self.topic,
+                    partition,
+                    records,
+                    self._leaders,
+                    settings=settings,
+                    patience=patience,
+                )
+            )
+        return stored

@@ -1,0 +1,32 @@
+"""Calls to a coordinator: any of them may be answered by a GroupError."""
+
+from dataclasses import replace
+
+from lance_sdk._core.calls import Call, Caller
+from lance_sdk._core.connection import Request
+from lance_sdk._tree import LanceError
+from lance_sdk.groups.errors import refused
+from lance_spec.enums import Command
+from lance_spec.messages.groups import GroupError
+
+
+class GroupCaller(Caller):
+    """Sends calls to a coordinator."""
+
+    def _request(self, call: Call, command: Command, expects: Command) -> Request:
+        request = super()._request(call, command, expects)
+
+        def answered(code: int, payload: memoryview, now: float) -> None:
+            if code != Command.GROUP_ERROR:
+                request.on_answer(code, payload, now)
+                return
+            error = GroupError.decode(payload)
+            wrong = refused(error.code, error.message)
+            self._settle(call, None, wrong)
+            self._was_refused(wrong, now)
+
+        codes = request.expects | {Command.GROUP_ERROR}
+        return replace(request, expects=codes, on_answer=answered)
+
+    def _was_refused(self, error: LanceError, now: float) -> None:
+        """Take note that a call was refused."""

@@ -1,0 +1,65 @@
+"""What a member's application is to be told, in order, and who waits for it."""
+
+from collections import deque
+
+from lance_sdk._core.events import Event
+from lance_sdk._core.outcome import Outcome
+from lance_sdk._tree import LanceError
+from lance_sdk.groups._core.membership import Change
+
+
+class Changes:
+    """Changes that were not taken yet, and the error that stands behind the last of them.
+
+    Args:
+        events: where the outcome of a wait collects.
+
+    Attributes:
+        error: why there will be no more.
+    """
+
+    def __init__(self, events: list[Event]) -> None:
+        self._events = events
+        self._waiting: deque[Change] = deque()
+        self._gate: Outcome | None = None
+        self.error: LanceError | None = None
+
+    def __repr__(self) -> str:
+        return f"<Changes waiting={len(self._waiting)} error={self.error!r}>"
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting) or self.error is not None
+
+    def take(self) -> Change | None:
+        """Take the next change, if there is one.
+
+        Raises:
+            LanceError: there will be no more.
+        """
+        if self._waiting:
+            return self._waiting.popleft()
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        return None
+
+    def gate(self) -> Outcome:
+        """Return an outcome that settles when there is a change to take, or an error."""
+        if self._gate is None or self._gate.done:
+            self._gate = Outcome()
+        return self._gate
+
+    def tell(self, change: Change) -> None:
+        """Put a change, unless nothing changed, behind the others."""
+        if parts := change.parts():
+            self._waiting += parts
+            self._open_gate()
+
+    def fail(self, error: LanceError) -> None:
+        """End with this error, unless there is one."""
+        if self.error is None:
+            self.error = error
+        self._open_gate()
+
+    def _open_gate(self) -> None:
+        if self._gate is not None and self._gate.settle():
+            self._events.append(self._gate)

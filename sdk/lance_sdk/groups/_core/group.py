@@ -1,0 +1,313 @@
+"""One group at its coordinator: who is in it, who owns which topic, and how that changes.
+
+A topic has an owner, who was told so, and a target, who is meant to own it. A rebalance sets
+new targets and a new generation. An owner that is not the target any more keeps the topic
+until it releases it, leaves, dies, or its time is up; only then, and only when no commit of it
+is being stored, can its target have it. So a topic never has two owners, and a new owner
+starts where the old one's last confirmed commit stands.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from lance_sdk.groups._core.limits import Limits, Refusal
+from lance_sdk.groups._core.roster import Assigned, Assignment, Joining, Member, Share, Topic
+from lance_sdk.groups.strategies import STICKY, Strategy
+from lance_sdk.offsets.contract import Commit, TopicIdentity
+from lance_spec.messages.groups import GroupErrorCode, GroupState
+
+_log = logging.getLogger("lance_sdk.groups")
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """The state of one group.
+
+    Attributes:
+        name: of the group.
+        strategy: how topics are divided.
+        limits: how much it takes in.
+        is_alive: tells whether a link's connection still stands.
+        settle_for: seconds in which the members of an earlier life of the group may come back
+            before topics are divided among those that are there.
+        generation: rises with every new division of the topics, and when some are taken away.
+        settled_at: when that time is over; None when it is, or was never needed.
+        members: by name.
+        topics: by number.
+    """
+
+    name: str
+    strategy: Strategy
+    limits: Limits
+    is_alive: Callable[[object], bool]
+    settle_for: float = 0.0
+    generation: int = 0
+    settled_at: float | None = math.inf
+    members: dict[str, Member] = field(default_factory=dict)
+    topics: dict[int, Topic] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Group {self.name!r} {self.state.name} generation={self.generation} "
+            f"members={len(self.members)} topics={len(self.topics)}>"
+        )
+
+    @property
+    def state(self) -> GroupState:
+        """What the group is doing."""
+        if not self.members:
+            return GroupState.EMPTY
+        waiting = self.settled_at is not None or any(t.moving for t in self.topics.values())
+        return GroupState.REBALANCING if waiting else GroupState.STABLE
+
+    # Joining
+
+    def admit(self, joining: Joining, now: float) -> list[TopicIdentity]:
+        """Check whether a member can join; return the topics that are new to the group.
+
+        Raises:
+            Refusal: NAME_TAKEN, LIMIT_EXCEEDED or UNKNOWN_TOPIC.
+        """
+        self.tick(now)
+        known = self.members.get(joining.name)
+        if known is not None:
+            self._check_link(known, joining.link)
+        elif len(self.members) >= self.limits.members:
+            raise self.limits.exceeded("members in this group", self.limits.members)
+        for identity in joining.topics:
+            self._check_identity(identity)
+        fresh = [identity for identity in joining.topics if identity.id not in self.topics]
+        if len(self.topics) + len(fresh) > self.limits.topics:
+            raise self.limits.exceeded("topics in this group", self.limits.topics)
+        return fresh
+
+    def learn(self, identity: TopicIdentity, position: Commit | None) -> None:
+        """Take a topic in, and how far an earlier life of the group had come in it."""
+        self.topics[identity.id] = Topic(identity, position)
+        if position is not None:
+            self.generation = max(self.generation, position.generation)
+
+    def join(self, joining: Joining, now: float) -> Member:
+        """Take a member in, or back, after `admit` and with every topic learnt."""
+        known = self.members.get(joining.name)
+        member = Member(joining, joining.link, now, generation=joining.generation)
+        self.members[joining.name] = member
+        self.generation = max(self.generation, joining.generation)
+        if self.settled_at == math.inf:
+            self.settled_at = now + self.settle_for if self.generation else None
+        self._recognise(member)
+        if known is None or known.view != member.view:
+            self._rebalance(now)
+        return member
+
+    def _check_identity(self, identity: TopicIdentity) -> None:
+        known = self.topics.get(identity.id)
+        difference = None if known is None else known.identity.difference(identity)
+        if difference is not None:
+            message = f"topic {identity.label!r} is another one to this group: {difference}"
+            raise Refusal(GroupErrorCode.UNKNOWN_TOPIC, message)
+
+    def _recognise(self, member: Member) -> None:
+        """Let a member go on with what it holds from an earlier life of the group."""
+        for topic_id in member.wishes.owned & member.view.topics:
+            topic = self.topics[topic_id]
+            if topic.owner is None and topic.target is None:
+                topic.owner = topic.target = member.name
+                topic.since = self.generation
+
+    # What members ask
+
+    def sync(self, name: str, link: object, held: Iterable[int], now: float) -> Assignment:
+        """Release what a member does not hold any more, and tell it what is its own.
+
+        Raises:
+            Refusal: UNKNOWN_MEMBER or NAME_TAKEN.
+        """
+        member, holds = self.heard(name, link, now), frozenset(held)
+        for topic_id, topic in self.topics.items():
+            if topic.owner == name and topic_id not in holds:
+                topic.release()
+        share = self._share(member)
+        for topic_id in share.assigned:
+            topic = self.topics[topic_id]
+            if topic.owner is None:
+                topic.owner, topic.since = name, self.generation
+        member.told, member.generation = share, self.generation
+        ends = [self.topics[topic_id].release_by for topic_id in share.revoked]
+        return Assignment(
+            generation=self.generation,
+            assigned=tuple(
+                Assigned(topic.identity, topic.position)
+                for topic in sorted(
+                    (self.topics[topic_id] for topic_id in share.assigned),
+                    key=lambda topic: topic.identity.label,
+                )
+            ),
+            revoked=tuple(sorted(share.revoked)),
+            lost=tuple(sorted(holds - share.assigned - share.revoked)),
+            left=max(0.0, min(ends) - now) if ends else 0.0,
+        )
+
+    def heartbeat(self, name: str, link: object, now: float) -> bool:
+        """Note that a member lives; return whether it has to sync.
+
+        Raises:
+            Refusal: UNKNOWN_MEMBER or NAME_TAKEN.
+        """
+        member = self.heard(name, link, now)
+        return member.told != self._share(member) or member.generation != self.generation
+
+    def leave(self, name: str, link: object, now: float) -> None:
+        """Let a member go; its topics are free at once.
+
+        Raises:
+            Refusal: UNKNOWN_MEMBER or NAME_TAKEN.
+        """
+        self.heard(name, link, now)
+        self._remove(name)
+        self._rebalance(now)
+
+    def heard(self, name: str, link: object, now: float) -> Member:
+        """Return a member that is heard of.
+
+        Raises:
+            Refusal: UNKNOWN_MEMBER or NAME_TAKEN.
+        """
+        self.tick(now)
+        member = self.members.get(name)
+        if member is None:
+            message = f"group {self.name!r} has no member {name!r}: join again"
+            raise Refusal(GroupErrorCode.UNKNOWN_MEMBER, message)
+        self._check_link(member, link)
+        member.link, member.seen = link, now
+        return member
+
+    def _check_link(self, member: Member, link: object) -> None:
+        if member.link is not link and self.is_alive(member.link):
+            message = f"another connection has the name {member.name!r} and is alive"
+            raise Refusal(GroupErrorCode.NAME_TAKEN, message)
+
+    def _share(self, member: Member) -> Share:
+        """Return the topics that a member owns or can have, and those that it has to give up."""
+        name = member.name
+        assigned = (
+            topic_id
+            for topic_id, topic in self.topics.items()
+            if topic.target == name and topic.owner in {None, name} and not topic.released
+        )
+        revoked = (
+            topic_id
+            for topic_id, topic in self.topics.items()
+            if topic.owner == name and topic.moving and not topic.released
+        )
+        return Share(frozenset(assigned), frozenset(revoked))
+
+    # Commits
+
+    def begin_commit(self, member: Member, commit: Commit) -> GroupErrorCode:
+        """Judge a commit; upon NONE it must be stored and `end_commit` called."""
+        topic = self.topics.get(commit.topic.id)
+        if topic is None or topic.identity.difference(commit.topic) is not None:
+            return GroupErrorCode.UNKNOWN_TOPIC
+        if topic.owner != member.name or topic.released:
+            return GroupErrorCode.NOT_OWNER
+        if not topic.since <= commit.generation <= self.generation:
+            return GroupErrorCode.STALE_GENERATION
+        topic.saving += 1
+        member.busy += 1
+        return GroupErrorCode.NONE
+
+    def end_commit(self, member: Member, commit: Commit, now: float, *, stored: bool) -> None:
+        """Take note that a commit was stored, or could not be."""
+        topic = self.topics[commit.topic.id]
+        if stored:
+            topic.position = commit
+        topic.saved()
+        member.busy -= 1
+        member.seen = max(member.seen, now)
+
+    # What time does
+
+    def tick(self, now: float) -> None:
+        """Remove the dead, and take away what was held too long."""
+        dead = [member for member in self.members.values() if now >= member.expires_at]
+        for member in dead:
+            _log.warning(
+                "group %r: member %r (%s) was silent for %.1f s and is taken for dead",
+                self.name,
+                member.name,
+                member.wishes.client,
+                now - member.seen,
+            )
+            self._remove(member.name)
+        settled = self.settled_at is not None and now >= self.settled_at
+        if settled:
+            self.settled_at = None
+        if dead or settled:
+            self._rebalance(now)
+        self._take_away(now)
+
+    def next_deadline(self) -> float:
+        """Return when `tick` may have something to do."""
+        due = [member.expires_at for member in self.members.values()]
+        due += [topic.release_by for topic in self.topics.values() if not topic.released]
+        if self.settled_at is not None:
+            due.append(self.settled_at)
+        return min(due, default=math.inf)
+
+    def _take_away(self, now: float) -> None:
+        late = [t for t in self.topics.values() if now >= t.release_by and not t.released]
+        if not late:
+            return
+        self.generation += 1  # so that stores refuse the old owner, who still has the old one
+        for topic in late:
+            _log.warning(
+                "group %r: member %r did not release topic %r in time and loses it",
+                self.name,
+                topic.owner,
+                topic.identity.label,
+            )
+            topic.release()
+
+    def _remove(self, name: str) -> None:
+        del self.members[name]
+        for topic in self.topics.values():
+            if topic.owner == name:
+                topic.release()
+            if topic.target == name:
+                topic.target = None
+
+    def _rebalance(self, now: float) -> None:
+        if self.settled_at is not None:
+            return
+        self.generation += 1
+        owners = self._divide()
+        for topic_id, topic in self.topics.items():
+            topic.target = owners.get(topic_id)
+            if not topic.moving:
+                topic.release_by = math.inf
+            elif topic.release_by == math.inf and topic.owner in self.members:
+                owner = self.members[topic.owner]
+                topic.release_by = now + owner.wishes.rebalance_timeout
+
+    def _divide(self) -> dict[int, str]:
+        members = [self.members[name].view for name in sorted(self.members)]
+        topics = sorted((t.identity for t in self.topics.values()), key=lambda each: each.label)
+        present = {
+            topic_id: name
+            for topic_id, topic in self.topics.items()
+            for name in (topic.target, topic.owner)  # the owner counts where there is one
+            if name in self.members
+        }
+        try:
+            return self.strategy.owners(members, topics, present)
+        except Exception:  # noqa: BLE001 - a custom strategy may raise anything
+            _log.exception(
+                "group %r: strategy %r failed; topics are divided by %r instead",
+                self.name,
+                self.strategy.name,
+                STICKY.name,
+            )
+            return STICKY.owners(members, topics, present)

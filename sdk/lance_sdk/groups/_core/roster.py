@@ -1,0 +1,158 @@
+"""What a group at its coordinator is made of: members, topics, and what members are told."""
+
+import math
+from dataclasses import dataclass
+
+from lance_sdk.groups.strategies import MemberView
+from lance_sdk.offsets.contract import Commit, TopicIdentity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """What a member brings when it joins.
+
+    Attributes:
+        name: that it wants.
+        link: stands for its connection.
+        topics: that it reads.
+        session_timeout: seconds of silence after which it is taken for dead.
+        rebalance_timeout: seconds that it may take to give topics up.
+        owned: numbers of the topics that it still holds from before.
+        generation: the last that it knew.
+        client: what it is, for people.
+        metadata: for a custom strategy.
+    """
+
+    name: str
+    link: object
+    topics: tuple[TopicIdentity, ...]
+    session_timeout: float
+    rebalance_timeout: float
+    owned: frozenset[int] = frozenset()
+    generation: int = 0
+    client: str = ""
+    metadata: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The topics of one member, by number.
+
+    Attributes:
+        assigned: that are its own, or will be once it syncs.
+        revoked: that it owns until it releases them.
+    """
+
+    assigned: frozenset[int] = frozenset()
+    revoked: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A member of a group.
+
+    Attributes:
+        wishes: what it brought.
+        link: stands for the connection that it uses.
+        seen: when it was last heard of.
+        busy: commits of it that are being stored.
+        generation: of its last sync.
+        told: what it was told in its last sync.
+    """
+
+    wishes: Joining
+    link: object
+    seen: float
+    busy: int = 0
+    generation: int = 0
+    told: Share = Share()
+
+    @property
+    def name(self) -> str:
+        """Unique in the group."""
+        return self.wishes.name
+
+    @property
+    def view(self) -> MemberView:
+        """The member as a strategy sees it."""
+        topics = frozenset(topic.id for topic in self.wishes.topics)
+        return MemberView(self.name, topics, self.wishes.metadata)
+
+    @property
+    def expires_at(self) -> float:
+        """When it is taken for dead; never while its own commit is being stored."""
+        return math.inf if self.busy else self.seen + self.wishes.session_timeout
+
+
+@dataclass(slots=True, eq=False)
+class Topic:
+    """A topic of a group.
+
+    Attributes:
+        identity: what it is.
+        position: how far the group has come in it.
+        owner: name of the member that was told to own it.
+        since: generation in which the owner got it.
+        target: name of the member that is meant to own it.
+        release_by: when an owner that is not the target any more loses it.
+        saving: commits of it that are being stored.
+        released: whether the owner gave it up while one was being stored.
+    """
+
+    identity: TopicIdentity
+    position: Commit | None = None
+    owner: str | None = None
+    since: int = 0
+    target: str | None = None
+    release_by: float = math.inf
+    saving: int = 0
+    released: bool = False
+
+    @property
+    def moving(self) -> bool:
+        """Whether its owner has to give it up."""
+        return self.owner is not None and self.owner != self.target
+
+    def release(self) -> None:
+        """End its ownership; while a commit is being stored, as soon as that is done."""
+        self.released = self.saving > 0
+        if not self.released:
+            self.owner, self.release_by = None, math.inf
+
+    def saved(self) -> None:
+        """Take note that a commit of it is not being stored any more."""
+        self.saving -= 1
+        if self.released and not self.saving:
+            self.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A topic that a member owns.
+
+    Attributes:
+        identity: what it is.
+        position: how far the group has come in it, where it has.
+    """
+
+    identity: TopicIdentity
+    position: Commit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a member is told when it syncs.
+
+    Attributes:
+        generation: of the group.
+        assigned: topics that it owns.
+        revoked: numbers of those that it owns until it releases them.
+        lost: numbers of those that it thought it held.
+        left: seconds left to release.
+    """
+
+    generation: int
+    assigned: tuple[Assigned, ...]
+    revoked: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
+    left: float = 0.0

@@ -1,0 +1,330 @@
+"""The coordinator's answers: each request of a member, with the store in between.
+
+The rules are `lance_sdk.groups._core.group`; here they meet the messages and the store. Nothing
+waits while a group is being changed, so requests of different members cannot mix; what a
+store call interrupts is only the request that waits for it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from secrets import token_hex
+from time import monotonic, time_ns
+from typing import Final, TypeAlias
+
+import anyio
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.groups._core.group import Group
+from lance_sdk.groups._core.limits import Limits, Refusal
+from lance_sdk.groups._core.roster import Assignment, Joining, Member
+from lance_sdk.groups._core.wire import (
+    commit_of,
+    identities_of,
+    invalid,
+    milliseconds,
+    topic_position,
+)
+from lance_sdk.groups._describing import describe
+from lance_sdk.groups.strategies import STICKY, Strategy
+from lance_sdk.offsets.contract import (
+    AsyncOffsetStore,
+    Commit,
+    TopicIdentity,
+    check_consumer_name,
+)
+from lance_sdk.offsets.errors import OffsetStoreError, StaleGeneration
+from lance_spec.checksum import Buffer
+from lance_spec.enums import Command
+from lance_spec.errors import DecodeError
+from lance_spec.messages import groups as m
+from lance_spec.messages.groups import GroupErrorCode
+
+Answer: TypeAlias = tuple[Command, bytes]
+
+_MESSAGE: Final = 1000
+"""Characters of an explanation that are sent."""
+
+
+@dataclass(eq=False)
+class Link:
+    """A member's connection.
+
+    Attributes:
+        peer: its address.
+        open: whether it stands.
+    """
+
+    peer: str
+    open: bool = True
+
+
+def _stands(link: object) -> bool:
+    return isinstance(link, Link) and link.open
+
+
+@dataclass(eq=False)
+class GroupService:
+    """Every group of a coordinator.
+
+    Attributes:
+        store: where offsets are kept.
+        strategies: by name.
+        limits: how much is taken in.
+        heartbeat_interval: seconds between heartbeats, unless a session is shorter.
+        groups: by name.
+    """
+
+    store: AsyncOffsetStore
+    strategies: Mapping[str, Strategy]
+    limits: Limits
+    heartbeat_interval: float
+    clock: Callable[[], float] = monotonic
+    groups: dict[str, Group] = field(default_factory=dict)
+    _lock: anyio.Lock | None = None
+
+    def __repr__(self) -> str:
+        return f"<GroupService groups={len(self.groups)} store={self.store!r}>"
+
+    async def answer(self, command: int, payload: Buffer, link: Link) -> Answer | None:
+        """Answer a request; None when the command is none of a group's."""
+        handler = self._handlers.get(command)
+        if handler is None:
+            return None
+        try:
+            return await handler(payload, link)
+        except Refusal as refusal:
+            return self._refused(refusal)
+        except DecodeError as error:
+            return self._refused(invalid(str(error)))
+        except ConfigError as error:
+            return self._refused(invalid(str(error)))
+
+    @property
+    def _handlers(self) -> dict[int, Callable[[Buffer, Link], Awaitable[Answer]]]:
+        return {
+            Command.GROUP_JOIN: self._join,
+            Command.GROUP_SYNC: self._sync,
+            Command.GROUP_HEARTBEAT: self._heartbeat,
+            Command.GROUP_COMMIT: self._commit,
+            Command.GROUP_FETCH_COMMITTED: self._fetch_committed,
+            Command.GROUP_LEAVE: self._leave,
+            Command.GROUP_DESCRIBE: self._describe,
+        }
+
+    def _refused(self, refusal: Refusal) -> Answer:
+        message = str(refusal)[:_MESSAGE]
+        error = m.GroupError(code=refusal.code, generation=0, message=message)
+        return Command.GROUP_ERROR, error.encode()
+
+    @property
+    def _joining(self) -> anyio.Lock:
+        """Keeps two joins from loading one topic; made on the loop that serves, not before."""
+        if self._lock is None:
+            self._lock = anyio.Lock()
+        return self._lock
+
+    def group(self, name: str) -> Group:
+        """Return a group.
+
+        Raises:
+            Refusal: UNKNOWN_GROUP.
+        """
+        group = self.groups.get(name)
+        if group is None:
+            message = f"there is no group {name!r}: join it to create it"
+            raise Refusal(GroupErrorCode.UNKNOWN_GROUP, message)
+        group.tick(self.clock())
+        return group
+
+    # Requests
+
+    async def _join(self, payload: Buffer, link: Link) -> Answer:
+        asked = m.GroupJoin.decode(payload)
+        joining = Joining(
+            name=check_consumer_name(asked.member or f"member-{token_hex(8)}"),
+            link=link,
+            topics=identities_of(asked.topics),
+            session_timeout=self.limits.session_timeout(asked.session_timeout_ms),
+            rebalance_timeout=self.limits.rebalance_timeout(asked.rebalance_timeout_ms),
+            owned=frozenset(asked.owned),
+            generation=asked.generation,
+            client=asked.client,
+            metadata=asked.metadata,
+        )
+        group, member = await self.join(check_consumer_name(asked.group), joining, asked.strategy)
+        answer = m.GroupJoinAck(
+            member=member.name,
+            generation=group.generation,
+            state=group.state,
+            session_timeout_ms=milliseconds(joining.session_timeout),
+            heartbeat_interval_ms=milliseconds(
+                min(self.heartbeat_interval, joining.session_timeout / 3)
+            ),
+            strategy=group.strategy.name,
+        )
+        return Command.GROUP_JOIN_ACK, answer.encode()
+
+    async def join(self, name: str, joining: Joining, strategy: str) -> tuple[Group, Member]:
+        """Have a member join a group, which is made when it is not there.
+
+        Raises:
+            Refusal: it cannot join.
+        """
+        async with self._joining:
+            group = self.groups.get(name) or await self._make(name, strategy)
+            self._check_strategy(group, strategy)
+            self.groups[name] = group
+            for identity in group.admit(joining, self.clock()):
+                with anyio.CancelScope(shield=True):  # what was claimed must be known
+                    group.learn(identity, await self._claim(group, identity))
+            return group, group.join(joining, self.clock())
+
+    async def _make(self, name: str, strategy: str) -> Group:
+        if len(self.groups) >= self.limits.groups:
+            await self._forget_an_empty_group()
+        chosen = self._strategy(strategy or STICKY.name)
+        try:
+            commits = await self.store.commits(name)
+        except OffsetStoreError as error:
+            raise Refusal(GroupErrorCode.STORE_FAILED, str(error)) from None
+        generation = max((commit.generation for commit in commits), default=0)
+        return Group(
+            name=name,
+            strategy=chosen,
+            limits=self.limits,
+            is_alive=_stands,
+            settle_for=self.heartbeat_interval,
+            generation=generation,
+        )
+
+    async def _forget_an_empty_group(self) -> None:
+        for name, group in self.groups.items():
+            group.tick(self.clock())
+            if not group.members:
+                del self.groups[name]
+                for topic in group.topics.values():
+                    await self.store.release(name, topic.identity)
+                return
+        raise self.limits.exceeded("groups", self.limits.groups)
+
+    def _check_strategy(self, group: Group, name: str) -> None:
+        if not name or name == group.strategy.name:
+            return
+        if group.members:
+            message = f"the group works under {group.strategy.name!r}, not {name!r}"
+            raise Refusal(GroupErrorCode.STRATEGY_REFUSED, message)
+        group.strategy = self._strategy(name)
+
+    def _strategy(self, name: str) -> Strategy:
+        if name not in self.strategies:
+            known = ", ".join(sorted(self.strategies))
+            message = f"this coordinator knows no strategy {name!r}: it knows {known}"
+            raise Refusal(GroupErrorCode.STRATEGY_REFUSED, message)
+        return self.strategies[name]
+
+    async def _claim(self, group: Group, identity: TopicIdentity) -> Commit | None:
+        try:
+            try:
+                return await self.store.claim(group.name, identity, group.generation)
+            except StaleGeneration as stale:  # claimed in an earlier life, and never committed
+                group.generation = stale.current
+                return await self.store.claim(group.name, identity, group.generation)
+        except OffsetStoreError as error:
+            raise Refusal(GroupErrorCode.STORE_FAILED, str(error)) from None
+
+    async def _sync(self, payload: Buffer, link: Link) -> Answer:
+        asked = m.GroupSync.decode(payload)
+        group = self.group(asked.group)
+        told = group.sync(asked.member, link, asked.owned, self.clock())
+        return Command.GROUP_ASSIGNMENT, _assignment(group, told).encode()
+
+    async def _heartbeat(self, payload: Buffer, link: Link) -> Answer:
+        asked = m.GroupHeartbeat.decode(payload)
+        group = self.group(asked.group)
+        changed = group.heartbeat(asked.member, link, self.clock())
+        answer = m.GroupHeartbeatAck(
+            generation=group.generation, state=group.state, changed=changed
+        )
+        return Command.GROUP_HEARTBEAT_ACK, answer.encode()
+
+    async def _commit(self, payload: Buffer, link: Link) -> Answer:
+        asked = m.GroupCommit.decode(payload)
+        if len(asked.topics) > self.limits.topics:
+            raise self.limits.exceeded("topics in one commit", self.limits.topics)
+        group = self.group(asked.group)
+        member = group.heard(asked.member, link, self.clock())
+        results = []
+        for each in asked.topics:
+            commit = commit_of(group.name, _as_position(each, asked.generation))
+            assert commit is not None
+            code = await self._keep(group, member, commit)
+            results.append(m.TopicCommitResult(topic_id=each.topic.topic_id, code=code))
+        answer = m.GroupCommitAck(generation=group.generation, results=results)
+        return Command.GROUP_COMMIT_ACK, answer.encode()
+
+    async def _keep(self, group: Group, member: Member, commit: Commit) -> GroupErrorCode:
+        code = group.begin_commit(member, commit)
+        if code is not GroupErrorCode.NONE:
+            return code
+        stored = False
+        try:
+            with anyio.CancelScope(shield=True):  # what was stored must be known
+                await self.store.save(commit)
+            stored = True
+        except StaleGeneration:
+            return GroupErrorCode.STALE_GENERATION
+        except OffsetStoreError:
+            return GroupErrorCode.STORE_FAILED
+        finally:
+            group.end_commit(member, commit, self.clock(), stored=stored)
+        return code
+
+    async def _fetch_committed(self, payload: Buffer, link: Link) -> Answer:
+        del link
+        asked = m.GroupFetchCommitted.decode(payload)
+        group, wanted = self.group(asked.group), set(asked.topics)
+        found = [
+            topic_position(topic.identity, topic.position)
+            for topic_id, topic in sorted(group.topics.items())
+            if not wanted or topic_id in wanted
+        ]
+        answer = m.GroupCommitted(generation=group.generation, topics=found)
+        return Command.GROUP_COMMITTED, answer.encode()
+
+    async def _leave(self, payload: Buffer, link: Link) -> Answer:
+        asked = m.GroupLeave.decode(payload)
+        group = self.group(asked.group)
+        group.leave(asked.member, link, self.clock())
+        answer = m.GroupLeaveAck(generation=group.generation)
+        return Command.GROUP_LEAVE_ACK, answer.encode()
+
+    async def _describe(self, payload: Buffer, link: Link) -> Answer:
+        del link
+        asked, now = m.GroupDescribe.decode(payload), self.clock()
+        if asked.group:
+            described = [describe(self.group(asked.group), now, whole=True)]
+        else:
+            described = [describe(self.group(name), now, whole=False) for name in self.groups]
+        described.sort(key=lambda each: each.group)
+        return Command.GROUP_DESCRIPTION, m.GroupDescription(groups=described).encode()
+
+
+def _assignment(group: Group, told: Assignment) -> m.GroupAssignment:
+    return m.GroupAssignment(
+        generation=told.generation,
+        state=group.state,
+        deadline_ms=milliseconds(told.left) if told.revoked else 0,
+        assigned=[topic_position(each.identity, each.position) for each in told.assigned],
+        revoked=list(told.revoked),
+        lost=list(told.lost),
+    )
+
+
+def _as_position(asked: m.TopicCommit, generation: int) -> m.TopicPosition:
+    position = m.GroupPosition(
+        offset=asked.offset,
+        generation=generation,
+        committed_at_ns=time_ns(),
+        fingerprint=asked.fingerprint,
+    )
+    return m.TopicPosition(topic=asked.topic, position=position)

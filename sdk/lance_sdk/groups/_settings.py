@@ -1,0 +1,171 @@
+"""What a member of a group is told, checked once for both faces."""
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Final, TypeAlias
+
+from lance_sdk._checks import check_one_of
+from lance_sdk._units import Duration, seconds
+from lance_sdk.config import ClientConfig, ConsumerConfig
+from lance_sdk.errors import ConfigError
+from lance_sdk.groups._core.membership import AssignedTopic, Wishes
+from lance_sdk.groups._keeping import Keeper
+from lance_sdk.offsets.contract import TopicIdentity, check_consumer_name
+from lance_sdk.url import URL, parse_url
+
+OnAssigned: TypeAlias = Callable[[Sequence[AssignedTopic]], object]
+"""Told which topics are new, before their first record; may seek."""
+OnGone: TypeAlias = Callable[[Sequence[TopicIdentity]], object]
+"""Told which topics are given up, or are gone."""
+
+_FOREIGN: Final = frozenset({"consumer", "offsets", "generation"})
+"""Settings of a consumer that a group decides."""
+_OURS: Final = frozenset({"auto_commit", "commit_interval"})
+_PROTOCOLS: Final = ("lwp", "text")
+_OPEN_TIMEOUT: Final = 30.0
+"""Seconds for which a topic that was just assigned is tried to be opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """The settings of a `GroupConsumer`, whichever face it has.
+
+    Attributes:
+        server: where the topics are.
+        group: name of the group.
+        topics: names or numbers of what this member reads.
+        member: its name in the group; empty leaves that to the coordinator.
+        strategy: name of the way in which topics are divided; empty leaves it to the group.
+        session_timeout: silence after which others take over.
+        rebalance_timeout: time that giving up topics may take.
+        auto_commit: ``processed``, ``interval`` or ``off``.
+        commit_interval: least time between two automatic commits.
+        metadata: what a custom strategy wants to know.
+        keeper: keeps commits, in text; None where the coordinator does.
+        options: settings of the topics' consumers.
+    """
+
+    server: URL
+    group: str
+    topics: tuple[str | int, ...]
+    member: str
+    strategy: str
+    session_timeout: float
+    rebalance_timeout: float
+    auto_commit: str
+    commit_interval: float
+    metadata: bytes
+    keeper: Keeper | None
+    options: Mapping[str, Any]
+
+    def wishes(self, topics: Sequence[TopicIdentity]) -> Wishes:
+        """Return what the member asks its coordinator for."""
+        return Wishes(
+            group=self.group,
+            member=self.member,
+            topics=tuple(topics),
+            strategy=self.strategy,
+            session_timeout=self.session_timeout,
+            rebalance_timeout=self.rebalance_timeout,
+            client=_client(),
+            metadata=self.metadata,
+        )
+
+    @property
+    def client_options(self) -> dict[str, Any]:
+        """The settings that a client of the same server takes."""
+        known = {field.name for field in fields(ClientConfig)}
+        return {name: value for name, value in self.options.items() if name in known}
+
+    def consumer_options(self, start: Any) -> dict[str, Any]:
+        """Return the settings of a topic's consumer."""
+        return {"open_timeout": _OPEN_TIMEOUT, **self.options, "start": start}
+
+    def topic_url(self, topic: TopicIdentity) -> URL:
+        """Return the URL of a topic, which is addressed by its number."""
+        return replace(self.server, topic=None, topic_id=topic.id)
+
+    @property
+    def start(self) -> Any:
+        """Where a topic begins that has no commit."""
+        config: ConsumerConfig = self.server.configure(ConsumerConfig, self.options)
+        return config.start
+
+
+def check_settings(
+    url: str | URL,
+    *,
+    group: str,
+    topics: Sequence[str | int],
+    member: str,
+    strategy: str,
+    session_timeout: Duration,
+    rebalance_timeout: Duration,
+    metadata: bytes,
+    protocol: str = "lwp",
+    options: Mapping[str, Any],
+) -> GroupSettings:
+    """Return the settings, once they make sense.
+
+    Raises:
+        ConfigError: naming the one that does not.
+    """
+    server = parse_url(url)
+    check_one_of("protocol", protocol, _PROTOCOLS)
+    keeper = None
+    if protocol == "text":
+        _check_speakable(strategy, metadata)
+        keeper = Keeper(check_consumer_name(group), _offsets(options))
+        options = {name: value for name, value in options.items() if name != "offsets"}
+        member = member or f"member-{token_hex(8)}"
+    foreign = sorted(_FOREIGN & options.keys())
+    if foreign:
+        raise ConfigError(f"{foreign[0]}= is decided by the group: commit() commits to it")
+    config = server.configure(ConsumerConfig, options)
+    if isinstance(topics, str) or not topics:
+        raise ConfigError(f"topics={topics!r}: expected a list of names or numbers")
+    timeout = seconds("session_timeout", session_timeout)
+    if not timeout > 0:
+        raise ConfigError(f"session_timeout={session_timeout!r} must be more than 0")
+    return GroupSettings(
+        server=server,
+        group=check_consumer_name(group),
+        topics=tuple(dict.fromkeys(topics)),
+        member=check_consumer_name(member) if member else "",
+        strategy=strategy,
+        session_timeout=timeout,
+        rebalance_timeout=seconds("rebalance_timeout", rebalance_timeout),
+        auto_commit=config.auto_commit,
+        commit_interval=seconds("commit_interval", config.commit_interval),
+        metadata=bytes(metadata),
+        keeper=keeper,
+        options={name: value for name, value in options.items() if name not in _OURS},
+    )
+
+
+def _offsets(options: Mapping[str, Any]) -> Any:
+    """Return the ``offsets`` option, which text needs."""
+    offsets = options.get("offsets")
+    if offsets is None:
+        raise ConfigError(
+            "protocol='text': the coordinator keeps no offsets; give offsets= a store that all "
+            "members reach, such as 'file:/var/lib/app/offsets'"
+        )
+    return offsets
+
+
+def _check_speakable(strategy: str, metadata: bytes) -> None:
+    for name, value in (("strategy", strategy), ("metadata", metadata)):
+        if value:
+            raise ConfigError(f"{name}={value!r}: protocol='text' has no word for it")
+
+
+def _client() -> str:
+    """Return program, host and process, for people."""
+    program = Path(sys.argv[0] or "python").name
+    return f"{program} {socket.gethostname()} {os.getpid()}"[:120]

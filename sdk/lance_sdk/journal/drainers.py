@@ -1,0 +1,264 @@
+"""Draining slots that somebody left behind, several at a time (SF client section 18.2)."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from lance_sdk._io.threads import ThreadPump
+from lance_sdk.errors import TransportError
+from lance_sdk.journal._layout import FAILED
+from lance_sdk.journal._lock import acquire
+from lance_sdk.journal.errors import (
+    JournalError,
+    JournalFailed,
+    JournalFull,
+    SlotLocked,
+    SlotUnreadable,
+)
+from lance_sdk.journal.files import RealFiles
+from lance_sdk.journal.orphans import adopt
+from lance_sdk.logs import SESSION
+from lance_spec.messages.store_forward import FailedSentinel
+
+if TYPE_CHECKING:
+    from lance_sdk.journal._engine import Engine
+    from lance_sdk.journal.sender_config import ForwardConfig
+    from lance_sdk.journal.transport import CarrierFactory
+
+DrainerStep: TypeAlias = Literal["started", "progress", "drained", "stopped", "skipped", "failed"]
+
+_LOOK: Final = 1.0
+"""Seconds between two progress events."""
+_JOIN: Final = 10.0
+"""Seconds that stopping waits for a drainer whose disk does not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainerEvent:
+    """What a drainer did with one slot.
+
+    Attributes:
+        slot: the slot's folder.
+        step: ``started``, ``progress`` (about once a second), ``drained`` (nothing is left),
+            ``stopped`` (its sender was closed), ``skipped`` (somebody holds it, no server could
+            be reached, the disk does not answer: another time it may work; or ``.failed`` is
+            there) or ``failed`` (``.failed`` was written).
+        settled_fsn: every frame up to this one is dealt with; -1 before the slot is open.
+        last_fsn: the last frame of the slot.
+        reason: why it was skipped or failed, as text.
+    """
+
+    slot: Path
+    step: DrainerStep
+    settled_fsn: int = -1
+    last_fsn: int = -1
+    reason: str = ""
+
+
+DrainerListener: TypeAlias = Callable[[DrainerEvent], object]
+
+
+def log_drainer(event: DrainerEvent) -> None:
+    """Log what a drainer did; the default listener."""
+    log = SESSION.warning if event.step == "failed" else SESSION.info
+    if event.step != "progress":
+        log("store-and-forward: slot %s %s %s", event.slot, event.step, event.reason)
+
+
+class Drainer:
+    """Drains one slot on the calling thread.
+
+    Args:
+        slot: the folder.
+        config: settings of the sender that drains; its path is replaced.
+        factory: makes the carrier.
+        listener: is told of every step.
+    """
+
+    def __init__(
+        self,
+        slot: Path,
+        config: "ForwardConfig",
+        factory: "CarrierFactory",
+        listener: DrainerListener,
+    ) -> None:
+        self._slot = slot
+        self._config = replace(config, path=slot, dead_letter_dir=config.dead_letter_dir)
+        self._factory = factory
+        self._listener = listener
+        self._changed = threading.Event()
+        self._stopping = False
+
+    def __repr__(self) -> str:
+        return f"<Drainer {self._slot}>"
+
+    def stop(self) -> None:
+        """Have `run` end soon; what is not acknowledged stays."""
+        self._stopping = True
+        self._changed.set()
+
+    def run(self) -> DrainerEvent:
+        """Send everything the slot holds; return how it ended."""
+        try:
+            event = self._run()
+        except SlotUnreadable as error:
+            event = self._fail(str(error))
+        except (SlotLocked, JournalFull, JournalFailed, OSError) as error:
+            event = self._event("skipped", reason=str(error))
+        except Exception as error:  # noqa: BLE001 - one bad slot must not end the other drainers
+            event = self._event("skipped", reason=f"{type(error).__name__}: {error}")
+        self._tell(event)
+        return event
+
+    def _run(self) -> DrainerEvent:
+        from lance_sdk.journal._engine import Engine  # noqa: PLC0415 - it needs this module
+
+        if FAILED in RealFiles().names(self._slot):
+            text = f"{FAILED} says why an earlier drainer gave up; remove it to try again"
+            return self._event("skipped", reason=text)
+        journal = adopt(self._slot, self._config.journal)
+        try:
+            engine = Engine(journal, self._config, self._factory)
+            try:
+                return self._drain(engine)
+            finally:
+                engine.inbox.close()
+        finally:
+            journal.close()
+
+    def _drain(self, engine: "Engine") -> DrainerEvent:
+        last = engine.journal.next_fsn - 1
+        self._tell(self._event("started", engine, last))
+        pump = ThreadPump(engine.carrier, f"Drainer {self._slot}", **self._config.pump_options)
+        engine.carrier.open(time.monotonic())
+        pump.start()
+        try:
+            with pump.lock:
+                milestone = engine.outbox.milestone(last)
+            if not pump.add_callback(milestone, self._changed.set):
+                self._changed.set()
+            while not self._changed.wait(_LOOK):
+                self._tell(self._event("progress", engine, last))
+        finally:
+            pump.close(0.0)
+        if engine.outbox.settled_fsn >= last:
+            return self._event("drained", engine, last)
+        if self._stopping:
+            return self._event("stopped", engine, last)
+        failure = engine.outbox.failure
+        if isinstance(failure, TransportError):
+            return self._event("skipped", engine, last, str(failure))
+        engine.journal.mark_failed(str(failure))
+        return self._event("failed", engine, last, str(failure))
+
+    def _event(
+        self, step: DrainerStep, engine: "Engine | None" = None, last: int = -1, reason: str = ""
+    ) -> DrainerEvent:
+        settled = -1 if engine is None else engine.outbox.settled_fsn
+        return DrainerEvent(
+            slot=self._slot, step=step, settled_fsn=settled, last_fsn=last, reason=reason
+        )
+
+    def _fail(self, reason: str) -> DrainerEvent:
+        """Keep other drainers away from a slot that nobody can read."""
+        files = RealFiles()
+        try:
+            lock = acquire(files, self._slot)
+            try:
+                sentinel = FailedSentinel(reason.encode()).encode()
+                files.replace(self._slot / FAILED, sentinel)
+            finally:
+                lock.close()
+        except (JournalError, OSError) as error:
+            return self._event("skipped", reason=f"{reason}; .failed cannot be written: {error}")
+        return self._event("failed", reason=reason)
+
+    def _tell(self, event: DrainerEvent) -> None:
+        try:
+            self._listener(event)
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            SESSION.error("store-and-forward: the drainer listener raised", exc_info=error)
+
+
+class DrainerPool:
+    """Drains a list of slots, a few at a time, on threads of its own.
+
+    Args:
+        slots: the candidates; one that somebody holds is skipped.
+        config: settings of the sender.
+        factory: makes the carriers.
+
+    Attributes:
+        active: slots being drained now.
+        succeeded: slots that were drained.
+        failed: slots that were given up.
+        skipped: slots that were left for another time.
+    """
+
+    def __init__(
+        self, slots: Iterable[Path], config: "ForwardConfig", factory: "CarrierFactory"
+    ) -> None:
+        self._waiting = deque(slots)
+        self._config = config
+        self._factory = factory
+        self._lock = threading.Lock()
+        self._running: list[Drainer] = []
+        self._threads: list[threading.Thread] = []
+        self._stopped = False
+        self.active = 0
+        self.succeeded = 0
+        self.failed = 0
+        self.skipped = 0
+
+    def __repr__(self) -> str:
+        counts = f"active={self.active} succeeded={self.succeeded} failed={self.failed}"
+        return f"<DrainerPool waiting={len(self._waiting)} {counts}>"
+
+    def start(self) -> None:
+        """Start the threads."""
+        for number in range(min(self._config.max_drainers, len(self._waiting))):
+            thread = threading.Thread(
+                target=self._work, name=f"lance-drainer-{number}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def join(self, timeout: float) -> bool:
+        """Wait until every slot was looked at; return whether that is so."""
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def stop(self) -> None:
+        """End what is running; what is not acknowledged stays in its slot."""
+        with self._lock:
+            self._stopped = True
+            self._waiting.clear()
+            for each in self._running:
+                each.stop()
+        self.join(_JOIN)
+
+    def _work(self) -> None:
+        while (drainer := self._next()) is not None:
+            event = drainer.run()
+            with self._lock:
+                self._running.remove(drainer)
+                self.active -= 1
+                self.succeeded += event.step == "drained"
+                self.failed += event.step == "failed"
+                self.skipped += event.step == "skipped"
+
+    def _next(self) -> Drainer | None:
+        listener = self._config.drainer_listener or log_drainer
+        with self._lock:
+            if self._stopped or not self._waiting:
+                return None
+            drainer = Drainer(self._waiting.popleft(), self._config, self._factory, listener)
+            self._running.append(drainer)
+            self.active += 1
+            return drainer

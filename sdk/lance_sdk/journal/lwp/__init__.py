@@ -1,0 +1,1 @@
+"""Store and forward over LWP: slots, batches, topics, and the sessions that carry them."""

@@ -1,0 +1,222 @@
+"""What travels on one connection once it is open: dictionary, frames, answers, signs of life."""
+
+import math
+from typing import Final
+
+from lance_sdk._tree import LanceError
+from lance_sdk.errors import ConnectionLost
+from lance_sdk.journal.outbox import Outbox
+from lance_sdk.journal.qwp.answers import Ledger
+from lance_sdk.journal.qwp.catch_up import catch_up_messages
+from lance_sdk.journal.qwp.dictionary import SymbolDictionary, delta_of
+from lance_sdk.journal.qwp.errors import NotWritable, SymbolsLost
+from lance_sdk.journal.qwp.link import Closed, Link
+from lance_sdk.journal.qwp.refusals import blame, refusal, too_large
+from lance_sdk.journal.qwp.settings import QwpSettings
+from lance_sdk.journal.qwp.upgrade import Granted
+from lance_sdk.journal.rejections import Rejection, Verdict
+from lance_sdk.journal.transport import Outgoing
+from lance_spec.messages.qwp import DurableAck, ErrorResponse, OkResponse, Status
+
+_MOST_QUEUED: Final = 1 << 20
+"""Bytes after which the network has its turn before more frames are queued."""
+_ORDERLY: Final = {1000, 1001}
+"""Close codes that blame nobody."""
+
+
+class Exchange:
+    """The frames of an outbox on one connection.
+
+    Args:
+        link: the connection, after the upgrade.
+        outbox: what is to be sent.
+        dictionary: the symbols of the slot; the host gets all of them first.
+        settings: deadlines.
+        grant: what the host agreed to.
+        now: the time.
+
+    Attributes:
+        ended: why the connection is of no use any more, or None while it is.
+        try_at_once: whether the next connection need not wait: a frame was dealt with.
+        progressed: whether a frame was acknowledged.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        outbox: Outbox,
+        dictionary: SymbolDictionary,
+        *,
+        settings: QwpSettings,
+        grant: Granted,
+        now: float,
+    ) -> None:
+        self._link = link
+        self._outbox = outbox
+        self._settings = settings
+        self._max_message = grant.max_message
+        self._ledger = Ledger(durable=settings.durable)
+        self._sent_at = self._quiet_since = self._answered_at = now
+        self._pinged_at = -math.inf
+        self._questioned = False
+        self.ended: LanceError | None = None
+        self.try_at_once = False
+        self.progressed = False
+        self._dictionary = dictionary
+        self._known_symbols = 0
+        self._teach(len(dictionary))
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self._ledger!r} ended={self.ended!r}>"
+
+    def _end(self, error: LanceError) -> None:
+        self.ended = self.ended or error
+
+    # Frames out
+
+    def fill(self, now: float) -> None:
+        """Queue frames, as many as the network should have at once."""
+        link = self._link
+        while link.queued < _MOST_QUEUED and link.is_open and self.ended is None:
+            frame = self._outbox.next_frame(now)
+            if frame is None:
+                return
+            self._send(frame, now)
+
+    def _send(self, frame: Outgoing, now: float) -> None:
+        if self._max_message is not None and len(frame.payload) > self._max_message:
+            verdict = self._outbox.rejected(too_large(frame, self._max_message), now)
+            if verdict is not Verdict.CONTINUE:
+                self._end(ConnectionLost("a frame is too large for this host"))
+            return
+        start, count = delta_of(frame.payload)
+        if start > self._known_symbols and not self._teach(start):
+            slot, known = self._outbox.journal.path, self._known_symbols
+            self._outbox.failed(SymbolsLost(slot, frame.fsn, known, start))
+            return
+        self._known_symbols = max(self._known_symbols, start + count)
+        if not self._ledger.unanswered:
+            self._quiet_since = now
+        if not self._ledger.awaits_ok:
+            self._answered_at = now
+        self._link.send(frame.payload)
+        self._ledger.sent_frame(frame.fsn)
+
+    def _teach(self, upto: int) -> bool:
+        """Send the symbols below an id that the host does not know; return whether there are.
+
+        All of them when the connection is new. Later, those of a frame that was not sent: it was
+        damaged, or given up as too large.
+        """
+        known = self._known_symbols
+        missing = self._dictionary.snapshot()[known:upto]
+        if len(missing) < upto - known:
+            return False
+        for message in catch_up_messages(missing, self._max_message, first=known):
+            self._link.send(message)
+            self._ledger.sent_catch_up()
+        self._known_symbols = upto
+        return True
+
+    def sent(self, now: float) -> None:
+        """Take note that bytes left."""
+        self._sent_at = now
+
+    # Answers in
+
+    def heard(self, now: float) -> None:
+        """Take note that bytes arrived."""
+        self._quiet_since = now
+        self._questioned = False
+
+    def answered(self, data: bytes, now: float) -> None:
+        """Take one answer.
+
+        Raises:
+            RemoteProtocolError: it is about something that was not sent (SF-35).
+            DecodeError: it is no answer.
+        """
+        self._answered_at = now
+        status = data[0] if data else -1
+        if status == OkResponse.STATUS:
+            self._settled(self._ledger.ok(OkResponse.decode(data)), now)
+        elif status == DurableAck.STATUS:
+            self._settled(self._ledger.durable_ack(DurableAck.decode(data)), now)
+        else:
+            self._refused(ErrorResponse.decode(data), now)
+
+    def _settled(self, fsn: int | None, now: float) -> None:
+        if fsn is not None:
+            self.progressed = True
+            self._outbox.acked(fsn, now)
+
+    def _refused(self, answer: ErrorResponse, now: float) -> None:
+        """Do what the policy says; a host that refused takes nothing more on this connection."""
+        fsn = self._ledger.frame_of(answer.wire_sequence)
+        if answer.status == Status.NOT_WRITABLE:
+            words = answer.text.decode(errors="replace")
+            self._end(NotWritable(f"the host takes no writes for now: {words}"))
+            return
+        first = self._outbox.settled_fsn + 1 if fsn is None else fsn
+        self._judged(refusal(answer, first, self._outbox.journal), now)
+
+    def _judged(self, rejection: Rejection, now: float) -> None:
+        verdict = self._outbox.rejected(rejection, now)
+        self.try_at_once = verdict is Verdict.CONTINUE
+        self._end(ConnectionLost(str(rejection)))
+
+    def closed(self, closed: Closed, now: float) -> None:
+        """The host said goodbye; find out whom it blames.
+
+        A code other than 1000 and 1001 is a strike against the frame on the wire. Where there
+        are several, they are sent one by one from then on, so that the next strike meets the
+        right one.
+        """
+        words = f"ws-close[{closed.code}]: {closed.reason}"
+        if closed.code in _ORDERLY or not self._outbox.in_flight:
+            self._end(ConnectionLost(words))
+        elif self._outbox.in_flight > 1:
+            self._outbox.be_careful()
+            self._end(ConnectionLost(words))
+        else:
+            self._judged(blame(words, self._outbox.settled_fsn + 1), now)
+
+    # Signs of life
+
+    def next_deadline(self) -> float:
+        """Return when `handle_timeout` has something to do."""
+        return min(self._ping_at(), self._dead_at(), self._late_at())
+
+    def handle_timeout(self, now: float) -> None:
+        """Ping, or give the connection up, where that is due."""
+        if now >= self._dead_at():
+            seconds = 2 * self._settings.answer_timeout
+            self._end(ConnectionLost(f"the host is silent for {seconds:.0f} s"))
+        elif now >= self._late_at():
+            seconds = self._settings.ack_timeout
+            self._end(ConnectionLost(f"the host lives, and took no frame for {seconds:.0f} s"))
+        elif now >= self._ping_at():
+            self._link.ping()
+            self._pinged_at = now
+            self._questioned = True
+
+    def _late_at(self) -> float:
+        """Return when a frame without an OK means that the host does not work any more."""
+        if not self._ledger.awaits_ok:
+            return math.inf
+        return self._answered_at + self._settings.ack_timeout
+
+    def _ping_at(self) -> float:
+        """Return when a ping is due, for durable acknowledgements or for a sign of life."""
+        due = math.inf
+        if self._ledger.waits_for_disk and self._settings.keepalive > 0:
+            due = max(self._sent_at, self._pinged_at) + self._settings.keepalive
+        if self._ledger.unanswered and not self._questioned:
+            due = min(due, self._quiet_since + self._settings.answer_timeout)
+        return due
+
+    def _dead_at(self) -> float:
+        """Return when silence means that the connection is dead."""
+        if not self._ledger.unanswered or not self._questioned:
+            return math.inf
+        return self._quiet_since + 2 * self._settings.answer_timeout

@@ -1,0 +1,95 @@
+"""Stores by URL: what ``offsets=`` of a consumer and ``--store`` of a command take.
+
+::
+
+    memory:                              as long as the process lives
+    file:/var/lib/app/offsets            files, one consumer a name at a time
+    sqlite:/var/lib/app/offsets.db       a SQLite database
+    redis://host:6379/0                  Redis (rediss:// with TLS), extra redis
+    postgresql://user@host/database      PostgreSQL, extra postgres
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.offsets.contract import OffsetStore
+from lance_sdk.offsets.files import FileStore
+from lance_sdk.offsets.memory import MemoryStore
+
+__all__ = ["open_store"]
+
+_FORMS: Final = "memory:, file:FOLDER, sqlite:FILE, redis://HOST or postgresql://HOST/DATABASE"
+
+
+def open_store(url: str | OffsetStore) -> OffsetStore:
+    """Return the store that a URL names.
+
+    Args:
+        url: the URL; a store is returned as it is.
+
+    Raises:
+        ConfigError: no such kind of store, or its driver is not installed.
+        StoreUnavailable: it cannot be opened.
+    """
+    if not isinstance(url, str):
+        return url
+    scheme, colon, rest = url.partition(":")
+    make = _KINDS.get(scheme.lower()) if colon else None
+    if make is None:
+        shown = scheme if colon else url
+        raise ConfigError(f"{shown[:80]!r} is no kind of offset store: expected {_FORMS}")
+    return make(url, rest)
+
+
+def _memory(_url: str, rest: str) -> OffsetStore:
+    if rest:
+        raise ConfigError("memory: takes nothing behind the colon")
+    return MemoryStore()
+
+
+def _file(_url: str, rest: str) -> OffsetStore:
+    return FileStore(_path("file", rest))
+
+
+def _sqlite(_url: str, rest: str) -> OffsetStore:
+    return _load("lance_sdk.offsets.sqlite", "SqliteStore")(_path("sqlite", rest))
+
+
+def _redis(url: str, _rest: str) -> OffsetStore:
+    return _load("lance_sdk.offsets.redis", "RedisStore")(url)
+
+
+def _postgres(url: str, _rest: str) -> OffsetStore:
+    return _load("lance_sdk.offsets.postgres", "PostgresStore")(url)
+
+
+_KINDS: Final[dict[str, Callable[[str, str], OffsetStore]]] = {
+    "memory": _memory,
+    "file": _file,
+    "sqlite": _sqlite,
+    "redis": _redis,
+    "rediss": _redis,
+    "postgresql": _postgres,
+    "postgres": _postgres,
+}
+
+
+def _load(module: str, name: str) -> Callable[[str], OffsetStore]:
+    make: Callable[[str], OffsetStore] = getattr(import_module(module), name)
+    return make
+
+
+def _path(scheme: str, rest: str) -> str:
+    """Return the path of ``scheme:path`` or ``scheme:///path``."""
+    parts: Any = urlsplit(f"{scheme}:{rest}")
+    if parts.netloc or parts.query or parts.fragment:
+        raise ConfigError(
+            f"{scheme}:{rest[:80]}: expected {scheme}:PATH with '?' and '#' written %3F and %23, "
+            f"and three slashes before an absolute path or none"
+        )
+    if not (path := unquote(parts.path)):
+        raise ConfigError(f"{scheme}: expected a path, as in {scheme}:/var/lib/app/offsets")
+    return path

@@ -1,0 +1,81 @@
+"""One connection of the client for threads."""
+
+import ssl
+import time
+from typing import Any, Final, TypeVar
+
+from lance_sdk._foreign import Address, connect, is_quiet
+from lance_sdk.errors import ConnectionLost, DeadlineExceeded
+from lance_sdk.rustlog._asks import Ask
+from lance_sdk.rustlog._wire import Wire
+
+T = TypeVar("T")
+_READ: Final = 256 * 1024
+
+
+def late(peer: str, seconds: float, ask: Ask[Any]) -> DeadlineExceeded:
+    """Return the error for an answer that did not come in time."""
+    text = f"{peer} did not answer in {seconds:g} s"
+    return DeadlineExceeded(text, maybe_applied=ask.changes)
+
+
+class Link:
+    """Moves the bytes of one connection.
+
+    Args:
+        address: the broker.
+        timeout: seconds for connecting, and for each request.
+        tls: what protects the connection, or None.
+
+    Raises:
+        ConnectFailed: the broker cannot be reached.
+    """
+
+    def __init__(self, address: Address, timeout: float, tls: ssl.SSLContext | None) -> None:
+        self._peer = f"{address[0]}:{address[1]}"
+        self._timeout = timeout
+        self._socket = connect(address, timeout, tls)
+
+    def __repr__(self) -> str:
+        return f"<Link {self._peer}>"
+
+    @property
+    def usable(self) -> bool:
+        """Whether the broker keeps the connection."""
+        return is_quiet(self._socket)
+
+    def exchange(self, wire: Wire, frame: bytes, ask: Ask[T]) -> T:
+        """Send a request and return what its answer says."""
+        deadline = time.monotonic() + self._timeout
+        try:
+            self._limit(deadline)
+            self._socket.sendall(frame)
+            complete = False
+            while not complete:
+                self._limit(deadline)
+                complete = wire.receive_data(self._received(ask))
+        except TimeoutError:
+            raise late(self._peer, self._timeout, ask) from None
+        except ConnectionLost:
+            raise
+        except OSError as error:
+            text = f"{self._peer}: {error}"
+            raise ConnectionLost(text, peer=self._peer, maybe_applied=ask.changes) from error
+        return wire.take(ask)
+
+    def _limit(self, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+
+    def _received(self, ask: Ask[Any]) -> bytes:
+        data = self._socket.recv(_READ)
+        if not data:
+            text = f"{self._peer} closed the connection"
+            raise ConnectionLost(text, peer=self._peer, maybe_applied=ask.changes)
+        return data
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()

@@ -1,0 +1,396 @@
+"""Topics in files: data directories, topic folders and single segments, without a server."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from crc32c import crc32c
+
+from lance_sdk.errors import ConfigError, MisalignedOffset, OpaqueRecords, TopicNotFound
+from lance_sdk.offsets.contract import Fingerprint
+from lance_sdk.spark.columns import Origin, bounds_of, to_batch
+from lance_sdk.spark.contract import Piece, TopicView
+from lance_sdk.spark.errors import DataDamaged, DataLost
+from lance_sdk.spark.marks import Mark
+from lance_sdk.spark.options import Options
+from lance_sdk.spark.plain_segments import boundaries, read_plain
+from lance_sdk.spark.segments import Entries, Segment, TopicFiles, opaque, read_entries, topic_files
+from lance_sdk.spark.storage import exists, opened, steadily
+from lance_sdk.values.keyed import as_time_ns
+from lance_spec.errors import DecodeError
+
+CHUNK: Final = 1 << 20
+"""Bytes of records that become one Arrow batch, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePiece:
+    """A range of one segment file.
+
+    Attributes:
+        options: of the query.
+        topic: the topic's name.
+        start: byte offset in the topic at which it begins; a known boundary.
+        end: byte offset at which it ends.
+        folder: the topic's folder.
+        segment: the file, as it was when it was listed.
+    """
+
+    options: Options
+    topic: str
+    start: int
+    end: int
+    folder: str
+    segment: Segment
+
+    @property
+    def size(self) -> int:
+        """Bytes to read for it."""
+        return self.end - self.start
+
+    def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the records.
+
+        Raises:
+            DataDamaged: the bytes are not what checksums or structure say.
+            DataLost: the file is gone, and no other holds its records.
+        """
+        segment = self.segment
+        try:
+            yield from self._read(segment, schema)
+        except FileNotFoundError:  # closed, or merged with others, since it was listed
+            for piece in self._moved():
+                yield from piece._read(piece.segment, schema)  # noqa: SLF001 - one of its kind
+
+    def _moved(self) -> list["FilePiece"]:
+        """Return the range as pieces of the files that hold it now."""
+        files = topic_files(self.folder)
+        pieces = cut_range(self.options, files, self.start, self.end, self.end)
+        if not pieces or pieces[0].start > self.start:
+            raise DataLost(
+                f"{self.segment.path} is gone, and no other file of {self.folder} begins with "
+                f"offset {self.start}; it was dropped while the query ran"
+            )
+        return pieces
+
+    def _read(self, segment: Segment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        first, behind = self.start - segment.base, self.end - segment.base
+        if segment.sidecar is None:
+            plain = read_plain(segment, first, behind)
+            for offset, data, bounds in plain:
+                origin = Origin(self.topic, segment.base + offset, segment.label)
+                yield to_batch(schema, data, bounds, origin)
+            return
+        found, void = read_entries(segment)
+        self._check_void(segment, void)
+        ends = found["start"] + found["length"]
+        found = found[(ends > first) & (found["start"] < behind)]
+        with opened(segment.path) as file:
+            for part in _chunks(found):
+                yield from self._convert(schema, segment, part, _read_run(file, part))
+
+    def _convert(
+        self, schema: pa.Schema, segment: Segment, part: Entries, data: bytes
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield a run of batches that lie back to back, as few Arrow batches as can be."""
+        good = _matching(part, data) & ~opaque(part)
+        if good.all():
+            yield self._batch(schema, segment, part, data)
+            return
+        for index in range(len(part)):
+            start = int(part["start"][index]) - int(part["start"][0])
+            one, batch = part[index : index + 1], data[start : start + int(part["length"][index])]
+            if good[index]:
+                yield self._batch(schema, segment, one, batch)
+            else:
+                yield from self._bad_batch(schema, segment, one, batch)
+
+    def _batch(
+        self, schema: pa.Schema, segment: Segment, part: Entries, data: bytes, *, ok: bool = True
+    ) -> pa.RecordBatch:
+        offset = segment.base + int(part["start"][0])
+        bounds = self._trimmed(bounds_of(data), offset, segment)
+        times = None
+        if "ts_ns" in schema.names:
+            edges = (part["start"] - part["start"][0]).astype(np.int64)
+            numbers = np.searchsorted(edges, bounds[:-1], side="right") - 1
+            times = part["server_ns"][numbers]
+        return to_batch(schema, data, bounds, Origin(self.topic, offset, segment.label, ok), times)
+
+    def _trimmed(
+        self, bounds: np.ndarray[Any, Any], offset: int, segment: Segment
+    ) -> np.ndarray[Any, Any]:
+        """Leave out the records of a batch that lie outside of the range."""
+        first, last = self.start - offset, self.end - offset
+        if first > 0:
+            bounds = bounds[bounds >= first]
+            if not len(bounds) or bounds[0] != first:
+                raise MisalignedOffset(
+                    f"{segment.path}: offset {self.start} lies inside a record; begin at an offset "
+                    "that a row had",
+                    self.start,
+                )
+        return bounds if bounds[-1] <= last else bounds[bounds <= last]
+
+    def _bad_batch(
+        self, schema: pa.Schema, segment: Segment, part: Entries, data: bytes
+    ) -> Iterator[pa.RecordBatch]:
+        offset = segment.base + int(part["start"][0])
+        if opaque(part)[0]:
+            if self.options.on_opaque == "raise":
+                raise OpaqueRecords(
+                    f"{segment.path}: the {len(data)} bytes from offset {offset} were stored "
+                    "without being records; onOpaque=skip leaves them out",
+                    offset,
+                    offset + len(data),
+                )
+            return
+        if "crc_ok" in schema.names:
+            try:
+                yield self._batch(schema, segment, part, data, ok=False)
+            except DecodeError:
+                pass  # not even records any more: judged as any other damage
+            else:
+                return
+        if self.options.on_damage == "raise":
+            raise DataDamaged(
+                f"{segment.path}: the {int(part['length'][0])} bytes from offset {offset} do not "
+                "match their checksum; onDamage=skip leaves them out, the column crc_ok shows them"
+            )
+
+    def _check_void(self, segment: Segment, void: int) -> None:
+        if void and self.options.on_damage == "raise":
+            raise DataDamaged(
+                f"{segment.sidecar}: {void} entries are void, so that batches of {segment.path} "
+                "cannot be told; onDamage=skip leaves them out, lwp pipeline audit tells more"
+            )
+
+
+def _matching(part: Entries, data: bytes) -> np.ndarray[Any, Any]:
+    view = memoryview(data)
+    starts = (part["start"] - part["start"][0]).tolist()
+    ends = (part["start"] - part["start"][0] + part["length"]).tolist()
+    sums = [crc32c(view[start:end]) for start, end in zip(starts, ends, strict=True)]
+    whole = np.array(ends) <= len(data)
+    return (np.array(sums, dtype=np.uint32) == part["crc"]) & whole
+
+
+def _chunks(found: Entries, limit: int = CHUNK) -> Iterator[Entries]:
+    """Yield runs of batches without a hole between them, of about ``limit`` bytes."""
+    ends = found["start"] + found["length"]
+    holes: list[int] = (np.flatnonzero(found["start"][1:] != ends[:-1]) + 1).tolist()
+    first = 0
+    for behind in [*holes, len(found)]:
+        while first < behind:
+            target = int(found["start"][first]) + limit
+            last = max(first + 1, min(behind, int(np.searchsorted(ends, target, side="right"))))
+            yield found[first:last]
+            first = last
+
+
+def _read_run(file: Any, part: Entries) -> bytes:
+    """Read a run of batches, as far as the file reaches: an entry may say any length."""
+    start = int(part["start"][0])
+    end = min(file.size(), int(part["start"][-1]) + int(part["length"][-1]))
+    return bytes(file.read_at(max(0, end - start), start))
+
+
+def cut_range(
+    options: Options, files: TopicFiles, start: int, end: int, piece_bytes: int
+) -> list[FilePiece]:
+    """Cut a range of a topic at segment starts, and at batches known from sidecars or indexes."""
+    pieces = []
+    for segment, behind in _with_ends(files.segments, end):
+        if behind <= start or segment.base >= end:
+            continue
+        first = max(start, segment.base)
+        edges = [first, *_edges(segment, first, behind, piece_bytes), behind]
+        pieces += [
+            FilePiece(options, files.identity.label, begin, stop, files.folder, segment)
+            for begin, stop in pairwise(edges)
+            if begin < stop
+        ]
+    return pieces
+
+
+def _with_ends(segments: Sequence[Segment], end: int) -> Iterator[tuple[Segment, int]]:
+    for segment in segments:
+        yield segment, min(end, segment.end)
+
+
+def _edges(segment: Segment, first: int, behind: int, piece_bytes: int) -> list[int]:
+    """Return boundaries between ``first`` and ``behind``, about ``piece_bytes`` apart."""
+    if behind - first <= piece_bytes:
+        return []
+    if segment.sidecar is None:
+        known = boundaries(segment)
+    else:
+        known = read_entries(segment)[0]["start"].astype(np.int64)
+    places = (known + segment.base).tolist()
+    found: list[int] = []
+    due = first + piece_bytes
+    while due < behind:
+        index = bisect_right(places, due) - 1
+        if index < 0 or places[index] <= (found[-1] if found else first):
+            index += 1
+        if index >= len(places) or places[index] >= behind:
+            break
+        found.append(places[index])
+        due = places[index] + piece_bytes
+    return found
+
+
+class FileLog:
+    """Topics in folders.
+
+    Args:
+        options: of the query.
+        folders: one for each topic.
+    """
+
+    def __init__(self, options: Options, folders: Sequence[str]) -> None:
+        self._options = options
+        self._folders = tuple(folders)
+        self._seen: dict[str, TopicFiles] = {}
+
+    def __repr__(self) -> str:
+        return f"<FileLog {len(self._folders)} topics>"
+
+    def look(self) -> list[TopicView]:
+        """Return the topics of the query.
+
+        Raises:
+            TopicNotFound: one that was named is not there.
+            ConfigError: two folders hold topics of one name.
+        """
+        return steadily(self._look)
+
+    def _look(self) -> list[TopicView]:
+        self._seen = {}
+        for folder in filter(exists, self._folders):
+            files = topic_files(folder)
+            name = files.identity.label
+            if not self._options.wants(name):
+                continue
+            if name in self._seen:
+                raise ConfigError(
+                    f"{folder} and {self._seen[name].folder} both hold a topic {name!r}; "
+                    "read one path at a time"
+                )
+            self._seen[name] = files
+        if missing := set(self._options.topics) - set(self._seen):
+            raise TopicNotFound(f"there is no topic {min(missing)!r} in {self._options.path[0]}")
+        return [self._view(self._seen[name]) for name in sorted(self._seen)]
+
+    def _files(self, view: TopicView) -> TopicFiles:
+        if view.name not in self._seen:
+            raise TopicNotFound(f"topic {view.name!r} was deleted while it was read")
+        return self._seen[view.name]
+
+    def at(self, view: TopicView, moment: datetime) -> int:
+        """Return the offset of the first batch that arrived at a time or later."""
+        return steadily(lambda: self._at(view, moment), self.look)
+
+    def _at(self, view: TopicView, moment: datetime) -> int:
+        wanted = as_time_ns("timestamp", moment)
+        for segment in self._files(view).segments:
+            if segment.name.end_ns is not None and segment.name.end_ns < wanted:
+                continue
+            if segment.sidecar is None:
+                raise ConfigError(f"{segment.path} has no sidecar, so that its times are not known")
+            found, _ = read_entries(segment)
+            late = np.flatnonzero(found["server_ns"] >= wanted)
+            if len(late):
+                return segment.base + int(found["start"][late[0]])
+        return view.end
+
+    def plan(self, view: TopicView, start: int, end: int) -> list[Piece]:
+        """Cut a range into pieces."""
+        wanted = -(-(end - start) // self._options.min_partitions)
+        size = max(1, min(self._options.max_partition_bytes, wanted))
+
+        def cut() -> list[FilePiece]:
+            return cut_range(self._options, self._files(view), start, end, size)
+
+        return list(steadily(cut, self.look))
+
+    def advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
+        """Go on from a mark by whole batches."""
+        return steadily(lambda: self._advance(mark, view, limit), self.look)
+
+    def _advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
+        files = self._files(view)
+        self._judge(mark, view, files)
+        end, last = mark.offset, None
+        for segment in files.segments:
+            if segment.end <= mark.offset:
+                continue
+            if segment.sidecar is None:
+                raise ConfigError(
+                    f"{segment.path} has no sidecar, and without one it is not known where the "
+                    "next batch ends; read the folder as a batch, or import it with lance-server"
+                )
+            for start, length in self._batches(segment, max(end, mark.offset), view.end):
+                if last is not None and start + length - mark.offset > limit:
+                    return self._marked(mark, end, last)
+                end, last = start + length, (segment, start - segment.base, length)
+        return mark.resting() if last is None else self._marked(mark, end, last)
+
+    def _batches(self, segment: Segment, after: int, end: int) -> Iterator[tuple[int, int]]:
+        found, _ = read_entries(segment)
+        starts: np.ndarray[Any, Any] = found["start"].astype(np.int64) + segment.base
+        for start, length in zip(starts.tolist(), found["length"].tolist(), strict=True):
+            if after < start + length <= end:
+                yield start, length
+
+    def _marked(self, mark: Mark, end: int, last: tuple[Segment, int, int]) -> Mark:
+        segment, start, length = last
+        with opened(segment.path) as file:
+            data = bytes(file.read_at(length, start))
+        return mark.moved(end, Fingerprint.of(data, end), ())
+
+    def _judge(self, mark: Mark, view: TopicView, files: TopicFiles) -> None:
+        """Compare the records before the mark, where they are still there (AMB-30)."""
+        known = mark.fingerprint
+        if known is None or known.start < view.start:
+            return
+        for segment in files.segments:
+            if segment.base <= known.start < segment.end:
+                with opened(segment.path) as file:
+                    data = bytes(file.read_at(known.length, known.start - segment.base))
+                if known.matches(data):
+                    return
+        raise DataLost(
+            f"topic {view.name!r}: the records before offset {known.end} are not those that the "
+            "query has read; begin with another checkpointLocation, or say failOnDataLoss=false"
+        )
+
+    def pieces(self, mark: Mark) -> list[Piece]:
+        """Return the pieces of a micro-batch."""
+        if mark.offset <= mark.start:
+            return []
+        name = mark.topic.label
+        if name not in self._seen:
+            self.look()
+        view = TopicView(mark.topic, mark.start, mark.offset)
+        return self.plan(view, mark.start, mark.offset)
+
+    def _view(self, files: TopicFiles) -> TopicView:
+        """Return where a topic begins and ends; behind its last whole batch while it is written."""
+        if not files.segments:
+            return TopicView(files.identity, 0, 0)
+        last = files.segments[-1]
+        end = last.end
+        if not last.name.is_closed and last.sidecar is not None:
+            found, _ = read_entries(last)
+            size = int(found["start"][-1]) + int(found["length"][-1]) if len(found) else 0
+            end = last.base + size
+            grown = replace(last, size=max(size, last.size))
+            files = replace(files, segments=(*files.segments[:-1], grown))
+            self._seen[files.identity.label] = files
+        return TopicView(files.identity, files.segments[0].base, end)

@@ -1,0 +1,143 @@
+"""How far a streaming query is: what it keeps in Spark's checkpoint, version 1 (AMB-30).
+
+A mark says of one topic where a micro-batch begins and ends, which topic that is, what the last
+records before the end are recognised by, and into which pieces the batch is cut. The beginning
+stands inside the end because Spark itself does not keep where a query began: a first batch that
+failed would begin somewhere else when it is repeated.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
+from lance_sdk.spark.errors import CheckpointError
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a piece of a micro-batch ends.
+
+    Attributes:
+        end: byte offset behind its last record.
+        crc: CRC32C of its records as they were when the batch was planned, where it was read.
+    """
+
+    end: int
+    crc: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a query is in one topic.
+
+    Attributes:
+        topic: which topic it is.
+        start: byte offset at which the micro-batch begins.
+        offset: byte offset behind its last record; a record's boundary, always.
+        fingerprint: of the records before ``offset``, where there are some.
+        cuts: the pieces between ``start`` and ``offset``.
+        rest: fields of a later version, kept as they are.
+    """
+
+    topic: TopicIdentity
+    start: int
+    offset: int
+    fingerprint: Fingerprint | None = None
+    cuts: tuple[Cut, ...] = ()
+    rest: Mapping[str, Any] = field(default_factory=dict)
+
+    def moved(self, offset: int, fingerprint: Fingerprint | None, cuts: tuple[Cut, ...]) -> "Mark":
+        """Return the mark of the next micro-batch, which begins where this one ends."""
+        return replace(self, start=self.offset, offset=offset, fingerprint=fingerprint, cuts=cuts)
+
+    def resting(self) -> "Mark":
+        """Return the mark of a next micro-batch that takes nothing from this topic."""
+        return replace(self, start=self.offset, cuts=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what stands in the checkpoint."""
+        body: dict[str, Any] = dict(self.rest)
+        body |= {"id": self.topic.id, "created_at": self.topic.created_at}
+        body |= {"epoch": self.topic.epoch, "from": self.start, "offset": self.offset}
+        body = {name: value for name, value in body.items() if value is not None}
+        if (mark := self.fingerprint) is not None:
+            body["fp"] = {"start": mark.start, "length": mark.length, "digest": mark.digest}
+        if self.cuts:
+            body["cuts"] = [
+                {"end": cut.end} if cut.crc is None else {"end": cut.end, "crc": cut.crc}
+                for cut in self.cuts
+            ]
+        return body
+
+
+_KNOWN: Final = frozenset({"id", "created_at", "epoch", "from", "offset", "fp", "cuts"})
+
+
+def encode_marks(marks: Mapping[str, Mark]) -> dict[str, Any]:
+    """Return a streaming offset as Spark keeps it."""
+    return {"v": VERSION, "topics": {name: marks[name].to_json() for name in sorted(marks)}}
+
+
+def decode_marks(offset: Any) -> dict[str, Mark]:
+    """Read a streaming offset.
+
+    Raises:
+        CheckpointError: it is none, or of a later version.
+    """
+    version = offset.get("v") if isinstance(offset, Mapping) else None
+    if version != VERSION:
+        raise CheckpointError(
+            f"the checkpoint has version {version!r} and this package reads {VERSION}; use the "
+            "version of lance-sdk that wrote it, or another checkpointLocation"
+        )
+    topics = offset.get("topics")
+    if not isinstance(topics, dict):
+        raise CheckpointError("the checkpoint has no field 'topics'; it is no lwp checkpoint")
+    return {name: _decode(name, body) for name, body in topics.items()}
+
+
+def _decode(name: str, body: Any) -> Mark:
+    try:
+        mark = body.get("fp")
+        found = Mark(
+            TopicIdentity(
+                _number(body["id"]), name, _maybe(body, "created_at"), _maybe(body, "epoch")
+            ),
+            _number(body["from"]),
+            _number(body["offset"]),
+            None if mark is None else _fingerprint(mark),
+            tuple(Cut(_number(cut["end"]), _maybe(cut, "crc")) for cut in body.get("cuts", ())),
+            {key: value for key, value in body.items() if key not in _KNOWN},
+        )
+        _check_order(found)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(
+            f"the checkpoint cannot be read: topic {name!r}: {error!r}; restore it from a backup"
+        ) from None
+    return found
+
+
+def _fingerprint(body: Mapping[str, Any]) -> Fingerprint:
+    return Fingerprint(_number(body["start"]), _number(body["length"]), str(body["digest"]))
+
+
+def _check_order(mark: Mark) -> None:
+    """Refuse pieces that overlap, go back, or do not end where the micro-batch does."""
+    ends = [cut.end for cut in mark.cuts]
+    edges = [mark.start, *ends, mark.offset]
+    if edges != sorted(edges) or (ends and ends[-1] != mark.offset):
+        raise ValueError(f"pieces from {mark.start} to {mark.offset} end at {ends}")
+
+
+def _maybe(body: Mapping[str, Any], name: str) -> int | None:
+    value = body.get(name)
+    return None if value is None else _number(value)
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"{value!r} is no offset")
+    return value

@@ -1,0 +1,36 @@
+"""Pipelines over whole logs: as functions here, as ``lwp pipeline …``, and for spark-submit.
+
+Each takes a Spark session and returns a plain object that says what was done.
+"""
+
+from lance_sdk.spark import explained
+
+try:
+    from lance_sdk.spark.pipelines.archive import Archived, archive
+    from lance_sdk.spark.pipelines.audit import Audited, FileReport, audit
+    from lance_sdk.spark.pipelines.migrate import Migrated, migrate
+    from lance_sdk.spark.pipelines.reindex import Reindexed, reindex
+    from lance_sdk.spark.pipelines.replay import Replayed, replay
+    from lance_sdk.spark.pipelines.report import Report, Volume, plot, report
+    from lance_sdk.spark.pipelines.session import local_session
+except ModuleNotFoundError as error:
+    raise explained(error) from None
+
+__all__ = [
+    "Archived",
+    "Audited",
+    "FileReport",
+    "Migrated",
+    "Reindexed",
+    "Replayed",
+    "Report",
+    "Volume",
+    "archive",
+    "audit",
+    "local_session",
+    "migrate",
+    "plot",
+    "reindex",
+    "replay",
+    "report",
+]

@@ -1,0 +1,162 @@
+"""Archiving: a log into Parquet files, going on where the last run stopped."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.spark import register
+from lance_sdk.spark.batches import plan
+from lance_sdk.spark.columns import TYPES
+from lance_sdk.spark.finding import open_log
+from lance_sdk.spark.marks import decode_marks
+from lance_sdk.spark.options import NAMES, Options
+from lance_sdk.spark.streams import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS: Final = ("topic", "offset", "type", "value", "ts_ns")
+_CHECKPOINT: Final = "_lwp_checkpoint"
+_PARTITIONS: Final = ("topic", "date")
+_POLL: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What one run archived.
+
+    Attributes:
+        target: where the Parquet files are.
+        records: how many were added; None in a dry run, which reads none.
+        bytes: of the log that were read, or in a dry run: that would be.
+        topics: how far each topic is archived.
+    """
+
+    target: str
+    records: int | None
+    bytes: int
+    topics: Mapping[str, int]
+
+
+def archive(
+    spark: "SparkSession",
+    options: Mapping[str, str],
+    target: str,
+    *,
+    partition_by: Sequence[str] = ("topic",),
+    dry_run: bool = False,
+    tell: Callable[[int, int], object] | None = None,
+) -> Archived:
+    """Append to an archive what a log has and the archive has not.
+
+    Repeat it as often as you like: each run goes on where the last one stopped, also one that was
+    killed, and every record is in the archive once.
+
+    Args:
+        spark: the session.
+        options: what to read, as for the format ``lwp``.
+        target: folder of the archive; its checkpoint stands in it.
+        partition_by: ``topic``, ``date`` (UTC, of the records' times), or both.
+        dry_run: only say how much there would be to do.
+        tell: called with bytes done and bytes in all.
+
+    Raises:
+        ConfigError: the options do not fit.
+        LanceError: the log cannot be read.
+    """
+    unknown = [name for name in partition_by if name not in _PARTITIONS]
+    if unknown:
+        raise ConfigError(f"partition by {' or '.join(_PARTITIONS)}, not by {unknown[0]!r}")
+    said = {NAMES["starting_offsets"]: "earliest", **options}
+    parsed = Options.parse(said)
+    if dry_run:
+        return _would(parsed, target)
+    register(spark)
+    reader = spark.readStream.format("lwp").options(**said).schema(_schema())
+    query = (
+        _dated(reader.load(), partition_by)
+        .writeStream.format("parquet")
+        .partitionBy(*partition_by)
+        .option("checkpointLocation", f"{target.rstrip('/')}/{_CHECKPOINT}")
+        .trigger(availableNow=True)
+        .start(target)
+    )
+    return _followed(query, target, parsed, tell)
+
+
+def _schema() -> str:
+    return ", ".join(f"{name} {TYPES[name]}" for name in COLUMNS)
+
+
+def _dated(frame: "DataFrame", partition_by: Sequence[str]) -> "DataFrame":
+    if "date" not in partition_by:
+        return frame
+    return frame.selectExpr("*", "to_date(timestamp_micros(ts_ns div 1000)) as date")
+
+
+def _followed(
+    query: Any, target: str, options: Options, tell: Callable[[int, int], object] | None
+) -> Archived:
+    """Wait for the run, telling how far it is."""
+    seen: dict[int, Any] = {}
+    total = 0
+    while not query.awaitTermination(_POLL):
+        total = total or _backlog(query)
+        _collect(query, seen)
+        if tell is not None and total:
+            tell(min(total, _bytes(seen)), total)
+    _collect(query, seen)
+    records = sum(int(each["numInputRows"]) for each in seen.values())
+    last = seen[max(seen)] if seen else None
+    topics = _ends(last) if last else _would(options, target).topics
+    return Archived(target, records, _bytes(seen), topics)
+
+
+def _collect(query: Any, seen: dict[int, Any]) -> None:
+    for each in query.recentProgress:
+        seen[int(each["batchId"])] = each
+
+
+def _offsets(source: Any, name: str) -> dict[str, Any]:
+    found = source[name]
+    return decode_marks(json.loads(found) if isinstance(found, str) else found or _NOTHING)
+
+
+_NOTHING: Final = {"v": 1, "topics": {}}
+
+
+def _ends(progress: Any) -> dict[str, int]:
+    marks = _offsets(progress["sources"][0], "endOffset")
+    return {name: mark.offset for name, mark in marks.items()}
+
+
+def _bytes(seen: Mapping[int, Any]) -> int:
+    total = 0
+    for each in seen.values():
+        if each["numInputRows"]:
+            marks = _offsets(each["sources"][0], "endOffset")
+            total += sum(mark.offset - mark.start for mark in marks.values())
+    return total
+
+
+def _backlog(query: Any) -> int:
+    """Return how many bytes this run has to do, once the query tells."""
+    progress = query.lastProgress
+    if progress is None or not progress["sources"][0].get("latestOffset"):
+        return 0
+    first = _offsets(progress["sources"][0], "endOffset")
+    last = _offsets(progress["sources"][0], "latestOffset")
+    return sum(
+        max(0, mark.offset - first[name].start) for name, mark in last.items() if name in first
+    )
+
+
+def _would(options: Options, target: str) -> Archived:
+    log = open_log(options)
+    progress = Progress(log, options)
+    progress.initial()
+    ends = {name: mark.offset for name, mark in decode_marks(progress.ends()).items()}
+    size = sum(piece.size for piece in plan(log, options))
+    return Archived(target, None, size, ends)

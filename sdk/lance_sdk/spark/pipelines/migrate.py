@@ -1,0 +1,148 @@
+"""Migrating: what a server or a slot has captured into topics of another server.
+
+Whatever protocol it came in by, LWP, QWP, RustLog or Fluvio, a server keeps it as records. So
+moving to another server is reading the files, or the old server, and writing records, each topic
+in its order and under a name of your choice.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.journal.config import SlotKind
+from lance_sdk.journal.tools import kind_of
+from lance_sdk.spark.batches import plan
+from lance_sdk.spark.columns import arrow_schema
+from lance_sdk.spark.contract import Piece
+from lance_sdk.spark.encoding import frames_of
+from lance_sdk.spark.finding import folders_of, open_log
+from lance_sdk.spark.options import Options
+from lance_sdk.spark.pipelines.session import spread
+from lance_sdk.spark.sending import FrameSender
+from lance_sdk.spark.slot_log import SlotPiece, slot_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What was moved, or would be.
+
+    Attributes:
+        topics: for each topic of the target, the records it got; None in a dry run.
+        bytes: that were to be read.
+    """
+
+    topics: Mapping[str, int | None]
+    bytes: int
+
+
+def migrate(
+    spark: "SparkSession",
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    *,
+    rename: Sequence[tuple[str, str]] = (),
+    dry_run: bool = False,
+    tell: Callable[[int, int], object] | None = None,
+) -> Migrated:
+    """Copy topics to another server; topics side by side, the records of each in order.
+
+    Records arrive at least once: a task that Spark repeats writes its topic again. To move data
+    once, archive it and replay the archive with ``semantics=exactly-once``.
+
+    Args:
+        spark: the session whose tasks copy.
+        source: what to read, as for the format ``lwp``.
+        target: where to write; without ``topic``, to topics of the same names.
+        rename: pairs of a regular expression, which matches whole names, and what to make of it.
+        dry_run: only say what would be copied.
+        tell: called with topics done and topics in all.
+
+    Raises:
+        ConfigError: the options do not fit.
+        LanceError: a side cannot be read or written.
+    """
+    reading, writing = Options.parse(source), Options.parse(target)
+    writing.url()
+    pieces = _planned(reading)
+    names = {topic: renamed(topic, rename, writing) for topic, _ in _by_topic(pieces)}
+    size = sum(piece.size for piece in pieces)
+    if dry_run:
+        return Migrated(dict.fromkeys(names.values()), size)
+    work = [(list(group), names[topic]) for topic, group in _by_topic(pieces)]
+    copied = spread(spark, work, partial(copy, writing), tell)
+    sums: dict[str, int] = {}
+    for counts in copied:
+        for name, records in counts.items():
+            sums[name] = sums.get(name, 0) + records
+    return Migrated(sums, size)
+
+
+def _planned(options: Options) -> list[Piece]:
+    for path in options.path:
+        for slot in folders_of(path)[1]:
+            files, folder = slot_files(slot)
+            if kind_of(folder, files) is SlotKind.QWP:
+                raise ConfigError(
+                    f"{slot} holds QWP frames, which belong to a QWP server: send them to one, "
+                    f"for example lance-server --qwp, with: lwp sf drain {slot}"
+                )
+    return plan(open_log(options), options)
+
+
+def _by_topic(pieces: Sequence[Piece]) -> Iterator[tuple[str, list[Piece]]]:
+    ordered = sorted(pieces, key=attrgetter("topic", "start"))
+    for topic, group in groupby(ordered, key=attrgetter("topic")):
+        yield topic, list(group)
+
+
+def renamed(topic: str, rename: Sequence[tuple[str, str]], options: Options) -> str:
+    """Return what a topic is called at the target: by the first pair that matches."""
+    for pattern, replacement in rename:
+        try:
+            if found := re.fullmatch(pattern, topic):
+                return found.expand(replacement)
+        except (re.error, IndexError) as error:
+            raise ConfigError(f"rename {pattern}={replacement}: {error}") from None
+    return options.topics[0] if options.topics else topic
+
+
+def copy(options: Options, work: tuple[list[Piece], str]) -> dict[str, int]:
+    """Copy the pieces of one topic, in a task; return how many records each target got."""
+    pieces, name = work
+    counts: dict[str, int] = {}
+    senders: dict[str, FrameSender] = {}
+    try:
+        for target, batch in _batches(pieces, name):
+            if target not in senders:
+                senders[target] = FrameSender(options, target)
+                senders[target].open()
+            for frame in frames_of(batch, target, options.batch_bytes):
+                senders[target].send_frame(frame)
+                counts[target] = counts.get(target, 0) + frame.count
+        for sender in senders.values():
+            sender.finish()
+    finally:
+        for sender in senders.values():
+            sender.close()
+    return counts
+
+
+def _batches(pieces: Sequence[Piece], name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield batches with the topic that they go to; a slot's frames say it themselves."""
+    for piece in pieces:
+        waiting = isinstance(piece, SlotPiece)
+        columns = ["topic", "type", "value"] if waiting else ["type", "value"]
+        for batch in piece.read(arrow_schema(columns)):
+            if len(batch):
+                target = batch["topic"][0].as_py() if waiting else name
+                yield target, batch.select(["type", "value"])

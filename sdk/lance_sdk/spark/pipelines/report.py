@@ -1,0 +1,173 @@
+"""How much is in a log: by topic, by type of record, by hour."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.spark.batches import plan
+from lance_sdk.spark.columns import arrow_schema
+from lance_sdk.spark.contract import Piece
+from lance_sdk.spark.finding import open_log
+from lance_sdk.spark.options import Options
+from lance_sdk.spark.pipelines.session import spread
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HOUR_NS: Final = 3600 * 10**9
+_COLUMNS: Final = ("topic", "type", "size", "ts_ns")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Volume:
+    """What one topic got of one type in one hour.
+
+    Attributes:
+        topic: the topic's name.
+        hour: beginning of the hour in seconds since the Unix epoch; -1 where no time is known.
+        type: of the records.
+        records: how many.
+        bytes: of their values.
+    """
+
+    topic: str
+    hour: int
+    type: int
+    records: int
+    bytes: int
+
+    @property
+    def hour_text(self) -> str:
+        """The hour in UTC, or ``-``."""
+        if self.hour < 0:
+            return "-"
+        return datetime.fromtimestamp(self.hour, UTC).strftime("%Y-%m-%d %H:00")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How much is in a log.
+
+    Attributes:
+        volumes: by topic, hour and type; none in a dry run.
+        planned: bytes to read, by topic, or by slot.
+    """
+
+    volumes: Sequence[Volume]
+    planned: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return sum(each.records for each in self.volumes)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all values."""
+        return sum(each.bytes for each in self.volumes)
+
+
+def report(
+    spark: "SparkSession",
+    options: Mapping[str, str],
+    tell: Callable[[int, int], object] | None = None,
+    *,
+    dry_run: bool = False,
+) -> Report:
+    """Count what a log holds.
+
+    Args:
+        spark: the session whose tasks count.
+        options: what to read, as for the format ``lwp``.
+        tell: called with pieces done and pieces in all.
+        dry_run: only say what would be read.
+
+    Raises:
+        LanceError: the log cannot be read.
+    """
+    parsed = Options.parse(options)
+    pieces = plan(open_log(parsed), parsed)
+    planned: dict[str, int] = {}
+    for piece in pieces:
+        planned[piece.topic] = planned.get(piece.topic, 0) + piece.size
+    if dry_run:
+        return Report([], planned)
+    sums: dict[tuple[str, int, int], list[int]] = {}
+    for found in spread(spark, pieces, partial(count_piece), tell):
+        for topic, hour, kind, records, size in found:
+            sums.setdefault((topic, hour, kind), [0, 0])[0] += records
+            sums[topic, hour, kind][1] += size
+    return Report(sorted(Volume(*key, *both) for key, both in sums.items()), planned)
+
+
+def count_piece(piece: Piece) -> list[tuple[str, int, int, int, int]]:
+    """Return (topic, hour, type, records, bytes) of a piece."""
+    tables = [_count(batch) for batch in piece.read(arrow_schema(_COLUMNS))]
+    if not tables:
+        return []
+    grouped = pa.concat_tables(tables).group_by(["topic", "hour", "type"])
+    total = grouped.aggregate([("records", "sum"), ("bytes", "sum")])
+    names = ("topic", "hour", "type", "records_sum", "bytes_sum")
+    return list(zip(*(total[name].to_pylist() for name in names), strict=True))
+
+
+def _count(batch: pa.RecordBatch) -> pa.Table:
+    hours = pc.multiply(pc.divide(batch["ts_ns"], _HOUR_NS), 3600)
+    table = pa.table(
+        {
+            "topic": batch["topic"],
+            "hour": pc.fill_null(hours, -1),
+            "type": batch["type"],
+            "bytes": batch["size"].cast(pa.int64()),
+        }
+    )
+    grouped = table.group_by(["topic", "hour", "type"])
+    total = grouped.aggregate([("bytes", "count"), ("bytes", "sum")])
+    names = {"bytes_count": "records", "bytes_sum": "bytes"}
+    return total.rename_columns([names.get(name, name) for name in total.column_names]).select(
+        ["topic", "hour", "type", "records", "bytes"]
+    )
+
+
+def plot(report: Report, path: str | Path) -> None:
+    """Draw the volume of every topic by hour.
+
+    Args:
+        report: what to draw.
+        path: the picture; its suffix decides the kind: svg, png or pdf.
+
+    Raises:
+        ConfigError: matplotlib is missing, or there is nothing to draw.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and only for pictures
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "matplotlib is not installed; install it with: pip install 'lance-sdk[spark]'"
+        ) from None
+    topics = sorted({volume.topic for volume in report.volumes})
+    if not topics:
+        raise ConfigError("there is nothing to draw: the log is empty")
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    axes = figure.subplots()
+    bottom: dict[str, int] = {}
+    hours = sorted({volume.hour_text for volume in report.volumes})
+    for topic in topics:
+        sums = dict.fromkeys(hours, 0)
+        for volume in report.volumes:
+            if volume.topic == topic:
+                sums[volume.hour_text] += volume.bytes
+        heights = [sums[hour] / 1e6 for hour in hours]
+        axes.bar(hours, heights, bottom=[bottom.get(hour, 0) / 1e6 for hour in hours], label=topic)
+        bottom = {hour: bottom.get(hour, 0) + sums[hour] for hour in hours}
+    axes.set_ylabel("MB")
+    axes.tick_params(axis="x", rotation=45)
+    axes.legend()
+    figure.savefig(path)

@@ -1,0 +1,293 @@
+"""Topics at a server."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from time import monotonic
+from typing import Any, Final
+
+import pyarrow as pa
+from crc32c import crc32c
+
+from lance_sdk import Client, Consumer
+from lance_sdk._server_errors import InvalidOffset
+from lance_sdk.errors import DeadlineExceeded, LogTruncated, TopicNotFound
+from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
+from lance_sdk.spark.columns import Origin, bounds_of, to_batch
+from lance_sdk.spark.contract import Piece, TopicView
+from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.marks import Cut, Mark
+from lance_sdk.spark.options import Options
+from lance_sdk.types import RecordBatch
+from lance_spec.bodies import TopicInfo
+
+_SMALLEST_PIECE: Final = 1 << 20
+"""Bytes below which a piece costs more in starting a task than in reading."""
+_AHEAD: Final = 4
+"""Fetches that a reader holds ahead of the conversion."""
+
+
+def open_consumer(options: Options, topic: str, start: Any) -> Consumer:
+    """Return a consumer that ends where the log ends now."""
+    return Consumer(
+        options.url(topic),
+        start=start,
+        stop_at_end=True,
+        mode="poll",
+        max_fetch_bytes=options.fetch_bytes,
+        prefetch_bytes=_AHEAD * options.fetch_bytes,
+        on_opaque=options.on_opaque,
+        **options.client_options(),
+    )
+
+
+def batches_of(consumer: Consumer, options: Options) -> Iterator[RecordBatch]:
+    """Yield batches to the end of the log.
+
+    Raises:
+        DeadlineExceeded: the server has sent nothing for ``catchUpTimeout``.
+    """
+    patience = options.catch_up_timeout
+    while True:
+        asked = monotonic()
+        batch = consumer.poll(patience)
+        if batch is not None:
+            yield batch
+        elif monotonic() - asked < patience:
+            return
+        else:
+            raise DeadlineExceeded(
+                f"{consumer!r}: nothing came for {patience:.0f} s; look after the server, or raise "
+                "catchUpTimeout"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPiece:
+    """A range of a topic at a server.
+
+    Attributes:
+        options: of the query.
+        topic: the topic's name.
+        start: byte offset at which it begins.
+        end: byte offset at which it ends.
+        crc: CRC32C that its records had when they were planned, where they were read then.
+    """
+
+    options: Options
+    topic: str
+    start: int
+    end: int
+    crc: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes to read for it."""
+        return self.end - self.start
+
+    def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the records.
+
+        Raises:
+            DataLost: they are gone, or are not those that were planned.
+        """
+        crc = 0
+        for batch in self._batches():
+            data, bounds = batch.data, bounds_of(batch.data)
+            if batch.next_offset > self.end:
+                bounds = bounds[bounds <= self.end - batch.offset]
+                data = data[: int(bounds[-1])]
+            crc = crc32c(data, crc)
+            if len(bounds) > 1:
+                yield to_batch(schema, data, bounds, Origin(self.topic, batch.offset))
+        if self.crc is not None and crc != self.crc and self.options.fail_on_data_loss:
+            raise DataLost(
+                f"topic {self.topic!r}: the records from offset {self.start} to {self.end} are not "
+                "those that were there when the batch was planned; the log was cut or replaced"
+            )
+
+    def _batches(self) -> Iterator[RecordBatch]:
+        """Yield what the server has in the range; the last batch may reach beyond it."""
+        start = self.start
+        while start < self.end:
+            try:
+                yield from self._consume(start)
+            except (InvalidOffset, LogTruncated) as error:
+                earliest = getattr(error, "earliest", None)
+                if self.options.fail_on_data_loss:
+                    raise DataLost(f"topic {self.topic!r}, offset {start}: {error}") from error
+                if earliest is None or not start < earliest:
+                    return
+                start = earliest
+            else:
+                return
+
+    def _consume(self, start: int) -> Iterator[RecordBatch]:
+        with open_consumer(self.options, self.topic, start) as consumer:
+            for batch in batches_of(consumer, self.options):
+                if batch.offset >= self.end:
+                    return
+                yield batch
+                if batch.next_offset >= self.end:
+                    return
+            if consumer.end is not None and consumer.end < self.end:
+                raise LogTruncated(f"the log ends at {consumer.end}, before {self.end}", start)
+
+
+class ServerLog:
+    """Topics at a server.
+
+    Args:
+        options: of the query.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def __repr__(self) -> str:
+        return f"<ServerLog {self._options.servers}>"
+
+    def look(self) -> list[TopicView]:
+        """Return the topics of the query; one that was named must be there.
+
+        Raises:
+            TopicNotFound: it is not.
+        """
+        options = self._options
+        with Client(options.url(), **options.client_options()) as client:
+            if options.topics_pattern is None:
+                names = list(options.topics)
+            else:
+                names = [info.name for info in client.list_topics() if options.wants(info.name)]
+            found = [client.get_topic(name) for name in names]
+        return [self._view(info) for info in found]
+
+    def at(self, view: TopicView, moment: datetime) -> int:
+        """Return the offset of the first record that arrived at a time or later."""
+        return self._reached(view.name, moment)
+
+    def plan(self, view: TopicView, start: int, end: int) -> list[Piece]:
+        """Cut a range: into one piece, or as many as are asked for, which costs reading it once."""
+        if start >= end:
+            return []
+        if self._options.min_partitions == 1:
+            return [ServerPiece(self._options, view.name, start, end)]
+        mark = Mark(view.identity, start, start)
+        walked = self.advance(mark, replace(view, end=end), end - start)
+        return self.pieces(walked)
+
+    def advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
+        """Read on from a mark, so that the next one stands on a record's boundary."""
+        walk = _Walk(mark, limit, self._piece_bytes(min(limit, view.end - mark.offset)))
+        begin = walk.begin(view.start)
+        with open_consumer(self._options, view.name, begin) as consumer:
+            for batch in batches_of(consumer, self._options):
+                if not walk.take(batch, view.end):
+                    break
+        return walk.mark()
+
+    def pieces(self, mark: Mark) -> list[Piece]:
+        """Return the pieces of a micro-batch."""
+        found: list[Piece] = []
+        start = mark.start
+        for cut in mark.cuts:
+            found.append(ServerPiece(self._options, mark.topic.label, start, cut.end, cut.crc))
+            start = cut.end
+        return found
+
+    def _piece_bytes(self, size: int) -> int:
+        wanted = -(-size // self._options.min_partitions)
+        return max(_SMALLEST_PIECE, min(self._options.max_partition_bytes, wanted))
+
+    def _view(self, info: TopicInfo) -> TopicView:
+        end = info.end_offset
+        if end is None:  # a published server does not say (AMB-06)
+            end = self._reached(info.name, "end")
+        return TopicView(TopicIdentity.of(info), info.start_offset or 0, end)
+
+    def _reached(self, topic: str, where: Any) -> int:
+        """Return at which offset a consumer finds the first record behind a place."""
+        with open_consumer(self._options, topic, where) as consumer:
+            for batch in batches_of(consumer, self._options):
+                return batch.offset
+            position = consumer.position
+        if position is None:
+            raise TopicNotFound(f"the server does not say where topic {topic!r} ends")
+        return position
+
+
+class _Walk:
+    """Reads on from a mark: compares what is before it, and cuts what is behind it."""
+
+    def __init__(self, mark: Mark, limit: int, piece_bytes: int) -> None:
+        self._mark = mark
+        self._left = limit
+        self._piece_bytes = piece_bytes
+        self._proof = b""
+        self._proving: Fingerprint | None = None
+        self._offset = mark.offset
+        self._fingerprint = mark.fingerprint
+        self._cuts: list[Cut] = []
+        self._piece = 0
+        self._crc = 0
+
+    def begin(self, earliest: int) -> int:
+        """Return where to read from: where the fingerprint begins, if that is still there."""
+        known = self._mark.fingerprint
+        if known is None or known.start < earliest:
+            return self._mark.offset
+        self._proving = known
+        return known.start
+
+    def take(self, batch: RecordBatch, end: int) -> bool:
+        """Take a batch; return whether more is wanted."""
+        data, offset = batch.data, batch.offset
+        if self._proving is not None and self._offset > offset:
+            size = min(len(data), self._offset - offset)
+            self._proof += data[:size]
+            data, offset = data[size:], offset + size
+        if self._proving is not None and len(self._proof) >= self._proving.length:
+            self._judge(self._proving)
+        if not data:
+            return True
+        return self._walk(data, offset, min(len(data), end - offset))
+
+    def mark(self) -> Mark:
+        """Return how far the walk came."""
+        if self._piece:
+            self._cuts.append(Cut(self._offset, self._crc))
+        if self._offset == self._mark.offset:
+            return self._mark.resting()
+        return self._mark.moved(self._offset, self._fingerprint, tuple(self._cuts))
+
+    def _judge(self, known: Fingerprint) -> None:
+        if not known.matches(self._proof[: known.length]):
+            raise DataLost(
+                f"topic {self._mark.topic.label!r}: the records before offset {known.end} are not "
+                "those that the query has read; the log was cut and grew again, or was replaced. "
+                "Begin with another checkpointLocation, or say failOnDataLoss=false to go on"
+            )
+        self._proving = None
+
+    def _walk(self, data: bytes, offset: int, size: int) -> bool:
+        taken = size
+        if size > self._left or size < len(data):
+            bounds = bounds_of(data)
+            fitting = bounds[bounds <= min(size, self._left)]
+            taken = int(fitting[-1])
+            if not taken and not self._cuts and not self._piece and size:
+                taken = int(bounds[1])  # a record larger than the limit is taken all the same
+        if not taken:
+            return False
+        self._add(data[:taken], offset)
+        self._left -= taken
+        return self._left > 0 and taken == len(data)
+
+    def _add(self, data: bytes, offset: int) -> None:
+        self._crc = crc32c(data, self._crc)
+        self._piece += len(data)
+        self._offset = offset + len(data)
+        self._fingerprint = Fingerprint.of(data, self._offset)
+        if self._piece >= self._piece_bytes:
+            self._cuts.append(Cut(self._offset, self._crc))
+            self._piece = self._crc = 0

@@ -1,0 +1,246 @@
+"""The format ``lwp`` as Spark sees it: thin classes around what is tested without Spark."""
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    InputPartition,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from lance_sdk.spark import sinks
+from lance_sdk.spark.batches import plan
+from lance_sdk.spark.columns import TYPES, check_schema
+from lance_sdk.spark.contract import Piece
+from lance_sdk.spark.finding import open_log
+from lance_sdk.spark.narrowing import Range
+from lance_sdk.spark.options import Options
+from lance_sdk.spark.streams import Progress
+
+_EVERYTHING = 2**62
+"""Bytes: more than any log has."""
+
+
+class LwpDataSource(DataSource):
+    """Topics, segment files and slots as DataFrames; see the guide for its options.
+
+    ::
+
+        spark.read.format("lwp").option("servers", "localhost:1992").option("topic", "orders")
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._options = Options.parse(dict(options))
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "lwp"
+
+    def schema(self) -> str:
+        """Return the columns of a query that does not say."""
+        return ", ".join(f"{name} {TYPES[name]}" for name in self._options.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads a batch query."""
+        kind = _NarrowingReader if self._options.pushdown else _Reader
+        return kind(self._options, _arrow(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+        """Return what reads a streaming query."""
+        return _StreamReader(self._options, _arrow(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return what writes a DataFrame; a log is only ever appended to."""
+        return _Writer(sinks.batch_sink(self._options, schema.names, overwrite=overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's
+        """Return what writes a streaming query."""
+        return _StreamWriter(sinks.stream_sink(self._options, schema.names, overwrite=overwrite))
+
+
+def _arrow(schema: StructType) -> pa.Schema:
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    check_schema(arrow)
+    return arrow
+
+
+def _read(partition: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    if partition is not None and partition.value is not None:  # no pieces: one empty partition
+        yield from partition.value.read(schema)
+
+
+def _partitions(pieces: list[Piece]) -> list[InputPartition]:
+    return [InputPartition(piece) for piece in pieces]
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, options: Options, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._range = Range()
+
+    def partitions(self) -> list[InputPartition]:
+        pieces = plan(open_log(self._options), self._options)
+        return _partitions(self._range.of(pieces))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for batch in _read(partition, self._schema):
+            yield self._range.keep(batch)
+
+
+class _NarrowingReader(_Reader):
+    """Takes comparisons with ``offset`` and ``topic`` over from Spark.
+
+    Spark refuses a query that meets a reader with ``pushFilters`` while
+    ``spark.sql.python.filterPushdown.enabled`` is off, which it is by default.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802 - Spark's
+        names = self._schema.names
+        for each in filters:
+            if not (_column(each) in names and self._take(each)):
+                yield each
+
+    def _take(self, each: Filter) -> bool:
+        value = getattr(each, "value", None)
+        if isinstance(each, IsNotNull):
+            return _column(each) in {"offset", "topic"}
+        if _column(each) == "topic" and isinstance(each, EqualTo) and isinstance(value, str):
+            return self._range.only_topic(value)
+        return _column(each) == "offset" and isinstance(value, int) and self._narrow(each, value)
+
+    def _narrow(self, each: Filter, value: int) -> bool:
+        if isinstance(each, EqualTo):
+            return self._range.between(value, value + 1)
+        if isinstance(each, GreaterThanOrEqual | GreaterThan):
+            return self._range.between(value + isinstance(each, GreaterThan), None)
+        if isinstance(each, LessThan | LessThanOrEqual):
+            return self._range.between(None, value + isinstance(each, LessThanOrEqual))
+        return False
+
+
+def _column(each: Filter) -> str | None:
+    attribute: tuple[str, ...] = getattr(each, "attribute", ())
+    return attribute[0] if len(attribute) == 1 else None
+
+
+class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: Options, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._progress: Progress | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_progress": None}  # tasks read; the place is the driver's
+
+    def _place(self) -> Progress:
+        if self._progress is None:
+            self._progress = Progress(open_log(self._options), self._options)
+        return self._progress
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
+        self._place().stop_at_now()
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's
+        return self._place().initial()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
+        return ReadMaxBytes(self._options.max_bytes_per_trigger)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's
+        return self._place().advance(start, _bytes(limit, self._options))
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's
+        return None if self._progress is None else self._progress.ends()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        if start == end:
+            return []
+        return _partitions(self._place().pieces(end))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(partition, self._schema)
+
+
+def _bytes(limit: ReadLimit, options: Options) -> int:
+    if isinstance(limit, ReadMaxBytes):
+        return int(limit.max_bytes)
+    return _EVERYTHING if isinstance(limit, ReadAllAvailable) else options.max_bytes_per_trigger
+
+
+class _Message(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    def __init__(self, told: Any) -> None:
+        self.told = told
+
+
+def _told(messages: list[WriterCommitMessage | None]) -> list[Any]:
+    return [each.told for each in messages if isinstance(each, _Message)]
+
+
+class _Writer(DataSourceArrowWriter):
+    def __init__(self, sink: sinks.Sink) -> None:
+        self._sink = sink
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return _Message(self._sink.write(iterator, _task()))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._sink.commit(_told(messages), 0)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._sink.abort(_told(messages), 0)
+
+
+class _StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, sink: sinks.Sink) -> None:
+        self._sink = sink
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return _Message(self._sink.write(iterator, _task()))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        self._sink.commit(_told(messages), batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        self._sink.abort(_told(messages), batchId)
+
+
+def _task() -> sinks.Task:
+    """Return which task this is, by what Spark tells only inside of it."""
+    from pyspark import TaskContext  # noqa: PLC0415 - there is one in tasks only
+
+    context = TaskContext.get()
+    if context is None:
+        return sinks.Task()
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    return sinks.Task(
+        partition=context.partitionId(),
+        attempt=context.taskAttemptId(),
+        query=context.getLocalProperty("sql.streaming.queryId"),
+        batch=None if batch is None else int(batch),
+    )

@@ -1,0 +1,51 @@
+"""Records into values; the methods of `lance_sdk.types.Record` end here."""
+
+from typing import Any
+
+from lance_sdk.errors import UndecodableRecord
+from lance_sdk.types import Record
+from lance_sdk.values.codecs import codec_for, codec_of_type
+from lance_sdk.values.contract import Codec
+from lance_sdk.values.keyed import Parts, split
+from lance_spec.enums import RecordType
+from lance_spec.errors import DecodeError
+
+
+def parts_of(record: Record) -> Parts:
+    """Take a record's value apart.
+
+    Raises:
+        UndecodableRecord: it is not laid out as its type says (LWP section 8.3).
+    """
+    try:
+        return split(record.type, record.value)
+    except DecodeError as error:
+        raise _undecodable(record, str(error)) from error
+
+
+def value_of(record: Record, values: Codec | str | None) -> Any:
+    """Return what a record says.
+
+    Args:
+        record: the record.
+        values: how to read its body; None goes by its type.
+
+    Raises:
+        UndecodableRecord: the body is not what the codec reads.
+    """
+    if record.type == RecordType.NULL:
+        return None
+    codec = codec_of_type(record.type) if values is None else codec_for(values)
+    body = parts_of(record).body
+    try:
+        return codec.decode(body)
+    except ValueError as error:
+        raise _undecodable(record, f"{codec!r} cannot read it: {error}") from error
+
+
+def _undecodable(record: Record, why: str) -> UndecodableRecord:
+    return UndecodableRecord(
+        f"record at offset {record.offset} of {record.topic or 'the topic'} "
+        f"(type {record.type:#04x}, {len(record.value)} bytes): {why}",
+        record,
+    )

@@ -1,0 +1,229 @@
+"""The dictionary of a slot: kept across sessions, repaired from frames, never guessed."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.journal import Journal, JournalConfig, SlotKind
+from lance_sdk.journal.qwp import QwpSender, SymbolsLost, dictionary
+from lance_sdk.journal.qwp.catch_up import catch_up_messages
+from lance_sdk.journal.qwp.dictionary import (
+    HEADER,
+    NAME,
+    SymbolDictionary,
+    decode_file,
+    delta_of,
+    encode_chunk,
+    open_dictionary,
+)
+from lance_server.qwp import QwpOptions
+from lance_server.qwp.rows import Reader
+from lance_server.qwp.testing import Endpoint
+from lance_spec.messages.qwp import SymbolChunk, SymbolDictionaryHeader, Symbols
+
+from .conftest import quick
+from .test_carrier import delta
+
+PUBLISHED = bytes.fromhex("53594431 01 000000 01 03 02 4130 6f d5 78 8c")
+"""A file of a published client with the symbol ``A0``."""
+
+
+def test_the_file_is_what_published_clients_write() -> None:
+    """Header, chunk and checksum, byte for byte."""
+    assert HEADER + encode_chunk(["A0"]) == PUBLISHED
+    assert decode_file(PUBLISHED).symbols == ["A0"]
+
+
+@given(st.lists(st.lists(st.text(max_size=300), min_size=1, max_size=20), max_size=5))
+@settings(max_examples=50)
+def test_chunks_are_read_back(chunks: list[list[str]]) -> None:
+    """Ids are places in the file, across chunks."""
+    loaded = decode_file(HEADER + b"".join(map(encode_chunk, chunks)))
+    assert loaded.symbols == [each for chunk in chunks for each in chunk]
+    assert not loaded.damage
+
+
+def test_a_file_cut_anywhere_keeps_its_whole_chunks() -> None:
+    """What a crash cut off is found, and nothing before it is lost."""
+    chunks = [encode_chunk(["alpha", "beta"]), encode_chunk(["gamma"])]
+    data = HEADER + b"".join(chunks)
+    ends = [len(HEADER), len(HEADER) + len(chunks[0]), len(data)]
+    for size in range(1, len(data)):
+        loaded = decode_file(data[:size])
+        whole = sum(end <= size for end in ends[1:])
+        assert loaded.symbols == ["alpha", "beta", "gamma"][: [0, 2, 3][whole]]
+        assert bool(loaded.damage) is (size not in ends)
+
+
+def test_a_flipped_bit_anywhere_is_found() -> None:
+    """No bit of a chunk can change without its checksum noticing."""
+    data = HEADER + encode_chunk(["alpha", "beta"])
+    for place in range(len(data)):
+        for bit in range(8):
+            raw = bytearray(data)
+            raw[place] ^= 1 << bit
+            loaded = decode_file(bytes(raw))
+            assert loaded.damage
+            assert loaded.symbols == []
+
+
+def test_symbols_get_ids_in_the_order_they_come(tmp_path: Path) -> None:
+    """And keep them in the next session."""
+    first = open_dictionary(tmp_path)
+    assert first.ids(["b", "a", "b"]) == {"b": 0, "a": 1}
+    second = open_dictionary(tmp_path)
+    assert second.snapshot() == ["b", "a"]
+    assert second.ids(["c", "a"]) == {"c": 2, "a": 1}
+    assert open_dictionary(tmp_path).snapshot() == ["b", "a", "c"]
+
+
+def test_a_write_that_fails_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a chunk on a full disk is overwritten by the next one."""
+    symbols = open_dictionary(tmp_path)
+    symbols.ids(["a"])
+    real = os.pwrite
+
+    def half(fd: int, data: memoryview, place: int) -> int:
+        if len(data) > 3:
+            return real(fd, data[:3], place)
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(dictionary.os, "pwrite", half)
+        with pytest.raises(OSError, match="full"):
+            symbols.ids(["b"])
+    assert len(symbols) == 1
+    assert symbols.ids(["c"]) == {"c": 1}
+    assert open_dictionary(tmp_path).snapshot() == ["a", "c"]
+
+
+def test_more_symbols_than_hosts_take_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way out is in the error."""
+    monkeypatch.setattr(dictionary, "MOST_SYMBOLS", 2)
+    symbols = SymbolDictionary()
+    symbols.ids(["a", "b"])
+    with pytest.raises(ConfigError, match="text columns"):
+        symbols.ids(["c"])
+    assert symbols.ids(["b"]) == {"b": 1}
+
+
+def slot(folder: Path, *frames: bytes, acked: int = -1) -> None:
+    """Write frames into a slot, of which some are acknowledged."""
+    with Journal.open(folder, JournalConfig(kind=SlotKind.QWP, segment_bytes=4096)) as journal:
+        for each in frames:
+            journal.append(each)
+        if acked >= 0:
+            list(journal.read_from(0))
+            journal.ack(acked)
+
+
+def test_a_lost_file_is_rebuilt_from_the_frames(tmp_path: Path) -> None:
+    """Acknowledged frames that are still there help too."""
+    slot(tmp_path, delta(0, "a", "b"), delta(2, "c"), delta(3), acked=1)
+    assert open_dictionary(tmp_path).snapshot() == ["a", "b", "c"]
+    assert decode_file((tmp_path / NAME).read_bytes()).symbols == ["a", "b", "c"]
+
+
+def test_a_damaged_file_is_completed_from_the_frames(tmp_path: Path) -> None:
+    """Its copy is kept, its valid part is used, the rest comes from the frames."""
+    slot(tmp_path, delta(0, "a"), delta(1, "b"), delta(2, "c"))
+    damaged = HEADER + encode_chunk(["a"]) + encode_chunk(["b", "c"])[:-1] + b"\0"
+    (tmp_path / NAME).write_bytes(damaged)
+    assert open_dictionary(tmp_path).snapshot() == ["a", "b", "c"]
+    assert (tmp_path / f"{NAME}.corrupt").read_bytes() == damaged
+
+
+def test_frames_that_bring_all_their_symbols_win(tmp_path: Path) -> None:
+    """In slots of old clients, each session gave out ids anew; the last one counts."""
+    slot(tmp_path, delta(0, "x"), delta(0, "y", "z"))
+    assert open_dictionary(tmp_path).snapshot() == ["y", "z"]
+
+
+def test_what_cannot_be_rebuilt_is_not_guessed(tmp_path: Path) -> None:
+    """A gap between the file and the frames stays one."""
+    slot(tmp_path, delta(5, "f"))
+    assert open_dictionary(tmp_path).snapshot() == []
+
+
+def test_a_file_of_absurd_size_is_refused(tmp_path: Path) -> None:
+    """It is not read into memory."""
+    with (tmp_path / NAME).open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(ConfigError, match="no sender writes such a file"):
+        open_dictionary(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (delta(3, "a", "b"), (3, 2)),
+        (delta(0), (0, 0)),
+        (b"not QWP", (0, 0)),
+        (b"", (0, 0)),
+        (b"QWP1\x01\x00\0\0\x02\0\0\0\x05\x01", (0, 0)),
+        (b"QWP1\x01\x08\0\0\x02\0\0\0\xff\xff", (0, 0)),
+    ],
+)
+def test_a_frame_says_what_it_brings(payload: bytes, expected: tuple[int, int]) -> None:
+    """What is no frame with a dictionary brings nothing and needs nothing."""
+    assert delta_of(payload) == expected
+
+
+@given(st.lists(st.text(min_size=1, max_size=200), max_size=60), st.integers(50, 2000))
+@settings(max_examples=50)
+def test_catch_up_messages_build_the_same_dictionary(symbols: list[str], limit: int) -> None:
+    """A host that reads them has the symbols, whatever it takes at once."""
+    reader = Reader(QwpOptions())
+    for message in catch_up_messages(symbols, limit):
+        reader.read(message, 1)
+    assert reader.symbols == symbols
+
+
+def test_a_damaged_dictionary_does_not_stop_the_sender(qwp: Endpoint, sf: Path) -> None:
+    """Frames, file and host agree again after the repair."""
+    conf = f"sf_dir={sf};close_flush_timeout_millis=0;"
+    with QwpSender(quick(f"ws::addr=127.0.0.1:1;initial_connect_retry=async;{conf}")) as sender:
+        for number in range(4):
+            sender.row("t", symbols={"s": f"s{number}"}, columns={"v": number})
+            sender.flush()
+    file = sf / "default" / NAME
+    file.write_bytes(file.read_bytes()[:-3])
+    with QwpSender(quick(f"ws::addr={qwp.addr};sf_dir={sf};")) as sender:
+        sender.row("t", symbols={"s": "new"}, columns={"v": 4})
+    assert qwp.values("t", "s") == ["s0", "s1", "s2", "s3", "new"]
+
+
+def test_a_dictionary_that_is_gone_for_good_halts_the_sender(qwp: Endpoint, sf: Path) -> None:
+    """Nothing is sent with wrong symbols, and the error names what is missing."""
+    conf = f"ws::addr={qwp.addr};sf_dir={sf};sf_max_segment_bytes=512;auto_flush=off;"
+    with QwpSender(quick(conf)) as sender:
+        for number in range(40):
+            sender.row("t", symbols={"s": f"symbol {number}"}, columns={"v": number})
+            sender.flush()
+        assert sender.wait(timeout=5)
+        qwp.when(stall=True, times=0)
+        sender.row("t", symbols={"s": "symbol 0"}, columns={"v": 40})
+        sender.flush()
+        sender.close(0)
+    (sf / "default" / NAME).unlink()
+    qwp.script.rules.clear()
+    sender = QwpSender(quick(conf)).open()
+    with pytest.raises(SymbolsLost, match=r"\.symbol-dict"):
+        sender.wait(timeout=5)
+    sender.close()
+    assert qwp.values("t") == [*range(40)]
+
+
+def test_the_grammar_agrees_about_the_file() -> None:
+    """Chunks are packed by hand where it is fast; the declaration is the oracle."""
+    chunk = encode_chunk(["alpha", "é", ""])
+    decoded = SymbolChunk.decode(chunk)
+    assert decoded.crc_ok()
+    assert decoded.entry_count == 3
+    assert Symbols.decode(decoded.entries).symbols == ["alpha", "é", ""]
+    assert SymbolDictionaryHeader().encode() == HEADER

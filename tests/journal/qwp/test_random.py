@@ -1,0 +1,58 @@
+"""Whatever a server does wrong, and in whatever order: every row arrives, in order.
+
+The long profile is ``LANCE_QWP_SEEDS=2000``.
+"""
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lance_server.qwp import Rule
+from lance_server.qwp.testing import endpoint
+
+from .test_faults import delivered, send
+
+SEEDS = int(os.environ.get("LANCE_QWP_SEEDS", "12"))
+ROWS = 25
+REFUSALS = ("WRITE_ERROR", "INTERNAL_ERROR", "DICTIONARY_GAP", "NOT_WRITABLE", 0xEE)
+CODES = (1000, 1001, 1002, 1003, 1005, 1007, 1008, 1009, 1011, 1012, 4000)
+
+
+def misdeed(dice: random.Random) -> dict[str, Any]:
+    """Return something that a server may do wrong."""
+    on_connect: list[dict[str, Any]] = [
+        {"status": dice.choice((404, 500, 503))},
+        {"status": 421, "role": dice.choice(("REPLICA", "PRIMARY_CATCHUP"))},
+        {"version": "2"},
+    ]
+    on_message: list[dict[str, Any]] = [
+        {"close": dice.choice(CODES), "store": dice.random() < 0.5},
+        {"reset": True, "store": dice.random() < 0.5},
+        {"reject": dice.choice(REFUSALS)},
+        {"send": dice.randbytes(dice.randrange(40)).hex(), "store": True},
+        {"delay": 0.01},
+        {"stall": True},
+    ]
+    if dice.random() < 0.3:
+        return {"on": "connect", **dice.choice(on_connect)}
+    return {"message": dice.randrange(8), **dice.choice(on_message)}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_rows_survive_any_server(tmp_path: Path, seed: int) -> None:
+    """A dozen misdeeds in a row lose nothing, whatever is in flight."""
+    dice = random.Random(seed)
+    rules = [Rule(**misdeed(dice)) for _ in range(12)]
+    sf = tmp_path / "sf"
+    sf.mkdir()
+    durable, window = dice.choice(("on", "off")), dice.choice((1, 2, 64))
+    with endpoint(tmp_path / "data", *rules) as qwp:
+        conf = (
+            f"ws::addr={qwp.addr};sf_dir={sf};request_durable_ack={durable};"
+            f"max_in_flight={window};initial_connect_retry=sync;sf_max_segment_bytes=1024;"
+        )
+        send(conf, ROWS, patience=0.1)
+        delivered(qwp, ROWS)

@@ -1,0 +1,54 @@
+"""The real file system: what is left where the kernel refuses, and what the error says."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lance_sdk.journal import Category, Journal, JournalConfig, Rejection
+from lance_sdk.journal.dead_letters import DeadLetterFile
+from lance_sdk.journal.files import RealFiles
+
+
+@contextmanager
+def files_have_at_most(size: int) -> Iterator[None]:
+    """Let the kernel refuse what is written beyond so many bytes of a file (setrlimit(2))."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_small_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    """The old content stays, nothing is left beside it, and the error names the file."""
+    file = tmp_path / "side-file"
+    RealFiles().replace(file, b"old")
+    with files_have_at_most(10), pytest.raises(OSError, match=r"side-file'$"):
+        RealFiles().replace(file, bytes(100))
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_dead_letter_that_does_not_fit_leaves_no_trace(tmp_path: Path) -> None:
+    """What stands in the file stays whole, and the error names it."""
+    file = DeadLetterFile(tmp_path, 1 << 20)
+    rejection = Rejection(category=Category.UNKNOWN, message="m", first_fsn=4, last_fsn=4)
+    file.write(rejection, b"whole")
+    before = file.path.read_bytes()
+    with (
+        files_have_at_most(len(before) + 10),
+        pytest.raises(OSError, match=r"dead-letters\.jsonl'$"),
+    ):
+        file.write(rejection, b"too much")
+    assert file.path.read_bytes() == before
+
+
+def test_a_slot_needs_a_folder_to_stand_in(tmp_path: Path) -> None:
+    """Only the last part of its path is created (SF-29); the error says so."""
+    with pytest.raises(FileNotFoundError, match="its parent does not exist"):
+        Journal.open(tmp_path / "not-there" / "slot", JournalConfig())
+    assert list(tmp_path.iterdir()) == []

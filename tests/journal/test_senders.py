@@ -1,0 +1,685 @@
+"""Records through a journal to a server, on three faces."""
+
+import ssl
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from anyio import to_thread
+
+from lance_sdk.errors import AccessDenied, ClosedError, NotOpenError, RecordTooLarge, UsageError
+from lance_sdk.journal import (
+    AsyncStoreAndForwardSender,
+    Category,
+    Durability,
+    FramesLost,
+    JournalConfig,
+    JournalFull,
+    Level,
+    OutboxLimits,
+    Policy,
+    Rejection,
+    SenderHalted,
+    SlotLocked,
+    StoreAndForwardSender,
+    read_dead_letters,
+)
+from lance_sdk.testing import FakePeer, FakeServer
+from lance_spec.bodies import encode_json
+from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
+from lance_spec.enums import Command, ErrorCode, RecordType
+from lance_spec.frames import Frame
+from lance_spec.messages.lwp import AuthenticateResponse, CreateTopic
+
+pytestmark = pytest.mark.anyio
+NOWHERE = "lance://127.0.0.1:1/readings"
+"""A port that nobody listens on."""
+
+
+async def acked(sender: Any) -> bool:
+    """Wait until everything stored is acknowledged."""
+    return bool(await sender.wait(Level.ACKED, 10.0))
+
+
+async def test_records_arrive_in_order(face: Any, server: FakeServer, tmp_path: Path) -> None:
+    """One by one and many at a time."""
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        assert await sender.send(b"first") == 0
+        await sender.send_many([b"second", b"third"])
+        assert await acked(sender)
+        assert sender.acked_fsn == sender.published_fsn == 1
+    assert server.records() == [b"first", b"second", b"third"]
+
+
+async def test_without_a_server_records_wait_for_the_next_sender(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """Opening and sending need no server; the next sender of the slot delivers."""
+    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+        for number in range(10):
+            await sender.send(b"%d" % number)
+        report = await sender.close()
+    assert (report.kept_frames, report.lost_frames, report.error) == (10, 0, None)
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        assert await acked(sender)
+    assert server.records() == [b"%d" % number for number in range(10)]
+
+
+async def test_a_batch_keeps_its_identity(face: Any, server: FakeServer, tmp_path: Path) -> None:
+    """It is sent again under the same id, time and content after a lost connection (AMB-25)."""
+    cut: list[int] = []
+
+    def cut_once(peer: FakePeer, frame: Frame) -> bool:
+        del frame
+        if not cut:
+            cut.append(peer.number)
+            peer.close()
+            return True
+        return False
+
+    server.on_ingest = cut_once
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        await sender.send(b"once")
+        assert await acked(sender)
+        assert sender.stats().frames_replayed == 1
+    first, second = server.ingested
+    assert first.connection != second.connection
+    assert (first.batch_id, first.timestamp_ns, first.payload) == (
+        second.batch_id,
+        second.timestamp_ns,
+        second.payload,
+    )
+    assert first.batch_id >= 2**40
+    assert first.batch_id % 2**40 == 1
+
+
+async def test_frames_of_many_topics_share_a_slot(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """Topics are created where that is the policy; the slot remembers their names."""
+    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+        for number in range(6):
+            await sender.send(b"%d" % number, topic=f"t{number % 2}")
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        assert await acked(sender)
+    assert server.records(2) == [b"0", b"2", b"4"]
+    assert server.records(3) == [b"1", b"3", b"5"]
+
+
+async def test_hold_waits_for_the_topic(face: Any, server: FakeServer, tmp_path: Path) -> None:
+    """Nothing is given up; when somebody creates the topic, its frames arrive."""
+    options = {"on_missing_topic": "hold"}
+    async with face.sender(server.url("later"), tmp_path / "slot", **options) as sender:
+        await sender.send(b"patient")
+        looks = len(server.frames)
+        await to_thread.run_sync(
+            server.wait_for, lambda: server.frames[looks:].count("LIST_TOPICS") > 2
+        )
+        assert sender.stats().journal.backlog_frames == 1
+        server.topics.ask(Command.CREATE_TOPIC, CreateTopic(name=b"later").encode())
+        assert await acked(sender)
+    assert server.records(2) == [b"patient"]
+
+
+async def test_dead_letter_goes_on_without_the_topic(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """Its frames stand in the dead-letter file, the others arrive."""
+    options = {"on_missing_topic": "dead_letter"}
+    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+        await sender.send(b"lost", topic="nowhere")
+        await sender.send(b"found")
+        assert await acked(sender)
+        assert sender.stats().dead_lettered == 1
+    assert server.records() == [b"found"]
+    (letter,) = read_dead_letters(tmp_path / "slot")
+    assert letter.payload.endswith(b"lost")
+    assert letter.rejection.table == "nowhere"
+
+
+async def test_what_the_server_cannot_keep_becomes_a_dead_letter(face: Any, tmp_path: Path) -> None:
+    """A null record toward `deployed` (AMB-13), a topic name that it does not take (AMB-24)."""
+    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+        await sender.send(b"", record_type=RecordType.NULL)
+        await sender.send(b"x", topic="not_strict")
+        await sender.send(b"good")
+    with FakeServer(DEPLOYED, topics=("readings",)) as server:
+        async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+            assert await acked(sender)
+        assert server.records() == [b"good"]
+    messages = [each.rejection.message for each in read_dead_letters(tmp_path / "slot")]
+    assert ["AMB-13" in messages[0], "AMB-24" in messages[1]] == [True, True]
+
+
+async def test_a_deployed_server_gets_the_same_batches(face: Any, tmp_path: Path) -> None:
+    """What is stored is dialect-neutral (SF-32)."""
+    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+        await sender.send_many([b"a", b"b"])
+    with FakeServer(DEPLOYED, topics=("readings",)) as server:
+        async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+            assert await acked(sender)
+        assert server.records() == [b"a", b"b"]
+
+
+def refuse(code: ErrorCode, value: bytes) -> Any:
+    """Return a hook that refuses batches which end with a value."""
+
+    def hook(peer: FakePeer, frame: Frame) -> bool:
+        if not bytes(frame.payload).endswith(value):
+            return False
+        peer.error(code, "refused by the test", batch_id=frame.batch_id)
+        return True
+
+    return hook
+
+
+async def test_a_rejected_frame_halts_by_default(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """It and all behind it stay; calls say why; every counter stays readable."""
+    server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD, b"bad")
+    sender = face.sender(server.url("readings"), tmp_path / "slot")
+    await sender.open()
+    await sender.send(b"good")
+    assert await acked(sender)
+    await sender.send(b"bad")
+    with pytest.raises(SenderHalted, match="parse") as caught:
+        await sender.wait(Level.ACKED, 10.0)
+    assert caught.value.rejection.first_fsn == 1
+    with pytest.raises(SenderHalted):
+        await sender.send(b"more")
+    with pytest.raises(SenderHalted):
+        await sender.flush()
+    stats = sender.stats()
+    assert (sender.acked_fsn, sender.published_fsn) == (0, 1)
+    assert (stats.journal.backlog_frames, stats.server_errors) == (1, 1)
+    assert isinstance(stats.terminal_error, SenderHalted)
+    report = await sender.close()
+    assert (report.kept_frames, report.error) == (1, stats.terminal_error)
+    assert sender.stats().journal.backlog_frames == 1
+
+
+@pytest.mark.parametrize("policy", [Policy.DROP, Policy.DEAD_LETTER])
+async def test_a_policy_may_go_on_without_the_frame(
+    face: Any, server: FakeServer, tmp_path: Path, policy: Policy
+) -> None:
+    """The frames behind it arrive, and the handler is told which policy was applied."""
+    server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD, b"bad")
+    told: list[Rejection] = []
+    options = {
+        "limits": OutboxLimits(policies={Category.PARSE_ERROR: policy}),
+        "error_handler": told.append,
+    }
+    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+        for value in (b"one", b"bad", b"two"):
+            await sender.send(value)
+        assert await acked(sender)
+    assert server.records() == [b"one", b"two"]
+    assert [(each.category, each.policy, each.first_fsn) for each in told] == [
+        (Category.PARSE_ERROR, policy, 1)
+    ]
+    buried = (tmp_path / "slot" / "dead-letters.jsonl").exists()
+    assert buried is (policy is Policy.DEAD_LETTER)
+
+
+async def test_a_frame_that_is_always_refused_halts_in_the_end(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """Retrying has an end: strikes, and the time they took."""
+    server.on_ingest = refuse(ErrorCode.INTERNAL_ERROR, b"poison")
+    options = {"limits": OutboxLimits(strikes=3, dwell=0.0)}
+    sender = face.sender(server.url("readings"), tmp_path / "slot", **options)
+    await sender.open()
+    await sender.send(b"poison")
+    with pytest.raises(SenderHalted) as caught:
+        await sender.wait(Level.ACKED, 10.0)
+    assert caught.value.rejection.strikes == 3
+    await sender.close()
+    assert len(server.ingested) == 3
+
+
+async def test_a_refusal_for_the_moment_is_tried_again(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """On the same connection, behind a pause."""
+    left = [2]
+
+    def busy(peer: FakePeer, frame: Frame) -> bool:
+        if left[0]:
+            left[0] -= 1
+            peer.error(ErrorCode.RATE_LIMITED, "wait", batch_id=frame.batch_id, retry_after_ms=1)
+            return True
+        return False
+
+    server.on_ingest = busy
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        await sender.send(b"patient")
+        assert await acked(sender)
+        assert sender.stats().connects == 1
+    assert server.records() == [b"patient"]
+
+
+async def test_text_errors_are_pinned_to_their_frame(face: Any, tmp_path: Path) -> None:
+    """A deployed server does not say which frame it refused; one at a time, it does (AMB-10)."""
+    with FakeServer(DEPLOYED, topics=("readings",)) as server:
+
+        def refuse_text(peer: FakePeer, frame: Frame) -> bool:
+            if not bytes(frame.payload).endswith(b"bad"):
+                return False
+            peer.error(ErrorCode.INVALID_PAYLOAD, "Invalid payload")
+            return True
+
+        server.on_ingest = refuse_text
+        limits = OutboxLimits(
+            policies={each: Policy.DROP for each in Category if each is not Category.DAMAGED}
+        )
+        async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+            for value in (b"one", b"two", b"bad", b"three", b"bad", b"four"):
+                await sender.send(value)
+        async with face.sender(server.url("readings"), tmp_path / "slot", limits=limits) as sender:
+            assert await acked(sender)
+            assert sender.stats().dropped_frames == 2
+        assert server.records() == [b"one", b"two", b"three", b"four"]
+
+
+async def test_an_ack_for_nothing_is_a_protocol_error(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """It moves nothing: the connection is dropped and the frame sent again (SF-35)."""
+    lied: list[int] = []
+
+    def lie(peer: FakePeer, frame: Frame) -> bool:
+        if not lied:
+            lied.append(peer.number)
+            peer.ack(frame.batch_id + 1000)
+            return True
+        return False
+
+    server.on_ingest = lie
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        await sender.send(b"true")
+        assert await acked(sender)
+        assert sender.stats().connects == 2
+    assert server.records() == [b"true"]
+
+
+async def test_an_ack_that_comes_twice_is_no_error(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """The second one says nothing new."""
+
+    def twice(peer: FakePeer, frame: Frame) -> bool:
+        peer.ack(frame.batch_id)
+        return False
+
+    server.on_ingest = twice
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        for _ in range(3):
+            await sender.send(b"x")
+        assert await acked(sender)
+        assert await sender.send(b"y") == 3
+        assert await acked(sender)
+        assert sender.stats().connects == 1
+
+
+async def test_another_host_takes_over(face: Any, server: FakeServer, tmp_path: Path) -> None:
+    """Where one does not answer, and where one leaves."""
+    with FakeServer(topics=("readings",)) as other:
+        url = f"lance://127.0.0.1:1,127.0.0.1:{other.port},127.0.0.1:{server.port}/readings"
+        async with face.sender(url, tmp_path / "slot") as sender:
+            await sender.send(b"first")
+            assert await acked(sender)
+            other.stop()
+            await sender.send(b"second")
+            assert await acked(sender)
+    assert (other.records(), server.records()) == ([b"first"], [b"second"])
+
+
+async def test_a_follower_names_the_leader(face: Any, server: FakeServer, tmp_path: Path) -> None:
+    """Frames go there, once (LWP section 12.4)."""
+    with FakeServer(topics=("readings",)) as follower:
+
+        def redirect(peer: FakePeer, frame: Frame) -> bool:
+            leader = f"127.0.0.1:{server.port}"
+            details: dict[str, Any] = {"batch_id": frame.batch_id, "leader_addr": leader}
+            peer.error(ErrorCode.NOT_LEADER, "not me", **details)
+            return True
+
+        follower.on_ingest = redirect
+        async with face.sender(follower.url("readings"), tmp_path / "slot") as sender:
+            await sender.send(b"x")
+            assert await acked(sender)
+        assert follower.records() == []
+    assert server.records() == [b"x"]
+
+
+async def test_over_tls(face: Any, tmp_path: Path) -> None:
+    """With certificates of one's own, and a token that is fresh for each connection."""
+    authority = trustme.CA()
+    roots = tmp_path / "roots.pem"
+    authority.cert_pem.write_to_path(str(roots))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+
+    def welcome(peer: FakePeer, frame: Frame) -> bool:
+        if frame.batch_id != Command.AUTHENTICATE:
+            return False
+        peer.control(
+            Command.AUTHENTICATE_RESPONSE, AuthenticateResponse(ok=True, message=b"").encode()
+        )
+        return True
+
+    with FakeServer(tls=context, topics=("readings",)) as server:
+        server.on_control = welcome
+        url = f"lances://localhost:{server.port}/readings"
+        async with face.sender(url, tmp_path / "slot", tls_ca=roots, token=lambda: "t") as sender:
+            await sender.send(b"x")
+            assert await acked(sender)
+        assert server.frames.count("AUTHENTICATE") == 1
+        assert server.records() == [b"x"]
+        conf = f"lances::addr=localhost:{server.port};topic=readings;tls_roots={roots};"
+        with StoreAndForwardSender.from_conf(conf) as plain:
+            plain.send(b"y")
+            assert await to_thread.run_sync(plain.wait, Level.ACKED, 10.0)
+        assert server.records() == [b"x", b"y"]
+
+
+@pytest.mark.parametrize("stated", [True, False])
+async def test_a_sender_knows_whether_a_repeated_frame_is_stored_once(
+    face: Any, server: FakeServer, tmp_path: Path, stated: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the server states no duplicate window, the log says what that means (SF-34)."""
+
+    def status(peer: FakePeer, frame: Frame) -> bool:
+        if frame.batch_id != Command.GET_CLUSTER_STATUS:
+            return False
+        body: dict[str, Any] = {"is_leader": True, "node_count": 1, "healthy_nodes": 1}
+        if stated:
+            body["dedup_window"] = {"entries": 1000, "max_age_secs": 60}
+        peer.control(Command.CLUSTER_STATUS_RESPONSE, encode_json(body))
+        return True
+
+    server.on_control = status
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        await sender.send(b"x")
+        assert await acked(sender)
+        assert sender.stats().exactly_once is stated
+    assert ("at least once" in caplog.text) is not stated
+
+
+@pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED])
+async def test_frames_are_compressed_where_the_server_understands_it(
+    face: Any, tmp_path: Path, dialect: Dialect
+) -> None:
+    """In the slot they never are, so another server gets them as they are (AMB-20, SF-32)."""
+    with FakeServer(dialect, topics=("readings",)) as server:
+        url = server.url("readings")
+        async with face.sender(url, tmp_path / "slot", compression="auto") as sender:
+            await sender.send(bytes(1000))
+            assert await acked(sender)
+        (frame,) = server.ingested
+    assert (len(frame.payload) < 200) is dialect.lz4
+
+
+async def test_a_server_that_never_acks_is_left(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """Its keepalives do not count: after a time the frame goes over another connection."""
+    server.on_ingest = lambda peer, _: peer.number == 1
+    options = {"limits": OutboxLimits(ack_timeout=0.05)}
+    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+        await sender.send(b"x")
+        assert await acked(sender)
+        assert sender.stats().connects == 2
+    assert server.records() == [b"x"]
+
+
+async def test_an_idle_sender_notices_that_its_server_left(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """It connects again although there is nothing to send."""
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        await sender.send(b"x")
+        assert await acked(sender)
+        server.drop_all()
+        await to_thread.run_sync(server.wait_for, lambda: server.accepted == 2)
+
+
+async def test_a_server_that_acks_too_little_gets_frames_again(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """What was not acknowledged is not given up."""
+
+    def first_connection_acks_one(peer: FakePeer, frame: Frame) -> bool:
+        if peer.number > 1:
+            return False
+        if len(server.ingested) == 1:
+            peer.ack(frame.batch_id)
+        elif len(server.ingested) == 5:
+            peer.close()
+        return True
+
+    server.on_ingest = first_connection_acks_one
+    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        for number in range(5):
+            await sender.send(b"%d" % number)
+        assert await acked(sender)
+    assert server.records() == [b"1", b"2", b"3", b"4"]
+
+
+async def test_a_token_that_is_not_taken_halts(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """Trying again would not help; records stay, and the handler is told."""
+
+    def deny(peer: FakePeer, frame: Frame) -> bool:
+        if frame.batch_id != Command.LIST_TOPICS:
+            return False
+        peer.error(ErrorCode.ACCESS_DENIED, "not you")
+        return True
+
+    server.on_control = deny
+    told: list[Rejection] = []
+    options = {"error_handler": told.append}
+    sender = face.sender(server.url("readings"), tmp_path / "slot", **options)
+    await sender.open()
+    await sender.send(b"kept")
+    with pytest.raises(SenderHalted):
+        await sender.wait(Level.ACKED, 10.0)
+    report = await sender.close()
+    assert report.kept_frames == 1
+    assert [each.category for each in told] == [Category.SECURITY_ERROR]
+
+
+async def test_memory_mode_says_what_is_lost(face: Any) -> None:
+    """Without a folder frames end with the sender, and leaving the block says so."""
+
+    async def leave() -> None:
+        async with face.sender(NOWHERE, close_timeout=0) as sender:
+            for _ in range(3):
+                await sender.send(b"x")
+
+    with pytest.raises(FramesLost, match="3 frames in memory") as caught:
+        await leave()
+    assert caught.value.report.lost_frames == 3
+
+
+async def test_memory_mode_delivers(face: Any, server: FakeServer) -> None:
+    """With a server it is a sender like the others."""
+    async with face.sender(server.url("readings")) as sender:
+        await sender.send(b"x")
+        assert await acked(sender)
+    assert server.records() == [b"x"]
+
+
+async def test_a_full_journal_says_what_it_waits_for(face: Any, tmp_path: Path) -> None:
+    """Backpressure without a server names the backlog, not the disk."""
+    journal = JournalConfig(segment_bytes=4096, max_total_bytes=8192, append_timeout=0.05)
+    options = {"journal": journal, "close_timeout": 0}
+    async with face.sender(NOWHERE, tmp_path / "slot", **options) as sender:
+        with pytest.raises(JournalFull) as caught:
+            await sender.send_many([bytes(1000)] * 100)
+        assert caught.value.reason == "backlog"
+        assert sender.stats().journal.backpressure_stalls > 0
+
+
+@pytest.mark.parametrize("durability", [Durability.FLUSH, Durability.APPEND])
+async def test_levels_of_arrival(
+    face: Any, server: FakeServer, tmp_path: Path, durability: Durability
+) -> None:
+    """Stored, synced, acknowledged: each can be waited for."""
+    journal = JournalConfig(durability=durability, segment_bytes=1 << 16)
+    options = {"journal": journal}
+    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+        fsn = await sender.send(b"x")
+        assert await sender.flush() == fsn
+        assert sender.stats().journal.durable_fsn == fsn
+        for level in Level:
+            assert await sender.wait(level, 10.0, fsn=fsn)
+        assert not await sender.wait(Level.ACKED, 0.01, fsn=fsn + 1)
+
+
+async def test_initial_connect_off_tries_every_host_once(face: Any, tmp_path: Path) -> None:
+    """And gives the slot back."""
+    options = {"initial_connect": "off"}
+    url = "lance://127.0.0.1:1,127.0.0.1:2/readings"
+    with pytest.raises(OSError, match="2 attempts"):
+        await face.sender(url, tmp_path / "slot", **options).open()
+    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0):
+        pass
+
+
+async def test_a_budget_ends_an_outage(face: Any, tmp_path: Path) -> None:
+    """By request: without one, a sender never gives up."""
+    patient = face.sender(NOWHERE, tmp_path / "slot", close_timeout=0)
+    await patient.open()
+    await patient.send(b"kept")
+    await patient.close()
+    sender = face.sender(NOWHERE, tmp_path / "slot", reconnect_budget=0.05)
+    await sender.open()
+    with pytest.raises(TimeoutError, match="reconnect_max_duration"):
+        await sender.wait(Level.ACKED, 10.0)
+    assert (await sender.close()).kept_frames == 1
+
+
+async def test_two_senders_of_one_slot(face: Any, tmp_path: Path) -> None:
+    """The second is told who has it."""
+    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0):
+        with pytest.raises(SlotLocked, match="holder=pid="):
+            await face.sender(NOWHERE, tmp_path / "slot").open()
+
+
+async def test_wrong_order_of_calls(face: Any, tmp_path: Path) -> None:
+    """Not open, open twice, closed: each has its own error."""
+    sender = face.sender(NOWHERE, tmp_path / "slot", close_timeout=0)
+    with pytest.raises(NotOpenError):
+        await sender.send(b"x")
+    await sender.open()
+    with pytest.raises(UsageError, match="opened already"):
+        await sender.open()
+    first = await sender.close()
+    assert await sender.close() is first
+    with pytest.raises(ClosedError):
+        await sender.send(b"x")
+
+
+async def test_records_that_fit_in_no_frame(face: Any, tmp_path: Path) -> None:
+    """The error names the setting (SF-33)."""
+    options = {"journal": JournalConfig(segment_bytes=4096), "close_timeout": 0}
+    async with face.sender(NOWHERE, tmp_path / "slot", **options) as sender:
+        with pytest.raises(RecordTooLarge, match="segment_bytes"):
+            await sender.send(bytes(5000))
+        with pytest.raises(RecordTooLarge, match="segment_bytes"):
+            await sender.send_many([b"fits", bytes(5000)])
+
+
+async def test_the_errors_of_a_slow_handler_are_dropped(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """The oldest ones, and they are counted; sending does not wait for the handler."""
+    import threading  # noqa: PLC0415 - only here
+
+    release = threading.Event()
+    server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD, b"bad")
+    options = {
+        "limits": OutboxLimits(policies={Category.PARSE_ERROR: Policy.DROP}),
+        "error_handler": lambda _: release.wait(10.0),
+        "error_inbox_capacity": 16,
+    }
+    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+        for _ in range(40):
+            await sender.send(b"bad")
+        assert await acked(sender)
+        assert sender.stats().errors_dropped >= 40 - 16 - 1
+        release.set()
+    assert sender.stats().errors_delivered <= 17
+
+
+def test_close_raises_what_nobody_was_told(server: FakeServer, tmp_path: Path) -> None:
+    """Without a handler and without a call that raised it, close() does (section 17)."""
+    server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD, b"bad")
+    sender = StoreAndForwardSender(server.url("readings"), tmp_path / "slot").open()
+    sender.send(b"bad")
+    with pytest.raises(SenderHalted):
+        sender.close()
+    with StoreAndForwardSender(NOWHERE, tmp_path / "slot", close_timeout=0):
+        """The slot was released all the same."""
+
+
+def test_close_is_silent_when_a_handler_was_told(server: FakeServer, tmp_path: Path) -> None:
+    """The application owns the failure already (section 17)."""
+    server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD, b"bad")
+    told: list[Rejection] = []
+    sender = StoreAndForwardSender(
+        server.url("readings"), tmp_path / "slot", error_handler=told.append
+    ).open()
+    sender.send(b"bad")
+    report = sender.close()
+    assert isinstance(report.error, SenderHalted)
+    assert len(told) == 1
+
+
+def test_the_default_handler_logs(
+    server: FakeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Silence would hide a loss (section 20); the same frame again is no second warning."""
+    server.on_ingest = refuse(ErrorCode.INTERNAL_ERROR, b"bad")
+    options: Any = {"limits": OutboxLimits(strikes=4, dwell=0.0), "backoff_base": 0.001}
+    with caplog.at_level("DEBUG", "lance_sdk"):
+        sender = StoreAndForwardSender(server.url("readings"), tmp_path / "slot", **options).open()
+        sender.send(b"bad")
+        with pytest.raises(SenderHalted):
+            sender.close()
+    levels = [each.levelname for each in caplog.records if "; policy:" in each.getMessage()]
+    assert levels == ["WARNING", "DEBUG", "DEBUG", "WARNING"]
+
+
+def test_an_error_of_the_connection_is_told_as_security(server: FakeServer, tmp_path: Path) -> None:
+    """A refused token ends the session before any frame was sent."""
+
+    def deny(peer: FakePeer, frame: Frame) -> bool:
+        if frame.batch_id != Command.AUTHENTICATE:
+            return False
+        peer.error(ErrorCode.ACCESS_DENIED, "not you")
+        return True
+
+    server.on_control = deny
+    with StoreAndForwardSender(NOWHERE, tmp_path / "slot", close_timeout=0) as earlier:
+        earlier.send(b"kept")
+    sender = StoreAndForwardSender(server.url("readings"), tmp_path / "slot", token="wrong").open()
+    with pytest.raises(AccessDenied):
+        sender.close()
+    assert sender.stats().journal.backlog_frames == 1
+
+
+def test_both_faces_have_the_same_names_and_parameters() -> None:
+    """So that a program changes sides by adding `await`."""
+    sync, other = StoreAndForwardSender, AsyncStoreAndForwardSender
+    names = {name for name in dir(sync) if not name.startswith("_")}
+    assert names == {name for name in dir(other) if not name.startswith("_")}
+    for name in sorted(names | {"__init__"}):
+        if callable(getattr(sync, name)):
+            mine, theirs = (signature(getattr(each, name)) for each in (sync, other))
+            assert list(mine.parameters.values()) == list(theirs.parameters.values()), name

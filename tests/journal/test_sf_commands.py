@@ -1,0 +1,257 @@
+"""``lwp sf``: what people see and what scripts read."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from lance_sdk.cli import _app
+from lance_sdk.journal import (
+    Journal,
+    JournalConfig,
+    SlotKind,
+    StoreAndForwardSender,
+    read_dead_letters,
+)
+from lance_sdk.testing import FakeServer
+
+NOWHERE = "lance://127.0.0.1:1/readings"
+Call = Callable[..., Result]
+
+
+class Program(click.Command):
+    """What a shell starts."""
+
+    def __init__(self) -> None:
+        super().__init__("lwp")
+
+    def main(self, args: Any = None, *_more: object, **_options: object) -> Any:
+        """Run and exit, as the console script does."""
+        raise SystemExit(_app.run(args))
+
+
+@pytest.fixture
+def sf(monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Call ``lwp sf`` in this process."""
+    monkeypatch.delenv("LANCE_URL", raising=False)
+    return lambda *arguments: CliRunner().invoke(Program(), ["sf", *map(str, arguments)])
+
+
+@pytest.fixture
+def slot(tmp_path: Path) -> Path:
+    """Return a slot of a few segments with 41 frames of two topics that nobody got yet."""
+    path = tmp_path / "slot"
+    config = JournalConfig(segment_bytes=1024)
+    with StoreAndForwardSender(NOWHERE, path, journal=config, close_timeout=0) as sender:
+        for number in range(40):
+            sender.send(b"value %d" % number)
+        sender.send_many([b"x", b"y"], topic="other")
+    return path
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every byte of a slot."""
+    return {each.name: each.read_bytes() for each in folder.iterdir()}
+
+
+def flip(slot: Path) -> None:
+    """Damage the first frame that holds ``value 3``."""
+    for path in sorted(slot.glob("*.sfl")):
+        data = bytearray(path.read_bytes())
+        place = data.find(b"value 3")
+        if place >= 0:
+            data[place] ^= 1
+            path.write_bytes(bytes(data))
+            return
+
+
+def test_inspect_json_has_the_promised_fields(sf: Call, slot: Path) -> None:
+    """Scripts rely on these names."""
+    found = json.loads(sf("inspect", slot, "--json").stdout)
+    assert (found["frames"], found["first_fsn"], found["last_fsn"]) == (41, 0, 40)
+    assert (found["acked_fsn"], found["problems"], found["failed"]) == (-1, [], None)
+    assert found["segments"] == sorted(each.name for each in slot.glob("*.sfl"))
+    assert [each["name"] for each in found["topics"]] == ["readings", "other"]
+    assert found["kind"] == "lwp"
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "export"])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_looking_changes_no_byte(sf: Call, slot: Path, command: str, damaged: bool) -> None:
+    """Whatever is wrong with the slot."""
+    if damaged:
+        flip(slot)
+    before = content(slot)
+    sf(command, slot)
+    assert content(slot) == before
+
+
+def test_a_slot_in_use_can_be_looked_at(sf: Call, slot: Path) -> None:
+    """Inspecting takes no lock; changing does."""
+    with StoreAndForwardSender(NOWHERE, slot, close_timeout=0):
+        assert json.loads(sf("inspect", slot, "--json").stdout)["frames"] == 41
+        for command in (["repair"], ["trim", "--to", "0", "--yes"], ["unlock"]):
+            result = sf(*command, slot)
+            assert result.exit_code == 1
+            assert "already in use" in result.stderr
+
+
+def test_verify_tells_every_problem(sf: Call, slot: Path) -> None:
+    """Damage by file, offset and frame; the exit code says so."""
+    assert "41 frames checked: nothing is wrong" in sf("verify", slot).stdout
+    flip(slot)
+    result = sf("verify", slot)
+    assert result.exit_code == 1
+    assert "frame 3 cannot be delivered" in result.stdout
+    found = json.loads(sf("verify", slot, "--json").stdout)
+    assert (found["clean"], found["checked"]) == (False, 40)
+    assert found["problems"][0]["lost"] == [3, 3]
+
+
+def test_verify_looks_into_frames(sf: Call, tmp_path: Path) -> None:
+    """A frame with a good checksum may still be no batch, or name no topic."""
+    with Journal.open(tmp_path / "slot") as journal:
+        journal.append(b"no batch")
+    result = sf("verify", tmp_path / "slot")
+    assert result.exit_code == 1
+    assert "frame 0" in result.stdout
+    assert "no stored batch" in result.stdout
+
+
+def test_export_gives_every_record(sf: Call, slot: Path) -> None:
+    """As JSON lines, with topic, time and type."""
+    lines = [json.loads(line) for line in sf("export", slot).stdout.splitlines()]
+    assert [base64.b64decode(each["value"]) for each in lines] == [
+        *[b"value %d" % number for number in range(40)],
+        b"x",
+        b"y",
+    ]
+    assert {each["fsn"] for each in lines} == set(range(41))
+    assert lines[-1]["topic"] == "other"
+    assert lines[0]["type"] == 1
+    assert lines[0]["timestamp_ns"] > 0
+
+
+def test_export_of_a_qwp_slot_gives_frames(sf: Call, tmp_path: Path) -> None:
+    """Their rows are the business of QWP tools."""
+    with Journal.open(tmp_path / "slot", JournalConfig(kind=SlotKind.QWP)) as journal:
+        journal.append(b"frame")
+    (line,) = sf("export", tmp_path / "slot").stdout.splitlines()
+    assert json.loads(line) == {"fsn": 0, "payload": base64.b64encode(b"frame").decode()}
+
+
+def test_repair_says_how_many_frames(sf: Call, slot: Path) -> None:
+    """What was found, what is lost, what is left; a copy of torn bytes is kept."""
+    (last,) = sorted(slot.glob("*.sfl"))[-1:]
+    data = bytearray(last.read_bytes())
+    end = len(data.rstrip(b"\0"))
+    data[end + 8 : end + 20] = b"half a frame"
+    last.write_bytes(bytes(data))
+    flip(slot)
+    found = json.loads(sf("repair", slot, "--json").stdout)
+    assert found["lost_frames"] == 1
+    assert found["frames"] == 40
+    assert {each["kind"] for each in found["repaired"]} == {"torn_tail", "damaged_frame"}
+    copies = [Path(each).read_bytes() for each in found["copies"]]
+    assert [b"half a frame" in each for each in copies].count(True) == 1
+    assert [b"lue 3" in each for each in copies].count(True) == 1
+    again = sf("repair", slot)
+    assert "1 problem dealt with" in again.stdout
+    assert "copy of" not in again.stdout
+
+
+def test_trim_keeps_copies(sf: Call, slot: Path) -> None:
+    """Up to the number; the rest waits as before."""
+    result = sf("trim", slot, "--to", 4, "--yes")
+    assert "5 frames given up" in result.stdout
+    found = json.loads(sf("inspect", slot, "--json").stdout)
+    assert (found["first_fsn"], found["frames"], found["acked_fsn"]) == (5, 36, 4)
+    assert [each.rejection.first_fsn for each in read_dead_letters(slot)] == [0, 1, 2, 3, 4]
+    lines = sf("export", slot, "--dead-letters").stdout.splitlines()
+    assert base64.b64decode(json.loads(lines[0])["value"]) == b"value 0"
+
+
+def test_trim_without_copies(sf: Call, slot: Path) -> None:
+    """By explicit wish only."""
+    assert "discarded" in sf("trim", slot, "--to", 40, "--yes", "--discard").stdout
+    assert not (slot / "dead-letters.jsonl").exists()
+
+
+@pytest.mark.parametrize("upto", [-1, 41, 10**20])
+def test_trim_refuses_numbers_that_are_not_there(sf: Call, slot: Path, upto: int) -> None:
+    """Nothing is given up by a typo."""
+    result = sf("trim", slot, f"--to={upto}", "--yes")
+    assert result.exit_code == 1
+    assert "it holds 0 to 40" in result.stderr
+    assert json.loads(sf("inspect", slot, "--json").stdout)["frames"] == 41
+
+
+def test_trim_asks_first(sf: Call, slot: Path) -> None:
+    """Where nobody can answer, it does nothing."""
+    result = sf("trim", slot, "--to", 4)
+    assert result.exit_code == 2
+    assert "--yes" in result.stderr
+
+
+def test_unlock_lets_drainers_try_again(sf: Call, slot: Path) -> None:
+    """And says why one had given up."""
+    (slot / ".failed").write_text("it was refused")
+    assert "it was refused" in sf("unlock", slot).stdout
+    assert not (slot / ".failed").exists()
+    assert json.loads(sf("unlock", slot, "--json").stdout)["failed"] is None
+
+
+def test_drain_sends_a_slot(sf: Call, slot: Path, server: FakeServer) -> None:
+    """To the server that is named; topics are created on request."""
+    url = f"lance://127.0.0.1:{server.port}"
+    result = sf("drain", slot, "--url", url, "--on-missing-topic", "create")
+    assert result.exit_code == 0
+    assert f"{slot}: drained" in result.stdout
+    assert len(server.records(1)) == 40
+    assert server.records(2) == [b"x", b"y"]
+    assert json.loads(sf("inspect", slot, "--json").stdout)["frames"] == 0
+
+
+def test_drain_takes_a_folder_of_slots(sf: Call, slot: Path, server: FakeServer) -> None:
+    """Only those of its own protocol."""
+    with Journal.open(slot.parent / "qwp", JournalConfig(kind=SlotKind.QWP)) as journal:
+        journal.append(b"frame")
+    url = f"lance://127.0.0.1:{server.port}"
+    arguments = ["--url", url, "--on-missing-topic", "create", "--json"]
+    events = json.loads(sf("drain", slot.parent, *arguments).stdout)
+    assert [(each["slot"], each["step"]) for each in events] == [(str(slot), "drained")]
+
+
+def test_drain_ends_when_nobody_takes_frames(sf: Call, slot: Path) -> None:
+    """What was not taken stays; nothing is marked as failed."""
+    result = sf("drain", slot, "--url", "lance://127.0.0.1:1", "--patience", "50ms")
+    assert result.exit_code == 1
+    assert "0 of 1 slot drained" in result.stdout
+    assert "nothing was taken for too long: " in result.stdout
+    assert not (slot / ".failed").exists()
+
+
+def test_drain_names_the_protocol_of_a_slot(sf: Call, slot: Path) -> None:
+    """An LWP slot is never sent to a QWP server (SF-31)."""
+    result = sf("drain", slot, "--conf", "ws::addr=127.0.0.1:1;")
+    assert result.exit_code == 2
+    assert "is a slot for LWP" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "export", "repair", "unlock"])
+def test_a_folder_that_is_no_slot(sf: Call, tmp_path: Path, command: str) -> None:
+    """It is named, and nothing is created in it."""
+    result = sf(command, tmp_path)
+    assert result.exit_code == 1
+    assert "is no slot" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_trim_of_a_folder_that_is_no_slot(sf: Call, tmp_path: Path) -> None:
+    """Likewise."""
+    assert "is no slot" in sf("trim", tmp_path, "--to", 1, "--yes").stderr

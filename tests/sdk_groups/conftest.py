@@ -1,0 +1,127 @@
+"""Members of groups on three faces, with a real coordinator and a real server."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+import pytest
+from anyio import to_thread
+
+from lance_sdk import Producer
+from lance_sdk.groups import AsyncGroupConsumer, Coordinator, GroupConsumer
+from lance_server import running
+from lance_server.embedded import EmbeddedServer
+
+_END = object()
+
+
+class Threaded:
+    """A sync member behind async names: every call runs in a worker thread."""
+
+    def __init__(self, target: GroupConsumer) -> None:
+        self.target = target
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.target, name)
+        if name == "batches":
+            return lambda: _iterate(value())
+        return partial(to_thread.run_sync, value) if callable(value) else value
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return _iterate(iter(self.target))
+
+    async def __aenter__(self) -> Self:
+        await to_thread.run_sync(self.target.__enter__)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await to_thread.run_sync(self.target.__exit__, kind, error, traceback)
+
+
+async def _iterate(iterator: Iterator[Any]) -> AsyncIterator[Any]:
+    while (item := await to_thread.run_sync(next, iterator, _END)) is not _END:
+        yield item
+
+
+@pytest.fixture(params=["threads", "asyncio", "trio"])
+def face(request: pytest.FixtureRequest) -> str:
+    """Return the name of each face in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def anyio_backend(face: str) -> str:
+    """Run the test on the face's own event loop; threads need any."""
+    return "trio" if face == "trio" else "asyncio"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedServer]:
+    """Return a server for all tests; each has topics of its own."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def coordinator() -> Iterator[Coordinator]:
+    """Return a coordinator that is quick."""
+    with Coordinator("127.0.0.1:0", heartbeat_interval=0.05) as coordinator:
+        yield coordinator
+
+
+class Topics:
+    """Topics of one test.
+
+    Attributes:
+        names: of the topics.
+    """
+
+    def __init__(self, server: EmbeddedServer, count: int) -> None:
+        self._server = server
+        self.names = [f"{uuid4().hex[:8]}-{number}" for number in range(count)]
+        for name in self.names:
+            self.append(name, 10)
+
+    def append(self, name: str, count: int, first: int = 0) -> None:
+        """Add records that are their own numbers; create the topic when it is not there."""
+        url = f"{self._server.url}/{name}"
+        with Producer(url, create_topic=True) as producer:
+            for number in range(first, first + count):
+                producer.send(b"%d" % number)
+
+
+@pytest.fixture
+def topics(server: EmbeddedServer) -> Topics:
+    """Return four topics with ten records each."""
+    return Topics(server, 4)
+
+
+@pytest.fixture
+def member(
+    face: str, server: EmbeddedServer, coordinator: Coordinator, topics: Topics
+) -> Callable[..., Any]:
+    """Return what makes members of the group ``g``, with async methods."""
+
+    def make(**options: Any) -> Any:
+        kind: Any = GroupConsumer if face == "threads" else AsyncGroupConsumer
+        chosen = {
+            "group": "g",
+            "topics": topics.names,
+            "coordinator": coordinator.url,
+            "session_timeout": 10.0,
+            "poll_interval": 0.01,
+            "backoff_base": 0.001,
+            "coordinator_options": {"backoff_base": 0.001, "backoff_cap": 0.05},
+            **options,
+        }
+        made = kind(server.url, **chosen)
+        return Threaded(made) if face == "threads" else made
+
+    return make

@@ -1,0 +1,535 @@
+"""A coordinator on a real socket: what it answers, and what hostile peers cannot do to it."""
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trustme
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lance_sdk import Client, GroupConsumer
+from lance_sdk.errors import ConfigError, UsageError
+from lance_sdk.groups import Coordinator, GroupErrorCode, GroupRefused, Limits, Strategy
+from lance_sdk.groups._asking import describe_groups
+from lance_sdk.offsets import Commit, FileStore, MemoryStore, StoreUnavailable, TopicIdentity
+from lance_spec.bodies import decode_error
+from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
+from lance_spec.enums import Command
+from lance_spec.frames import Frame, FrameKind, FrameSplitter, encode_control, encode_keepalive
+from lance_spec.group_text import decode_answer
+from lance_spec.messages import groups as m
+
+TOPIC = m.GroupTopic(topic_id=7, created_at=1, topic_epoch=1, name="orders")
+JOIN = m.GroupJoin(
+    group="g",
+    member="a",
+    generation=0,
+    session_timeout_ms=10_000,
+    rebalance_timeout_ms=10_000,
+    strategy="",
+    client="test",
+    metadata=b"",
+    topics=[TOPIC],
+    owned=[],
+)
+FAR = 10.0
+
+
+class Peer:
+    """A raw connection to a coordinator."""
+
+    def __init__(self, coordinator: Coordinator, dialect: Dialect = SPECIFIED) -> None:
+        host, _, port = coordinator.url.partition("://")[2].rpartition(":")
+        self.sock = socket.create_connection((host, int(port)), timeout=FAR)
+        self._dialect = dialect
+        self._splitter = FrameSplitter((dialect,))
+        self._frames: list[Frame] = []
+
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
+        self.sock.sendall(data)
+
+    def frame(self) -> Frame:
+        """Return the next frame."""
+        while not self._frames:
+            data = self.sock.recv(65536)
+            assert data, "the coordinator closed the connection"
+            self._frames += self._splitter.receive_data(data)
+        return self._frames.pop(0)
+
+    def ask(self, message: Any) -> Any:
+        """Send a request and return its answer."""
+        return self.ask_raw(message.COMMAND, message.encode())
+
+    def ask_raw(self, command: Command, payload: bytes) -> Any:
+        """Send a request of these bytes and return its answer."""
+        self.send(encode_control(self._dialect, command, payload))
+        frame = self.frame()
+        answers = {kind.COMMAND: kind for kind in ANSWERS}
+        if frame.batch_id not in answers:
+            return frame
+        return answers[frame.batch_id].decode(frame.payload)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the coordinator ends the connection."""
+        try:
+            while self.sock.recv(65536):
+                pass
+        except ConnectionResetError:
+            return True
+        return True
+
+
+ANSWERS = (
+    m.GroupJoinAck,
+    m.GroupAssignment,
+    m.GroupHeartbeatAck,
+    m.GroupCommitAck,
+    m.GroupCommitted,
+    m.GroupLeaveAck,
+    m.GroupDescription,
+    m.GroupError,
+)
+REQUESTS = [
+    Command.GROUP_JOIN,
+    Command.GROUP_SYNC,
+    Command.GROUP_HEARTBEAT,
+    Command.GROUP_COMMIT,
+    Command.GROUP_FETCH_COMMITTED,
+    Command.GROUP_LEAVE,
+    Command.GROUP_DESCRIBE,
+]
+
+
+@pytest.fixture
+def peer(coordinator: Coordinator) -> Iterator[Peer]:
+    """Return a raw connection."""
+    with connected(coordinator) as peer:
+        yield peer
+
+
+@contextmanager
+def connected(coordinator: Coordinator, dialect: Dialect = SPECIFIED) -> Iterator[Peer]:
+    """Open a raw connection."""
+    peer = Peer(coordinator, dialect)
+    with peer.sock:
+        yield peer
+
+
+def commit_of(generation: int, offset: int = 50, topic: m.GroupTopic = TOPIC) -> m.GroupCommit:
+    """Return a commit of the member ``a``."""
+    each = m.TopicCommit(topic=topic, offset=offset, fingerprint=b"")
+    return m.GroupCommit(group="g", member="a", generation=generation, topics=[each])
+
+
+def sync(generation: int = 0, owned: list[int] | None = None) -> m.GroupSync:
+    """Return a sync of the member ``a``."""
+    return m.GroupSync(group="g", member="a", generation=generation, owned=owned or [])
+
+
+@pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=lambda each: each.name)
+def test_keepalives_are_answered(coordinator: Coordinator, dialect: Dialect) -> None:
+    """A Keepalive comes back in the peer's own dialect (LWP section 4.3)."""
+    with connected(coordinator, dialect) as peer:
+        peer.send(encode_keepalive(dialect))
+        assert peer.frame().kind is FrameKind.KEEPALIVE
+
+
+def test_whole_conversation(peer: Peer) -> None:
+    """Join, sync, commit, heartbeat, ask and leave, as the grammar tells it."""
+    joined = peer.ask(JOIN)
+    assert (joined.member, joined.strategy, joined.heartbeat_interval_ms) == ("a", "sticky", 50)
+    told = peer.ask(sync())
+    assert [each.topic for each in told.assigned] == [TOPIC]
+    answer = peer.ask(commit_of(told.generation))
+    assert [(each.topic_id, each.code) for each in answer.results] == [(7, 0)]
+    beat = m.GroupHeartbeat(group="g", member="a", generation=told.generation)
+    assert not peer.ask(beat).changed
+    found = peer.ask(m.GroupFetchCommitted(group="g", topics=[])).topics
+    assert [each.position.offset for each in found] == [50]
+    assert peer.ask(m.GroupFetchCommitted(group="g", topics=[99])).topics == []
+    peer.ask(m.GroupLeave(group="g", member="a", generation=told.generation))
+    described = peer.ask(m.GroupDescribe(group="g")).groups[0]
+    assert (described.state, described.members) == (m.GroupState.EMPTY, [])
+
+
+def test_coordinator_makes_up_a_name(peer: Peer) -> None:
+    """A member without a name gets one."""
+    assert peer.ask(replace(JOIN, member="")).member.startswith("member-")
+
+
+def test_session_timeout_is_kept_in_bounds(peer: Peer) -> None:
+    """A member cannot ask to be taken for dead after a century."""
+    asked = replace(JOIN, session_timeout_ms=2**32 - 1)
+    assert peer.ask(asked).session_timeout_ms == 3_600_000
+
+
+def test_commit_is_durable_when_answered(tmp_path: Any) -> None:
+    """What a commit's answer says is in the store, with topic and generation."""
+    with (
+        Coordinator("127.0.0.1:0", store=f"file:{tmp_path}") as coordinator,
+        connected(coordinator) as peer,
+    ):
+        peer.ask(JOIN)
+        generation = peer.ask(sync()).generation
+        peer.ask(commit_of(generation))
+        [kept] = FileStore(tmp_path).commits()
+    assert (kept.offset, kept.generation) == (50, generation)
+    assert kept.topic == TopicIdentity(id=7, name="orders", created_at=1, epoch=1)
+
+
+def test_stale_commit_is_refused(peer: Peer) -> None:
+    """A commit under a generation of the future, or of a topic not owned, is refused by code."""
+    peer.ask(JOIN)
+    generation = peer.ask(sync()).generation
+    codes = [peer.ask(commit_of(generation + 1)).results[0].code]
+    peer.ask(sync(generation, owned=[]))
+    other = replace(TOPIC, topic_id=8)
+    codes.append(peer.ask(commit_of(generation, topic=other)).results[0].code)
+    assert codes == [GroupErrorCode.STALE_GENERATION, GroupErrorCode.UNKNOWN_TOPIC]
+
+
+def test_store_that_fails_is_told() -> None:
+    """A commit that cannot be stored says so, and may be repeated."""
+
+    class Failing(MemoryStore):
+        broken = False
+
+        def save(self, commit: Commit) -> None:
+            if self.broken:
+                raise StoreUnavailable("no space left")
+            super().save(commit)
+
+    store = Failing()
+    with Coordinator("127.0.0.1:0", store=store) as coordinator, connected(coordinator) as peer:
+        peer.ask(JOIN)
+        generation = peer.ask(sync()).generation
+        store.broken = True
+        first = peer.ask(commit_of(generation)).results[0].code
+        store.broken = False
+        second = peer.ask(commit_of(generation)).results[0].code
+    assert (first, second) == (GroupErrorCode.STORE_FAILED, GroupErrorCode.NONE)
+
+
+def test_store_that_another_coordinator_has(tmp_path: Any) -> None:
+    """Two coordinators cannot have one group on one folder; the second one says who has it."""
+    with (
+        Coordinator("127.0.0.1:0", store=f"file:{tmp_path}") as first,
+        Coordinator("127.0.0.1:0", store=f"file:{tmp_path}") as second,
+        connected(first) as one,
+        connected(second) as two,
+    ):
+        one.ask(JOIN)
+        refused = two.ask(JOIN)
+    assert refused.code == GroupErrorCode.STORE_FAILED
+    assert "in use by process" in refused.message
+
+
+def test_generation_outlives_the_coordinator(tmp_path: Any) -> None:
+    """A new coordinator on the same store goes on above the old one's generations."""
+    generations = []
+    for _ in range(3):
+        with (
+            Coordinator(
+                "127.0.0.1:0", store=f"file:{tmp_path}", heartbeat_interval=0.001
+            ) as coordinator,
+            connected(coordinator) as peer,
+        ):
+            peer.ask(JOIN)
+            while not (told := peer.ask(sync())).assigned:
+                pass
+            peer.ask(commit_of(told.generation))
+            generations.append(told.generation)
+    assert generations == sorted(set(generations))
+
+
+def test_members_of_before_may_come_back() -> None:
+    """Where members have a past, nothing is given out until all had a heartbeat's time."""
+    with (
+        Coordinator("127.0.0.1:0", heartbeat_interval=60.0) as coordinator,
+        connected(coordinator) as peer,
+    ):
+        peer.ask(replace(JOIN, generation=5))
+        told = peer.ask(sync())
+    assert (told.assigned, told.state) == ([], m.GroupState.REBALANCING)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"group": "../x"}, GroupErrorCode.INVALID_REQUEST),
+        ({"group": ""}, GroupErrorCode.INVALID_REQUEST),
+        ({"member": "a\nb"}, GroupErrorCode.INVALID_REQUEST),
+        ({"topics": [TOPIC, TOPIC]}, GroupErrorCode.INVALID_REQUEST),
+        ({"topics": [replace(TOPIC, name="a/b")]}, GroupErrorCode.INVALID_REQUEST),
+        ({"strategy": "magic"}, GroupErrorCode.STRATEGY_REFUSED),
+    ],
+)
+def test_join_that_makes_no_sense(peer: Peer, changes: Any, code: GroupErrorCode) -> None:
+    """A join with an impossible value is refused by its code."""
+    assert peer.ask(replace(JOIN, **changes)).code == code
+
+
+def test_strategy_of_ones_own() -> None:
+    """A function of the application divides the topics, by what members say of themselves."""
+
+    def hottest(members: Any, topics: Any, present: Any) -> dict[int, str]:
+        del present
+        best = max(members, key=lambda member: member.metadata)
+        return {topic.id: best.name for topic in topics}
+
+    mine = Strategy("hottest", hottest)
+    with (
+        Coordinator("127.0.0.1:0", strategies=[mine]) as coordinator,
+        connected(coordinator) as cold,
+        connected(coordinator) as hot,
+    ):
+        cold.ask(replace(JOIN, strategy="hottest", metadata=b"1"))
+        assert cold.ask(sync()).assigned
+        assert hot.ask(replace(JOIN, member="b", metadata=b"9")).strategy == "hottest"
+        assert cold.ask(sync(owned=[7])).revoked == [7]
+        cold.ask(sync())
+        assert hot.ask(replace(sync(), member="b")).assigned
+
+
+def test_unknown_members_and_groups(peer: Peer) -> None:
+    """Who never joined is told to."""
+    assert peer.ask(sync()).code == GroupErrorCode.UNKNOWN_GROUP
+    peer.ask(replace(JOIN, member="b"))
+    assert peer.ask(sync()).code == GroupErrorCode.UNKNOWN_MEMBER
+
+
+def test_limits() -> None:
+    """One topic, group or commit too many is refused, and the connection lives."""
+    limits = Limits(topics=1, groups=1)
+    with (
+        Coordinator("127.0.0.1:0", limits=limits) as coordinator,
+        connected(coordinator) as peer,
+    ):
+        two = [TOPIC, replace(TOPIC, topic_id=8)]
+        codes = [peer.ask(replace(JOIN, topics=two)).code]
+        peer.ask(JOIN)
+        codes.append(peer.ask(replace(JOIN, group="h")).code)
+        commits = commit_of(1).topics * 2
+        codes.append(peer.ask(replace(commit_of(1), topics=commits)).code)
+        peer.ask(m.GroupLeave(group="g", member="a", generation=1))
+        assert peer.ask(replace(JOIN, group="h")).member == "a"
+    assert codes == [GroupErrorCode.LIMIT_EXCEEDED] * 3
+
+
+def test_connections_over_the_limit_are_closed() -> None:
+    """A connection too many is closed at once, and the others go on."""
+    with (
+        Coordinator("127.0.0.1:0", limits=Limits(connections=1)) as coordinator,
+        connected(coordinator) as first,
+    ):
+        first.ask(JOIN)
+        with connected(coordinator) as second:
+            assert second.closed
+        assert first.ask(sync()).assigned
+
+
+def test_silent_connection_is_closed(coordinator: Coordinator) -> None:
+    """Who says nothing does not keep a connection."""
+    coordinator._talk = replace(coordinator._talk, silence=0.05)
+    with connected(coordinator) as peer:
+        assert peer.closed
+
+
+def test_peer_that_does_not_read_is_closed(coordinator: Coordinator) -> None:
+    """Who asks and does not take the answers is closed, instead of filling memory."""
+    coordinator._talk = replace(coordinator._talk, patience=0.1)
+    many = [replace(TOPIC, topic_id=number, name=str(number)) for number in range(4000)]
+    with connected(coordinator) as peer:
+        peer.ask(replace(JOIN, topics=many))
+        with pytest.raises(OSError, match=r"reset|[Bb]roken pipe"):
+            ask_for_ever(peer)
+
+
+def ask_for_ever(peer: Peer) -> None:
+    """Ask for long answers until the coordinator has enough."""
+    question = m.GroupDescribe(group="g")
+    while True:
+        peer.send(encode_control(SPECIFIED, question.COMMAND, question.encode()))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"LANC" + bytes(40),
+        encode_control(SPECIFIED, Command.GROUP_JOIN, bytes(2_000_000)),
+        b"\x16\x03\x01" + bytes(100),
+    ],
+    ids=["http", "bad crc", "oversize", "tls"],
+)
+def test_broken_stream_is_closed(peer: Peer, coordinator: Coordinator, data: bytes) -> None:
+    """A peer that breaks LWP is closed, and the coordinator goes on."""
+    with suppress(ConnectionResetError, BrokenPipeError):
+        peer.send(data)
+    assert peer.closed
+    with connected(coordinator) as other:
+        assert other.ask(JOIN).member == "a"
+
+
+def test_other_commands_are_refused(peer: Peer) -> None:
+    """A command that is a server's and not a coordinator's is refused, and the peer may go on."""
+    frame = peer.ask_raw(Command.LIST_TOPICS, b"")
+    assert "does not answer LIST_TOPICS" in decode_error(frame.payload).message
+    assert peer.ask(JOIN).member == "a"
+
+
+_EXAMPLES = [JOIN.encode(), sync().encode(), commit_of(1).encode()]
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # one connection for all
+)
+@given(
+    command=st.sampled_from(REQUESTS),
+    payload=st.one_of(
+        st.binary(max_size=200),
+        st.builds(
+            lambda whole, at, byte: (
+                whole[: at % len(whole)] + bytes([byte]) + whole[at % len(whole) + 1 :]
+            ),
+            st.sampled_from(_EXAMPLES),
+            st.integers(0, 500),
+            st.integers(0, 255),
+        ),
+    ),
+)
+def test_no_request_ends_the_conversation(peer: Peer, command: Command, payload: bytes) -> None:
+    """Whatever a request's bytes are, it gets one answer and the next one is served."""
+    assert isinstance(peer.ask_raw(command, payload), ANSWERS)
+
+
+def test_token_is_asked_for(server: Any, topics: Any) -> None:
+    """With a token, members have to know it."""
+    with Coordinator("127.0.0.1:0", token="secret") as coordinator:
+        with connected(coordinator) as peer:
+            frame = peer.ask_raw(Command.GROUP_JOIN, JOIN.encode())
+            assert decode_error(frame.payload).message == "authenticate first"
+        wrong = coordinator.url.replace("://", "://wrong@")
+        right = coordinator.url.replace("://", "://secret@")
+        with pytest.raises(Exception, match="wrong token"):
+            describe_groups(wrong)
+        options: Any = {"group": "g", "topics": topics.names}
+        with GroupConsumer(server.url, coordinator=right, **options) as consumer:
+            assert consumer.poll() is not None
+
+
+def test_coordinator_with_tls() -> None:
+    """A coordinator with a certificate is a lances:// URL."""
+    authority = trustme.CA()
+    serving, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(serving)
+    authority.configure_trust(trusting)
+    with Coordinator("127.0.0.1:0", tls=serving) as coordinator:
+        assert coordinator.url.startswith("lances://")
+        assert describe_groups(coordinator.url, tls=trusting) == []
+
+
+def test_client_learns_that_it_is_no_server(coordinator: Coordinator) -> None:
+    """Whoever takes a coordinator for a server is told."""
+    with Client(coordinator.url) as client, pytest.raises(Exception, match="does not answer"):
+        client.list_topics()
+
+
+def test_description_of_an_unknown_group(coordinator: Coordinator) -> None:
+    """A group that nobody joined is unknown."""
+    with pytest.raises(GroupRefused, match="there is no group 'nope'"):
+        describe_groups(coordinator.url, "nope")
+
+
+@pytest.mark.parametrize("listen", ["nowhere", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999"])
+def test_impossible_address_is_refused(listen: str) -> None:
+    """An address that cannot be listened on is named."""
+    with pytest.raises(ConfigError, match="listen="):
+        Coordinator(listen)
+
+
+def test_address_in_use(coordinator: Coordinator) -> None:
+    """An address that somebody has is told where the coordinator was to start."""
+    taken = coordinator.url.partition("://")[2]
+    with pytest.raises(OSError, match="in use"):
+        Coordinator(taken).start()
+
+
+def test_started_once(coordinator: Coordinator) -> None:
+    """A coordinator is started once."""
+    with pytest.raises(UsageError, match="started before"):
+        coordinator.start()
+
+
+# The published text protocol
+
+
+@pytest.fixture
+def text() -> Iterator[Coordinator]:
+    """Return a coordinator that speaks to text workers, too."""
+    with Coordinator("127.0.0.1:0", text_group="t", text_topics=[1, 2, 3, 4]) as coordinator:
+        yield coordinator
+
+
+def say(coordinator: Coordinator, request: str) -> str:
+    """Send a text request on a connection of its own, as published workers do."""
+    with connected(coordinator) as peer:
+        peer.send(request.encode())
+        answer = peer.sock.recv(4096).decode()
+    decode_answer(answer.encode())
+    return answer
+
+
+def test_text_worker_joins(text: Coordinator) -> None:
+    """A worker that joins is told its topics in the published form."""
+    expected = 'JoinAccepted { worker_id: "w1", generation: 1, assignments: [1, 2, 3, 4] }'
+    assert say(text, "JOIN:w1") == expected
+
+
+def test_text_workers_share(text: Coordinator) -> None:
+    """Workers share topics; each gives up what it is not told any more."""
+    say(text, "JOIN:w1")
+    assert (
+        say(text, "JOIN:w2") == 'JoinAccepted { worker_id: "w2", generation: 2, assignments: [] }'
+    )
+    assert say(text, "HEARTBEAT:w1") == "HeartbeatAck { generation: 2 }"
+    first = say(text, "GET_ASSIGNMENTS:w1")
+    second = say(text, "GET_ASSIGNMENTS:w2")
+    assert first == "Assignments { generation: 3, assignments: [1, 2] }"
+    assert say(text, "HEARTBEAT:w2") == "HeartbeatAck { generation: 3 }"  # so that it asks
+    assert second == "Assignments { generation: 3, assignments: [3, 4] }"
+    assert say(text, "LEAVE:w1") == "LeaveAcknowledged"
+    third = say(text, "GET_ASSIGNMENTS:w2")
+    assert third == "Assignments { generation: 4, assignments: [1, 2, 3, 4] }"
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        ("HEARTBEAT:nobody", 'Error { message: "Worker not found" }'),
+        ("LEAVE:nobody", 'Error { message: "'),
+        ("DANCE:w1", 'Error { message: "'),
+        ("JOIN:", 'Error { message: "'),
+        ("JOIN:a/b", 'Error { message: "'),
+    ],
+)
+def test_text_errors(text: Coordinator, request_: str, answer: str) -> None:
+    """What cannot be done is answered in the published form."""
+    say(text, "JOIN:w1")
+    assert say(text, request_).startswith(answer)
+
+
+def test_one_port_speaks_both(text: Coordinator) -> None:
+    """Beside text workers, members speak LWP on the same port."""
+    say(text, "JOIN:w1")
+    with connected(text) as peer:
+        assert peer.ask(JOIN).member == "a"

@@ -1,0 +1,564 @@
+"""One group at its coordinator: facts one by one, then whatever members may do."""
+
+import logging
+import os
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from lance_sdk.groups._core.group import Group
+from lance_sdk.groups._core.limits import Limits, Refusal
+from lance_sdk.groups._core.roster import Assignment, Joining, Member
+from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY, Strategy
+from lance_sdk.offsets import Commit, TopicIdentity
+from lance_spec.messages.groups import GroupErrorCode, GroupState
+
+TOPICS = tuple(TopicIdentity(id=number, name=f"t{number}") for number in range(6))
+SESSION, REBALANCE = 10.0, 4.0
+EXAMPLES = int(os.environ.get("LANCE_GROUP_EXAMPLES", "120"))
+
+
+def new_group(strategy: Strategy = STICKY, **changes: object) -> Group:
+    """Return a group without members; a link that is a string ending in '!' is broken."""
+    return Group(
+        name="g",
+        strategy=strategy,
+        limits=Limits(members=5, topics=8),
+        is_alive=lambda link: not str(link).endswith("!"),
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+def join(group: Group, name: str, now: float = 0.0, **changes: object) -> Member:
+    """Have a member join that reads every topic."""
+    brings = {
+        "link": name,
+        "topics": TOPICS,
+        "session_timeout": SESSION,
+        "rebalance_timeout": REBALANCE,
+        **changes,
+    }
+    joining = Joining(name=name, **brings)  # type: ignore[arg-type]
+    for identity in group.admit(joining, now):
+        group.learn(identity, None)
+    return group.join(joining, now)
+
+
+def ids(assignment: Assignment) -> list[int]:
+    """Return the numbers of the topics that are assigned."""
+    return [each.identity.id for each in assignment.assigned]
+
+
+def commit(topic_id: int, offset: int, generation: int) -> Commit:
+    """Return a commit of the group."""
+    return Commit(consumer="g", topic=TOPICS[topic_id], offset=offset, generation=generation)
+
+
+def code_of(error: pytest.ExceptionInfo[Refusal]) -> GroupErrorCode:
+    """Return why a request was refused."""
+    return error.value.code
+
+
+def two_members(group: Group) -> tuple[Assignment, Assignment]:
+    """Let ``a`` have everything, then let ``b`` join; return what both are told then."""
+    join(group, "a")
+    group.sync("a", "a", (), 0.0)
+    join(group, "b", 1.0)
+    return group.sync("a", "a", range(6), 1.0), group.sync("b", "b", (), 1.0)
+
+
+def test_first_member_gets_everything() -> None:
+    """Who is alone reads every topic at once."""
+    group = new_group()
+    join(group, "a")
+    assert ids(group.sync("a", "a", (), 0.0)) == [0, 1, 2, 3, 4, 5]
+    assert group.state is GroupState.STABLE
+
+
+def test_second_member_waits_for_the_release() -> None:
+    """A topic is its old owner's until that releases it; the new owner does not have it yet."""
+    group = new_group()
+    first, second = two_members(group)
+    assert (ids(first), first.revoked, first.left) == ([0, 1, 2], (3, 4, 5), REBALANCE)
+    assert ids(second) == []
+    assert group.state is GroupState.REBALANCING
+
+
+def test_released_topics_go_over() -> None:
+    """Once released, the topics are the new owner's, who learns it from its heartbeat."""
+    group = new_group()
+    two_members(group)
+    assert not group.heartbeat("b", "b", 1.5)
+    group.sync("a", "a", [0, 1, 2], 2.0)
+    assert group.heartbeat("b", "b", 2.0)
+    assert ids(group.sync("b", "b", (), 2.0)) == [3, 4, 5]
+    assert group.state is GroupState.STABLE
+
+
+def test_heartbeat_tells_of_a_rebalance() -> None:
+    """A member whose topics change hears so at its next heartbeat, and not again once it knows."""
+    group = new_group()
+    join(group, "a")
+    group.sync("a", "a", (), 0.0)
+    assert not group.heartbeat("a", "a", 0.5)
+    join(group, "b", 1.0)
+    assert group.heartbeat("a", "a", 1.0)
+    group.sync("a", "a", range(6), 1.0)
+    assert not group.heartbeat("a", "a", 1.5)
+
+
+def test_owner_may_commit_what_it_has_to_release() -> None:
+    """Until it releases a topic, its owner commits it."""
+    group = new_group()
+    first, _ = two_members(group)
+    member = group.heard("a", "a", 1.0)
+    assert group.begin_commit(member, commit(3, 50, first.generation)) is GroupErrorCode.NONE
+
+
+def test_commit_under_the_generation_before_the_sync_counts() -> None:
+    """A rebalance that the owner has not heard of yet does not void its commits."""
+    group = new_group()
+    join(group, "a")
+    before = group.sync("a", "a", (), 0.0).generation
+    join(group, "b", 1.0)
+    member = group.heard("a", "a", 1.0)
+    assert group.begin_commit(member, commit(3, 50, before)) is GroupErrorCode.NONE
+
+
+def test_topic_waits_for_a_commit_that_is_being_stored() -> None:
+    """A released topic goes over only when the last commit is stored, and from there."""
+    group = new_group()
+    first, _ = two_members(group)
+    member, last = group.heard("a", "a", 1.0), commit(3, 50, first.generation)
+    group.begin_commit(member, last)
+    group.sync("a", "a", [0, 1, 2], 2.0)
+    assert ids(group.sync("b", "b", (), 2.0)) == [4, 5]
+    group.end_commit(member, last, 2.1, stored=True)
+    assert group.heartbeat("b", "b", 2.2)
+    found = {a.identity.id: a.position for a in group.sync("b", "b", [4, 5], 2.2).assigned}
+    assert found == {3: last, 4: None, 5: None}
+
+
+def test_commit_that_was_not_stored_moves_nothing() -> None:
+    """When the store fails, the next owner starts at the commit before."""
+    group = new_group()
+    first, _ = two_members(group)
+    member, last = group.heard("a", "a", 1.0), commit(3, 50, first.generation)
+    group.begin_commit(member, last)
+    group.end_commit(member, last, 2.1, stored=False)
+    assert group.topics[3].position is None
+
+
+def test_member_is_not_dead_while_its_commit_is_stored() -> None:
+    """A slow store does not kill the members that wait for it."""
+    group = new_group()
+    join(group, "a")
+    generation = group.sync("a", "a", (), 0.0).generation
+    member, last = group.members["a"], commit(3, 50, generation)
+    group.begin_commit(member, last)
+    group.tick(100.0)
+    assert "a" in group.members
+    group.end_commit(member, last, 100.0, stored=True)
+    group.tick(100.0 + SESSION)
+    assert group.members == {}
+
+
+def test_commit_of_another_ones_topic_is_refused() -> None:
+    """Who does not own a topic cannot commit it."""
+    group = new_group()
+    _, second = two_members(group)
+    member = group.heard("b", "b", 1.0)
+    refused = group.begin_commit(member, commit(0, 50, second.generation))
+    assert refused is GroupErrorCode.NOT_OWNER
+
+
+def test_commit_of_an_earlier_ownership_is_refused() -> None:
+    """A commit from before a topic was lost and regained does not count."""
+    group = new_group()
+    join(group, "a")
+    before = group.sync("a", "a", (), 0.0).generation
+    group.leave("a", "a", 1.0)
+    member = join(group, "a", 2.0)
+    group.sync("a", "a", (), 2.0)
+    refused = group.begin_commit(member, commit(3, 50, before))
+    assert refused is GroupErrorCode.STALE_GENERATION
+
+
+def test_commit_of_the_future_is_refused() -> None:
+    """A generation that was never given out does not count."""
+    group = new_group()
+    member = join(group, "a")
+    generation = group.sync("a", "a", (), 0.0).generation
+    refused = group.begin_commit(member, commit(3, 50, generation + 1))
+    assert refused is GroupErrorCode.STALE_GENERATION
+
+
+def test_commit_of_an_unknown_topic_is_refused() -> None:
+    """A topic that nobody in the group reads cannot be committed."""
+    group = new_group()
+    member = join(group, "a")
+    strange = Commit(consumer="g", topic=TopicIdentity(id=99, name="x"), offset=1, generation=1)
+    assert group.begin_commit(member, strange) is GroupErrorCode.UNKNOWN_TOPIC
+
+
+def test_member_that_leaves_frees_its_topics_at_once() -> None:
+    """Nobody waits for a member that left."""
+    group = new_group()
+    two_members(group)
+    group.leave("a", "a", 2.0)
+    assert ids(group.sync("b", "b", (), 2.0)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_silent_member_is_taken_for_dead(caplog: pytest.LogCaptureFixture) -> None:
+    """After its session timeout a silent member is out, and an operator reads so."""
+    group = new_group()
+    two_members(group)
+    group.heartbeat("b", "b", 9.0)
+    with caplog.at_level(logging.WARNING, "lance_sdk.groups"):
+        assert group.heartbeat("b", "b", 1.0 + SESSION)
+    assert "member 'a' () was silent for 10.0 s and is taken for dead" in caplog.text
+    assert ids(group.sync("b", "b", (), 11.0)) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(Refusal) as caught:
+        group.heartbeat("a", "a", 11.0)
+    assert code_of(caught) is GroupErrorCode.UNKNOWN_MEMBER
+
+
+def test_slow_member_loses_what_it_does_not_release(caplog: pytest.LogCaptureFixture) -> None:
+    """At the deadline the topics go over all the same; the old owner learns that they are lost."""
+    group = new_group()
+    first, _ = two_members(group)
+    with caplog.at_level(logging.WARNING, "lance_sdk.groups"):
+        assert ids(group.sync("b", "b", (), 1.0 + REBALANCE)) == [3, 4, 5]
+    assert "did not release topic 't3' in time" in caplog.text
+    late = group.heard("a", "a", 5.0)
+    assert group.begin_commit(late, commit(3, 50, first.generation)) is GroupErrorCode.NOT_OWNER
+    told = group.sync("a", "a", range(6), 5.0)
+    assert (ids(told), told.revoked, told.lost) == ([0, 1, 2], (), (3, 4, 5))
+
+
+def test_taking_away_raises_the_generation() -> None:
+    """The new owner of a topic that was taken away has a higher generation than the old one."""
+    group = new_group()
+    first, _ = two_members(group)
+    assert group.sync("b", "b", (), 1.0 + REBALANCE).generation > first.generation
+
+
+def test_more_rebalances_do_not_extend_the_time() -> None:
+    """Who has to release a topic gets its time once, however many others join meanwhile."""
+    group = new_group()
+    two_members(group)
+    join(group, "c", 3.0)
+    assert group.sync("a", "a", range(6), 3.0).left == pytest.approx(REBALANCE - 2.0)
+
+
+def test_returning_member_keeps_its_topics() -> None:
+    """A member that lost its connection joins again, and goes on with what it holds."""
+    group = new_group()
+    first, _ = two_members(group)
+    group.sync("a", "a", [0, 1, 2], 2.0)
+    group.members["a"].link = "a!"
+    join(group, "a", 3.0, owned=frozenset({0, 1, 2}), generation=first.generation)
+    assert ids(group.sync("a", "a", [0, 1, 2], 3.0)) == [0, 1, 2]
+
+
+def test_restarted_member_begins_anew() -> None:
+    """A member that was restarted under its name holds nothing, and gets its topics again."""
+    group = new_group()
+    join(group, "a")
+    group.sync("a", "a", (), 0.0)
+    group.members["a"].link = "a!"
+    join(group, "a", 1.0)
+    assert ids(group.sync("a", "a", (), 1.0)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_name_of_a_living_member_is_taken() -> None:
+    """Two members cannot have one name, neither by joining nor by any other request."""
+    group = new_group()
+    join(group, "a")
+    with pytest.raises(Refusal) as caught:
+        join(group, "a", link="other")
+    assert code_of(caught) is GroupErrorCode.NAME_TAKEN
+    with pytest.raises(Refusal) as caught:
+        group.heartbeat("a", "other", 0.0)
+    assert code_of(caught) is GroupErrorCode.NAME_TAKEN
+
+
+def test_limits_are_kept() -> None:
+    """One member or topic too many is refused, and the others go on."""
+    group = new_group()
+    for name in "abcde":
+        join(group, name)
+    with pytest.raises(Refusal, match="there are 5 members") as caught:
+        join(group, "f")
+    assert code_of(caught) is GroupErrorCode.LIMIT_EXCEEDED
+    many = tuple(TopicIdentity(id=number, name=str(number)) for number in range(9))
+    with pytest.raises(Refusal, match="there are 8 topics"):
+        join(new_group(), "a", topics=many)
+
+
+def test_topic_created_anew_is_refused() -> None:
+    """A member that sees another topic behind a number cannot mix it with the group's."""
+    group = new_group()
+    join(group, "a")
+    with pytest.raises(Refusal, match="another one to this group") as caught:
+        join(group, "b", topics=(TopicIdentity(id=0, name="new"),))
+    assert code_of(caught) is GroupErrorCode.UNKNOWN_TOPIC
+
+
+def test_members_come_back_before_topics_are_divided() -> None:
+    """After a restart of the coordinator, members keep what they hold until all had time."""
+    group = new_group(settle_for=3.0, generation=7)
+    join(group, "a", 0.0, owned=frozenset({0, 1, 2}), generation=7)
+    assert ids(group.sync("a", "a", [0, 1, 2], 0.0)) == [0, 1, 2]
+    join(group, "b", 1.0, owned=frozenset({3, 4, 5}), generation=7)
+    assert ids(group.sync("b", "b", [3, 4, 5], 1.0)) == [3, 4, 5]
+    assert group.state is GroupState.REBALANCING
+    group.tick(3.0)
+    assert group.state is GroupState.STABLE
+    assert ids(group.sync("a", "a", [0, 1, 2], 3.0)) == [0, 1, 2]
+    assert group.generation > 7
+
+
+def test_new_group_does_not_wait() -> None:
+    """A group without a past gives its topics out at once."""
+    group = new_group(settle_for=3.0)
+    join(group, "a")
+    assert len(ids(group.sync("a", "a", (), 0.0))) == 6
+
+
+def test_generation_goes_on_where_members_left_it() -> None:
+    """A coordinator that forgot everything learns the generation from its members."""
+    group = new_group()
+    join(group, "a", generation=41)
+    assert group.sync("a", "a", (), 0.0).generation > 41
+
+
+def test_failing_strategy_leaves_nobody_without_topics(caplog: pytest.LogCaptureFixture) -> None:
+    """When a custom strategy raises, the topics are divided all the same, and it is told."""
+
+    def broken(*_: object) -> dict[int, str]:
+        raise RuntimeError("custom")
+
+    group = new_group(Strategy("mine", broken))
+    with caplog.at_level(logging.ERROR, "lance_sdk.groups"):
+        join(group, "a")
+    assert "strategy 'mine' failed; topics are divided by 'sticky'" in caplog.text
+    assert len(ids(group.sync("a", "a", (), 0.0))) == 6
+
+
+@pytest.mark.parametrize("strategy", [RANGE, ROUND_ROBIN, STICKY], ids=lambda each: each.name)
+@pytest.mark.parametrize("heartbeat", [0.7, 3.0])
+def test_dead_member_is_replaced_in_time(strategy: Strategy, heartbeat: float) -> None:
+    """A dead worker's topics have new owners within session timeout plus one heartbeat."""
+    group, names = new_group(strategy), ["a", "b", "c"]
+    held: dict[str, list[int]] = {name: [] for name in names}
+    for name in names:
+        join(group, name)
+    now = 0.0
+    while now < 30.0:
+        for name in names:
+            if group.heartbeat(name, name, now):
+                told = group.sync(name, name, held[name], now)
+                held[name] = ids(group.sync(name, name, ids(told), now))
+        now += heartbeat
+    orphans, last_heard = set(held.pop("b")), group.members["b"].seen
+    assert orphans
+    adopted_at = None
+    while adopted_at is None:
+        for name in ("a", "c"):
+            if group.heartbeat(name, name, now):
+                held[name] = ids(group.sync(name, name, held[name], now))
+        if orphans <= set(held["a"]) | set(held["c"]):
+            adopted_at = now
+        now += heartbeat
+    assert adopted_at - last_heard <= SESSION + heartbeat
+
+
+NAMES = ["a", "b", "c"]
+WHICH = st.integers(0, 5)
+FEW = TOPICS[:3]
+
+
+class GroupMachine(RuleBasedStateMachine):
+    """Members that join, stall, die, come back, release late or never; stores that are slow."""
+
+    @initialize(strategy=st.sampled_from([RANGE, ROUND_ROBIN, STICKY]))
+    def begin(self, strategy: Strategy) -> None:
+        """Begin without members."""
+        self.group = new_group(strategy)
+        self.now = 0.0
+        self.held: dict[str, dict[int, int]] = {}
+        self.links: dict[str, object] = {}
+        self.generations: dict[str, int] = {}
+        self.saving: list[tuple[Member, Commit]] = []
+        self.stored: dict[int, int] = {}
+        self.highest = 0
+
+    @precondition(lambda self: len(self.links) < len(NAMES))
+    @rule(reads=st.sampled_from([FEW, FEW, FEW[:2], FEW[1:]]))
+    def join(self, reads: tuple[TopicIdentity, ...]) -> None:
+        """A process starts, perhaps under the name of one that is gone."""
+        name = next(each for each in NAMES if each not in self.links)
+        self.links[name] = [name]
+        self.held[name] = {}
+        join(self.group, name, self.now, link=self.links[name], topics=reads)
+        self.generations[name] = 0
+
+    def one_of(self, which: int) -> str:
+        """Return one of the processes that run."""
+        names = sorted(self.links)
+        return names[which % len(names)]
+
+    def is_member(self, name: str) -> bool:
+        """Return whether the coordinator takes this process for a member, at this instant."""
+        self.group.tick(self.now)
+        return name in self.group.members
+
+    @precondition(lambda self: self.links)
+    @rule(which=WHICH)
+    def die(self, which: int) -> None:
+        """A process dies."""
+        name = self.one_of(which)
+        old = self.links.pop(name)
+        member = self.group.members.get(name)
+        if member is not None and member.link is old:
+            member.link = "broken!"
+
+    @precondition(lambda self: self.links)
+    @rule(which=WHICH, keep=st.sampled_from([{0, 1, 2}, {0, 1, 2}, {0}, {1, 2}, set()]))
+    def release(self, which: int, keep: set[int]) -> None:
+        """A member releases some topics."""
+        self.sync(self.one_of(which), keep)
+
+    def sync(self, name: str, keep: set[int]) -> None:
+        """A member syncs, and holds only what is to be kept."""
+        held = {topic_id: at for topic_id, at in self.held[name].items() if topic_id in keep}
+        if not self.is_member(name):
+            self.held[name] = {}
+            return
+        told = self.group.sync(name, self.links[name], held, self.now)
+        self.generations[name] = told.generation
+        for each in told.assigned:
+            start = 0 if each.position is None else each.position.offset
+            if each.identity.id not in held:
+                assert start == self.stored.get(each.identity.id, 0)
+                assert all(made.topic.id != each.identity.id for _, made in self.saving)
+            assert self.who_could_commit(each.identity.id) == [name]
+            held.setdefault(each.identity.id, start)
+        for topic_id in told.lost:
+            del held[topic_id]
+        self.held[name] = held
+
+    @precondition(lambda self: self.links)
+    @rule(which=WHICH)
+    def follow(self, which: int) -> None:
+        """A member does all that it is told to."""
+        name = self.one_of(which)
+        member = self.group.members.get(name)
+        if member is not None:
+            self.sync(name, {0, 1, 2})
+            self.sync(name, set(self.held[name]) - member.told.revoked)
+
+    @precondition(lambda self: self.links)
+    @rule(which=WHICH)
+    def heartbeat(self, which: int) -> None:
+        """A member shows that it lives."""
+        name = self.one_of(which)
+        if self.is_member(name):
+            self.group.heartbeat(name, self.links[name], self.now)
+
+    @precondition(lambda self: self.links)
+    @rule(which=WHICH)
+    def leave(self, which: int) -> None:
+        """A member leaves in good order."""
+        name = self.one_of(which)
+        if self.is_member(name):
+            self.group.leave(name, self.links.pop(name), self.now)
+
+    @precondition(lambda self: self.links)
+    @rule(which=WHICH, pick=WHICH, read=st.integers(1, 99))
+    def commit(self, which: int, pick: int, read: int) -> None:
+        """A member has read on and commits; the store takes its time."""
+        name = self.one_of(which)
+        member, held = self.group.members.get(name), sorted(self.held[name])
+        if member is None or not held:
+            return
+        topic = held[pick % len(held)]
+        offset = self.held[name][topic] + read
+        made = commit(topic, offset, self.generations[name])
+        if self.group.begin_commit(member, made) is GroupErrorCode.NONE:
+            assert offset > self.stored.get(topic, 0), "a commit that goes back was accepted"
+            self.held[name][topic] = offset
+            self.saving.append((member, made))
+
+    @precondition(lambda self: self.saving)
+    @rule(stored=st.booleans())
+    def store_answers(self, stored: bool) -> None:
+        """The store has kept the oldest commit, or failed."""
+        member, made = self.saving.pop(0)
+        if stored:
+            self.stored[made.topic.id] = made.offset
+        self.group.end_commit(member, made, self.now, stored=stored)
+
+    @rule(seconds=st.sampled_from([0.1, 0.1, 1.0, 4.0, 11.0]))
+    def time_passes(self, seconds: float) -> None:
+        """Time passes; the coordinator looks at its clock in between or not."""
+        self.now += seconds
+        self.group.tick(self.now)
+
+    def who_could_commit(self, topic_id: int) -> list[str]:
+        """Return the members whose commit would be taken, whatever generation they name."""
+        able = []
+        for name, member in self.group.members.items():
+            probe, seen = commit(topic_id, 1, self.group.generation), member.seen
+            if self.group.begin_commit(member, probe) is GroupErrorCode.NONE:
+                able.append(name)
+                self.group.end_commit(member, probe, self.now, stored=False)
+                member.seen = seen
+        return able
+
+    @invariant()
+    def one_owner(self) -> None:
+        """No two members could both commit a topic, and targets are members."""
+        for topic_id, topic in self.group.topics.items():
+            assert topic.target is None or topic.target in self.group.members
+            assert len(self.who_could_commit(topic_id)) <= 1
+
+    @invariant()
+    def generation_never_falls(self) -> None:
+        """The generation only rises."""
+        assert self.group.generation >= self.highest
+        self.highest = self.group.generation
+
+    @invariant()
+    def somebody_is_waited_for_at_most_until_the_deadline(self) -> None:
+        """While topics change hands there is an instant at which that ends."""
+        pending = any(t.moving and not t.released for t in self.group.topics.values())
+        if pending:
+            assert self.group.next_deadline() < self.now + max(SESSION, REBALANCE) + 1
+
+    def teardown(self) -> None:
+        """When all settle down, every topic that is read has its one owner."""
+        if not hasattr(self, "group"):
+            return
+        while self.saving:
+            self.store_answers(stored=True)
+        for _ in range(4):
+            for name in list(self.group.members):
+                self.links.setdefault(name, [name])
+                self.held.setdefault(name, {})
+                keep = {t.identity.id for t in self.group.topics.values() if not t.moving}
+                self.sync(name, keep)
+        read = {t.id for m in self.group.members.values() for t in m.wishes.topics}
+        owned = [topic_id for name in self.group.members for topic_id in self.held[name]]
+        assert sorted(owned) == sorted(read)
+        assert self.group.state in {GroupState.STABLE, GroupState.EMPTY}
+
+
+GroupMachine.TestCase.settings = settings(
+    max_examples=EXAMPLES, stateful_step_count=40, deadline=None
+)
+TestGroup = GroupMachine.TestCase
+TestGroup.__doc__ = "Whatever members do, a topic has one owner and no commit is lost."

@@ -1,0 +1,371 @@
+"""A member's core under a manual clock: what it says when, and what it does on its own."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lance_sdk._core.outcome import Outcome
+from lance_sdk.errors import RemoteProtocolError
+from lance_sdk.groups import CommitRefused, GroupErrorCode, GroupRefused
+from lance_sdk.groups._assembly import build_member
+from lance_sdk.groups._core.member import Member
+from lance_sdk.groups._core.membership import Change, CommitCall, Phase
+from lance_sdk.groups._settings import check_settings
+from lance_sdk.offsets import Commit, TopicIdentity
+from lance_sdk.testing import ManualClock, Wire
+from lance_spec.enums import Command
+from lance_spec.frames import FrameKind
+from lance_spec.messages import groups as m
+
+ORDERS = TopicIdentity(id=7, name="orders", created_at=1, epoch=1)
+REQUESTS: dict[int, Any] = {
+    kind.COMMAND: kind
+    for kind in (m.GroupJoin, m.GroupSync, m.GroupHeartbeat, m.GroupCommit, m.GroupLeave)
+}
+
+
+class Talk:
+    """A member, and a coordinator that a test speaks for."""
+
+    def __init__(self) -> None:
+        settings = check_settings(
+            "lance://server",
+            group="g",
+            topics=["orders"],
+            member="",
+            strategy="",
+            session_timeout=30.0,
+            rebalance_timeout=5.0,
+            metadata=b"",
+            options={},
+        )
+        options = {"dialect": "specified", "backoff_base": 0.1, "idle_timeout": 1000.0}
+        core, self.member = build_member("lance://coordinator:1", settings, options)
+        self.member.enter(settings.wishes([ORDERS]))
+        self.clock = ManualClock()
+        self.session = core.session
+        self.session.open(self.clock.now)
+        self.wire = Wire(core.session, self.clock)
+        self.wire.connect()
+
+    def asked(self) -> Any:
+        """Return the one request that the member has sent."""
+        [frame] = self.wire.take(FrameKind.CONTROL)
+        return REQUESTS[frame.batch_id].decode(frame.payload)
+
+    def answer(self, message: Any) -> None:
+        """Answer it."""
+        self.wire.control(message.COMMAND, message.encode())
+
+    def refuse(self, code: int) -> None:
+        """Refuse it."""
+        self.answer(m.GroupError(code=code, generation=0, message="no"))
+
+    def join(self) -> None:
+        """Let the member in, and give it its topic."""
+        self.asked()
+        self.answer(joined())
+        self.asked()
+        self.answer(assignment(assigned=[ORDERS]))
+
+    def change(self) -> Change | None:
+        """Take the next change."""
+        return self.member.changes.take()
+
+    def settle(self, call: CommitCall) -> CommitCall:
+        """Submit a commit."""
+        self.member.submit(call, self.clock.now)
+        self.wire.turn()
+        return call
+
+
+def joined() -> m.GroupJoinAck:
+    """Return the answer to a join."""
+    return m.GroupJoinAck(
+        member="m1",
+        generation=4,
+        state=m.GroupState.STABLE,
+        session_timeout_ms=30_000,
+        heartbeat_interval_ms=3_000,
+        strategy="sticky",
+    )
+
+
+def recorded(code: int = 0) -> m.TopicCommitResult:
+    """Return what became of the commit of the topic."""
+    return m.TopicCommitResult(topic_id=7, code=code)
+
+
+def assignment(
+    *,
+    generation: int = 5,
+    assigned: list[TopicIdentity] | None = None,
+    revoked: list[int] | None = None,
+    lost: list[int] | None = None,
+    deadline_ms: int = 0,
+    offset: int | None = None,
+) -> m.GroupAssignment:
+    """Return the answer to a sync."""
+    at = (
+        None
+        if offset is None
+        else m.GroupPosition(offset=offset, generation=3, committed_at_ns=0, fingerprint=b"")
+    )
+    carried = [
+        m.TopicPosition(
+            topic=m.GroupTopic(topic_id=each.id, created_at=1, topic_epoch=1, name=each.name or ""),
+            position=at,
+        )
+        for each in assigned or []
+    ]
+    return m.GroupAssignment(
+        generation=generation,
+        state=m.GroupState.STABLE,
+        deadline_ms=deadline_ms,
+        assigned=carried,
+        revoked=revoked or [],
+        lost=lost or [],
+    )
+
+
+def beat(*, changed: bool = False) -> m.GroupHeartbeatAck:
+    """Return the answer to a heartbeat."""
+    return m.GroupHeartbeatAck(generation=5, state=m.GroupState.STABLE, changed=changed)
+
+
+def commit(offset: int) -> CommitCall:
+    """Return a call that commits."""
+    return CommitCall([Commit(consumer="g", topic=ORDERS, offset=offset)])
+
+
+@pytest.fixture
+def talk() -> Iterator[Talk]:
+    """Return a member that is connected and wants to join."""
+    return Talk()
+
+
+def test_joins_then_syncs(talk: Talk) -> None:
+    """A member says what it wants, then asks what is its own."""
+    asked = talk.asked()
+    assert (asked.group, asked.member, asked.generation) == ("g", "", 0)
+    assert [topic.name for topic in asked.topics] == ["orders"]
+    talk.answer(joined())
+    assert talk.asked() == m.GroupSync(group="g", member="m1", generation=0, owned=[])
+
+
+def test_assignment_is_told(talk: Talk) -> None:
+    """What is assigned is told with the offset to go on from, and held."""
+    talk.asked()
+    talk.answer(joined())
+    talk.asked()
+    talk.answer(assignment(assigned=[ORDERS], offset=50))
+    change = talk.change()
+    assert change is not None
+    [given] = change.assigned
+    assert (given.topic, given.commit.offset, given.generation) == (ORDERS, 50, 5)
+    assert talk.member.held == {7: ORDERS}
+
+
+def test_waiting_for_a_change(talk: Talk) -> None:
+    """Who waits is woken by a change."""
+    gate = talk.member.changes.gate()
+    talk.join()
+    assert gate.done
+    assert isinstance(gate, Outcome)
+
+
+def test_heartbeats_have_their_time(talk: Talk) -> None:
+    """Heartbeats leave when they are due, on the core's own clock, and not earlier."""
+    talk.join()
+    talk.wire.advance(2.9)
+    assert talk.wire.take(FrameKind.CONTROL) == []
+    talk.wire.advance(0.2)
+    assert talk.asked() == m.GroupHeartbeat(group="g", member="m1", generation=5)
+    talk.answer(beat())
+    talk.wire.advance(3.1)
+    assert isinstance(talk.asked(), m.GroupHeartbeat)
+
+
+def test_changed_heartbeat_leads_to_a_sync(talk: Talk) -> None:
+    """A heartbeat's answer that says so has the member sync at once."""
+    talk.join()
+    talk.wire.advance(3.1)
+    talk.asked()
+    talk.answer(beat(changed=True))
+    assert talk.asked() == m.GroupSync(group="g", member="m1", generation=5, owned=[7])
+
+
+def revoke(talk: Talk) -> None:
+    """Have the topic revoked, to be released within four seconds."""
+    talk.join()
+    talk.change()
+    talk.wire.advance(3.1)
+    talk.asked()
+    talk.answer(beat(changed=True))
+    talk.asked()
+    talk.answer(assignment(generation=6, revoked=[7], deadline_ms=4_000))
+
+
+def test_revoked_topic_is_held_until_released(talk: Talk) -> None:
+    """A revoked topic is told once, stays held, and the sync after its release leaves it out."""
+    revoke(talk)
+    assert talk.change().revoked == (ORDERS,)
+    assert talk.member.held == {7: ORDERS}
+    talk.member.release([ORDERS])
+    talk.wire.turn()
+    assert talk.asked() == m.GroupSync(group="g", member="m1", generation=6, owned=[])
+
+
+def test_topic_not_released_in_time_is_lost(talk: Talk) -> None:
+    """When the time to release is over, the member stops by itself."""
+    revoke(talk)
+    talk.change()
+    talk.wire.advance(3.9)
+    talk.wire.take(FrameKind.CONTROL)
+    assert talk.change() is None
+    talk.wire.advance(0.2)
+    assert talk.change().lost == (ORDERS,)
+    assert talk.member.held == {}
+
+
+def test_member_fences_itself(talk: Talk) -> None:
+    """When the coordinator is silent for a session timeout, what was held counts as lost."""
+    talk.join()
+    talk.change()
+    talk.wire.cut()
+    talk.wire.advance(25.0)
+    assert talk.change() is None
+    talk.wire.advance(4.0)
+    assert talk.change().lost == (ORDERS,)
+    assert talk.member.phase is Phase.OUTSIDE
+
+
+def test_short_outage_loses_nothing(talk: Talk) -> None:
+    """After a lost connection the member shows at once that it lives, and holds what it held."""
+    talk.join()
+    talk.change()
+    talk.wire.cut()
+    talk.wire.advance(1.0)
+    talk.wire.connect()
+    assert isinstance(talk.asked(), m.GroupHeartbeat)
+    talk.answer(beat())
+    assert talk.change() is None
+    assert talk.member.held == {7: ORDERS}
+
+
+def test_forgotten_member_joins_again_with_what_it_holds(talk: Talk) -> None:
+    """A coordinator that was restarted learns what the member holds, and its generation."""
+    talk.join()
+    talk.wire.advance(3.1)
+    talk.asked()
+    talk.refuse(GroupErrorCode.UNKNOWN_GROUP)
+    asked = talk.asked()
+    assert (asked.member, asked.generation, asked.owned) == ("m1", 5, [7])
+
+
+def test_refusal_that_may_pass_is_tried_again(talk: Talk) -> None:
+    """A name that is still taken is asked for again, later."""
+    talk.asked()
+    talk.refuse(GroupErrorCode.NAME_TAKEN)
+    assert talk.wire.take(FrameKind.CONTROL) == []
+    talk.wire.advance(0.5)
+    assert isinstance(talk.asked(), m.GroupJoin)
+
+
+def test_refusal_that_will_not_pass_is_raised(talk: Talk) -> None:
+    """A refusal that trying again does not cure reaches the application."""
+    talk.asked()
+    talk.refuse(GroupErrorCode.STRATEGY_REFUSED)
+    with pytest.raises(GroupRefused, match="STRATEGY_REFUSED: no"):
+        talk.change()
+
+
+def test_commit_carries_the_generation_that_counts_when_it_is_sent(talk: Talk) -> None:
+    """A commit that waits for the connection is sent under the generation of then."""
+    talk.join()
+    talk.wire.cut()
+    call = talk.settle(commit(50))
+    talk.wire.advance(1.0)
+    talk.wire.connect()
+    beat_, sent = talk.wire.take(FrameKind.CONTROL)
+    assert beat_.batch_id == Command.GROUP_HEARTBEAT
+    assert m.GroupCommit.decode(sent.payload).generation == 5
+    talk.answer(beat())
+    talk.answer(m.GroupCommitAck(generation=5, results=[recorded()]))
+    assert (call.done, call.error) == (True, None)
+
+
+def test_refused_commit_names_the_topic_and_syncs(talk: Talk) -> None:
+    """A commit of a topic that was lost says which, and the member asks what is its own."""
+    talk.join()
+    call = talk.settle(commit(50))
+    talk.wire.take(FrameKind.CONTROL)
+    results = [recorded(GroupErrorCode.NOT_OWNER)]
+    talk.answer(m.GroupCommitAck(generation=6, results=results))
+    assert isinstance(call.error, CommitRefused)
+    assert call.error.codes == {"orders": GroupErrorCode.NOT_OWNER}
+    assert isinstance(talk.asked(), m.GroupSync)
+
+
+def test_leaves_when_it_closes(talk: Talk) -> None:
+    """A member that closes says so, after what is to be committed."""
+    talk.join()
+    call = talk.settle(commit(50))
+    talk.session.close(talk.clock.now, 10.0)
+    talk.wire.turn()
+    talk.wire.take(FrameKind.CONTROL)
+    talk.answer(m.GroupCommitAck(generation=5, results=[recorded()]))
+    assert isinstance(talk.asked(), m.GroupLeave)
+    talk.answer(m.GroupLeaveAck(generation=6))
+    talk.wire.turn()
+    talk.wire.hang_up()
+    assert talk.session.finished
+    assert call.done
+
+
+def test_closing_without_a_connection_does_not_wait(talk: Talk) -> None:
+    """A member that cannot reach its coordinator closes at once."""
+    talk.join()
+    talk.wire.cut()
+    talk.session.close(talk.clock.now, 10.0)
+    talk.wire.turn()
+    assert talk.session.finished
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda: (Command.GROUP_ASSIGNMENT, b"\xff" * 30),
+        lambda: (
+            Command.GROUP_ASSIGNMENT,
+            assignment(assigned=[ORDERS], offset=2**64 - 1).encode(),
+        ),
+        lambda: (Command.GROUP_LEAVE_ACK, bytes(8)),
+        lambda: (Command.GROUP_ASSIGNMENT, assignment(assigned=[TopicIdentity(8)]).encode()),
+    ],
+    ids=["garbage", "impossible offset", "answer to something else", "topic not asked for"],
+)
+def test_nonsense_ends_the_connection(
+    talk: Talk, answer: Callable[[], tuple[Command, bytes]]
+) -> None:
+    """A coordinator that answers nonsense is hung up on, and tried again."""
+    talk.asked()
+    talk.answer(joined())
+    talk.asked()
+    talk.wire.control(*answer())
+    assert talk.session.connection is None or isinstance(
+        talk.session.connection.fault, RemoteProtocolError
+    )
+    talk.wire.hang_up()
+    talk.wire.advance(1.0)
+    talk.wire.connect()
+    assert isinstance(talk.asked(), m.GroupSync | m.GroupHeartbeat)
+
+
+def test_repr_shows_state(talk: Talk) -> None:
+    """A member shows its name, its phase and what it holds."""
+    assert repr(talk.member) == "<Member '' of 'g' OUTSIDE generation=0 held=0>"
+    talk.join()
+    assert repr(talk.member) == "<Member 'm1' of 'g' INSIDE generation=5 held=1>"
+    assert isinstance(talk.member, Member)

@@ -1,0 +1,125 @@
+"""``lwp pipeline``: what is said on the line, and what is wrong with it, before Spark starts."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from lance_sdk.cli import _app, _pipeline
+from lance_sdk.cli._exit import ExitCode
+
+COMMANDS = ["archive", "replay", "audit", "reindex", "report", "migrate"]
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Call ``lwp pipeline`` in a process of its own; return exit code and standard error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lance_sdk.cli", "pipeline", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, done.stderr
+
+
+def test_the_help_names_every_pipeline() -> None:
+    """And costs no import of Spark."""
+    shown = CliRunner().invoke(_app.lwp, ["pipeline", "--help"], prog_name="lwp").output
+    assert all(f"  {name} " in shown for name in COMMANDS)
+
+
+def test_a_help_loads_no_spark() -> None:
+    """Nor anything that it needs."""
+    script = (
+        "import sys; from lance_sdk.cli import _app; "
+        "_app.run(['pipeline', 'archive', '--help']); "
+        "sys.exit(bool({'pyspark', 'pyarrow', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["replay", "/nowhere"], "no server given"),
+        (["archive", "orders", "--to", "/x"], "no server given"),
+        (["archive", "orders"], "missing option '--to'"),
+        (["report", "./data", "-o", "nonsense"], "expected NAME=VALUE"),
+        (["archive", "./data", "--to", "/x", "--partition-by", "hour"], "is not one of"),
+    ],
+)
+def test_wrong_usage_is_told_before_spark_starts(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With exit code 2."""
+    monkeypatch.delenv("LANCE_URL", raising=False)
+    code, error = run(*arguments)
+    assert code == ExitCode.USAGE
+    assert message in error.lower() or message in error
+    assert "Traceback" not in error
+
+
+def said(*arguments: str) -> dict[str, str]:
+    """Return the options that a command line gives to the format."""
+    seen: dict[str, str] = {}
+
+    def look(source: str, more: tuple[str, ...], **_rest: Any) -> None:
+        seen.update(_pipeline._reading(source, more))
+
+    command = _pipeline.report_.callback
+    _pipeline.report_.callback = look
+    try:
+        code = _app.run(["pipeline", "report", *arguments])
+    finally:
+        _pipeline.report_.callback = command
+    assert code == ExitCode.OK
+    return seen
+
+
+def test_a_path_is_read_as_files() -> None:
+    """What has a slash is a path; a topic's name has none (AMB-24)."""
+    assert said("./data", "-o", "minPartitions=8") == {"path": "./data", "minPartitions": "8"}
+
+
+def test_topics_are_read_at_the_server() -> None:
+    """With everything that the common options say."""
+    line = ["--url", "lance://h:1", "--dialect", "deployed", "--timeout", "5s", "--token", "t"]
+    assert said("orders,returns", *line) == {
+        "topics": "orders,returns",
+        "servers": "lance://h:1",
+        "dialect": "deployed",
+        "requestTimeout": "5.0s",
+        "token": "t",
+    }
+
+
+def test_without_java_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """And the exit code is that of wrong usage."""
+    pytest.importorskip("pyspark", reason="pip install 'lance-sdk[spark]'")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    code, error = run("audit", str(tmp_path))
+    assert code == ExitCode.USAGE
+    assert error.count("\n") == 1
+    assert "Spark 4 needs Java 17 or later" in error
+
+
+def test_without_the_extra_one_line_says_what_to_install(tmp_path: Any) -> None:
+    """The command is there in every installation."""
+    script = (
+        "import sys; sys.modules['pyarrow'] = None; from lance_sdk.cli import _app; "
+        f"sys.exit(_app.run(['pipeline', 'audit', {str(tmp_path)!r}]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == ExitCode.USAGE
+    assert "pip install 'lance-sdk[spark]'" in done.stderr
+    assert "Traceback" not in done.stderr

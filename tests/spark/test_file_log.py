@@ -1,0 +1,324 @@
+"""Reading segment files without a server, whole ones, damaged ones, and ones being written."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lance_sdk import Producer
+from lance_sdk.errors import ConfigError, MisalignedOffset, OpaqueRecords, TopicNotFound
+from lance_sdk.spark.errors import DataDamaged, DataLost
+from lance_sdk.spark.finding import open_log
+from lance_sdk.spark.options import Options
+from lance_sdk.spark.pipelines.audit import audit_one, targets
+from lance_sdk.spark.segments import ENTRY, topic_files
+from lance_server import running
+from lance_server.embedded import EmbeddedServer
+from lance_spec.messages.engine import SidecarEntry
+from lance_spec.records import encode_records
+
+Fill = Callable[..., list[bytes]]
+
+
+@pytest.fixture
+def data(server: EmbeddedServer) -> str:
+    """The server's data directory."""
+    return str(server.data_dir)
+
+
+def fill(produce: Fill) -> list[bytes]:
+    """Produce twice, so that the first segment is full and closed."""
+    return produce("orders", 2000) + produce("orders", 2000, first=2000)
+
+
+def test_an_entry_is_laid_out_as_the_grammar_says() -> None:
+    """The array's row and the generated message are the same bytes."""
+    entry = SidecarEntry(1, 2, 3, 4, 5, 6, 7, 8, 9, 11)
+    row = np.frombuffer(entry.encode(), ENTRY)[0]
+    assert row.tolist() == (1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 11)
+
+
+def test_files_say_what_the_server_says(
+    reader: Any, produce: Fill, data: str, at: Mapping[str, str]
+) -> None:
+    """Record for record, offsets too, while the server goes on running."""
+    fill(produce)
+    by_server = reader.rows(reader.pieces(**at, topic="orders"))
+    by_files = reader.rows(reader.pieces(path=data, topic="orders"))
+    assert by_files == by_server
+
+
+def test_every_segment_is_a_piece_of_its_own(
+    disk: Any, reader: Any, produce: Fill, data: str
+) -> None:
+    """A segment's start is a boundary that needs no index."""
+    fill(produce)
+    pieces = reader.pieces(path=data)
+    assert len(pieces) == len(disk.segments_of(data)) >= 2
+
+
+def test_a_large_segment_is_cut_at_batches(
+    disk: Any, reader: Any, produce: Fill, data: str
+) -> None:
+    """At entries of the sidecar: known, not guessed."""
+    values = produce("orders", 1000)
+    pieces = reader.pieces(path=data, maxPartitionBytes="8KiB")
+    assert len(pieces) > len(disk.segments_of(data))
+    assert [row["value"] for row in reader.rows(pieces)] == values
+
+
+@pytest.mark.parametrize("inside", ["", "segments", "folder"])
+def test_a_path_is_a_data_directory_or_a_topic(
+    disk: Any, reader: Any, produce: Fill, data: str, inside: str
+) -> None:
+    """Any level will do, and a URI too."""
+    values = produce("orders", 10)
+    path = str(disk.folder_of(data)) if inside == "folder" else f"{data}/{inside}"
+    assert reader.values(path=path) == values
+    assert reader.values(path=f"file://{path}") == values
+
+
+def test_a_path_without_segments_is_refused(reader: Any, tmp_path: Path) -> None:
+    """With what was looked for."""
+    with pytest.raises(ConfigError, match=r"no segments \(\*\.lnc\)"):
+        reader.pieces(path=str(tmp_path))
+    with pytest.raises(ConfigError, match="there is nothing"):
+        reader.pieces(path=str(tmp_path / "nowhere"))
+
+
+def test_a_topic_that_is_not_in_the_files_is_refused(reader: Any, produce: Fill, data: str) -> None:
+    """As at a server."""
+    produce("orders", 1)
+    with pytest.raises(TopicNotFound, match="no topic 'other'"):
+        reader.pieces(path=data, topic="other")
+
+
+def test_what_only_files_know(disk: Any, reader: Any, produce: Fill, data: str) -> None:
+    """The segment, the time the server stored the batch, and that its checksum fits."""
+    produce("orders", 10)
+    rows = reader.rows(reader.pieces(path=data), "segment", "ts_ns", "crc_ok")
+    assert {row["segment"] for row in rows} == {path.name for path in disk.segments_of(data)}
+    assert all(row["crc_ok"] and row["ts_ns"] > 1_700_000_000 * 10**9 for row in rows)
+
+
+def test_a_range_by_offsets(reader: Any, produce: Fill, data: str) -> None:
+    """Also where it begins and ends inside a batch."""
+    values = produce("orders", 2000)
+    begin, end = '{"orders": 450}', '{"orders": 85500}'
+    found = reader.values(path=data, startingOffsets=begin, endingOffsets=end)
+    assert found == values[10:1900]
+
+
+def test_a_start_inside_a_record_is_refused(reader: Any, produce: Fill, data: str) -> None:
+    """What follows would be garbage."""
+    produce("orders", 10)
+    with pytest.raises(MisalignedOffset, match="offset 46 lies inside a record"):
+        reader.values(path=data, startingOffsets='{"orders": 46}')
+
+
+def test_a_range_by_time(reader: Any, produce: Fill, data: str) -> None:
+    """By the times in the sidecars; whole batches."""
+    produce("orders", 10)
+    times = reader.rows(reader.pieces(path=data), "ts_ns")
+    behind = max(row["ts_ns"] for row in times) // 10**6 + 1
+    assert reader.values(path=data, startingTimestamp=str(behind)) == []
+    assert len(reader.values(path=data, endingTimestamp=str(behind))) == 10
+
+
+def test_a_changed_byte_is_an_error_that_names_file_and_offset(
+    disk: Any, reader: Any, produce: Fill, data: str
+) -> None:
+    """Never a wrong value."""
+    fill(produce)
+    damaged = disk.segments_of(data)[0]
+    disk.spoil(damaged, 2100)
+    with pytest.raises(DataDamaged, match=rf"{damaged.name}: the \d+ bytes from offset \d+"):
+        reader.values(path=data)
+
+
+def test_damage_is_left_out_on_request(disk: Any, reader: Any, produce: Fill, data: str) -> None:
+    """One batch of it, no more."""
+    values = fill(produce)
+    disk.spoil(disk.segments_of(data)[0], 2100)
+    found = reader.values(path=data, onDamage="skip")
+    assert 0 < len(values) - len(found) <= 2048 // 45
+    assert set(found) < set(values)
+
+
+def test_damage_is_shown_on_request(disk: Any, reader: Any, produce: Fill, data: str) -> None:
+    """The column crc_ok marks the records of the batch, if they still are records."""
+    values = fill(produce)
+    disk.spoil(disk.segments_of(data)[0], 2100)
+    rows = reader.rows(reader.pieces(path=data), "crc_ok", "value")
+    wrong = [row for row in rows if not row["crc_ok"]]
+    assert len(rows) == len(values)
+    assert 0 < len(wrong) <= 2048 // 45
+
+
+def test_a_void_entry_is_damage(disk: Any, reader: Any, produce: Fill, data: str) -> None:
+    """Its batch cannot be told from what a crash tore."""
+    fill(produce)
+    sidecar = next(iter(sorted(disk.folder_of(data).glob("0_*.batches"))))
+    disk.spoil(sidecar, 64 + 64 + 8)
+    with pytest.raises(DataDamaged, match="1 entries are void"):
+        reader.values(path=data)
+
+
+@pytest.mark.parametrize("place", [(0, 2**32 - 1), (2**64 - 5, 10), (2**63, 1)])
+def test_an_entry_may_say_anything(
+    disk: Any, reader: Any, produce: Fill, data: str, place: tuple[int, int]
+) -> None:
+    """A valid checksum makes no claim sensible: nothing is read that is not there."""
+    fill(produce)
+    sidecar = next(disk.folder_of(data).glob("0_*.batches"))
+    raw = sidecar.read_bytes()
+    entry = SidecarEntry.decode(raw[64:128])
+    entry.relative_offset, entry.stored_length = place
+    sidecar.write_bytes(raw[:64] + entry.with_crc().encode() + raw[128:])
+    with pytest.raises(DataDamaged):
+        reader.values(path=data)
+    assert any(audit_one(target).findings for target in targets(data))
+
+
+def test_a_torn_tail_of_an_open_segment_is_not_read(
+    disk: Any, reader: Any, produce: Fill, data: str
+) -> None:
+    """What is not durable yet is not there."""
+    values = produce("orders", 100)
+    open_segment = disk.segments_of(data)[-1]
+    assert "-" not in open_segment.name
+    with open_segment.open("ab") as file:
+        file.write(encode_records([b"torn"] * 3)[:-2])
+    assert reader.values(path=data) == values
+
+
+def test_an_entry_without_its_data_ends_an_open_segment(
+    disk: Any, reader: Any, produce: Fill, data: str
+) -> None:
+    """Entry and data are written in any order; one without the other is void (AMB-14)."""
+    values = produce("orders", 100)
+    sidecar = max(disk.folder_of(data).glob("*.batches"))
+    raw = sidecar.read_bytes()
+    last = SidecarEntry.decode(raw[-64:])
+    last.relative_offset += last.stored_length
+    sidecar.write_bytes(raw + last.with_crc().encode())
+    assert reader.values(path=data) == values
+
+
+def test_a_segment_that_is_closed_meanwhile_is_found(reader: Any, produce: Fill, data: str) -> None:
+    """The server renames it when it is full."""
+    values = produce("orders", 100)
+    pieces = reader.pieces(path=data)
+    produce("orders", 4000, first=100)
+    assert [row["value"] for row in reader.rows(pieces)] == values
+
+
+def test_a_segment_that_is_dropped_meanwhile_is_missed(
+    disk: Any, reader: Any, produce: Fill, data: str
+) -> None:
+    """Retention may remove it."""
+    fill(produce)
+    pieces = reader.pieces(path=data)
+    disk.segments_of(data)[0].unlink()
+    with pytest.raises(DataLost, match="is gone"):
+        reader.rows(pieces)
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_told(
+    disk: Any, produce: Fill, server: EmbeddedServer
+) -> None:
+    """By name; a query over others goes on without it."""
+    produce("orders", 10)
+    produce("other", 10)
+    log = open_log(Options.parse({"path": str(server.data_dir)}))
+    view = log.look()[0]
+    server.stop()
+    shutil.rmtree(disk.folder_of(str(server.data_dir)))
+    with pytest.raises(TopicNotFound, match="'orders' was deleted while it was read"):
+        log.at(view, datetime.now(UTC))
+    assert [each.name for each in log.look()] == ["other"]
+
+
+def test_opaque_batches_are_an_error_or_left_out(disk: Any, reader: Any, tmp_path: Path) -> None:
+    """Only a lenient dialect stores what is no records (AMB-27)."""
+    with running(tmp_path / "data", dialect="deployed") as server:
+        url = f"{server.url}/orders"
+        with Producer(url, dialect="deployed", create_topic=True) as producer:
+            producer.send_many([b"fine"] * 3)
+    folder = disk.folder_of(str(tmp_path / "data"))
+    sidecar = next(folder.glob("*.batches"))
+    raw = sidecar.read_bytes()
+    entry = SidecarEntry.decode(raw[64:128])
+    entry.flags = 1
+    sidecar.write_bytes(raw[:64] + entry.with_crc().encode() + raw[128:])
+    with pytest.raises(OpaqueRecords, match="onOpaque=skip"):
+        reader.values(path=str(folder))
+    assert reader.values(path=str(folder), onOpaque="skip") == []
+
+
+def published(folder: Path, *counts: int) -> list[bytes]:
+    """Write segments as a published server does: records, a name, and nothing else."""
+    folder.mkdir(parents=True)
+    values = [b"%06d" % number for number in range(sum(counts))]
+    begin = 0
+    for number, count in enumerate(counts):
+        last = number == len(counts) - 1
+        end = "" if last else f"-{number + 1}00"
+        content = encode_records(values[begin : begin + count])
+        (folder / f"{begin}_{number + 1}0{end}.lnc").write_bytes(content)
+        begin += count
+    return values
+
+
+def test_a_published_servers_segments_are_read(reader: Any, tmp_path: Path) -> None:
+    """The folder's name is the topic's; offsets add up over the files."""
+    values = published(tmp_path / "orders", 10, 20, 5)
+    rows = reader.rows(reader.pieces(path=str(tmp_path)))
+    assert [row["value"] for row in rows] == values
+    assert [row["offset"] for row in rows] == [11 * number for number in range(35)]
+    assert {row["topic"] for row in rows} == {"orders"}
+
+
+def test_a_published_segment_is_cut_where_its_index_says(reader: Any, tmp_path: Path) -> None:
+    """And nowhere else: without an index it is one piece."""
+    values = published(tmp_path / "orders", 100)
+    whole = reader.pieces(path=str(tmp_path), maxPartitionBytes="110")
+    index = b"".join(bytes(16) + (11 * n).to_bytes(8, "little") for n in range(0, 100, 10))
+    (tmp_path / "orders" / "0_10.idx").write_bytes(index)
+    parts = reader.pieces(path=str(tmp_path), maxPartitionBytes="110")
+    assert (len(whole), len(parts)) == (1, 10)
+    assert [row["value"] for row in reader.rows(parts)] == values
+
+
+def test_an_index_that_lies_is_caught(reader: Any, tmp_path: Path) -> None:
+    """A reader that begins at a boundary must arrive exactly at the next."""
+    published(tmp_path / "orders", 100)
+    index = bytes(16) + (500).to_bytes(8, "little")
+    (tmp_path / "orders" / "0_10.idx").write_bytes(index)
+    with pytest.raises(DataDamaged, match="no record at byte"):
+        reader.rows(reader.pieces(path=str(tmp_path), maxPartitionBytes="600"))
+
+
+def test_a_partial_record_at_the_end_is_being_written(reader: Any, tmp_path: Path) -> None:
+    """Of the last segment; anywhere else it is damage."""
+    values = published(tmp_path / "orders", 10, 5)
+    files = sorted((tmp_path / "orders").glob("*.lnc"))
+    with files[1].open("ab") as file:
+        file.write(b"\1\2")
+    assert reader.values(path=str(tmp_path)) == values
+    with files[0].open("ab") as file:
+        file.write(b"\1\2")
+    with pytest.raises(DataDamaged, match="no record at byte 110"):
+        reader.values(path=str(tmp_path))
+
+
+def test_identity_comes_from_the_metadata(disk: Any, produce: Fill, data: str) -> None:
+    """Name, number, creation and epoch (AMB-30)."""
+    produce("orders", 1)
+    identity = topic_files(str(disk.folder_of(data))).identity
+    assert (identity.name, identity.epoch) == ("orders", 1)
+    assert identity.created_at is not None

@@ -1,0 +1,145 @@
+"""Options are what users of the Kafka connector expect, and wrong ones say what is right."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.spark.options import NAMES, Options
+
+HERE = {"servers": "localhost:1992", "topic": "orders"}
+
+
+def test_case_does_not_matter() -> None:
+    """Spark hands options on in any case."""
+    assert Options.parse({"FETCHBYTES": "1MiB"}).fetch_bytes == 1 << 20
+
+
+@pytest.mark.parametrize("said", ["topic", "topics"])
+def test_one_topic_or_several(said: str) -> None:
+    """Both words take a list."""
+    assert Options.parse({said: "a, b"}).topics == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("server", "did you mean 'servers'"),
+        ("startingOfsets", "did you mean 'startingOffsets'"),
+        ("subscribe", "the Kafka connector's; here it is 'topics'"),
+        ("kafka.bootstrap.servers", "here it is 'servers'"),
+        ("maxOffsetsPerTrigger", "here it is 'maxBytesPerTrigger'"),
+        ("zzz", "there are batchBytes"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_a_suggestion(said: str, hint: str) -> None:
+    """Silence would read something else than was asked for."""
+    with pytest.raises(ConfigError, match=hint):
+        Options.parse({said: "x"})
+
+
+@pytest.mark.parametrize("said", ["checkpointLocation", "path", "paths"])
+def test_sparks_own_options_pass(said: str) -> None:
+    """They are not for the source."""
+    Options.parse({said: '["/a"]'})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("maxBytesPerTrigger", "0"),
+        ("maxBytesPerTrigger", "lots"),
+        ("minPartitions", "-1"),
+        ("minPartitions", "0"),
+        ("minPartitions", "\u0661"),
+        ("minPartitions", "9" * 5000),
+        ("failOnDataLoss", "maybe"),
+        ("semantics", "exactly_once"),
+        ("onDamage", "ignore"),
+        ("startingOffsets", "first"),
+        ("startingOffsets", '{"orders": -3}'),
+        ("startingOffsets", '{"orders": true}'),
+        ("startingOffsets", "[1]"),
+        ("startingTimestamp", "2026-01-31T12:00:00"),
+        ("startingTimestamp", "9" * 18),
+        ("topicsPattern", "("),
+        ("topics", " , "),
+        ("columns", "topic,nonsense"),
+        ("fetchBytes", "1GiB"),
+        ("catchUpTimeout", "soon"),
+        ("token", ""),
+        ("paths", "no json"),
+    ],
+)
+def test_a_value_that_does_not_fit_names_its_option(name: str, text: str) -> None:
+    """What it must be stands in the message; a secret never does."""
+    with pytest.raises(ConfigError) as caught:
+        Options.parse({name: text})
+    assert name in str(caught.value) or name == "columns"
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("earliest", "earliest"),
+        ("latest", "latest"),
+        ('{"orders": 42}', 42),
+        ('{"orders": {"0": 42}}', 42),
+        ('{"orders": -2}', "earliest"),
+        ('{"orders": -1}', "latest"),
+        ('{"orders": "latest"}', "latest"),
+        ('{"others": 42}', "earliest"),
+    ],
+)
+def test_where_to_begin(text: str, where: object) -> None:
+    """In Kafka's words, whose partition 0 is the topic."""
+    assert Options.parse({"startingOffsets": text}).start("orders") == where
+
+
+@pytest.mark.parametrize("text", ["2026-01-31T12:00:00Z", "1769860800000"])
+def test_a_time_is_iso_8601_or_milliseconds(text: str) -> None:
+    """As in Kafka, and as people write it."""
+    moment = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert Options.parse({"startingTimestamp": text}).start("orders") == moment
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        {"startingOffsets": "latest", "startingTimestamp": "0"},
+        {"endingOffsets": "latest", "endingTimestamp": "0"},
+        {"topics": "a", "topicsPattern": "b"},
+        {"servers": "a", "path": "/b"},
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(pair: dict[str, str]) -> None:
+    """Rather than one of them forgotten."""
+    with pytest.raises(ConfigError, match="exclude each other"):
+        Options.parse(pair)
+
+
+def test_a_pattern_matches_whole_names() -> None:
+    """So that a prefix says that it is one."""
+    options = Options.parse({"topicsPattern": "a.*"})
+    assert options.wants("ab")
+    assert not options.wants("ba")
+
+
+def test_a_token_is_not_shown() -> None:
+    """Neither in the repr nor in the URL."""
+    options = Options.parse({**HERE, "token": "s3cret"})
+    assert "s3cret" not in repr(options)
+    assert "s3cret" not in str(options.url("orders"))
+
+
+def test_without_a_place_to_read_the_error_says_so() -> None:
+    """Servers or a path."""
+    with pytest.raises(ConfigError, match="option servers=host:port, or a path"):
+        Options.parse({"topic": "orders"}).url()
+
+
+def test_every_option_has_a_documented_attribute() -> None:
+    """The table in the guide is made of them."""
+    documented = Options.__doc__ or ""
+    assert all(f"        {attribute}: " in documented for attribute in NAMES)

@@ -1,0 +1,298 @@
+"""Pipelines, the part that runs in one task: audits, indexes, counts and copies."""
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.spark.java import check_java
+from lance_sdk.spark.options import Options
+from lance_sdk.spark.pipelines import audit, migrate, report
+from lance_sdk.spark.pipelines.audit import FileReport, audit_one, targets
+from lance_sdk.spark.pipelines.migrate import copy, renamed
+from lance_sdk.spark.pipelines.reindex import _held, _look_at, _write
+from lance_sdk.spark.pipelines.report import Report, Volume, count_piece, plot
+from lance_sdk.spark.segments import topic_files
+from lance_server.embedded import EmbeddedServer
+
+Fill = Callable[..., list[bytes]]
+
+
+@pytest.fixture
+def data(server: EmbeddedServer, produce: Fill) -> str:
+    """A data directory with 4,000 records, whose server has stopped."""
+    produce("orders", 2000)
+    produce("orders", 2000, first=2000)
+    server.stop()
+    return str(server.data_dir)
+
+
+def audited(path: str) -> list[FileReport]:
+    """Audit everything at a path, one after the other."""
+    return [audit_one(target) for target in targets(path)]
+
+
+def findings(path: str) -> list[str]:
+    """Return everything that is wrong."""
+    return [finding for found in audited(path) for finding in found.findings]
+
+
+def test_a_sound_log_has_no_findings(disk: Any, data: str) -> None:
+    """And every record is counted."""
+    reports = audited(data)
+    assert [each.findings for each in reports] == [[]] * len(disk.segments_of(data))
+    assert sum(each.records for each in reports) == 4000
+    assert sum(each.bytes for each in reports) == 4000 * 45
+
+
+def test_an_audit_changes_nothing(data: str) -> None:
+    """It may run while the server does."""
+    before = {path: path.read_bytes() for path in Path(data).rglob("*") if path.is_file()}
+    audited(data)
+    assert {path: path.read_bytes() for path in Path(data).rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("place", [0, 1000, -1])
+def test_a_changed_byte_is_found(disk: Any, data: str, place: int) -> None:
+    """Wherever it is."""
+    disk.spoil(disk.segments_of(data)[0], place)
+    (finding,) = findings(data)
+    assert "do not match their checksum" in finding
+
+
+def test_bytes_of_no_batch_are_found(disk: Any, data: str) -> None:
+    """Behind the last one of a closed segment."""
+    with disk.segments_of(data)[0].open("ab") as file:
+        file.write(b"more")
+    (finding,) = findings(data)
+    assert "4 bytes from byte" in finding
+
+
+def test_a_segment_that_was_cut_is_found(disk: Any, data: str) -> None:
+    """Its batches reach beyond its end."""
+    segment = disk.segments_of(data)[0]
+    os.truncate(segment, segment.stat().st_size - 1)
+    assert any("the file has" in finding for finding in findings(data))
+
+
+def test_a_void_entry_is_found(disk: Any, data: str) -> None:
+    """With the bytes that no batch vouches for any more."""
+    disk.spoil(next(disk.folder_of(data).glob("0_*.batches")), 64 + 64 + 8)
+    found = findings(data)
+    assert "1 entries of the sidecar are void" in found
+    assert any("belong to no batch" in finding for finding in found)
+
+
+def test_findings_of_a_file_are_bounded(disk: Any, data: str) -> None:
+    """A file of zeros would have one for each batch."""
+    segment = disk.segments_of(data)[0]
+    size = segment.stat().st_size
+    segment.write_bytes(bytes(size))
+    sidecar_entries = size // 2048
+    assert len(findings(data)) <= min(101, sidecar_entries + 1)
+
+
+def test_a_segment_that_is_closed_meanwhile_is_audited_under_its_new_name(
+    disk: Any, produce: Fill, server: EmbeddedServer
+) -> None:
+    """A server renames it when it is full: that is no finding."""
+    produce("orders", 100)
+    listed = targets(str(server.data_dir))
+    produce("orders", 4000, first=100)
+    (found,) = [audit_one(target) for target in listed]
+    assert (found.clean, found.path) == (True, str(disk.segments_of(str(server.data_dir))[0]))
+
+
+def test_a_segment_that_is_dropped_meanwhile_is_no_finding(disk: Any, data: str) -> None:
+    """Retention may remove it before its turn comes."""
+    listed, first = targets(data), disk.segments_of(data)[0]
+    first.unlink()
+    next(disk.folder_of(data).glob("0_*.batches")).unlink()
+    found = [audit_one(target) for target in listed]
+    assert [each.path for each in found if each.dropped] == [str(first)]
+    assert all(each.clean for each in found)
+
+
+def test_a_dry_run_of_an_audit_reads_nothing(disk: Any, data: str, tmp_path: Path) -> None:
+    """It tells files and bytes, and calls nothing clean that was not read."""
+    found = audit(None, data, dry_run=True)  # type: ignore[arg-type]
+    assert [each.path for each in found.files] == [path for path, _, _ in targets(data)]
+    assert found.totals["bytes"] == 4000 * 45
+    assert not found.clean
+    slot = audit(None, str(disk.fill_slot(tmp_path)), dry_run=True)  # type: ignore[arg-type]
+    assert slot.totals["bytes"] > 200 * 9
+
+
+def test_a_dry_run_of_a_report_reads_nothing(disk: Any, data: str, tmp_path: Path) -> None:
+    """It tells how much it would."""
+    found = report(None, {"path": data}, dry_run=True)  # type: ignore[arg-type]
+    assert (found.volumes, found.planned) == ([], {"orders": 4000 * 45})
+    slot = disk.fill_slot(tmp_path)
+    size = sum(path.stat().st_size for path in slot.glob("*.sfl"))
+    waiting = report(None, {"path": str(slot)}, dry_run=True)  # type: ignore[arg-type]
+    assert waiting.planned == {"edge-1": size}
+
+
+def test_slots_are_audited(disk: Any, tmp_path: Path) -> None:
+    """Every frame's checksum, and what it holds."""
+    slot = disk.fill_slot(tmp_path)
+    (sound,) = audited(str(slot))
+    assert (sound.records, sound.findings) == (200, [])
+    disk.spoil(next(slot.glob("*.sfl")), 100)
+    assert findings(str(slot)) != []
+
+
+def test_indexes_are_those_that_the_server_writes(disk: Any, data: str) -> None:
+    """Byte for byte."""
+    subprocess.run(
+        [sys.executable, "-m", "lance_server", "reindex", data],
+        check=True,
+        timeout=60,
+        capture_output=True,
+    )
+    closed = [s for s in topic_files(str(disk.folder_of(data))).segments if s.name.is_closed]
+    assert [_look_at(segment) for segment in closed] == [[]] * len(closed)
+
+
+def test_missing_and_stale_indexes_are_written(disk: Any, data: str) -> None:
+    """A second look finds them right."""
+    folder = disk.folder_of(data)
+    for path in folder.glob("*.idx"):
+        path.unlink()
+    closed = [s for s in topic_files(str(folder)).segments if s.name.is_closed]
+    assert [len(_write(segment)) for segment in closed] == [2] * len(closed)
+    disk.spoil(next(folder.glob("*.sparse.idx")), 0)
+    assert sum(len(_write(segment)) for segment in closed) >= 1
+    assert [_look_at(segment) for segment in closed] == [[]] * len(closed)
+    assert list(folder.glob("*.tmp")) == []
+
+
+def test_indexes_of_a_running_server_are_left_alone(server: EmbeddedServer) -> None:
+    """It writes them itself."""
+    with pytest.raises(ConfigError, match="in use by a server"), _held(server.data_dir):
+        pass
+
+
+def test_a_count_is_by_topic_hour_and_type(reader: Any, data: str) -> None:
+    """Records and bytes of values."""
+    counted = [row for piece in reader.pieces(path=data) for row in count_piece(piece)]
+    assert {(topic, kind) for topic, _, kind, _, _ in counted} == {("orders", 1)}
+    assert sum(records for *_, records, _ in counted) == 4000
+    assert sum(size for *_, size in counted) == 4000 * 40
+
+
+def test_a_report_is_drawn(tmp_path: Path) -> None:
+    """As a picture of the kind that the name says."""
+    pytest.importorskip("matplotlib", reason="pip install 'lance-sdk[spark]'")
+    hours = [Volume(topic, hour, 1, 5, 5000) for topic in "ab" for hour in (-1, 0, 3600)]
+    plot(Report(hours), tmp_path / "volume.svg")
+    assert "<svg" in (tmp_path / "volume.svg").read_text()
+    with pytest.raises(ConfigError, match="nothing to draw"):
+        plot(Report([]), tmp_path / "empty.svg")
+
+
+def test_topics_are_copied_in_order(
+    reader: Any, produce: Fill, server: EmbeddedServer, at: Mapping[str, str]
+) -> None:
+    """Under the name that was asked for."""
+    values = produce("orders", 500)
+    target = Options.parse({**at, "createTopic": "true"})
+    counts = copy(target, (reader.pieces(path=str(server.data_dir), minPartitions="4"), "copy"))
+    assert counts == {"copy": 500}
+    assert reader.values(**at, topic="copy") == values
+
+
+def test_slots_are_copied_to_their_topics(
+    disk: Any, reader: Any, tmp_path: Path, at: Mapping[str, str]
+) -> None:
+    """Which the frames name."""
+    slot = disk.fill_slot(tmp_path)
+    target = Options.parse({**at, "createTopic": "true"})
+    assert copy(target, (reader.pieces(path=str(slot)), "ignored")) == {"readings": 200}
+
+
+@pytest.mark.parametrize(("topic", "name"), [("rust-a", "a"), ("orders", "orders"), ("old", "new")])
+def test_topics_are_renamed_by_the_first_pair_that_matches(topic: str, name: str) -> None:
+    """Whole names only."""
+    pairs = [(r"rust-(.*)", r"\1"), ("old", "new"), ("ol", "wrong")]
+    assert renamed(topic, pairs, Options.parse({})) == name
+
+
+@pytest.mark.parametrize("pair", [("(", "x"), ("a", r"\7")])
+def test_a_wrong_renaming_is_refused(pair: tuple[str, str]) -> None:
+    """With what was written."""
+    with pytest.raises(ConfigError, match="rename"):
+        renamed("a", [pair], Options.parse({}))
+
+
+def test_qwp_slots_go_to_qwp_servers(tmp_path: Path) -> None:
+    """Their frames are no records of LWP."""
+    from lance_sdk.journal import Journal, JournalConfig, SlotKind  # noqa: PLC0415 - only here
+
+    with Journal.open(tmp_path / "rows", JournalConfig(kind=SlotKind.QWP)) as journal:
+        journal.append(b"QWP1")
+    source = {"path": str(tmp_path / "rows")}
+    with pytest.raises(ConfigError, match="lwp sf drain"):
+        migrate(None, source, {"servers": "localhost"}, dry_run=True)  # type: ignore[arg-type]
+
+
+def test_a_dry_run_of_a_migration_needs_no_task(data: str) -> None:
+    """It tells topics and bytes."""
+    found = migrate(None, {"path": data}, {"servers": "localhost"}, dry_run=True)  # type: ignore[arg-type]
+    assert found.topics == {"orders": None}
+    assert found.bytes == 4000 * 45
+
+
+def test_an_empty_log_has_an_empty_report(server: EmbeddedServer) -> None:
+    """And needs no task."""
+    from lance_sdk import Client  # noqa: PLC0415 - only here
+
+    with Client(server.url) as client:
+        client.create_topic("empty")
+    servers = "{}:{}".format(*server.address)
+    assert report(None, {"servers": servers, "topic": "empty"}).volumes == []  # type: ignore[arg-type]
+
+
+def fake_java(folder: Path, version: str) -> str:
+    """Put a java there that says which one it is."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2020-01-01' >&2\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    return str(folder)
+
+
+@pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("21", 21)])
+def test_java_17_or_later_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int
+) -> None:
+    """The one that Spark would start is asked."""
+    monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path, version))
+    assert check_java() == major
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_292", "nonsense"])
+def test_an_old_java_is_refused_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """Before Spark fails in its own words."""
+    monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path, version))
+    with pytest.raises(ConfigError, match=r"Java 17 or later: install it \(Debian"):
+        check_java()
+
+
+def test_without_java_the_error_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in JAVA_HOME nor on the PATH."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="has no bin/java"):
+        check_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="no java on the PATH"):
+        check_java()

@@ -1,0 +1,317 @@
+"""The format inside Spark: what only a session can show; everything else is tested without."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyspark_lwp.pipeline
+from lance_sdk import Client
+from lance_sdk.cli import _app
+from lance_sdk.cli._exit import ExitCode
+from lance_sdk.spark.pipelines import archive, audit, migrate, reindex, replay, report
+from lance_server.embedded import EmbeddedServer
+
+pytestmark = [
+    pytest.mark.timeout(600),  # sessions start in five seconds, or in forty on a busy machine
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),  # it says
+]
+
+Fill = Callable[..., list[bytes]]
+At = Mapping[str, str]
+
+
+def values(frame: Any) -> list[bytes]:
+    """Return a frame's values in the order of their offsets."""
+    return [bytes(row["value"]) for row in frame.orderBy("offset").select("value").collect()]
+
+
+@pytest.fixture
+def load(spark: Any, at: At) -> Callable[..., Any]:
+    """Read a topic at the server as a frame; nothing is registered by hand."""
+
+    def frame(topic: str, **more: str) -> Any:
+        reader = spark.read.format("lwp").options(**at, **more)
+        return reader.option("topic", topic).load()
+
+    return frame
+
+
+@pytest.fixture
+def stream(spark: Any, at: At, tmp_path: Path) -> Callable[..., Any]:
+    """Run a streaming query from topic to topic until nothing is left."""
+
+    def run(source: str, target: str, *, checkpoint: str = "cp", **more: str) -> list[Any]:
+        reading = {key: value for key, value in more.items() if key == "maxBytesPerTrigger"}
+        writing = {key: value for key, value in more.items() if key not in reading}
+        reader = spark.readStream.format("lwp").options(**at, **reading)
+        rows = reader.option("topic", source).option("startingOffsets", "earliest").load()
+        writer = rows.writeStream.format("lwp").options(**at, **writing, createTopic="true")
+        writer = writer.option("checkpointLocation", str(tmp_path / checkpoint))
+        query = writer.option("topic", target).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return list(query.recentProgress)
+
+    return run
+
+
+def test_a_topic_is_a_frame(load: Callable[..., Any], produce: Fill) -> None:
+    """Found by its name alone: installing the package registers the format."""
+    expected = produce("orders", 1000)
+    frame = load("orders", minPartitions="2")
+    assert frame.dtypes == [
+        ("topic", "string"),
+        ("offset", "bigint"),
+        ("type", "int"),
+        ("value", "binary"),
+    ]
+    assert values(frame) == expected
+
+
+def test_columns_on_request(spark: Any, produce: Fill, server: EmbeddedServer) -> None:
+    """By schema, as Spark prunes nothing for a Python source."""
+    produce("orders", 100)
+    reader = spark.read.format("lwp").schema("offset long, segment string, crc_ok boolean")
+    rows = reader.load(str(server.data_dir)).collect()
+    assert len(rows) == 100
+    assert all(row["crc_ok"] and row["segment"].endswith(".lnc") for row in rows)
+
+
+def test_sql(spark: Any, produce: Fill, at: At) -> None:
+    """A temporary view."""
+    produce("orders", 100)
+    said = ", ".join(f"{name} '{value}'" for name, value in {**at, "topic": "orders"}.items())
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW orders USING lwp OPTIONS ({said})")
+    (row,) = spark.sql("SELECT count(*) AS n, max(offset) AS last FROM orders").collect()
+    assert (row["n"], row["last"]) == (100, 99 * 45)
+
+
+def test_conditions_reach_the_source(spark: Any, load: Callable[..., Any], produce: Fill) -> None:
+    """With pushdown, where Spark allows it; the answer is the same either way."""
+    expected = produce("orders", 200)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = load("orders", pushdown="true")
+        chosen = frame.where("offset >= 450 AND offset < 900 AND topic = 'orders'")
+        assert values(chosen) == expected[10:20]
+        assert values(frame.where("offset > 450 AND type = 1 AND offset <= 540")) == expected[11:13]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_a_wrong_option_is_told_in_the_querys_error(load: Callable[..., Any]) -> None:
+    """With the suggestion."""
+    with pytest.raises(Exception, match="did you mean 'fetchBytes'"):
+        load("orders", fetchBites="1")
+
+
+def test_a_frame_is_written(load: Callable[..., Any], produce: Fill, reader: Any, at: At) -> None:
+    """Append only."""
+    expected = produce("orders", 500)
+    rows = load("orders").select("value")
+    rows.write.format("lwp").options(**at, topic="copy", createTopic="true").mode("append").save()
+    assert reader.values(**at, topic="copy") == expected
+
+
+@pytest.mark.parametrize("semantics", ["at-least-once", "exactly-once"])
+def test_a_stream_goes_on_where_it_stopped(
+    stream: Callable[..., Any], produce: Fill, reader: Any, at: At, semantics: str
+) -> None:
+    """From topic to topic, in several micro-batches and two runs."""
+    expected = produce("orders", 400)
+    first = stream("orders", "copy", semantics=semantics, maxBytesPerTrigger="7000")
+    expected += produce("orders", 100, first=400)
+    stream("orders", "copy", semantics=semantics)
+    assert sorted(reader.values(**at, topic="copy")) == sorted(expected)
+    assert len([each for each in first if each["numInputRows"]]) >= 3
+
+
+def test_a_task_that_fails_is_repeated_without_a_trace(
+    spark: Any, produce: Fill, reader: Any, at: At, tmp_path: Path
+) -> None:
+    """The first attempt of a task dies after it has staged; the second one counts."""
+    from pyspark.sql.functions import udf  # noqa: PLC0415 - an extra
+
+    expected = produce("orders", 300)
+    flag = str(tmp_path / "died")
+
+    def die_once(value: bytes) -> bytes:
+        if value.startswith(b"00000250") and not os.path.exists(flag):  # noqa: PTH110 - in a task
+            with open(flag, "wb"):  # noqa: PTH123 - likewise
+                os._exit(3)
+        return value
+
+    fragile = udf(lambda value: die_once(value), "binary")  # noqa: PLW0108 - Spark reads type hints
+    rows = spark.readStream.format("lwp").options(**at, startingOffsets="earliest")
+    frame = rows.option("topic", "orders").load().select(fragile("value").alias("value"))
+    writer = frame.writeStream.format("lwp").options(**at, topic="copy", createTopic="true")
+    writer = writer.options(semantics="exactly-once", checkpointLocation=str(tmp_path / "cp"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert Path(flag).exists()
+    assert reader.values(**at, topic="copy") == expected
+
+
+DRIVER = """
+import glob, os, signal, sys
+from lance_sdk.spark.pipelines.session import local_session
+at, target = {at!r}, {target!r}
+with local_session(cores=1) as spark:
+    rows = spark.readStream.format("lwp").options(**at, startingOffsets="earliest")
+    rows = rows.option("topic", "orders").option("maxBytesPerTrigger", "4000").load()
+    writer = rows.writeStream.format("lwp").options(**at, topic="copy", createTopic="true")
+    writer = writer.options(semantics="exactly-once", checkpointLocation=target)
+    query = writer.trigger(availableNow=True).start()
+    while not query.awaitTermination(0.05):
+        if {dies} and glob.glob(target + "/lwp-ledger/*/batch-1/manifest.json"):
+            spark.sparkContext._gateway.proc.kill()
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.usefixtures("sessions")
+def test_a_driver_that_is_killed_is_taken_over(
+    produce: Fill, reader: Any, at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGKILL of the driver and its Java side while a batch is committed; then another driver."""
+    monkeypatch.delenv("PYTHONDEVMODE", raising=False)
+    expected = produce("orders", 600)
+    codes = []
+    for dies in (True, False):
+        script = DRIVER.format(at=dict(at), target=str(tmp_path / "cp"), dies=dies)
+        done = subprocess.run(
+            [sys.executable, "-c", script], check=False, timeout=280, capture_output=True
+        )
+        codes.append(done.returncode)
+    assert codes == [-9, 0]
+    assert reader.values(**at, topic="copy") == expected
+
+
+def test_an_archive_goes_on_and_comes_back(
+    spark: Any, produce: Fill, reader: Any, at: At, tmp_path: Path
+) -> None:
+    """Topic to Parquet in two runs, then to another topic, once, in order."""
+    expected = produce("orders", 300)
+    target = str(tmp_path / "archive")
+    said = {**at, "topics": "orders", "maxBytesPerTrigger": "5000"}
+    told: list[tuple[int, int]] = []
+    first = archive(spark, said, target, tell=lambda *both: told.append(both))
+    expected += produce("orders", 50, first=300)
+    second = archive(spark, said, target)
+    assert all(done <= total for done, total in told)
+    assert (first.records, second.records) == (300, 50)
+    assert second.topics == {"orders": 350 * 45}
+    again = {"semantics": "exactly-once", "txnId": "again", "ledgerPath": str(tmp_path / "ledger")}
+    to = {**at, **again, "topic": "copy", "createTopic": "true"}
+    for _ in range(2):
+        found = replay(spark, target, to, tell=lambda *both: told.append(both))
+        assert found.topics == {"orders": 350}
+    assert told[-1] == (350, 350)
+    assert reader.values(**at, topic="copy") == expected
+
+
+def test_files_are_archived_by_date(
+    spark: Any, produce: Fill, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """The sidecars know when."""
+    produce("orders", 100)
+    found = archive(
+        spark,
+        {"path": str(server.data_dir)},
+        str(tmp_path / "archive"),
+        partition_by=("topic", "date"),
+    )
+    assert found.records == 100
+    assert len(list((tmp_path / "archive").glob("topic=orders/date=20*/*.parquet"))) >= 1
+
+
+def test_pipelines_run_in_tasks(
+    spark: Any, produce: Fill, reader: Any, server: EmbeddedServer, at: At
+) -> None:
+    """Audit, report, reindex and migrate over a stopped server's files, and what they tell."""
+    expected = produce("orders", 3000)
+    told: list[tuple[int, int]] = []
+    path = str(server.data_dir)
+    found = audit(spark, path, lambda done, total: told.append((done, total)))
+    assert found.clean
+    assert found.totals["records"] == 3000
+    assert told[-1] == (len(found.files), len(found.files))
+    assert report(spark, {"path": path}).records == 3000
+    moved = migrate(
+        spark, {"path": path}, {**at, "createTopic": "true"}, rename=[("orders", "copy")]
+    )
+    assert moved.topics == {"copy": 3000}
+    assert reader.values(**at, topic="copy") == expected
+    server.stop()
+    assert reindex(spark, path, dry_run=True).segments >= 1
+
+
+@pytest.fixture
+def lwp(spark: Any, capfd: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Call ``lwp pipeline`` with ``--json`` in the session there is; returns what it prints."""
+    del spark
+
+    def call(*arguments: str) -> Any:
+        capfd.readouterr()
+        assert _app.run(["pipeline", *arguments, "--json"]) == ExitCode.OK
+        return json.loads(capfd.readouterr().out)
+
+    return call
+
+
+def test_a_dry_run_of_every_command_tells_and_changes_nothing(
+    lwp: Callable[..., Any], produce: Fill, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """As one JSON object each; then the real run does what was told."""
+    produce("orders", 3000)
+    data, target, url = str(server.data_dir), str(tmp_path / "archive"), server.url
+    dry = {
+        "audit": lwp("audit", data, "--dry-run"),
+        "report": lwp("report", data, "--dry-run"),
+        "migrate": lwp("migrate", data, "--url", url, "--rename", "orders=copy", "--dry-run"),
+        "archive": lwp("archive", "orders", "--url", url, "--to", target, "--dry-run"),
+    }
+    assert all(told["dry_run"] for told in dry.values())
+    assert not Path(target).exists()
+    assert {name: told["bytes"] for name, told in dry.items() if "bytes" in told} == {
+        "audit": 3000 * 45,
+        "migrate": 3000 * 45,
+        "archive": 3000 * 45,
+    }
+    assert lwp("audit", data)["records"] == 3000
+    assert sum(each["records"] for each in lwp("report", data)["volumes"]) == 3000
+    assert lwp("archive", "orders", "--url", url, "--to", target)["records"] == 3000
+    writing = ("--url", url, "--topic", "again", "--create-topic")
+    assert lwp("replay", target, *writing, "--dry-run")["records"] == 3000
+    with Client(url) as client:
+        assert [topic.name for topic in client.list_topics()] == ["orders"]
+        assert lwp("replay", target, *writing)["topics"] == {"orders": 3000}
+        assert client.get_topic("again").record_count == 3000
+    server.stop()
+    assert lwp("reindex", data, "--dry-run") == lwp("reindex", data, "--dry-run")
+
+
+@pytest.mark.usefixtures("sessions")
+def test_spark_submit_runs_the_same_commands(
+    produce: Fill, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its command line says; it puts warnings into standard output, before the object."""
+    monkeypatch.delenv("PYTHONDEVMODE", raising=False)
+    produce("orders", 100)
+    program = Path(sys.executable).with_name("spark-submit")
+    where = [str(program), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
+    done = subprocess.run(
+        [*where, pyspark_lwp.pipeline.__file__, "audit", str(server.data_dir), "--json"],
+        check=False,
+        timeout=280,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_MASTER": "nonsense"},
+    )
+    assert done.returncode == 0, done.stderr
+    body = json.loads(done.stdout.splitlines()[-1])
+    assert (body["clean"], body["records"]) == (True, 100)

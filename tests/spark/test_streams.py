@@ -1,0 +1,385 @@
+"""A streaming query's place: record boundaries, limits, and what became of the log meanwhile."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_sdk import Client
+from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
+from lance_sdk.spark.contract import TopicView
+from lance_sdk.spark.errors import CheckpointError, DataLost
+from lance_sdk.spark.finding import open_log
+from lance_sdk.spark.marks import Cut, Mark, decode_marks, encode_marks
+from lance_sdk.spark.options import Options
+from lance_sdk.spark.streams import Progress
+from lance_server.embedded import EmbeddedServer
+
+Fill = Callable[..., list[bytes]]
+GOLDEN = Path(__file__).parent / "golden" / "checkpoint_v1.json"
+EVERYTHING = 2**62
+
+
+class Query:
+    """What Spark does with a streaming source, without Spark."""
+
+    def __init__(self, reader: Any, **said: str) -> None:
+        options = Options.parse({"pollInterval": "0s", "startingOffsets": "earliest", **said})
+        self.waits: list[float] = []
+        self._reader = reader
+        self._now = 0.0
+        self.progress = Progress(
+            open_log(options), options, clock=lambda: self._now, sleep=self._sleep
+        )
+        self.at = self.progress.initial()
+
+    def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self._now += seconds
+
+    def step(self, limit: int = EVERYTHING) -> list[bytes] | None:
+        """Run one micro-batch; None when there is nothing new."""
+        end = json.loads(json.dumps(self.progress.advance(self.at, limit)))
+        if end == self.at:
+            return None
+        values = self.replay(end)
+        self.at = end
+        return values
+
+    def replay(self, end: Mapping[str, Any]) -> list[bytes]:
+        """Read a micro-batch that the checkpoint has."""
+        return [row["value"] for row in self._reader.rows(self.progress.pieces(end), "value")]
+
+    def rest(self, limit: int = EVERYTHING) -> list[bytes]:
+        """Run micro-batches until there is nothing new."""
+        found: list[bytes] = []
+        while (values := self.step(limit)) is not None:
+            found += values
+        return found
+
+
+@pytest.fixture(params=["server", "files"])
+def source(request: Any, server: EmbeddedServer, at: Mapping[str, str]) -> dict[str, str]:
+    """The same topic, asked from the server or read from its files."""
+    where = dict(at) if request.param == "server" else {"path": str(server.data_dir)}
+    return {**where, "topic": "orders"}
+
+
+def test_micro_batches_hold_every_record_once(
+    reader: Any, produce: Fill, source: dict[str, str]
+) -> None:
+    """However they are cut, and with what comes meanwhile."""
+    values = produce("orders", 500)
+    query = Query(reader, **source)
+    found = query.step(7000) or []
+    values += produce("orders", 100, first=500)
+    found += query.rest(7000)
+    assert found == values
+    assert query.step() is None
+
+
+def test_an_end_is_a_records_boundary(reader: Any, produce: Fill, source: dict[str, str]) -> None:
+    """An offset in Spark's log cannot be taken back."""
+    produce("orders", 500)
+    query = Query(reader, **source)
+    while query.step(5000) is not None:
+        (mark,) = decode_marks(query.at).values()
+        assert mark.offset % 45 == 0
+        assert mark.start < mark.offset
+
+
+def test_a_record_larger_than_the_limit_is_taken(
+    reader: Any, produce: Fill, source: dict[str, str]
+) -> None:
+    """The query would stand still otherwise."""
+    values = produce("orders", 3, size=5000)
+    assert Query(reader, **source).rest(100) == values
+
+
+def test_a_batch_is_repeated_exactly(reader: Any, produce: Fill, source: dict[str, str]) -> None:
+    """From the checkpoint alone, by another driver, with more in the topic than before."""
+    values = produce("orders", 300)
+    first = Query(reader, **source)
+    first.step(5000)
+    end = first.at
+    produce("orders", 200, first=300)
+    again = Query(reader, **{**source, "startingOffsets": "latest"})
+    assert again.replay(end) == values[: len(again.replay(end))]
+    assert sum(map(len, again.replay(end))) > 0
+
+
+def test_the_first_batch_begins_where_the_query_did(
+    reader: Any, produce: Fill, source: dict[str, str]
+) -> None:
+    """Spark asks for the initial offset again after a failure, when the end has moved."""
+    produce("orders", 100)
+    query = Query(reader, **{**source, "startingOffsets": "latest"})
+    values = produce("orders", 100, first=100)
+    end = query.progress.advance(query.at, EVERYTHING)
+    produce("orders", 100, first=200)
+    restarted = Query(reader, **{**source, "startingOffsets": "latest"})
+    assert restarted.replay(end) == values
+
+
+def test_available_now_ends_where_the_log_did(
+    reader: Any, produce: Fill, source: dict[str, str]
+) -> None:
+    """What comes later is for the next run."""
+    values = produce("orders", 200)
+    query = Query(reader, **source)
+    query.progress.stop_at_now()
+    produce("orders", 50, first=200)
+    assert query.rest(3000) == values
+
+
+def test_a_topic_that_was_created_anew_ends_the_query(
+    reader: Any, server: EmbeddedServer, produce: Fill, at: Mapping[str, str]
+) -> None:
+    """Its old offsets mean nothing (AMB-30)."""
+    produce("orders", 100)
+    query = Query(reader, **at, topic="orders")
+    query.rest()
+    with Client(server.url) as client:
+        client.delete_topic("orders")
+    produce("orders", 200)
+    with pytest.raises(DataLost, match="another topic now: id 2 instead of 1"):
+        query.step()
+
+
+def test_a_topic_that_was_created_anew_is_begun_anew_on_request(
+    reader: Any, server: EmbeddedServer, produce: Fill, at: Mapping[str, str]
+) -> None:
+    """With failOnDataLoss=false."""
+    produce("orders", 100)
+    query = Query(reader, **at, topic="orders", failOnDataLoss="false")
+    query.rest()
+    with Client(server.url) as client:
+        client.delete_topic("orders")
+    values = produce("orders", 20, first=500)
+    assert query.rest() == values
+
+
+def changed(checkpoint: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a checkpoint with other fields for its topic."""
+    body: dict[str, Any] = json.loads(json.dumps(checkpoint))
+    body["topics"]["orders"] |= fields
+    return body
+
+
+def test_other_records_before_the_mark_end_the_query(
+    reader: Any, produce: Fill, source: dict[str, str]
+) -> None:
+    """A log that was cut and grew again has the length, and not the records (AMB-31)."""
+    produce("orders", 100)
+    query = Query(reader, **source)
+    query.rest()
+    fp = query.at["topics"]["orders"]["fp"] | {"digest": "0" * 32}
+    query.at = changed(query.at, fp=fp)
+    produce("orders", 10, first=100)
+    with pytest.raises(DataLost, match="not those that the query has read"):
+        query.step()
+
+
+def test_a_log_that_ends_before_the_mark_is_waited_for(
+    reader: Any, produce: Fill, source: dict[str, str]
+) -> None:
+    """With growing pauses; then both offsets are named."""
+    produce("orders", 100)
+    query = Query(reader, **source, catchUpTimeout="20s")
+    query.rest()
+    query.at = changed(query.at, offset=9000, fp=None, cuts=[])
+    with pytest.raises(DataLost, match=r"ends at 4500, before the query's offset 9000.*20 s"):
+        query.step()
+    assert sum(query.waits) == pytest.approx(20)
+    assert query.waits[0] < query.waits[3]
+
+
+def test_a_log_that_catches_up_is_read_on(
+    reader: Any, produce: Fill, source: dict[str, str]
+) -> None:
+    """A replica may only have been behind."""
+    produce("orders", 100)
+    query = Query(reader, **source)
+    query.rest()
+    query.at = changed(query.at, offset=4545, fp=None, cuts=[])
+    arrived: list[bytes] = []
+
+    def arrive(seconds: float) -> None:
+        query.waits.append(seconds)
+        arrived.extend(produce("orders", 3, first=100))
+
+    query.progress._sleep = arrive
+    assert query.step() == arrived[1:]
+
+
+def test_a_cut_log_goes_on_at_its_end_on_request(
+    reader: Any, produce: Fill, source: dict[str, str]
+) -> None:
+    """With failOnDataLoss=false, after the wait."""
+    produce("orders", 100)
+    query = Query(reader, **source, failOnDataLoss="false", catchUpTimeout="1s")
+    query.rest()
+    query.at = changed(query.at, offset=9000, fp=None, cuts=[])
+    assert query.step() == []
+    assert query.rest() == []
+    later = produce("orders", 5, first=100)
+    assert query.rest() == later
+
+
+def test_a_topic_that_appears_is_read_from_its_beginning(
+    reader: Any, produce: Fill, at: Mapping[str, str]
+) -> None:
+    """As with Kafka's new partitions."""
+    produce("logs-a", 10)
+    query = Query(reader, **at, topicsPattern="logs-.*")
+    query.rest()
+    values = produce("logs-b", 10, first=10)
+    assert query.rest() == values
+
+
+def test_a_topic_that_goes_ends_the_query(
+    reader: Any, server: EmbeddedServer, produce: Fill, at: Mapping[str, str]
+) -> None:
+    """Or is left out, on request."""
+    produce("logs-a", 10)
+    produce("logs-b", 10)
+    strict = Query(reader, **at, topicsPattern="logs-.*")
+    lenient = Query(reader, **at, topicsPattern="logs-.*", failOnDataLoss="false")
+    strict.rest()
+    lenient.rest()
+    with Client(server.url) as client:
+        client.delete_topic("logs-a")
+    with pytest.raises(DataLost, match="'logs-a', which is gone"):
+        strict.step()
+    assert lenient.rest() == []
+
+
+def test_a_limit_is_shared_by_topics(reader: Any, produce: Fill, at: Mapping[str, str]) -> None:
+    """A busy topic does not starve a quiet one."""
+    produce("logs-a", 1000)
+    produce("logs-b", 1000)
+    query = Query(reader, **at, topicsPattern="logs-.*")
+    query.step(9000)
+    marks = decode_marks(query.at)
+    assert {mark.offset for mark in marks.values()} == {4500}
+
+
+def test_the_golden_checkpoint_is_read_and_written_the_same() -> None:
+    """What version 1 has written, every later version reads."""
+    body = json.loads(GOLDEN.read_text())
+    marks = decode_marks(body)
+    assert marks["orders"] == Mark(
+        TopicIdentity(7, "orders", 1795292115, 2),
+        35,
+        399980,
+        Fingerprint(334460, 65520, "55928d6a13921dc40a1b34c512768afd"),
+        (Cut(199990, 2414221748), Cut(399980, 17)),
+    )
+    assert encode_marks(marks) == body
+
+
+def test_fields_of_a_later_version_are_kept() -> None:
+    """So that going back and forth loses nothing."""
+    body = json.loads(GOLDEN.read_text())
+    body["topics"]["orders"]["novelty"] = 5
+    assert encode_marks(decode_marks(body)) == body
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"v": 2, "topics": {}}, "version 2 and this package reads 1"),
+        ({}, "version None"),
+        ({"v": 1}, "no field 'topics'"),
+        ({"v": 1, "topics": {"a": {}}}, "topic 'a'"),
+        ({"v": 1, "topics": {"a": 7}}, "topic 'a'"),
+        ({"v": 1, "topics": {"a": {"id": 1, "from": 0, "offset": -1}}}, "no offset"),
+        ({"v": 1, "topics": {"a": {"id": 1, "from": 0, "offset": True}}}, "no offset"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_read_says_why(body: dict[str, Any], message: str) -> None:
+    """Rather than beginning somewhere."""
+    with pytest.raises(CheckpointError, match=message):
+        decode_marks(body)
+
+
+def places(body: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to every value of a JSON document."""
+    yield path
+    if isinstance(body, dict | list):
+        for key, value in body.items() if isinstance(body, dict) else enumerate(body):
+            yield from places(value, (*path, key))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from(list(places(json.loads(GOLDEN.read_text())))), JSON)
+def test_a_spoiled_checkpoint_is_read_or_refused(path: tuple[Any, ...], value: Any) -> None:
+    """Wherever something else stands: no other error, and no piece that goes back."""
+    body: Any = json.loads(GOLDEN.read_text())
+    if path:
+        parent = body
+        for key in path[:-1]:
+            parent = parent[key]
+        parent[path[-1]] = value
+    else:
+        body = value
+    try:
+        marks = decode_marks(body)
+    except CheckpointError:
+        return
+    for mark in marks.values():
+        edges = [mark.start, *(cut.end for cut in mark.cuts), mark.offset]
+        assert edges == sorted(edges)
+
+
+def test_questions_in_a_row_wait_for_the_poll_interval(
+    reader: Any, produce: Fill, source: dict[str, str]
+) -> None:
+    """Spark asks every 11 ms when nothing is new."""
+    produce("orders", 1)
+    query = Query(reader, **{**source, "pollInterval": "2s"})
+    query.rest()
+    assert max(query.waits) == pytest.approx(2.0)
+
+
+def test_a_checkpoint_of_the_server_goes_on_in_the_files(
+    reader: Any, server: EmbeddedServer, produce: Fill, at: Mapping[str, str]
+) -> None:
+    """Offsets are the same, and a mark inside a batch loses none of its records."""
+    values = produce("orders", 300)
+    first = Query(reader, **at, topic="orders")
+    found = first.step(1000) or []
+    second = Query(reader, path=str(server.data_dir), topic="orders")
+    second.at = first.at
+    assert found + second.rest() == values
+
+
+def test_files_that_are_closed_while_the_query_runs_are_read_on(
+    reader: Any, produce: Fill, server: EmbeddedServer
+) -> None:
+    """A server renames a segment when it is full; the micro-batch is planned all the same."""
+    values = produce("orders", 100)
+    query = Query(reader, path=str(server.data_dir))
+    views = query.progress._look()
+    assert [view.name for view in views] == ["orders"]
+    values += produce("orders", 4000, first=100)
+    mark = decode_marks(query.at)["orders"]
+    (now,) = open_log(Options.parse({"path": str(server.data_dir)})).look()
+    moved = query.progress._log.advance(mark, now, EVERYTHING)
+    assert moved.offset == now.end
+    assert query.rest() == values
+
+
+def test_views_name_their_topics() -> None:
+    """A topic without a known name goes by its number."""
+    assert TopicView(TopicIdentity(7), 0, 0).name == "#7"
