@@ -6,9 +6,56 @@ Run it as ``lance-server --data-dir D``, or inside a program::
 
     with running() as server:
         print(server.url)
+
+Names load when they are first used, so that the command decides what Ctrl-C means before it
+loads the server.
 """
 
-from lance_server.config import Address, ServerConfig
-from lance_server.embedded import EmbeddedServer, running
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Address", "EmbeddedServer", "ServerConfig", "running"]
+if TYPE_CHECKING:
+    from lance_server.config import Address, OtelConfig, ServerConfig
+    from lance_server.embedded import EmbeddedServer, running
+    from lance_server.security.access import AccessConfig, ClientAccess, TopicAccess
+    from lance_server.security.tls import TlsConfig
+    from lance_server.security.tokens import AuthConfig
+
+__all__ = [
+    "AccessConfig",
+    "Address",
+    "AuthConfig",
+    "ClientAccess",
+    "EmbeddedServer",
+    "OtelConfig",
+    "ServerConfig",
+    "TlsConfig",
+    "TopicAccess",
+    "running",
+]
+
+_HOME_OF = {
+    "AccessConfig": "lance_server.security.access",
+    "Address": "lance_server.config",
+    "AuthConfig": "lance_server.security.tokens",
+    "ClientAccess": "lance_server.security.access",
+    "EmbeddedServer": "lance_server.embedded",
+    "OtelConfig": "lance_server.config",
+    "ServerConfig": "lance_server.config",
+    "TlsConfig": "lance_server.security.tls",
+    "TopicAccess": "lance_server.security.access",
+    "running": "lance_server.embedded",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home module at first use (PEP 562)."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,6 +2,7 @@
 
 import logging
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from lance_server.answers import INTERNAL, Answer, as_refusal, error_frame
@@ -9,105 +10,129 @@ from lance_server.outcome import Outcome
 from lance_server.refusals import Refusal
 from lance_server.stats import Counters
 from lance_spec.dialect import Dialect
-from lance_spec.frames import encode_ack
+from lance_spec.enums import ErrorCode
+from lance_spec.frames import encode_acks
 
 _log = logging.getLogger(__name__)
 _OUT_LIMIT: Final = 1024 * 1024
+_ANSWER_COST: Final = 64
+_DENIALS: Final = (ErrorCode.AUTHENTICATION_REQUIRED, ErrorCode.ACCESS_DENIED)
 
 
 class _Batches:
     """Ingest frames in a row whose acknowledgement one outcome decides."""
 
-    __slots__ = ("cost", "ids", "outcome")
+    __slots__ = ("began", "cost", "ids", "outcome")
 
-    def __init__(self, outcome: Outcome[None]) -> None:
+    def __init__(self, outcome: Outcome[None], began: float) -> None:
         self.outcome = outcome
+        self.began = began
         self.ids: list[int] = []
         self.cost = 0
 
 
 class _Command:
-    """A command whose answer an outcome decides."""
+    """A request whose answer an outcome decides; with the batch it is about, if any."""
 
-    __slots__ = ("cost", "outcome")
+    __slots__ = ("batch_id", "cost", "outcome")
 
-    def __init__(self, outcome: Outcome[Answer], cost: int) -> None:
+    def __init__(self, outcome: Outcome[Answer], cost: int, batch_id: int | None = None) -> None:
         self.outcome = outcome
         self.cost = cost
+        self.batch_id = batch_id
 
 
 class AnswerQueue:
     """What one connection is owed, and what is ready to be written.
 
+    Args:
+        counters: what the server counts.
+        wake: called when an outcome that was added is settled.
+
     Attributes:
         owed_bytes: memory that unanswered requests hold.
+        ready_bytes: answers that are ready and were not taken yet.
+        batches: Ingest frames that are not acknowledged yet.
         command_running: whether one of the pending answers is a command's.
     """
 
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self, counters: Counters, wake: Callable[[], None]) -> None:
         self._counters = counters
+        self._wake = wake
         self._waiting: deque[Answer | _Batches | _Command] = deque()
         self._last: _Batches | None = None
         self._ready: list[Answer] = []
-        self._ready_bytes = 0
+        self.ready_bytes = 0
         self.owed_bytes = 0
+        self.batches = 0
         self.command_running = False
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def __repr__(self) -> str:
-        return f"<AnswerQueue {len(self._waiting)} waiting, {self._ready_bytes} bytes ready>"
+        return f"<AnswerQueue {len(self._waiting)} waiting, {self.ready_bytes} bytes ready>"
 
     @property
     def has_room(self) -> bool:
         """Whether so little is ready that another command may be begun."""
-        return self._ready_bytes < _OUT_LIMIT
+        return self.ready_bytes < _OUT_LIMIT
 
     def add(self, answer: Answer) -> None:
         """Add an answer behind those before it."""
         self._waiting.append(answer)
+        self.owed_bytes += _ANSWER_COST + len(answer)
         self._last = None
 
     def add_error(self, dialect: Dialect, refusal: Refusal, batch_id: int | None) -> None:
         """Add an ErrorResponse behind the answers before it."""
         self._counters.errors += 1
+        if refusal.code in _DENIALS:
+            self._counters.denied += 1
         self.add(error_frame(dialect, refusal, batch_id))
 
-    def add_batch(self, outcome: Outcome[None], batch_id: int, cost: int) -> bool:
-        """Add the acknowledgement of a batch, which an outcome decides.
+    def add_batches(
+        self, outcome: Outcome[None], batch_ids: Sequence[int], cost: int, now: float
+    ) -> None:
+        """Add the acknowledgements of batches, which an outcome decides.
 
         Args:
-            outcome: the batch's.
-            batch_id: the batch to acknowledge.
-            cost: memory that the request holds until then, in bytes.
-
-        Returns:
-            Whether this outcome is new here, so that somebody must wait for it.
+            outcome: the batches'.
+            batch_ids: the batches to acknowledge, in order.
+            cost: memory that the requests hold until then, in bytes.
+            now: the current time in seconds.
         """
         last = self._last
-        new = last is None or last.outcome is not outcome
-        if last is None or new:
-            last = self._last = _Batches(outcome)
+        if last is None or last.outcome is not outcome:
+            last = self._last = _Batches(outcome, now)
             self._waiting.append(last)
-        last.ids.append(batch_id)
+            outcome.wake_later(self._wake)
+        last.ids += batch_ids
         last.cost += cost
         self.owed_bytes += cost
-        return new
+        self.batches += len(batch_ids)
 
     def add_command(self, outcome: Outcome[Answer], cost: int) -> None:
         """Add the answer of a command, which an outcome decides."""
-        self._waiting.append(_Command(outcome, cost))
-        self._last = None
-        self.owed_bytes += cost
+        self._wait_for(_Command(outcome, cost))
         self.command_running = True
+
+    def add_forwarded(self, outcome: Outcome[Answer], cost: int, batch_id: int | None) -> None:
+        """Add the answer of another server; what comes after it does not wait for it."""
+        self._wait_for(_Command(outcome, cost, batch_id))
+
+    def _wait_for(self, command: _Command) -> None:
+        self._waiting.append(command)
+        self._last = None
+        self.owed_bytes += command.cost
+        command.outcome.wake_later(self._wake)
 
     def send(self, answer: Answer) -> None:
         """Make a frame ready at once, ahead of everything that waits."""
         self._ready.append(answer)
-        self._ready_bytes += len(answer)
+        self.ready_bytes += len(answer)
 
-    def collect(self, dialect: Dialect) -> bool:
+    def collect(self, dialect: Dialect, now: float) -> bool:
         """Make the answers ready up to the first that is undecided; return if there was any."""
         waiting = self._waiting
         before = len(waiting)
@@ -117,11 +142,13 @@ class AnswerQueue:
                 if not head.outcome.done:
                     break
                 self._settle_batches(head, dialect)
+                self._note_latency(head, now)
             elif isinstance(head, _Command):
                 if not head.outcome.done:
                     break
                 self._settle_command(head, dialect)
             else:
+                self.owed_bytes -= _ANSWER_COST + len(head)
                 self.send(head)
             waiting.popleft()
         if not waiting:
@@ -130,15 +157,21 @@ class AnswerQueue:
 
     def _settle_batches(self, batches: _Batches, dialect: Dialect) -> None:
         self.owed_bytes -= batches.cost
+        self.batches -= len(batches.ids)
         error = batches.outcome.error
         if error is None:
             self._counters.batches_acked += len(batches.ids)
-            self.send(b"".join([encode_ack(dialect, batch_id) for batch_id in batches.ids]))
+            self.send(encode_acks(dialect, batches.ids))
             return
         refusal = _explained(error)
         self._counters.errors += len(batches.ids)
         for batch_id in batches.ids:
             self.send(error_frame(dialect, refusal, batch_id))
+
+    def _note_latency(self, batches: _Batches, now: float) -> None:
+        took_ns = int((now - batches.began) * 1e9)
+        self._counters.ack_latency.observe(took_ns)
+        self._counters.span("lance.ingest", took_ns, batches=len(batches.ids))
 
     def _settle_command(self, command: _Command, dialect: Dialect) -> None:
         self.owed_bytes -= command.cost
@@ -147,25 +180,27 @@ class AnswerQueue:
             self.send(command.outcome.result())
         else:
             self._counters.errors += 1
-            self.send(error_frame(dialect, _explained(command.outcome.error)))
+            refusal = _explained(command.outcome.error)
+            self.send(error_frame(dialect, refusal, command.batch_id))
 
     def let_pass(self, frame: bytes) -> None:
         """Make every waiting frame that equals ``frame`` ready at once."""
         for _ in range(self._waiting.count(frame)):
             self._waiting.remove(frame)
+            self.owed_bytes -= _ANSWER_COST + len(frame)
             self.send(frame)
 
     def take_ready(self) -> list[Answer]:
         """Return what is to be written now, and forget it."""
         ready, self._ready = self._ready, []
-        self._ready_bytes = 0
+        self.ready_bytes = 0
         return ready
 
     def drop_waiting(self) -> None:
         """Forget every answer that is not ready."""
         self._waiting.clear()
         self._last = None
-        self.owed_bytes = 0
+        self.owed_bytes = self.batches = 0
 
 
 def _explained(error: Exception) -> Refusal:

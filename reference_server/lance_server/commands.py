@@ -1,6 +1,8 @@
 """What each control command does (LWP section 5)."""
 
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -11,10 +13,11 @@ from lance_server.answers import (
     json_frame,
     room_for_headers,
 )
-from lance_server.log.engine import Engine, Topic
+from lance_server.log.engine import Topic
 from lance_server.log.reader import Fetched, Range
 from lance_server.log.topic_file import Retention
 from lance_server.outcome import Outcome
+from lance_server.permission import permitted_topic
 from lance_server.pushing import Subscriptions
 from lance_server.refusals import Refusal
 from lance_server.requests import (
@@ -23,7 +26,10 @@ from lance_server.requests import (
     read_request,
     read_topic_name,
 )
-from lance_server.stats import Counters
+from lance_server.security.access import Right
+from lance_server.security.guard import Guard
+from lance_server.service import Service
+from lance_server.throttle import ReadGate, rate_limited
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.errors import DecodeError
@@ -38,15 +44,22 @@ class Commands:
     """Carries out the commands of one connection, one at a time.
 
     Args:
-        engine: the log.
-        counters: the server's totals.
+        service: what all connections share.
+        guard: judges the client.
         subscriptions: what the connection is subscribed to.
+        reads: decides when it may read.
     """
 
-    def __init__(self, engine: Engine, counters: Counters, subscriptions: Subscriptions) -> None:
-        self._engine = engine
-        self._counters = counters
+    def __init__(
+        self, service: Service, guard: Guard, subscriptions: Subscriptions, reads: ReadGate
+    ) -> None:
+        self._service = service
+        self._engine = service.engine
+        self._counters = service.counters
+        self._guard = guard
         self._subscriptions = subscriptions
+        self._reads = reads
+        self._now = 0.0
         self._handlers: Mapping[int, _Handler] = {
             Command.CREATE_TOPIC: self._create_topic,
             Command.DELETE_TOPIC: self._delete_topic,
@@ -64,12 +77,19 @@ class Commands:
             Command.OFFSET_FOR_TIME: self._offset_for_time,
         }
 
-    def execute(self, frame: Frame, dialect: Dialect) -> Answer | Outcome[Answer]:
+    def execute(self, frame: Frame, dialect: Dialect, now: float) -> Answer | Outcome[Answer]:
         """Carry out a Control frame and return its answer, or the outcome that will be it.
+
+        Args:
+            frame: the request.
+            dialect: of the connection.
+            now: the current time in seconds.
 
         Raises:
             Refusal: it cannot be carried out.
+            PostponedError: it is to be tried again when the connection is woken.
         """
+        self._now = now
         # The published server looks at the low byte of the code only (AMB-26).
         code = frame.batch_id if dialect.strict else frame.batch_id & 0xFF
         handler = self._handlers.get(code)
@@ -84,38 +104,51 @@ class Commands:
     # Topics ----------------------------------------------------------------------------------
 
     def _create_topic(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        self._guard.check(Right.ADMIN)
         name = read_topic_name(payload, dialect)
+        self._guard.check(Right.ADMIN, name=name)
         created = self._engine.create_topic(name, Retention())
         return created.then(partial(_described, dialect, full=False))
 
     def _create_with_retention(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        self._guard.check(Right.ADMIN)
         request = read_create_with_retention(payload, dialect)
         name = read_topic_name(request.name, dialect)
+        self._guard.check(Right.ADMIN, name=name)
         retention = Retention(request.max_age_secs, request.max_bytes)
         created = self._engine.create_topic(name, retention)
         return created.then(partial(_described, dialect, full=True))
 
     def _delete_topic(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        self._guard.check(Right.ADMIN)
         topic_id = read_request(lwp.DeleteTopic, payload, dialect).topic_id
+        self._topic(Right.ADMIN, topic_id, text=_missing(topic_id))
         deleted = self._engine.delete_topic(topic_id, text=_missing(topic_id))
         return deleted.then(
             lambda _: json_frame(dialect, Command.TOPIC_RESPONSE, {"deleted": topic_id})
         )
 
     def _list_topics(self, payload: memoryview, dialect: Dialect) -> Answer:
+        self._guard.check(Right.READ)
         if dialect.strict:
             _expect_nothing(payload)
-        topics = [_basics(topic) for topic in self._engine.topics()]
+        topics = [_basics(topic) for topic in self._engine.topics() if self._is_visible(topic)]
         return json_frame(dialect, Command.TOPIC_RESPONSE, {"topics": topics})
 
     def _get_topic(self, payload: memoryview, dialect: Dialect) -> Answer:
+        self._guard.check(Right.READ)
         request = read_request(lwp.GetTopic, payload, dialect)
-        topic = self._engine.topic(request.topic_id, text="Topic not found")
-        return json_frame(dialect, Command.TOPIC_RESPONSE, topic.info().to_body())
+        topic = self._topic(Right.READ, request.topic_id)
+        info, role = topic.info(), self._service.role
+        partition = topic.partition
+        end = role.visible_end(partition.start_offset, partition.end_offset)
+        info = replace(info, end_offset=end)
+        return json_frame(dialect, Command.TOPIC_RESPONSE, info.to_body())
 
     def _set_retention(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        self._guard.check(Right.ADMIN)
         request = read_request(lwp.SetRetention, payload, dialect)
-        topic = self._engine.topic(request.topic_id, text=_missing(request.topic_id))
+        topic = self._topic(Right.ADMIN, request.topic_id, text=_missing(request.topic_id))
         retention = Retention(request.max_age_secs, request.max_bytes)
         body = {
             "topic_id": topic.id,
@@ -125,16 +158,25 @@ class Commands:
         saved = self._engine.set_retention(topic, retention)
         return saved.then(lambda _: json_frame(dialect, Command.TOPIC_RESPONSE, body))
 
+    def _topic(self, right: Right, topic_id: int, *, text: str = "Topic not found") -> Topic:
+        """Return a topic that this client may use in some way."""
+        return permitted_topic(self._engine, self._guard, right, topic_id, text=text)
+
+    def _is_visible(self, topic: Topic) -> bool:
+        name = topic.file.identity.name
+        return any(self._guard.sees(right, topic.id, name) for right in (Right.READ, Right.WRITE))
+
     # The node --------------------------------------------------------------------------------
 
     def _cluster_status(self, payload: memoryview, dialect: Dialect) -> Answer:
+        self._guard.check(Right.READ)
         if dialect.strict:
             _expect_nothing(payload)
         window = self._engine.window
         body = {
-            "node_id": 0,
-            "is_leader": True,
-            "leader_id": 0,
+            "node_id": self._service.config.node_id,
+            "is_leader": not self._service.role.is_follower,
+            "leader_id": None if self._service.role.is_follower else self._service.config.node_id,
             "current_term": 0,
             "node_count": 1,
             "healthy_nodes": 1,
@@ -146,14 +188,16 @@ class Commands:
         return json_frame(dialect, Command.CLUSTER_STATUS_RESPONSE, body)
 
     def _authenticate(self, payload: memoryview, dialect: Dialect) -> Answer:
-        """Accept any token: this server asks for none."""
-        del payload
-        answer = lwp.AuthenticateResponse(ok=True, message=b"Authenticated").encode()
+        ok, words = self._guard.authenticate(bytes(payload))
+        if not ok:
+            self._counters.auth_failures += 1
+        answer = lwp.AuthenticateResponse(ok=ok, message=words.encode()).encode()
         return encode_control(dialect, Command.AUTHENTICATE_RESPONSE, answer)
 
     # Reading ---------------------------------------------------------------------------------
 
     def _fetch(self, payload: memoryview, dialect: Dialect) -> Answer | Outcome[Answer]:
+        self._guard.check(Right.READ)
         request = read_request(lwp.Fetch, payload, dialect)
         if self._subscriptions:
             raise Refusal(
@@ -161,9 +205,9 @@ class Commands:
                 "This connection is subscribed: unsubscribe, or fetch on another one",
             )
         text = f"Topic {request.topic_id} not found"
-        topic = self._engine.topic(request.topic_id, text=text)
-        end = topic.partition.end_offset
-        self._counters.fetches += 1
+        topic = self._topic(Right.READ, request.topic_id, text=text)
+        partition = topic.partition
+        end = self._service.role.visible_end(partition.start_offset, partition.end_offset)
         if end < request.start_offset < END_OFFSET:
             return catching_up(dialect, end)
         wanted = Range(
@@ -172,18 +216,45 @@ class Commands:
             opaque=not dialect.strict,
             room=room_for_headers(dialect),
         )
-        fetched = self._engine.fetch(topic, wanted)
+        if (pause := self._reads.wait(self._now)) > 0:
+            self._counters.throttled += 1
+            raise rate_limited(pause)
+        size = min(wanted.max_bytes, max(0, end - wanted.start))
+        if self._service.role.behind:
+            wanted = replace(wanted, max_bytes=size)
+        self._reads.begin(size)
+        begun = time.perf_counter_ns()
+        try:
+            fetched = self._engine.fetch(topic, wanted)
+        except Refusal:
+            self._reads.end(size, 0)
+            raise
+        self._counters.fetches += 1
         if isinstance(fetched, Outcome):
+            fetched.wake(partial(self._end_read, size, fetched, begun))
             return fetched.then(partial(self._fetched, dialect, topic))
+        self._reads.end(size, len(fetched.buffer))
+        self._note_read(begun, len(fetched.buffer))
         return self._fetched(dialect, topic, fetched)
+
+    def _end_read(self, reserved: int, fetched: Outcome[Fetched], begun: int) -> None:
+        size = 0 if fetched.error else len(fetched.result().buffer)
+        self._note_read(begun, size)
+        self._reads.end(reserved, size)
+
+    def _note_read(self, begun: int, size: int) -> None:
+        took_ns = time.perf_counter_ns() - begun
+        self._counters.read_latency.observe(took_ns)
+        self._counters.span("lance.fetch", took_ns, bytes=size)
 
     def _fetched(self, dialect: Dialect, topic: Topic, fetched: Fetched) -> Answer:
         self._counters.bytes_out += len(fetched.buffer) - room_for_headers(dialect)
         return fetch_response(dialect, fetched, topic.partition.end_offset)
 
     def _offset_for_time(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        self._guard.check(Right.READ)
         request = read_request(lwp.OffsetForTime, payload, dialect)
-        topic = self._engine.topic(request.topic_id, text="Topic not found")
+        topic = self._topic(Right.READ, request.topic_id)
         found = self._engine.offset_for_time(topic, request.time_ns)
         return found.then(
             lambda offset: encode_control(
@@ -196,8 +267,9 @@ class Commands:
     # Consumers -------------------------------------------------------------------------------
 
     def _subscribe(self, payload: memoryview, dialect: Dialect) -> Answer:
+        self._guard.check(Right.READ)
         request = read_request(lwp.Subscribe, payload, dialect)
-        topic = self._engine.topic(request.topic_id, text="Topic not found")
+        topic = self._topic(Right.READ, request.topic_id)
         offset = request.start_offset
         if not offset:
             offset = topic.consumers.committed(request.consumer_id) or 0
@@ -207,13 +279,15 @@ class Commands:
         return encode_control(dialect, Command.SUBSCRIBE_ACK, answer)
 
     def _unsubscribe(self, payload: memoryview, dialect: Dialect) -> Answer:
+        self._guard.check(Right.READ)
         request = read_request(lwp.Unsubscribe, payload, dialect)
         self._subscriptions.remove(request.topic_id)
         return encode_ack(dialect, request.consumer_id)
 
     def _commit(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
+        self._guard.check(Right.READ)
         request = read_request(lwp.CommitOffset, payload, dialect)
-        topic = self._engine.topic(request.topic_id, text="Topic not found")
+        topic = self._topic(Right.READ, request.topic_id)
         answer = lwp.CommitAck(request.consumer_id, request.offset).encode()
         committed = topic.consumers.commit(request.consumer_id, request.offset)
         return committed.then(lambda _: encode_control(dialect, Command.COMMIT_ACK, answer))

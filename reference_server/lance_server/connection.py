@@ -3,25 +3,41 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from lance_server.answers import error_frame
+from lance_server.answers import Answer
+from lance_server.memory import Level
+from lance_server.outbox import PIECE, Outbox
+from lance_server.progress import Progress
 from lance_server.refusals import Refusal
+from lance_server.rehearsal.faults import FaultyLine
+from lance_server.security.tls import identity_of
+from lance_server.session import Session
+from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import ErrorCode
 
 if TYPE_CHECKING:
     from lance_server.server import Server
 
 _log = logging.getLogger(__name__)
-_WRITE_HIGH: Final = 1024 * 1024
-_WRITE_LOW: Final = 256 * 1024
+_WRITE_LOW: Final = PIECE // 4
+_LITTLE: Final = 64 * 1024
 
 LINGER_SECONDS: Final = 2.0
 """How long a connection that was closed from this side is still read, so that the peer gets
 the last frame rather than a reset."""
 
+TLS_LINGER_SECONDS: Final = 0.5
+"""The same over TLS, where the peer cannot be told that nothing more comes."""
+
 LINGER_BYTES: Final = 64 * 1024 * 1024
 """How much is read and thrown away in that time."""
+
+DRAIN_PATIENCE: Final = 2.0
+"""How long a peer may take nothing of its answers when the server stops."""
+
+TURN_AWAY_SECONDS: Final = 2.0
+"""How long a connection over the limit may take to show its dialect."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -37,12 +53,17 @@ class Connection(asyncio.BufferedProtocol):
         self._peer = "?"
         self._reading = True
         self._peer_is_done = False
-        self._partial = 0
-        self._blocked_at: float | None = None
-        self._blocked_size = 0
+        self._account = server.service.memory.account()
+        self._outbox = Outbox()
+        self._line = FaultyLine(server.service.faults)
+        self._received = 0
+        self._begun_at = server.now()
+        self._is_blocked = False
+        self._progress = Progress(server.now())
+        self._turn_away_until: float | None = None
         self._linger_until: float | None = None
         self._linger_left = LINGER_BYTES
-        self.session = server.new_session(self.wake)
+        self.session = Session(server.service, server.dialects, wake=self.wake, now=server.now())
 
     def __repr__(self) -> str:
         return f"<Connection {self._peer} {self.session!r}>"
@@ -52,10 +73,12 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to serve, or refuse when there are too many."""
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=_WRITE_HIGH, low=_WRITE_LOW)
+        self._transport.set_write_buffer_limits(high=PIECE, low=_WRITE_LOW)
         self._peer = _shown(self._transport.get_extra_info("peername"))
-        if not self._server.admit(self):
-            self._refuse()
+        self.session.identify(identity_of(self._transport.get_extra_info("ssl_object")))
+        refusal = self._server.crowd.admit(self)
+        if refusal is not None:
+            self._turn_away(refusal)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Lend the server's receive buffer."""
@@ -68,12 +91,13 @@ class Connection(asyncio.BufferedProtocol):
             self._throw_away(nbytes)
             return
         session = self.session
+        self._received += nbytes
+        before = session.request_bytes
         session.receive_data(self._server.receive_buffer[:nbytes], self._server.now())
-        grown = session.partial_bytes - self._partial
-        if grown:
-            self._partial += grown
-            if not self._server.hold_partial(grown):
-                session.close("the server holds too many unfinished frames")
+        if session.request_bytes > before:
+            self._keep_account()
+            if self._account.size > _LITTLE and not self._server.crowd.has_memory_for(self):
+                session.give_up(_no_memory())
         self._flush()
 
     def eof_received(self) -> bool:
@@ -83,25 +107,26 @@ class Connection(asyncio.BufferedProtocol):
         self._peer_is_done = True
         self.session.end_of_stream(self._server.now())
         self._flush()
-        return True
+        # TLS ends both directions at once; otherwise the peer may still read its answers.
+        return self._transport is not None and self._transport.can_write_eof()
 
     def pause_writing(self) -> None:
         """The peer reads more slowly than it is answered."""
-        self.session.writable = False
-        self._blocked_at = self._server.now()
-        self._blocked_size = self._buffered()
+        self._is_blocked = True
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
-        self.session.writable = True
-        self._blocked_at = None
+        self._is_blocked = False
+        if not self._is_gone():
+            self._hand_over()  # first, so that the session learns that there is room again
         self.wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection; batches that were received are stored all the same."""
         self.session.close("the connection was lost")
-        self._server.hold_partial(-self._partial)
-        self._server.forget(self)
+        self._outbox.clear()
+        self._account.update(0)
+        self._server.crowd.forget(self)
         _log.debug("%s ended: %s", self._peer, exc or self.session.closing)
 
     # What the server and the log call ----------------------------------------------------------
@@ -115,13 +140,17 @@ class Connection(asyncio.BufferedProtocol):
         """Do what time alone brings about."""
         if self._is_gone():
             return
+        self._watch_progress(now)
         if self._is_stuck(now):
             _log.warning("%s takes no answers; the connection is closed", self._peer)
             self.abort()
-        elif self._linger_until is None:
+        elif self._linger_until is not None:
+            if now >= self._linger_until and not self._buffered():
+                self._end_for_good()
+        elif self._turn_away_until is not None and now >= self._turn_away_until:
+            self._do(lambda _: self.session.see_off(SPECIFIED))
+        else:
             self._do(self.session.tick)
-        elif now >= self._linger_until and not self._buffered():
-            self.abort()
 
     def _do(self, step: Callable[[float], None]) -> None:
         """Take a step of the session; a mistake ends this connection and no other."""
@@ -141,7 +170,9 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
 
     def abort(self) -> None:
-        """End at once."""
+        """End at once, and give back what is held."""
+        self._outbox.clear()
+        self._account.update(0)
         if self._transport is not None:
             self._transport.abort()
 
@@ -149,17 +180,54 @@ class Connection(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         """Write what is ready, all answers of one turn in one piece."""
-        session, transport = self.session, self._transport
-        if transport is None:
+        session = self.session
+        if self._is_gone():
             return
-        while chunks := session.data_to_send():
-            transport.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        if self._line.is_active:
+            self._outbox.add(self._through_faults([]))
+        self._hand_over()
+        while answers := session.data_to_send():
+            self._outbox.add(self._through_faults(answers))
+            self._hand_over()
             if session.closing is None:
                 session.advance(self._server.now())
-        if session.closing is not None:
-            self._end(session.closing)
+        self._keep_account()
+        if session.closing is None:
+            self._set_reading(session.wants_data and self._may_go_on())
+        elif self._outbox:
+            self._set_reading(wanted=False)
         else:
-            self._set_reading(session.wants_data and self._server.has_memory())
+            self._end(session.closing)
+
+    def _through_faults(self, answers: list[Answer]) -> list[Answer]:
+        """Let what was ordered happen to answers; return what is to be written now."""
+        line, dialect, transport = self._line, self.session.dialect, self._transport
+        if not line.is_active or dialect is None or transport is None:
+            return answers
+        passed = line.send(answers, dialect, self._server.now())
+        if line.breaks:
+            self.abort()
+        elif line.ends and not passed and not self._outbox and transport.can_write_eof():
+            transport.write_eof()
+        elif (due := line.next_at) is not None:
+            self._server.call_at(due, self.wake)
+        return passed
+
+    def _hand_over(self) -> None:
+        """Give the socket as much as it takes."""
+        transport, outbox = self._transport, self._outbox
+        while outbox and not self._is_blocked and transport is not None:
+            transport.write(outbox.next_piece())
+        if self._line.ends and not outbox:
+            self._through_faults([])
+        self.session.writable = not self._is_blocked
+
+    def _may_go_on(self) -> bool:
+        """Whether memory allows to read on: what was begun may be finished."""
+        return self._server.service.memory.level is Level.NORMAL or self.session.partial_bytes > 0
+
+    def _keep_account(self) -> None:
+        self._account.update(self.session.memory + self._outbox.size + self._written())
 
     def _set_reading(self, wanted: bool) -> None:
         transport = self._transport
@@ -180,41 +248,108 @@ class Connection(asyncio.BufferedProtocol):
         if self._peer_is_done:
             transport.close()
             return
-        self._linger_until = self._server.now() + LINGER_SECONDS
+        # TLS cannot end one direction: the peer gets a moment to read the last frame.
+        can_end = transport.can_write_eof()
+        self._linger_until = self._server.now() + (
+            LINGER_SECONDS if can_end else TLS_LINGER_SECONDS
+        )
         self._set_reading(wanted=True)
-        transport.write_eof()
+        if can_end:
+            transport.write_eof()
+
+    def _end_for_good(self) -> None:
+        """End after the linger; over TLS with the word that this is the end."""
+        transport = self._transport
+        if transport is not None and not transport.can_write_eof():
+            transport.close()
+        else:
+            self.abort()
 
     def _throw_away(self, size: int) -> None:
         self._linger_left -= size
         if self._linger_left < 0:
             self.abort()
 
-    def _refuse(self) -> None:
-        dialect = self._server.only_dialect
-        if dialect is not None and self._transport is not None:
-            message = f"The server serves {self._server.config.max_connections} connections already"
-            refusal = Refusal(ErrorCode.CONNECTION_LIMIT, message)
-            self._transport.write(error_frame(dialect, refusal))
-        self._peer_is_done = True  # no lingering: there are too many already
-        self.session.close("too many connections")
-        self._end("too many connections")
+    def _turn_away(self, refusal: Refusal) -> None:
+        self._turn_away_until = self._server.now() + TURN_AWAY_SECONDS
+        self._linger_left = _LITTLE
+        self.session.turn_away(refusal)
+        self._flush()
 
     # State -------------------------------------------------------------------------------------
 
-    def _buffered(self) -> int:
+    @property
+    def held(self) -> int:
+        """Bytes of memory that this connection costs."""
+        return self._account.size
+
+    def now(self) -> float:
+        """Return the loop's time in seconds."""
+        return self._server.now()
+
+    def stalled_for(self, now: float) -> float:
+        """Return for how many seconds a peer whose turn it is has moved less than is fair."""
+        return self._progress.slow_for(now) if self._is_awaited() else 0.0
+
+    def _is_awaited(self) -> bool:
+        """Whether it is the peer's turn: to take its answers, or to send the rest of a frame."""
+        return self._must_read() or (self._reading and self.session.partial_bytes > 0)
+
+    def _must_read(self) -> bool:
+        """Whether nothing goes on until the peer takes some of its answers."""
+        return self._is_blocked or (self._linger_until is not None and self._buffered() > 0)
+
+    def describe(self) -> dict[str, Any]:
+        """Return who this is and what it does, for people."""
+        return {
+            "peer": self._peer,
+            "client": self.session.client.common_name,
+            "dialect": None if self.session.dialect is None else self.session.dialect.name,
+            "age_seconds": round(self._server.now() - self._begun_at, 1),
+            "bytes_in": self._received,
+            "bytes_out": self._outbox.handed_over,
+            "held": self._account.size,
+            "unacked": self.session.unacked_batches,
+            "subscriptions": self.session.subscribed_topics,
+        }
+
+    def shed(self) -> None:
+        """End at once, because others need the memory."""
+        _log.warning("%s moves nothing and memory is short; it is closed: %r", self._peer, self)
+        self.session.close("memory is short")
+        self.abort()
+
+    def _written(self) -> int:
+        """Bytes that asyncio keeps because the socket did not take them."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def _buffered(self) -> int:
+        return self._outbox.size + self._written()
 
     def _is_gone(self) -> bool:
         return self._transport is None or self._transport.is_closing()
 
+    def _watch_progress(self, now: float) -> None:
+        if self._is_awaited():
+            moved = self._received + self._outbox.handed_over - self._written()
+            self._progress.note(moved, now)
+        else:
+            self._progress.restart(now)
+
     def _is_stuck(self, now: float) -> bool:
         """Whether the peer has taken nothing for as long as it may be idle."""
-        if self._blocked_at is None:
-            return False
-        size = self._buffered()
-        if size < self._blocked_size:
-            self._blocked_at, self._blocked_size = now, size
-        return now - self._blocked_at >= self._server.config.idle_timeout
+        patience = self._server.config.idle_timeout
+        if self._server.stopping:
+            patience = min(patience, DRAIN_PATIENCE)
+        return self._must_read() and self._progress.idle_for(now) >= patience
+
+
+def _no_memory() -> Refusal:
+    return Refusal(
+        ErrorCode.BACKPRESSURE,
+        "The server is short of memory and cannot take the rest of this; connect again later",
+        text="Rate limit exceeded: the server is short of memory",
+    )
 
 
 def _shown(peer: object) -> str:

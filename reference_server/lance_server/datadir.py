@@ -1,5 +1,6 @@
 """The lock that keeps a second server out of a data directory."""
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -44,6 +45,25 @@ class DataDirLock:
 
     def __repr__(self) -> str:
         return f"<DataDirLock {self._path}>"
+
+    def check(self) -> None:
+        """Make sure that the directory is still the one that was locked.
+
+        Raises:
+            OSError: it was removed, moved or replaced; nothing written there can be found again.
+        """
+        held = os.fstat(self._fd)
+        try:
+            seen = (self._path / _LOCK_NAME).stat()
+            same = (seen.st_dev, seen.st_ino) == (held.st_dev, held.st_ino)
+        except OSError:
+            same = False
+        if not same:
+            raise OSError(
+                errno.ESTALE,
+                f"the data directory '{self._path}' was removed, moved or replaced while it was "
+                "in use; restore it and restart the server",
+            )
 
     def release(self) -> None:
         """Let others have it."""

@@ -4,12 +4,13 @@ import asyncio
 import atexit
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from lance_server.config import Address, ServerConfig
+from lance_server.listeners import Listener
 from lance_server.log.report import RecoveryReport
 from lance_server.server import Server
 from lance_server.storage.contract import StorageBackend
@@ -24,14 +25,21 @@ class EmbeddedServer:
     Args:
         config: what it is told.
         storage: the backend of the log, for tests that make disks fail.
+        listeners: other protocols to serve from the same log.
 
     Raises:
         LanceServerError: it cannot start.
     """
 
-    def __init__(self, config: ServerConfig, storage: StorageBackend | None = None) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        storage: StorageBackend | None = None,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
         self._config = config
         self._storage = storage
+        self._listeners = tuple(listeners)
         self._ready = threading.Event()
         self._stopping: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -56,6 +64,12 @@ class EmbeddedServer:
     def url(self) -> str:
         """The address as a ``lance://`` URL."""
         return f"lance://{self._running.address}"
+
+    @property
+    def http_url(self) -> str | None:
+        """Where health, metrics and status are served, or None."""
+        address = self._running.http_address
+        return None if address is None else f"http://{address}"
 
     @property
     def data_dir(self) -> Path:
@@ -115,7 +129,7 @@ class EmbeddedServer:
             self._ready.set()
 
     async def _serve(self) -> None:
-        server = Server(self._config, self._storage)
+        server = Server(self._config, self._storage, self._listeners)
         await server.start()
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
@@ -133,6 +147,7 @@ def running(
     port: int = 0,
     dialect: str = "auto",
     storage: StorageBackend | None = None,
+    listeners: Sequence[Listener] = (),
     **options: Any,
 ) -> Iterator[EmbeddedServer]:
     """Run a server for the length of a ``with`` block.
@@ -143,6 +158,7 @@ def running(
         port: the port; 0 lets the system choose, see `EmbeddedServer.address`.
         dialect: ``specified``, ``deployed`` or ``auto``.
         storage: the backend of the log, for tests that make disks fail.
+        listeners: other protocols to serve from the same log.
         options: any other field of `ServerConfig`, for example ``segment_size``.
 
     Raises:
@@ -153,7 +169,13 @@ def running(
         with (
             tempfile.TemporaryDirectory(prefix="lance-server-") as folder,
             running(
-                folder, host=host, port=port, dialect=dialect, storage=storage, **options
+                folder,
+                host=host,
+                port=port,
+                dialect=dialect,
+                storage=storage,
+                listeners=listeners,
+                **options,
             ) as server,
         ):
             yield server
@@ -161,7 +183,7 @@ def running(
     config = ServerConfig(
         data_dir=Path(data_dir), listen=Address(host, port), dialect=dialect, **options
     )
-    server = EmbeddedServer(config, storage)
+    server = EmbeddedServer(config, storage, listeners)
     try:
         yield server
     finally:

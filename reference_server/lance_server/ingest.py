@@ -1,41 +1,78 @@
 """Judging and storing Ingest frames (LWP section 4.1, AMB-20, 25, 27, 33)."""
 
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Final, NamedTuple, TypeAlias
 
 from lance_server.compression import decompress
-from lance_server.log.engine import Engine, Topic
-from lance_server.log.sidecar import BatchMeta, content_of
+from lance_server.held import FRAME_COST
+from lance_server.log.engine import Topic
+from lance_server.memory import Level
 from lance_server.outcome import Outcome
+from lance_server.permission import permitted_topic
 from lance_server.refusals import Refusal
-from lance_server.stats import Counters
+from lance_server.security.access import Right
+from lance_server.security.guard import Guard
+from lance_server.service import Service
 from lance_spec.checksum import CRC32C, Buffer
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode, Flag
 from lance_spec.frames import Frame
 from lance_spec.messages.engine import EntryFlag
 from lance_spec.records import RecordFault, scan_records
+from lance_spec.runs import BatchMeta, content_of, count_run
 
 # Plain integers: an IntFlag costs a microsecond at each use, and these are used for each frame.
 _COMPRESSED: Final = int(Flag.COMPRESSED)
 _ENCRYPTED: Final = int(Flag.ENCRYPTED)
 _OPAQUE: Final = int(EntryFlag.OPAQUE)
+_UNVERIFIED: Final = int(EntryFlag.COUNT_UNVERIFIED)
 _REMEMBERED: Final = 4096
 """Batches of one connection whose ids are known to be taken: between one and two times this."""
 
-_Sent: TypeAlias = tuple[int, Outcome[None]]
+_WORTHWHILE: Final = 2
+"""Batches from which on a run is quicker than each batch by itself."""
+
+_REMEMBERED_IN_NEED: Final = 64
+"""The same while memory is short."""
+
+_REMEMBERED_COST: Final = 288
+"""Bytes of memory for each of them."""
+
+_Sent: TypeAlias = tuple[bytes, Outcome[None]]
 """A batch that came on this connection: its content, and what became of it."""
+
+_Key: TypeAlias = tuple[int, int]
+"""A batch's id and its topic's."""
+
+
+class Run(NamedTuple):
+    """Batches that were stored together: their outcome, ids, and what they hold of memory."""
+
+    outcome: Outcome[None]
+    ids: Sequence[int]
+    cost: int
 
 
 class Ingest:
-    """Takes the batches of one connection."""
+    """Takes the batches of one connection.
 
-    def __init__(self, engine: Engine, counters: Counters) -> None:
-        self._engine = engine
-        self._counters = counters
-        self._looks_back = engine.window.entries > 0
+    Attributes:
+        memory_level: how short memory is; set by the session.
+    """
+
+    def __init__(self, service: Service, guard: Guard) -> None:
+        self._engine = service.engine
+        self._counters = service.counters
+        self._disk = service.disk
+        self._security = service.security
+        self._guard = guard
+        self._looks_back = service.engine.window.entries > 0
+        self._validates = service.config.validate_records
+        self.memory_level = Level.NORMAL
         self._highest_id = 0
-        self._recent: dict[int, _Sent] = {}
-        self._older: dict[int, _Sent] = {}
+        self._recent: dict[_Key, _Sent] = {}
+        self._older: dict[_Key, _Sent] = {}
 
     def accept(self, frame: Frame, dialect: Dialect) -> Outcome[None] | None:
         """Store a batch, unless it is stored already; the outcome decides its acknowledgement.
@@ -46,7 +83,12 @@ class Ingest:
         Raises:
             Refusal: nothing of it is stored.
         """
-        topic = self._engine.topic(frame.topic_id, text="Unknown topic")
+        if self._security.is_open:
+            topic = self._engine.topic(frame.topic_id, text="Unknown topic")
+        else:
+            topic = permitted_topic(
+                self._engine, self._guard, Right.WRITE, frame.topic_id, text="Unknown topic"
+            )
         if dialect.strict:
             _judge_header(frame)
         elif not frame.payload:
@@ -58,7 +100,7 @@ class Ingest:
             crc = CRC32C.compute(records)
         batch_id, length = frame.batch_id, len(records)
         content = content_of(frame.timestamp_ns, length, crc)
-        key = batch_id << 32 | topic.id
+        key = batch_id, topic.id
         if batch_id > self._highest_id and not topic.partition.may_know(batch_id):
             self._highest_id = batch_id
         elif self._looks_back:
@@ -66,15 +108,80 @@ class Ingest:
             if known is not None:
                 self._counters.duplicates += 1
                 return known
+        self._judge_capacity()
         now_ns = self._engine.now_ns(topic)
         batch = BatchMeta(length, count, batch_id, frame.timestamp_ns, now_ns, crc, flags)
         outcome = topic.partition.append(records, batch, content)
         self._recent[key] = (content, outcome)
-        if len(self._recent) >= _REMEMBERED:
-            self._older, self._recent = self._recent, {}
+        self._forget_some()
         self._counters.batches_in += 1
+        self._counters.records_in += count
+        self._counters.batch_size.observe(count)
         self._counters.bytes_in += length
         return outcome
+
+    def accept_run(self, frames: list[Frame], first: int, dialect: Dialect) -> Run | None:
+        """Store the batches that go the same way as the one before them, which was accepted.
+
+        Only what is certain to be new and in order is taken: the first that might be a
+        duplicate, or is to be refused, ends the run, and `accept` judges it.
+
+        Args:
+            frames: what one read brought, in order.
+            first: 1 or more; the batch before it was accepted a moment ago.
+            dialect: the peer's.
+
+        Returns:
+            None when there is nothing to take.
+        """
+        if not dialect.strict or dialect.checksum is not CRC32C or self.memory_level:
+            return None
+        most = _REMEMBERED - len(self._recent)
+        count = count_run(frames, first, most, validates=self._validates)
+        if count < _WORTHWHILE:
+            return None
+        run, topic = frames[first : first + count], self._engine.topic(frames[first].topic_id)
+        lowest = run[0].batch_id
+        if lowest <= self._highest_id or topic.partition.may_know(lowest) or self._disk.refusal():
+            return None
+        flags = 0 if self._validates else _UNVERIFIED
+        now_ns = self._engine.now_ns(topic)
+        outcome, metas, contents = topic.partition.append_run(run, now_ns, flags)
+        lengths, counts, ids, *_ = zip(*metas, strict=True)
+        self._highest_id = ids[-1]
+        keys = zip(ids, repeat(topic.id), strict=False)
+        self._recent.update(zip(keys, zip(contents, repeat(outcome), strict=False), strict=True))
+        self._forget_some()
+        self._count_run(lengths, counts)
+        return Run(outcome, ids, sum(lengths) + count * FRAME_COST)
+
+    def _count_run(self, lengths: Sequence[int], counts: Sequence[int]) -> None:
+        self._counters.batches_in += len(counts)
+        self._counters.records_in += sum(counts)
+        self._counters.batch_size.observe_all(counts)
+        self._counters.bytes_in += sum(lengths)
+
+    def _forget_some(self) -> None:
+        if len(self._recent) >= (_REMEMBERED_IN_NEED if self.memory_level else _REMEMBERED):
+            self._older, self._recent = self._recent, {}
+
+    @property
+    def memory(self) -> int:
+        """Bytes that knowing the connection's batches costs."""
+        return _REMEMBERED_COST * (len(self._recent) + len(self._older))
+
+    def _judge_capacity(self) -> None:
+        """Refuse what cannot be stored now; nothing of it is."""
+        refusal = self._disk.refusal()
+        if refusal is None and self.memory_level is Level.CRITICAL:
+            refusal = Refusal(
+                ErrorCode.BACKPRESSURE,
+                "Nothing was stored: the server is short of memory; slow down, then retry",
+                text="Rate limit exceeded: the server is short of memory",
+            )
+            self._counters.refused_for_memory += 1
+        if refusal is not None:
+            raise refusal
 
     def _open(self, frame: Frame, dialect: Dialect) -> tuple[Buffer, int, int]:
         """Return the records to store, their flags and how many they are."""
@@ -82,6 +189,8 @@ class Ingest:
             records: Buffer = frame.payload
             if frame.flags & _COMPRESSED:
                 records = decompress(frame.payload, dialect.max_payload)
+            if not self._validates:
+                return records, _UNVERIFIED, frame.record_count
             scan = scan_records(records)
             if scan.fault is not None:
                 raise _broken_chain(scan.fault)
@@ -95,7 +204,7 @@ class Ingest:
         return records, 0, scan.count
 
     def _find(
-        self, topic: Topic, frame: Frame, key: int, content: int, dialect: Dialect
+        self, topic: Topic, frame: Frame, key: _Key, content: bytes, dialect: Dialect
     ) -> Outcome[None] | None:
         """Return the outcome of the same batch when it was sent before (AMB-25)."""
         own = self._recent.get(key) or self._older.get(key)

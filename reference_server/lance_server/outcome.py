@@ -80,3 +80,11 @@ class Outcome(Generic[T]):
         waiters, self._waiters = self._waiters, {}
         for waiter in waiters:
             waiter()
+
+
+def pass_on(source: Outcome[T], target: Outcome[T]) -> None:
+    """Settle ``target`` as ``source`` was."""
+    if source.error is not None:
+        target.fail(source.error)
+    else:
+        target.settle(source.result())

@@ -4,11 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lance_server.answers import Answer, as_refusal, error_frame, fetch_response, room_for_headers
-from lance_server.log.engine import Engine, Topic
+from lance_server.log.engine import Topic
 from lance_server.log.reader import Fetched, Range
 from lance_server.outcome import Outcome
+from lance_server.permission import permitted_topic
 from lance_server.refusals import Refusal
-from lance_server.stats import Counters
+from lance_server.security.access import Right
+from lance_server.security.guard import Guard
+from lance_server.service import Service
+from lance_server.throttle import PostponedError, ReadGate
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode
 from lance_spec.limits import END_OFFSET
@@ -23,26 +27,33 @@ class _Subscription:
         cursor: where the next push begins.
         max_bytes: most data in one push.
         reading: a read that waits for the disk, or None.
+        reserved: bytes set aside for it.
     """
 
     topic: Topic
     cursor: int
     max_bytes: int
     reading: Outcome[Fetched] | None = None
+    reserved: int = 0
 
 
 class Subscriptions:
     """What one connection is subscribed to: at most once to each topic.
 
     Args:
-        engine: the log.
-        counters: the server's totals.
+        service: what all connections share.
+        guard: judges the client.
+        reads: decides when the connection may read.
         wake: called when there may be something to push.
     """
 
-    def __init__(self, engine: Engine, counters: Counters, wake: Callable[[], None]) -> None:
-        self._engine = engine
-        self._counters = counters
+    def __init__(
+        self, service: Service, guard: Guard, reads: ReadGate, wake: Callable[[], None]
+    ) -> None:
+        self._engine = service.engine
+        self._counters = service.counters
+        self._guard = guard
+        self._reads = reads
         self._wake = wake
         self._by_topic: dict[int, _Subscription] = {}
 
@@ -51,6 +62,11 @@ class Subscriptions:
 
     def __repr__(self) -> str:
         return f"<Subscriptions to topics {sorted(self._by_topic)}>"
+
+    @property
+    def topic_ids(self) -> list[int]:
+        """The topics that are pushed."""
+        return sorted(self._by_topic)
 
     def add(self, topic: Topic, offset: int, max_bytes: int) -> int:
         """Subscribe to a topic and return the offset that the first push begins at.
@@ -82,14 +98,17 @@ class Subscriptions:
         subscription = self._by_topic.pop(topic_id, None)
         if subscription is not None:
             subscription.topic.partition.unwatch(self._wake)
+            self._reads.end(subscription.reserved, 0)
 
     def clear(self) -> None:
         """Unsubscribe from everything."""
         for topic_id in list(self._by_topic):
             self.remove(topic_id)
 
-    def next_push(self, dialect: Dialect) -> Answer | None:
+    def next_push(self, dialect: Dialect, now: float) -> Answer | None:
         """Return the next frame to push, or None when there is nothing at the moment."""
+        if self._reads.wait(now) > 0:
+            return None  # asked again as time passes
         for subscription in list(self._by_topic.values()):
             try:
                 fetched = self._read(subscription, dialect)
@@ -108,26 +127,50 @@ class Subscriptions:
 
     def _read(self, subscription: _Subscription, dialect: Dialect) -> Fetched | None:
         """Return what follows a subscription's cursor, once there is something."""
-        topic = self._engine.topic(subscription.topic.id)
-        waiting = subscription.reading
-        if waiting is not None:
-            if not waiting.done:
-                return None
-            subscription.reading = None
-            return waiting.result()
-        if subscription.cursor >= topic.partition.end_offset:
+        topic_id = subscription.topic.id
+        topic = permitted_topic(
+            self._engine, self._guard, Right.READ, topic_id, text="Topic not found"
+        )
+        if subscription.reading is not None:
+            return self._finish_read(subscription, subscription.reading)
+        ahead = topic.partition.end_offset - subscription.cursor
+        if ahead <= 0:
             return None
+        size = min(ahead, subscription.max_bytes, dialect.max_fetch_data)
+        try:
+            self._reads.begin(size)
+        except PostponedError:
+            return None
+        subscription.reserved = size  # given back by `remove` when the read is refused
+        fetched = self._begin_read(subscription, topic, dialect)
+        if isinstance(fetched, Outcome):
+            subscription.reading = fetched
+            fetched.wake(self._wake)
+            return None
+        subscription.reserved = 0
+        self._reads.end(size, len(fetched.buffer))
+        return fetched
+
+    def _finish_read(
+        self, subscription: _Subscription, reading: Outcome[Fetched]
+    ) -> Fetched | None:
+        if not reading.done:
+            return None
+        subscription.reading = None
+        reserved, subscription.reserved = subscription.reserved, 0
+        size = 0 if reading.error else len(reading.result().buffer)
+        self._reads.end(reserved, size)
+        return reading.result()
+
+    def _begin_read(
+        self, subscription: _Subscription, topic: Topic, dialect: Dialect
+    ) -> Fetched | Outcome[Fetched]:
         wanted = Range(
             start=subscription.cursor,
             max_bytes=min(subscription.max_bytes, dialect.max_fetch_data),
             room=room_for_headers(dialect),
         )
-        fetched = self._engine.fetch(topic, wanted)
-        if isinstance(fetched, Outcome):
-            subscription.reading = fetched
-            fetched.wake(self._wake)
-            return None
-        return fetched
+        return self._engine.fetch(topic, wanted)
 
     def _turn(self, subscription: _Subscription) -> None:
         """Put a subscription behind the others, so that each gets its turn."""

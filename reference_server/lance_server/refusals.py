@@ -37,13 +37,18 @@ class Refusal(Exception):  # noqa: N818 - it is an answer to a request, not a fa
         return f"<Refusal {self.code.name}: {self.message}>"
 
 
+def is_disk_full(error: OSError) -> bool:
+    """Whether there was no room: nothing is broken."""
+    return error.errno in _DISK_FULL
+
+
 def storage_refusal(error: OSError) -> Refusal:
     """Return the answer to a request that the disk did not carry out.
 
     A full disk refuses the frame for now (AMB-35); anything else leaves open what was stored.
     """
     reason = error.strerror or str(error)
-    if error.errno in _DISK_FULL:
+    if is_disk_full(error):
         return Refusal(
             ErrorCode.BACKPRESSURE,
             f"Nothing was stored: {reason}. Free space on the server's disk, then retry.",

@@ -1,27 +1,39 @@
 """The server: a listening socket, the connections, and the log behind them."""
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from lance_server.breaker import CircuitBreaker
 from lance_server.config import Address, ServerConfig
 from lance_server.connection import Connection
+from lance_server.crowd import Crowd
 from lance_server.datadir import DataDirLock
+from lance_server.disk import WatchedStorage
+from lance_server.door import TlsDoor
 from lance_server.errors import DataDirError, UncleanStopError
+from lance_server.listeners import Listener, Reloading
 from lance_server.listening import bind, not_listening
 from lance_server.log.engine import Engine
 from lance_server.log.report import RecoveryReport
 from lance_server.outcome import Outcome
+from lance_server.pressure import PressureGauge
 from lance_server.scheduling import LoopScheduler
-from lance_server.session import Session
-from lance_server.stats import Counters
+from lance_server.security.guard import Security
+from lance_server.service import Service
+from lance_server.storage.choice import open_storage
 from lance_server.storage.contract import StorageBackend
 from lance_server.storage.pwritev import PwritevStorage
+from lance_server.telemetry.opening import open_telemetry
+from lance_server.web.opening import open_web
 
 if TYPE_CHECKING:
     import socket
+
+    from lance_server.telemetry.otel import Telemetry
 
 _log = logging.getLogger(__name__)
 _RECEIVE_BUFFER: Final = 1024 * 1024
@@ -29,6 +41,8 @@ _BACKLOG: Final = 512
 _TICK: Final = 0.25
 _TURNS: Final = 3
 _THREAD_END: Final = 1.0
+_CLIENTS_SHARE: Final = 0.6
+_HANDSHAKE_SECONDS: Final = 10.0
 
 
 class Server:
@@ -37,37 +51,53 @@ class Server:
     Args:
         config: what it was told.
         storage: the backend of the log; by default positioned I/O on ordinary files.
+        listeners: other protocols to serve from the same log.
 
     Attributes:
         config: what it was told.
+        dialects: what a peer may speak.
         receive_buffer: the buffer that every connection receives into.
-        only_dialect: the dialect that every peer must speak, or None when each may choose.
+        stopping: whether the server is about to end.
+        address: where it listens.
+        repeated_writes: writes that the start repeated from a write-ahead log.
+        storage_rates: bytes a second that each storage backend managed in the trial, if there was.
+
+    Raises:
+        ConfigError: a certificate, key or token file cannot be used.
     """
 
-    def __init__(self, config: ServerConfig, storage: StorageBackend | None = None) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        storage: StorageBackend | None = None,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
         self.config = config
-        self._storage = storage or PwritevStorage()
-        self._dialects = config.dialects
-        self._counters = Counters()
-        self._connections: set[Connection] = set()
-        self._partial_bytes = 0
-        self._all_gone = asyncio.Event()
-        self._all_gone.set()
+        self._others = tuple(listeners)
+        self._given_storage = storage
+        self._disk = WatchedStorage(storage or PwritevStorage(), CircuitBreaker(config.breaker))
+        self._security = Security(config.tls, config.auth, config.access)
+        self._web = open_web(self)
         self._loop = asyncio.get_running_loop()
         self._scheduler = LoopScheduler(self._loop)
         self._lock: DataDirLock | None = None
         self._engine: Engine | None = None
+        self._service: Service | None = None
+        self._crowd: Crowd | None = None
+        self._telemetry: Telemetry | None = None
         self._bound: list[socket.socket] = []
-        self._listeners: list[asyncio.Server] = []
-        self._stopping = False
+        self._listeners: list[asyncio.Server | TlsDoor] = []
         self._ticking: asyncio.TimerHandle | None = None
         self._started_at = time.monotonic()
+        self.dialects = config.dialects
+        self.stopping = False
+        self.storage_rates: dict[str, float] = {}
+        self.repeated_writes = 0
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
-        self.only_dialect = self._dialects[0] if len(self._dialects) == 1 else None
         self.address = config.listen
 
     def __repr__(self) -> str:
-        return f"<Server {self.address} {len(self._connections)} connections {self._engine!r}>"
+        return f"<Server {self.address} {self._crowd!r} {self._engine!r}>"
 
     # Life --------------------------------------------------------------------------------------
 
@@ -83,61 +113,111 @@ class Server:
         try:
             # Bound first: an address in use must not cost the log its mark of a clean stop.
             self._bound = bind(self.config.listen)
+            self._disk.check_with(self._lock.check)
             self._engine = self._open_log()
+            self._service = Service(self._engine, self.config, self._disk, self._security)
+            self._telemetry = open_telemetry(self._service)
+            self._crowd = Crowd(self._service, self._loop.call_soon)
+            self._gauge = PressureGauge(self._service, self.now())
             await self._listen()
+            await self._start_others()
         except BaseException:
+            await self._close_unused_log()
+            self._release()
             for each in self._bound:
                 each.close()
-            self._release()
             raise
         self._tick()
+        self.engine.start_upkeep(self.config.upkeep_interval)
         _log.info("serving %s on %s", self.config.data_dir, self.address)
+        for other in self._others:
+            _log.info("serving %s on %s", other.name, other.address)
+        if self._web is not None:
+            _log.info("serving health, metrics and status on http://%s", self._web.address)
+
+    async def _close_unused_log(self) -> None:
+        """Leave the mark of a clean stop where the log was opened and nobody served."""
+        if self._engine is not None:
+            with contextlib.suppress(UncleanStopError):  # the next start checks it
+                await self._wait(self._closing().wait(), self._loop.time() + _THREAD_END)
+
+    async def _start_others(self) -> None:
+        """Start the other protocols and the HTTP port, all of them or none."""
+        started: list[Listener] = []
+        try:
+            for other in self._others:
+                await other.start(self.engine)
+                started.append(other)
+            if self._web is not None:
+                await self._web.start()
+        except BaseException:
+            for other in started:
+                await other.stop(self._loop.time())
+            raise
 
     def _open_log(self) -> Engine:
-        data_dir = self.config.data_dir
+        config, data_dir = self.config, self.config.data_dir
         try:
-            return Engine.open(data_dir, self._storage, self._scheduler, self.config.log_options)
+            if self._given_storage is None:
+                choice = open_storage(config.storage, config.durability, data_dir)
+                self._disk.use(choice.storage)
+                self.storage_rates = choice.rates
+                self.repeated_writes = choice.repeated
+                _log.info("storage %s: %s", choice.storage.name, choice.reason)
+            return Engine.open(data_dir, self._disk, self._scheduler, config.log_options)
         except OSError as error:
             raise DataDirError(f"cannot use '{data_dir}' as data directory: {error}") from error
 
     async def _listen(self) -> None:
         try:
             for each in self._bound:
-                listener = await self._loop.create_server(
-                    lambda: Connection(self), sock=each, backlog=_BACKLOG
-                )
-                self._listeners.append(listener)
+                self._listeners.append(await self._open_door(each))
         except OSError as error:
             raise not_listening(self.config.listen, error) from error
         self.address = Address(*self._bound[0].getsockname()[:2])
 
+    async def _open_door(self, listening: "socket.socket") -> asyncio.Server | TlsDoor:
+        context = self._security.context
+        if context is None:
+            return await self._loop.create_server(
+                lambda: Connection(self), sock=listening, backlog=_BACKLOG
+            )
+        listening.setblocking(False)
+        listening.listen(_BACKLOG)
+        timeout = min(_HANDSHAKE_SECONDS, self.config.idle_timeout)
+        return TlsDoor(listening, lambda: Connection(self), context, timeout)
+
     async def stop(self) -> None:
         """Stop accepting, answer what was received, make it durable, leave a clean mark.
 
+        Clients have a share of the time for taking their answers; the rest is the log's.
+
         Raises:
-            UncleanStopError: not everything was done within the drain timeout, or the disk
+            UncleanStopError: not everything was stored within the drain timeout, or the disk
                 refused; the next start checks the log.
         """
         deadline = self._loop.time() + self.config.drain_timeout
+        share = self._loop.time() + self.config.drain_timeout * _CLIENTS_SHARE
         await self._stop_accepting()
-        for connection in list(self._connections):
-            connection.drain()
+        self.crowd.drain()
         try:
-            drained = await self._wait(self._all_gone.wait(), deadline)
-            for connection in list(self._connections):
-                connection.abort()
+            await asyncio.gather(*(other.stop(share) for other in self._others))
+            await self._wait(self.crowd.all_gone.wait(), share)
+            self.crowd.abort()
             closed = self._closing()
             finished = await self._wait(closed.wait(), deadline)
+            if self._web is not None:
+                await self._web.stop()
         finally:
             self._release()
-        if not drained or not finished:
+        if not finished:
             raise UncleanStopError(
                 f"not everything was stored within {self.config.drain_timeout:g} s; "
                 "the next start checks the log"
             )
 
     async def _stop_accepting(self) -> None:
-        self._stopping = True
+        self.stopping = self.service.stopping = True
         for listening in self._bound:
             self._loop.remove_reader(listening)
         # What was accepted a moment ago must become a connection before its listener goes:
@@ -160,6 +240,8 @@ class Server:
 
     def _release(self) -> None:
         """Give up whatever is still held, in whatever state it is."""
+        if self._telemetry is not None:
+            self._telemetry.stop(_THREAD_END)
         if self._ticking is not None:
             self._ticking.cancel()
         for listener in self._listeners:
@@ -169,6 +251,21 @@ class Server:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    def reload(self, config: ServerConfig) -> None:
+        """Take the certificates, tokens and rules of a configuration; nothing else of it.
+
+        Raises:
+            ConfigError: one of them cannot be used; all stay as they were.
+        """
+        self._security.reload(config.tls, config.auth, config.access)
+        for other in self._others:
+            if isinstance(other, Reloading):
+                other.reload(config)
+
+    def call_at(self, when: float, job: Callable[[], None]) -> None:
+        """Do something at a time of the loop."""
+        self._loop.call_at(when, job)
 
     # What connections ask ----------------------------------------------------------------------
 
@@ -182,47 +279,25 @@ class Server:
         """Return the loop's time in seconds."""
         return self._loop.time()
 
-    def new_session(self, wake: Callable[[], None]) -> Session:
-        """Return the protocol state of a new connection."""
-        return Session(
-            self.engine, self.config, self._dialects, self._counters, wake=wake, now=self.now()
-        )
+    @property
+    def crowd(self) -> Crowd:
+        """Everyone who is connected."""
+        assert self._crowd is not None, "the server was started"
+        return self._crowd
 
-    def admit(self, connection: Connection) -> bool:
-        """Take a connection in; return whether it is to be served."""
-        if self._stopping or len(self._connections) >= self.config.max_connections:
-            self._counters.connections_refused += 1
-            return False
-        self._connections.add(connection)
-        self._all_gone.clear()
-        self._counters.connections_open += 1
-        self._counters.connections_accepted += 1
-        return True
-
-    def forget(self, connection: Connection) -> None:
-        """Let a connection go."""
-        if connection not in self._connections:
-            return  # it was refused
-        self._connections.remove(connection)
-        self._counters.connections_open -= 1
-        if not self._connections:
-            self._all_gone.set()
-
-    def hold_partial(self, grown: int) -> bool:
-        """Account for bytes of unfinished frames; return whether they are within the limit."""
-        self._partial_bytes += grown
-        return grown <= 0 or self._partial_bytes <= self.config.max_partial_bytes
-
-    def has_memory(self) -> bool:
-        """Whether batches may be taken in, or too many wait for the disk."""
-        return self.engine.flusher.pending_bytes < self.config.max_pending_bytes
+    @property
+    def service(self) -> Service:
+        """What all connections share."""
+        assert self._service is not None, "the server was started"
+        return self._service
 
     # Time and figures --------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        now = self.now()
-        for connection in list(self._connections):
-            connection.tick(now)
+        now, service = self.now(), self.service
+        self.crowd.tick(now)
+        service.pressure = self._gauge.read(self.crowd.queue_depth, now)
+        service.sampler.sample(now)
         pause = min(_TICK, self.config.idle_timeout / 4)
         self._ticking = self._loop.call_later(pause, self._tick)
 
@@ -231,16 +306,26 @@ class Server:
         """What was found when the log was opened."""
         return self.engine.report
 
+    @property
+    def http_address(self) -> Address | None:
+        """Where health, metrics and status are served, or None."""
+        return None if self._web is None else self._web.address
+
+    def addresses(self) -> list[tuple[str, Address]]:
+        """Return what is served where."""
+        return [("LWP", self.address), *((each.name, each.address) for each in self._others)]
+
     def stats(self) -> dict[str, Any]:
         """Return what is counted; safe to call from any thread."""
         engine = self.engine
         return {
-            **self._counters.snapshot(),
+            **self.service.counters.snapshot(),
             "uptime_seconds": round(time.monotonic() - self._started_at, 3),
-            "backend": self._storage.name,
+            "backend": self._disk.name,
             "flushes": engine.flusher.flushes,
             "pending_bytes": engine.flusher.pending_bytes,
-            "partial_bytes": self._partial_bytes,
+            "memory": self.service.memory.used,
+            "memory_held": self.service.memory.held,
             "recovery": str(engine.report),
             "topics": engine.topic_figures(),
         }

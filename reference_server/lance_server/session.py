@@ -5,54 +5,36 @@ out when everything before it has been answered, and what comes after it waits: 
 receipt is the order of effects.
 """
 
-from collections import deque
 from collections.abc import Callable
-from typing import Final
 
 from lance_server.answer_queue import AnswerQueue
 from lance_server.answers import Answer, error_frame
 from lance_server.commands import Commands
-from lance_server.config import ServerConfig
+from lance_server.following import Following
+from lance_server.held import FRAME_COST, HeldFrames, cost
 from lance_server.ingest import Ingest
-from lance_server.keepalive import KeepaliveGate
-from lance_server.log.engine import Engine
+from lance_server.misfits import ambiguous, batch_of, encrypted, is_encrypted, no_kind, too_large
 from lance_server.outcome import Outcome
+from lance_server.pace import Pace
+from lance_server.pulse import Pulse
 from lance_server.pushing import Subscriptions
 from lance_server.refusals import Refusal
-from lance_server.stats import Counters
+from lance_server.security.guard import Guard
+from lance_server.security.tls import Identity
+from lance_server.service import Service
+from lance_server.silence import Silence
+from lance_server.throttle import PostponedError, ReadGate, TokenBucket
 from lance_spec.checksum import Buffer
 from lance_spec.dialect import Dialect
-from lance_spec.enums import ErrorCode, Flag
-from lance_spec.frames import (
-    FaultKind,
-    Frame,
-    FrameKind,
-    FrameSplitter,
-    encode_backpressure,
-    encode_keepalive,
-)
-
-STALL_AFTER: Final = 1.0
-"""Seconds that the disk may take before the client is told to slow down (AMB-28)."""
-
-STALL_REPEAT: Final = 5.0
-"""Seconds after which it is told again: the frame also shows that the server is alive."""
-
-_FRAME_COST: Final = 256
-"""What a frame that waits costs beside its payload, in bytes of memory."""
-
-_MIN_RATE: Final = 16 * 1024
-"""Bytes per second below which an unfinished frame counts as stalled."""
+from lance_spec.frames import FaultKind, Frame, FrameKind, FrameSplitter
 
 
 class Session:
     """The protocol state of one connection. It owns neither a clock nor a socket.
 
     Args:
-        engine: the log.
-        config: limits.
+        service: what all connections share.
         dialects: what the peer may speak.
-        counters: the server's totals.
         wake: called when `advance` may have something to do.
         now: the current time in seconds.
 
@@ -63,31 +45,32 @@ class Session:
 
     def __init__(
         self,
-        engine: Engine,
-        config: ServerConfig,
+        service: Service,
         dialects: tuple[Dialect, ...],
-        counters: Counters,
         *,
         wake: Callable[[], None],
         now: float,
     ) -> None:
-        self._config = config
-        self._counters = counters
-        self._wake = wake
+        self._service = service
+        self._config = service.config
+        self._counters = service.counters
+        self._dialects = dialects
         self._splitter = FrameSplitter(dialects)
-        self._subscriptions = Subscriptions(engine, counters, wake)
-        self._commands = Commands(engine, counters, self._subscriptions)
-        self._ingest = Ingest(engine, counters)
-        self._gate = KeepaliveGate(now)
-        self._answers = AnswerQueue(counters)
-        self._held: deque[Frame] = deque()
-        self._held_bytes = 0
+        self._guard = Guard(service.security)
+        self._reads = ReadGate(service.memory, TokenBucket(self._config.consumer_rate, now), wake)
+        self._subscriptions = Subscriptions(service, self._guard, self._reads, wake)
+        self._commands = Commands(service, self._guard, self._subscriptions, self._reads)
+        self._ingest = Ingest(service, self._guard)
+        self._following = Following(service.role, self._guard, service.open_way)
+        self._answers = AnswerQueue(self._counters, wake)
+        self._held = HeldFrames()
+        self._is_postponed = False
+        self._turned_away: Refusal | None = None
         self._ending = False
         self._fault_seen = False
-        self._last_frame_at = now
-        self._received_since = 0
-        self._progress_at = now
-        self._stalled_at: float | None = None
+        self._silence = Silence(self._config.idle_timeout, now)
+        self._pace = Pace(now)
+        self._pulse = Pulse(self._answers, self._counters, self._pace, now)
         self.writable = True
         self.closing: str | None = None
 
@@ -97,6 +80,10 @@ class Session:
             f"<Session {state} dialect={self._splitter.dialect} {self._answers!r} "
             f"held={len(self._held)} owed={self._owed_bytes} bytes>"
         )
+
+    def identify(self, client: Identity) -> None:
+        """Note who TLS says is at the other end."""
+        self._guard.client = client
 
     # What the owner of the socket asks ---------------------------------------------------------
 
@@ -117,8 +104,44 @@ class Session:
         return self._splitter.pending
 
     @property
+    def request_bytes(self) -> int:
+        """Bytes held of requests that are not being served yet."""
+        return self._splitter.pending + self._held.size
+
+    @property
+    def memory(self) -> int:
+        """Bytes that this connection makes the server hold, the log's excepted."""
+        return (
+            self.request_bytes
+            + self._answers.ready_bytes
+            + self._reads.reserved
+            + self._ingest.memory
+            + self._following.held
+        )
+
+    @property
+    def client(self) -> Identity:
+        """Who TLS says is at the other end."""
+        return self._guard.client
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """What the peer speaks, once it has said something."""
+        return self._splitter.dialect
+
+    @property
+    def subscribed_topics(self) -> list[int]:
+        """The topics that are pushed."""
+        return self._subscriptions.topic_ids
+
+    @property
+    def unacked_batches(self) -> int:
+        """Batches that were received and not acknowledged yet."""
+        return self._answers.batches
+
+    @property
     def _owed_bytes(self) -> int:
-        return self._answers.owed_bytes + self._held_bytes
+        return self._answers.owed_bytes + self._held.size
 
     def data_to_send(self) -> list[Answer]:
         """Return what is to be written now, and forget it."""
@@ -129,18 +152,17 @@ class Session:
     def receive_data(self, data: Buffer, now: float) -> None:
         """Take bytes from the socket; they may be overwritten afterwards."""
         frames = self._splitter.receive_data(data)
-        self._received_since += len(data)
+        self._silence.heard(len(data))
+        if self._turned_away is not None:
+            self.see_off()
+            return
         if frames:
-            self._last_frame_at = now
-            self._received_since = 0
+            self._ingest.memory_level = self._service.memory.level
+            self._silence.heard_frame(now)
             self._counters.frames_in += len(frames)
-            for frame in frames:
-                if self._held or self._answers.command_running:
-                    self._hold(frame, now)
-                else:
-                    self._handle(frame, now)
+            self._take(frames, now)
         if self._splitter.fault is not None and not self._fault_seen:
-            self._on_fault()
+            self._on_fault(now)
         self.advance(now)
 
     def end_of_stream(self, now: float) -> None:
@@ -150,26 +172,26 @@ class Session:
 
     def advance(self, now: float) -> None:
         """Make the answers ready that can be, and begin what waited for them."""
+        self._is_postponed = False
         while self._splitter.proven:
-            if self._answers.collect(self._dialect):
-                self._progress_at = now
-                self._stalled_at = None
-            if self._answers or not self._held or not self._has_room():
+            if self._answers.collect(self._dialect, now):
+                self._pace.progresses(now)
+            if self._answers or not self._held or not self._has_room() or self._is_postponed:
                 break
-            frame = self._held.popleft()
-            self._held_bytes -= _cost(frame)
+            frame = self._held.take()
+            self._ingest.memory_level = self._service.memory.level
             self._handle(frame, now)
-        self._push()
+        self._push(now)
         if self._ending and not self.owed and self.closing is None:
             self._last_words()
 
     def tick(self, now: float) -> None:
         """Do what time alone brings about: late keepalives, stalls, the idle timeout."""
         if self._splitter.proven:
-            for _ in range(self._gate.due(now)):
-                self._answers.send(encode_keepalive(self._dialect))
-            if self._answers and now - self._progress_at >= STALL_AFTER:
-                self._on_stall(now)
+            if self._pulse.tick(self._dialect, now, pressure=bool(self._service.pressure)):
+                for frame in self._held.take_all():
+                    self._hold(frame, now)
+            self._push(now)
         self._close_if_idle(now)
 
     def close(self, reason: str) -> None:
@@ -177,75 +199,110 @@ class Session:
         if self.closing is None:
             self.closing = reason
         self._subscriptions.clear()
+        self._reads.close()
+        self._following.close()
         self._answers.drop_waiting()
+        self._splitter = FrameSplitter(self._dialects)  # the old one may hold megabytes
         self._held.clear()
-        self._held_bytes = 0
 
     # Frames ------------------------------------------------------------------------------------
 
+    def _take(self, frames: list[Frame], now: float) -> None:
+        """Take what one read brought; batches that go the same way go together."""
+        position = 0
+        while position < len(frames):
+            frame, owed = frames[position], self._answers.batches
+            position += 1
+            if self._held or self._answers.command_running:
+                self._hold(frame, now)
+                continue
+            self._handle(frame, now)
+            if self._answers.batches > owed and position < len(frames):
+                run = self._ingest.accept_run(frames, position, self._dialect)
+                if run is not None:
+                    self._answers.add_batches(run.outcome, run.ids, run.cost, now)
+                    position += len(run.ids)
+
     def _hold(self, frame: Frame, now: float) -> None:
         """Keep a frame until what came before it is done."""
-        if frame.kind is FrameKind.KEEPALIVE and self._may_overtake():
-            self._keepalive(now)
+        if frame.kind is FrameKind.KEEPALIVE and self._pulse.may_overtake(self._dialect):
+            self._pulse.keepalive(self._dialect, now)
             return
-        frame.payload = memoryview(bytes(frame.payload))
-        self._held.append(frame)
-        self._held_bytes += _cost(frame)
+        self._held.add(frame)
 
     def _handle(self, frame: Frame, now: float) -> None:
         if not self._answers:
-            self._progress_at = now
+            self._pace.begins(now)
         kind = frame.kind
-        if kind is FrameKind.INGEST:
-            self._take_batch(frame)
+        if self._following.concerns(frame):
+            self._pass_on(frame)
+        elif kind is FrameKind.INGEST:
+            self._take_batch(frame, now)
+        elif is_encrypted(frame, self._dialect):
+            self._answers.add_error(self._dialect, encrypted(), None)
         elif kind is FrameKind.CONTROL:
             self._take_command(frame, now)
         elif kind is FrameKind.KEEPALIVE:
-            self._keepalive(now)
+            self._pulse.keepalive(self._dialect, now)
         elif kind is FrameKind.AMBIGUOUS:
-            self._answers.add_error(self._dialect, _ambiguous(frame.flags), _batch_of(frame))
+            self._answers.add_error(self._dialect, ambiguous(frame.flags), batch_of(frame))
         elif kind is FrameKind.NONE and frame.payload:
-            self._answers.add_error(self._dialect, _no_kind(), None)
+            self._answers.add_error(self._dialect, no_kind(), None)
         else:
             self._counters.ignored_frames += 1
 
-    def _take_batch(self, frame: Frame) -> None:
+    def _take_batch(self, frame: Frame, now: float) -> None:
+        self._pace.produces(now)
+        if self._ingest.memory_level:
+            self._pulse.warn(self._dialect, now)
         try:
             outcome = self._ingest.accept(frame, self._dialect)
         except Refusal as refusal:
             self._answers.add_error(self._dialect, refusal, frame.batch_id)
             return
-        if outcome is not None and self._answers.add_batch(outcome, frame.batch_id, _cost(frame)):
-            outcome.wake_later(self._wake)
+        if outcome is None:
+            return
+        self._answers.add_batches(outcome, (frame.batch_id,), cost(frame), now)
 
     def _take_command(self, frame: Frame, now: float) -> None:
-        self._answers.collect(self._dialect)
+        self._answers.collect(self._dialect, now)
         if self._answers or not self._has_room():
             self._hold(frame, now)
             return
         try:
-            answer = self._commands.execute(frame, self._dialect)
+            answer = self._commands.execute(frame, self._dialect, now)
+        except PostponedError:
+            self._postpone(frame)
+            return
         except Refusal as refusal:
             self._answers.add_error(self._dialect, refusal, None)
             return
+        if self._guard.is_worn_out:
+            self._ending = True
         if isinstance(answer, Outcome):
-            self._answers.add_command(answer, _FRAME_COST)
-            answer.wake_later(self._wake)
+            self._answers.add_command(answer, FRAME_COST)
         else:
             self._answers.send(answer)
 
-    def _keepalive(self, now: float) -> None:
-        if not self._gate.admit(now):
-            self._counters.keepalives_deferred += 1
-        elif self._may_overtake():
-            self._answers.send(encode_keepalive(self._dialect))
-        else:
-            self._answers.add(encode_keepalive(self._dialect))
+    def _pass_on(self, frame: Frame) -> None:
+        """Answer a write as a follower does."""
+        batch_id = frame.batch_id if frame.kind is FrameKind.INGEST else None
+        try:
+            outcome = self._following.take(frame, self._dialect)
+        except Refusal as refusal:
+            self._answers.add_error(self._dialect, refusal, batch_id)
+            return
+        self._answers.add_forwarded(outcome, cost(frame), batch_id)
 
-    def _push(self) -> None:
+    def _postpone(self, frame: Frame) -> None:
+        """Keep a command, before all others, until there is memory for its answer."""
+        self._is_postponed = True
+        self._held.add_first(frame)
+
+    def _push(self, now: float) -> None:
         """Send subscribers what there is, as far as the socket takes it (AMB-21)."""
         while self._subscriptions and self.closing is None and self._has_room():
-            frame = self._subscriptions.next_push(self._dialect)
+            frame = self._subscriptions.next_push(self._dialect, now)
             if frame is None:
                 break
             self._answers.send(frame)
@@ -261,50 +318,47 @@ class Session:
 
     # Time --------------------------------------------------------------------------------------
 
-    def _may_overtake(self) -> bool:
-        """Whether keepalives may pass answers that wait for the disk (AMB-28)."""
-        return self._stalled_at is not None and self._dialect.strict
-
-    def _on_stall(self, now: float) -> None:
-        """Tell the client to slow down, and let its keepalives through."""
-        if self._stalled_at is not None and now - self._stalled_at < STALL_REPEAT:
-            return
-        self._stalled_at = now
-        self._counters.backpressure += 1
-        self._answers.send(encode_backpressure(self._dialect))
-        if self._may_overtake():
-            self._answers.let_pass(encode_keepalive(self._dialect))
-            waiting = list(self._held)
-            self._held.clear()
-            self._held_bytes = 0
-            for frame in waiting:
-                self._hold(frame, now)
-
     def _close_if_idle(self, now: float) -> None:
-        """Close when no frame arrives; an unfinished one must at least grow (AMB-17)."""
-        idle = self._config.idle_timeout
-        if self.owed or self.closing is not None or now - self._last_frame_at < idle:
-            return
-        if self._received_since >= idle * _MIN_RATE:
-            self._last_frame_at = now
-            self._received_since = 0
+        """Close when no frame arrives and nothing is owed."""
+        owes = self.owed or self._pulse.owes_keepalives
+        if owes or self.closing is not None or not self._silence.is_too_long(now):
             return
         self._counters.idle_closed += 1
-        self.close(f"no frame for {idle:g} s")
+        self.close(f"no frame for {self._silence.limit:g} s")
 
     # The end -----------------------------------------------------------------------------------
 
-    def _on_fault(self) -> None:
+    def turn_away(self, refusal: Refusal) -> None:
+        """Serve nothing; say why as soon as the peer's first header tells its dialect."""
+        self._counters.connections_refused += 1
+        self._turned_away = refusal
+        self.see_off()
+
+    def see_off(self, dialect: Dialect | None = None) -> None:
+        """Tell a peer that was turned away why, in its dialect or else in a given one."""
+        spoken = self._splitter.dialect or dialect
+        if self._turned_away is not None and spoken is not None and self.closing is None:
+            self._answers.send(error_frame(spoken, self._turned_away))
+            self.close(self._turned_away.message)
+
+    def give_up(self, refusal: Refusal) -> None:
+        """Close, and say why if the peer's dialect is known."""
+        if self.closing is None and self._splitter.dialect is not None:
+            self._counters.errors += 1
+            self._answers.send(error_frame(self._splitter.dialect, refusal))
+        self.close(refusal.message)
+
+    def _on_fault(self, now: float) -> None:
         """End a stream that broke a rule: with a word when it was a size, else without."""
         fault = self._splitter.fault
         assert fault is not None, "called when there is one"
         self._fault_seen = True
-        self._counters.protocol_faults += 1
+        self._counters.count_fault(fault.kind)
         if fault.kind is FaultKind.OVERSIZE and self._dialect.strict:
             self._ending = True
             return
         if self._splitter.proven:
-            self._answers.collect(self._dialect)
+            self._answers.collect(self._dialect, now)
         self.close(f"protocol fault: {fault}")
 
     def _last_words(self) -> None:
@@ -314,26 +368,6 @@ class Session:
             self.close("nothing more is read from it")
             return
         self._counters.errors += 1
-        refusal = Refusal(ErrorCode.PAYLOAD_TOO_LARGE, f"Payload too large: {fault}")
-        batch_id = None if fault.header is None else _batch_of(fault.header)
-        self._answers.send(error_frame(self._dialect, refusal, batch_id))
+        batch_id = None if fault.header is None else batch_of(fault.header)
+        self._answers.send(error_frame(self._dialect, too_large(fault), batch_id))
         self.close(f"protocol fault: {fault}")
-
-
-def _cost(frame: Frame) -> int:
-    return len(frame.payload) + _FRAME_COST
-
-
-def _batch_of(frame: Frame) -> int | None:
-    """Return the batch id of a frame that claims to carry records."""
-    return frame.batch_id if frame.flags & Flag.BATCH_MODE else None
-
-
-def _ambiguous(flags: int) -> Refusal:
-    return Refusal(
-        ErrorCode.INVALID_PAYLOAD, f"Flags {flags:#04x} name more than one kind of frame"
-    )
-
-
-def _no_kind() -> Refusal:
-    return Refusal(ErrorCode.INVALID_PAYLOAD, "A frame with a payload must have a kind flag")

@@ -1,6 +1,10 @@
 """What the server counts."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+
+from lance_server.distribution import COUNT_BOUNDS, NANOSECOND_BOUNDS, Distribution
+from lance_spec.frames import FaultKind
 
 
 @dataclass(slots=True)
@@ -27,6 +31,21 @@ class Counters:
         keepalives_deferred: keepalives answered later than at once (AMB-23).
         backpressure: Backpressure frames sent (AMB-28).
         idle_closed: connections closed because nothing arrived.
+        shed: connections closed because they held memory and moved nothing.
+        refused_for_memory: requests refused because memory was short.
+        throttled: reads refused or delayed because their connection had read enough.
+        records_in: records accepted for storing.
+        keepalives: keepalives received.
+        bad_magic: connections closed because of bytes that begin no frame.
+        bad_header_crc: connections closed because of a header checksum.
+        bad_payload_crc: connections closed because of a payload checksum.
+        auth_failures: tokens that were not valid.
+        denied: requests refused for want of a token or a rule.
+        batch_size: records in each batch.
+        ack_latency: nanoseconds from the receipt of a batch to its acknowledgement.
+        read_latency: nanoseconds from the receipt of a Fetch to its answer.
+        on_span: called with name, nanoseconds and attributes of what has ended, when somebody
+            traces.
     """
 
     connections_accepted: int = 0
@@ -48,7 +67,37 @@ class Counters:
     keepalives_deferred: int = 0
     backpressure: int = 0
     idle_closed: int = 0
+    shed: int = 0
+    refused_for_memory: int = 0
+    throttled: int = 0
+    records_in: int = 0
+    keepalives: int = 0
+    bad_magic: int = 0
+    bad_header_crc: int = 0
+    bad_payload_crc: int = 0
+    auth_failures: int = 0
+    denied: int = 0
+    batch_size: Distribution = field(default_factory=lambda: Distribution(COUNT_BOUNDS))
+    ack_latency: Distribution = field(default_factory=lambda: Distribution(NANOSECOND_BOUNDS))
+    read_latency: Distribution = field(default_factory=lambda: Distribution(NANOSECOND_BOUNDS))
+    on_span: Callable[[str, int, Mapping[str, int]], None] | None = None
+
+    def span(self, name: str, took_ns: int, **attributes: int) -> None:
+        """Tell whoever traces that something has ended."""
+        if self.on_span is not None:
+            self.on_span(name, took_ns, attributes)
+
+    def count_fault(self, kind: FaultKind) -> None:
+        """Count a stream that broke a rule (AMB-17)."""
+        self.protocol_faults += 1
+        if kind is FaultKind.BAD_MAGIC:
+            self.bad_magic += 1
+        elif kind is FaultKind.BAD_HEADER_CRC:
+            self.bad_header_crc += 1
+        elif kind is FaultKind.BAD_PAYLOAD_CRC:
+            self.bad_payload_crc += 1
 
     def snapshot(self) -> dict[str, int]:
         """Return all counts by name."""
-        return asdict(self)
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value for name, value in values if isinstance(value, int)}

@@ -1,16 +1,20 @@
 """What survives when the machine stops at any moment (AMB-29, AMB-39, AMB-40)."""
 
+import os
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from lance_server.log.engine import LogOptions
+from lance_server.storage.wal import WalStorage
 from lance_server.testing import CrashError, LogDriver, MemoryStorage
 from lance_spec.records import decode_records, encode_records
 
 OPTIONS = LogOptions(segment_size=1500)
 ROUNDS = 4
+SEEDS = int(os.environ.get("LANCE_CRASH_SEEDS", "100"))
+"""For each mode; the long profile sets 5,000."""
 
 
 class Story:
@@ -65,31 +69,40 @@ class Story:
         assert set(values) <= self.sent, "a record was invented"
 
 
-def operations_of(seed: int, disk: MemoryStorage) -> int:
+def start(disk: MemoryStorage, mode: str) -> LogDriver:
+    """Return a log on a disk, in a durability mode."""
+    if mode == "fsync":
+        return LogDriver(disk, options=OPTIONS)
+    disk.make_dir(Path("/data"))
+    return LogDriver(WalStorage(disk, Path("/data"), size=4096), options=OPTIONS)
+
+
+def operations_of(seed: int, disk: MemoryStorage, mode: str) -> int:
     """Return how many storage operations an undisturbed round takes."""
     twin = disk.copy()
     story = Story(seed)
-    story.write(LogDriver(twin, options=OPTIONS), 12)
+    story.write(start(twin, mode), 12)
     return twin.operations
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_no_acknowledged_record_is_lost_or_moved(seed: int) -> None:
+@pytest.mark.parametrize("mode", ["fsync", "wal"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_no_acknowledged_record_is_lost_or_moved(seed: int, mode: str) -> None:
     """Whatever unsynced writes and names a crash drops, acked records keep their offsets."""
     story, disk = Story(seed), MemoryStorage()
     for number in range(ROUNDS):
-        budget = operations_of(seed + 1000 * number, disk)
+        budget = operations_of(seed + 1000 * number, disk, mode)
         running = disk.copy()
         running.crash_after = running.operations + story.random.randrange(budget)
         try:
-            log = LogDriver(running, options=OPTIONS)
+            log = start(running, mode)
             story.judge(log)
             story.write(log, 12)
         except CrashError:
             pass
         running.crash_after = None
         disk = running.crash(story.random)
-    story.judge(LogDriver(disk, options=OPTIONS))
+    story.judge(start(disk, mode))
 
 
 @pytest.mark.parametrize("seed", range(24))

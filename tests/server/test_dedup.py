@@ -14,11 +14,16 @@ NONCE = 7 << 40
 DAY_NS = 24 * 3600 * 1_000_000_000
 
 
+def content(number: int) -> bytes:
+    """Return the content of one of several batches."""
+    return number.to_bytes(16, "little")
+
+
 def remember(window: DuplicateWindow, contents: dict[int, int], now_ns: int = 0) -> None:
     """Store batches, each in a group of its own."""
-    for batch_id, content in contents.items():
+    for batch_id, number in contents.items():
         window.announce(batch_id)
-        window.update({batch_id: content}, now_ns)
+        window.update({batch_id: content(number)}, now_ns)
 
 
 @settings(deadline=None)
@@ -40,7 +45,7 @@ def test_the_last_batches_are_remembered_whatever_their_order(
     newest = list(contents)[-entries:]
     assert all(window.may_know(batch_id) for batch_id in newest)
     assert {batch_id: window.find(batch_id) for batch_id in newest} == {
-        batch_id: contents[batch_id] for batch_id in newest
+        batch_id: content(contents[batch_id]) for batch_id in newest
     }
 
 
@@ -59,7 +64,7 @@ def test_batches_older_than_the_window_are_forgotten() -> None:
     remember(window, {NONCE + 1: 1, NONCE + 2: 2}, now_ns=0)
     remember(window, {NONCE + 3: 3, NONCE + 4: 4}, now_ns=8 * DAY_NS)
     assert window.find(NONCE + 1) is None
-    assert window.find(NONCE + 4) == 4
+    assert window.find(NONCE + 4) == content(4)
 
 
 def test_a_window_that_is_off_remembers_nothing() -> None:
@@ -83,7 +88,7 @@ def test_the_memory_is_what_is_stated() -> None:
     tracemalloc.start()
     window = DuplicateWindow(WindowLimits(count))
     for start in range(0, count, 1024):
-        contents = {NONCE + start + step + 1: step << 64 for step in range(1024)}
+        contents = {NONCE + start + step + 1: content(step << 64) for step in range(1024)}
         for batch_id in contents:
             window.announce(batch_id)
         window.update(contents, 0)
@@ -106,9 +111,9 @@ def test_the_window_survives_a_restart() -> None:
     for counter in range(1, 8):
         store_raw(log, NONCE + counter)
     partition = LogDriver(disk.copy()).engine.topic(0).partition
-    content = log.engine.topic(0).partition._window.find(NONCE + 3)
-    assert content is not None
-    duplicate = partition.find_duplicate(NONCE + 3, content)
+    stored = log.engine.topic(0).partition._window.find(NONCE + 3)
+    assert stored is not None
+    duplicate = partition.find_duplicate(NONCE + 3, stored)
     assert duplicate is not None
     assert (duplicate.same, duplicate.outcome) == (True, None)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import lance_server
 from lance_server import EmbeddedServer, running
 from lance_server.errors import ConfigError, DataDirBusyError, ListenError
 from lance_server.testing import RawClient
@@ -69,9 +70,10 @@ def test_wrong_options_are_refused_before_anything_is_started(tmp_path: Path) ->
 
 def test_stopping_twice_is_fine(tmp_path: Path) -> None:
     """Once by hand, once at the end of the block."""
+    before = set(threading.enumerate())
     with running(tmp_path) as server:
         server.stop()
-    assert "lance-server" not in {thread.name for thread in threading.enumerate()}
+    assert "lance-server" not in {thread.name for thread in set(threading.enumerate()) - before}
 
 
 def test_no_thread_is_left_behind(tmp_path: Path) -> None:
@@ -121,3 +123,8 @@ def test_importing_it_starts_nothing() -> None:
         "assert threading.active_count() == 1; assert 'click' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+
+
+def test_every_public_name_can_be_had() -> None:
+    """Each is where it says it is."""
+    assert all(getattr(lance_server, name).__name__ == name for name in lance_server.__all__)

@@ -3,11 +3,13 @@
 import lz4.frame
 import pytest
 
+from lance_server.storage.contract import read_file
 from lance_server.testing import SessionPeer, the_error, told
 from lance_spec.bodies import ErrorBody
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import ErrorCode, Flag
 from lance_spec.frames import encode_ack, encode_backpressure
+from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
 from lance_spec.records import encode_records
 
 BOTH = pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=str)
@@ -240,3 +242,14 @@ def test_a_deployed_payload_that_is_no_lz4_is_stored_as_it_is() -> None:
     ack, answer = peer.exchange(peer.raw_ingest(b"no lz4", flags=COMPRESSED), peer.fetch())
     assert told([ack]) == [1]
     assert bytes(answer.payload[16:]) == b"no lz4"
+
+
+def test_producers_can_be_trusted() -> None:
+    """Without validation the count is the producer's word, and marked as such (AMB-27)."""
+    peer = SessionPeer(validate_records=False)
+    assert told(peer.exchange(peer.raw_ingest(b"no records at all", 1, count=7))) == [1]
+    (segment,) = peer.log.engine.topic(0).partition.segment_list
+    sidecar = read_file(peer.disk, segment.sidecar_path, 1000)
+    entry = SidecarEntry.decode(sidecar[SidecarHeader.SIZE :])
+    assert (entry.record_count, entry.flags) == (7, EntryFlag.COUNT_UNVERIFIED)
+    assert peer.counters.opaque_batches == 0

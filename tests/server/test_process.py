@@ -1,67 +1,26 @@
 """The server as a process: what it prints, how it ends, and what SIGKILL leaves."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from lance_server import running
-from lance_server.testing import RawClient
+from lance_server.storage.uring.backend import UringStorage
+from lance_server.testing import RawClient, ServerProcess
+from lance_server.testing.process import COMMAND, DEADLINE
 from lance_spec.enums import Command
 from lance_spec.frames import FrameKind
 from lance_spec.messages.lwp import Fetch, FetchResponse
 from lance_spec.records import decode_records, encode_records
 
-COMMAND = [sys.executable, "-m", "lance_server"]
-DEADLINE = 30
-
-
-class ServerProcess:
-    """A running ``lance-server``.
-
-    Attributes:
-        address: where it listens.
-        ready: the line it printed.
-    """
-
-    def __init__(self, data_dir: Path, *options: str) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, "--data-dir", str(data_dir), "--listen", "127.0.0.1:0", *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        self.ready = self.process.stdout.readline()
-        if not self.ready:
-            _, problem = self.process.communicate(timeout=DEADLINE)
-            raise AssertionError(f"the server did not start: {problem}")
-        port = self.ready.split(" on ")[1].split(" ")[0].rpartition(":")[2]
-        self.address = ("127.0.0.1", int(port))
-
-    def end(self, number: signal.Signals) -> tuple[int, str, str]:
-        """Send a signal; return exit code, standard output and standard error."""
-        self.process.send_signal(number)
-        output, problems = self.process.communicate(timeout=DEADLINE)
-        return self.process.returncode, output, problems
-
-
-@contextmanager
-def serving(data_dir: Path, *options: str) -> Iterator[ServerProcess]:
-    """Run a server process; it is killed at the end if it still runs."""
-    server = ServerProcess(data_dir, *options)
-    try:
-        yield server
-    finally:
-        if server.process.poll() is None:
-            server.end(signal.SIGKILL)
+serving = ServerProcess.running
 
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
@@ -287,16 +246,26 @@ def values_of(data: bytes) -> list[bytes]:
     return [value for _, value in decode_records(data)]
 
 
-ROUNDS = 6
+ROUNDS = int(os.environ.get("LANCE_KILL_ROUNDS", "7"))
+"""For each way of writing; the long profile sets 170."""
 
 
-def test_sigkill_under_load_loses_and_moves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [("--storage", "pwritev2"), ("--storage", "io_uring"), ("--durability", "wal")],
+    ids=lambda options: options[1],
+)
+def test_sigkill_under_load_loses_and_moves_nothing(
+    tmp_path: Path, options: tuple[str, str]
+) -> None:
     """Killed again and again: what was acked stays, what was read keeps its offset."""
+    if "io_uring" in options:
+        require_io_uring()
     acked: set[bytes] = set()
     seen: dict[int, bytes] = {}
     first = 1
     for number in range(ROUNDS):
-        with serving(tmp_path, "--segment-size", "64KiB") as server:
+        with serving(tmp_path, "--segment-size", "64KiB", *options) as server:
             judge(server.address, acked, seen)
             clients = [RawClient(server.address) for _ in range(2)]
             producer = Producer(clients[0], first)
@@ -313,8 +282,16 @@ def test_sigkill_under_load_loses_and_moves_nothing(tmp_path: Path) -> None:
         seen.update(reader.seen)
         first = 1_000_000 * (number + 1)
     assert len(acked) > 60 * ROUNDS
-    with serving(tmp_path) as server:
+    with serving(tmp_path, *options) as server:
         judge(server.address, acked, seen)
+
+
+def require_io_uring() -> None:
+    """Skip where the kernel does not offer io_uring."""
+    try:
+        UringStorage()
+    except OSError as error:
+        pytest.skip(f"io_uring is not to be had here: {error.strerror}")
 
 
 def judge(address: tuple[str, int], acked: set[bytes], seen: dict[int, bytes]) -> None:

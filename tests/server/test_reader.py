@@ -125,7 +125,7 @@ def test_a_file_stays_open_while_it_is_read() -> None:
     (segment,) = log.engine.topic(0).partition._segments
     cache = log.engine._cache
     before = len(disk._open)
-    with cache.lease(segment, cached_only=False) as opened:
+    with cache.lease(segment, 0, 1, cached_only=False) as opened:
         cache.forget([segment])
         assert disk.size(opened.data) == 8
     assert len(disk._open) == before

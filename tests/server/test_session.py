@@ -5,8 +5,8 @@ import pytest
 from lance_server.testing import SessionPeer, told
 from lance_spec.bodies import decode_error
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
-from lance_spec.enums import Command, ErrorCode
-from lance_spec.frames import encode_ack
+from lance_spec.enums import Command, ErrorCode, Flag
+from lance_spec.frames import encode_ack, encode_header
 from lance_spec.records import encode_records
 
 BOTH = pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=str)
@@ -69,6 +69,17 @@ def test_a_refused_batch_keeps_its_place() -> None:
     peer = SessionPeer()
     answers = peer.exchange(peer.ingest(1), peer.ingest(2, topic_id=77), peer.ingest(3))
     assert told(answers) == [1, "ERROR_RESPONSE", 3]
+
+
+@pytest.mark.parametrize("flags", [Flag.CONTROL, Flag.KEEPALIVE], ids=["command", "keepalive"])
+def test_an_encrypted_frame_is_refused_as_specified(flags: Flag) -> None:
+    """Nobody defines that flag; published servers do not look at it (AMB-33)."""
+    for dialect, answers in ((SPECIFIED, ["ERROR_RESPONSE"]), (DEPLOYED, None)):
+        peer = SessionPeer(dialect)
+        frame = encode_header(dialect, flags | Flag.ENCRYPTED, batch_id=Command.LIST_TOPICS)
+        found = told(peer.exchange(frame))
+        plain = told(peer.exchange(encode_header(dialect, flags, batch_id=Command.LIST_TOPICS)))
+        assert found == (answers or plain)
 
 
 def test_requests_may_arrive_byte_by_byte() -> None:

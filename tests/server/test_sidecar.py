@@ -11,15 +11,14 @@ from lance_server.log.sidecar import (
     OPAQUE,
     VALID,
     BatchIndex,
-    BatchMeta,
     decode_entries,
     decode_header,
-    encode_entries,
     encode_header,
 )
 from lance_server.testing import MemoryStorage
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarEntry, SidecarHeader
+from lance_spec.runs import BatchMeta, encode_entries
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 metas = st.builds(BatchMeta, u32, u32, u64, u64, u64, u32, u32)

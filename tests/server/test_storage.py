@@ -1,32 +1,190 @@
 """Positioned I/O, and small files that are replaced as a whole."""
 
+import errno
+import gc
 import os
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from lance_server.errors import DataDirError
+from lance_server.errors import ConfigError, DataDirError
 from lance_server.log.documents import backup_of, load_document, save_document
+from lance_server.storage.choice import choose
 from lance_server.storage.contract import (
     StorageBackend,
     WouldBlockError,
+    Write,
     read_at,
     read_file,
     replace_file,
 )
 from lance_server.storage.pwritev import PwritevStorage
+from lance_server.storage.uring._abi import Register, register
+from lance_server.storage.uring.backend import UringStorage
 from lance_server.testing import FaultyStorage, MemoryStorage
 
 
-@pytest.fixture(params=["pwritev", "memory"])
+@pytest.fixture(params=["pwritev2", "io_uring", "memory"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[StorageBackend, Path]:
     """Each backend with an empty folder: the same tests hold for all."""
-    storage: StorageBackend = PwritevStorage() if request.param == "pwritev" else MemoryStorage()
+    if request.param == "io_uring":
+        storage: StorageBackend = uring()
+    else:
+        storage = PwritevStorage() if request.param == "pwritev2" else MemoryStorage()
     storage.make_dir(tmp_path / "data")
     return storage, tmp_path / "data"
 
 
 Disk = tuple[StorageBackend, Path]
+
+
+def uring() -> UringStorage:
+    """Return an io_uring backend, or skip where the kernel does not offer it."""
+    try:
+        return UringStorage()
+    except OSError as error:
+        pytest.skip(f"io_uring is not to be had here: {error.strerror}")
+
+
+@pytest.mark.parametrize("size", [1, 65_536, 65_537, 3 << 20])
+def test_a_commit_reaches_every_file(disk: Disk, size: int) -> None:
+    """What was committed is read back, whatever its size and whatever kind of bytes it is."""
+    storage, folder = disk
+    fds = [storage.open(folder / f"{number}", create=True) for number in range(70)]
+    pieces: list[bytes | bytearray] = [bytes([number]) * 5 for number in range(68)]
+    pieces += [os.urandom(size), bytearray(os.urandom(size))]
+    writes = [
+        Write(fd, piece, number) for number, (fd, piece) in enumerate(zip(fds, pieces, strict=True))
+    ]
+    assert storage.commit(writes) == [None] * len(fds)
+    for write in writes:
+        found = read_at(storage, write.fd, len(write.data) + 1, write.offset)
+        assert found == write.data
+        storage.close(write.fd)
+
+
+def test_a_file_that_refuses_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    """Each file of a commit has its own outcome."""
+    for storage in (PwritevStorage(), uring()):
+        fd = storage.open(tmp_path / f"good-{storage.name}", create=True)
+        read_only = os.open(tmp_path / f"good-{storage.name}", os.O_RDONLY)
+        errors = storage.commit([Write(read_only, b"no", 0), Write(fd, b"yes", 0)])
+        assert [None if each is None else each.errno for each in errors] == [errno.EBADF, None]
+        assert bytes(read_at(storage, fd, 9, 0)) == b"yes"
+
+
+def test_a_full_disk_is_told() -> None:
+    """A write for which there is no room fails, it is not cut short silently."""
+    for storage in (PwritevStorage(), uring()):
+        full = os.open("/dev/full", os.O_RDWR)
+        (error,) = storage.commit([Write(full, bytearray(100_000), 0)])
+        assert error is not None
+        assert error.errno == errno.ENOSPC
+        os.close(full)
+
+
+def test_several_threads_commit_at_once(tmp_path: Path) -> None:
+    """Each thread's bytes end up in its own file."""
+    storage = uring()
+
+    def work(number: int) -> bool:
+        fd = storage.open(tmp_path / f"{number}", create=True)
+        for turn in range(50):
+            data = bytes([number, turn]) * 700
+            assert storage.commit([Write(fd, data, turn * 1400)]) == [None]
+        return bytes(read_at(storage, fd, 50 * 1400, 0)) == b"".join(
+            bytes([number, turn]) * 700 for turn in range(50)
+        )
+
+    with ThreadPoolExecutor(6) as threads:
+        assert all(threads.map(work, range(6)))
+
+
+def test_rings_are_given_up_with_their_threads(tmp_path: Path) -> None:
+    """No descriptor stays open behind a thread that has ended."""
+    storage = uring()
+    storage.close(storage.open(tmp_path / "a", create=True))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    def work() -> None:
+        fd = storage.open(tmp_path / "a")
+        storage.commit([Write(fd, b"x", 0)])
+        storage.close(fd)
+
+    for _ in range(5):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_without_locked_memory_plain_writes_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the kernel takes no registered buffers, commits work all the same."""
+    uring()
+
+    def refuse(_ring: int, what: Register, argument: object, count: int) -> None:
+        if what is Register.BUFFERS:
+            raise OSError(errno.ENOMEM, "no")
+        register(_ring, what, argument, count)
+
+    monkeypatch.setattr("lance_server.storage.uring.ring.register", refuse)
+    storage = UringStorage()
+    assert "plain" in repr(storage)
+    fd = storage.open(tmp_path / "a", create=True)
+    assert storage.commit([Write(fd, b"plain", 0)]) == [None]
+    assert bytes(read_at(storage, fd, 9, 0)) == b"plain"
+
+
+def test_a_forked_child_makes_its_own_ring(tmp_path: Path) -> None:
+    """A ring is never shared with a child process."""
+    storage = uring()
+    fd = storage.open(tmp_path / "a", create=True)
+    storage.commit([Write(fd, b"parent", 0)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is the point
+        child = os.fork()
+    if not child:
+        os._exit(0 if storage.commit([Write(fd, b"CHILD", 0)]) == [None] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert storage.commit([Write(fd, b"again", 10)]) == [None]
+    assert bytes(read_at(storage, fd, 99, 0)) == b"CHILDt\0\0\0\0again"
+
+
+def test_the_faster_backend_is_chosen(tmp_path: Path) -> None:
+    """``auto`` tries what is there and says what each one managed."""
+    uring()
+    choice = choose("auto", tmp_path)
+    assert set(choice.rates) == {"io_uring", "pwritev2"}
+    assert choice.storage.name == max(choice.rates, key=lambda name: choice.rates[name])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_io_uring_auto_takes_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that refuses io_uring is no reason not to start, and the reason is told."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("lance_server.storage.uring.ring.set_up", refuse)
+    choice = choose("auto", tmp_path)
+    assert choice.storage.name == "pwritev2"
+    assert "Operation not permitted" in choice.reason
+    with pytest.raises(ConfigError, match="use 'auto'"):
+        choose("io_uring", tmp_path)
+
+
+def test_an_unknown_backend_is_refused(tmp_path: Path) -> None:
+    """With the ones there are."""
+    with pytest.raises(ConfigError, match="io_uring, pwritev2, auto"):
+        choose("floppy", tmp_path)
 
 
 def test_what_is_written_is_read(disk: Disk) -> None:

@@ -49,11 +49,37 @@ def test_ids_rise_from_one() -> None:
 
 
 def test_a_taken_name_is_refused() -> None:
-    """Also while its first creation is still on its way to the disk."""
+    """Whoever comes second is told."""
     log = LogDriver(MemoryStorage())
-    log.engine.create_topic("taken", Retention())
+    log.create_topic("taken")
     with pytest.raises(Refusal, match="'taken' already exists"):
         log.engine.create_topic("taken", Retention())
+
+
+def test_who_loses_the_race_for_a_name_finds_the_topic_listed() -> None:
+    """The refusal waits until the first creation is durable."""
+    log = LogDriver(MemoryStorage())
+    first, *others = (log.engine.create_topic("taken", Retention()) for _ in range(3))
+    assert not any(outcome.done for outcome in (first, *others))
+    log.scheduler.run_all()
+    assert [topic.file.identity.name for topic in log.engine.topics()] == ["taken"]
+    assert first.result().id == 1
+    for outcome in others:
+        with pytest.raises(Refusal, match="'taken' already exists"):
+            outcome.result()
+
+
+def test_who_loses_the_race_to_a_creation_that_fails_wins() -> None:
+    """The next in line tries by itself."""
+    disk = FaultyStorage(MemoryStorage())
+    log = LogDriver(disk)
+    disk.fail = {"make_dir": 28}
+    first = log.engine.create_topic("name", Retention())
+    first.wake(disk.fail.clear)
+    second = log.engine.create_topic("name", Retention())
+    log.scheduler.run_all()
+    assert first.error is not None
+    assert second.result().file.identity.name == "name"
 
 
 def test_an_id_is_never_used_again() -> None:

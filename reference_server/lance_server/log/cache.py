@@ -1,39 +1,88 @@
-"""Open files and indexes of the segments that are being read, bounded."""
+"""Open files and indexes of the segments that are being read, bounded.
+
+Of a closed segment only parts of the index are loaded: those around what is read. A part grows
+when reading goes on behind it, so that a reader who goes through everything loads little at a
+time and one who seeks loads little at all.
+"""
 
 import logging
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from lance_server.log.scan import count_entries, load_index
+from lance_server.log.scan import load_index
+from lance_server.log.search import SidecarSearch
 from lance_server.log.segment import Segment
 from lance_server.log.sidecar import DAMAGED, BatchIndex
-from lance_server.storage.contract import StorageBackend, WouldBlockError
+from lance_server.storage.contract import StorageBackend
 
 _log = logging.getLogger(__name__)
 _RENAME_RETRIES: Final = 3
-_QUICK_ENTRIES: Final = 2048
-"""Indexes up to this many batches are built at once; longer ones on a worker thread."""
+_SEEK_ENTRIES: Final = 512
+"""Batches in a part of an index that a seek loads: 32 KiB of a sidecar."""
+_SCAN_ENTRIES: Final = 8192
+"""Batches in a part that is loaded where reading went on behind another one."""
+_PARTS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Part of a closed segment's index.
+
+    Attributes:
+        low: the relative offset from which on it answers.
+        high: the one from which on it does not any more.
+        index: the batches between, and the one behind them.
+    """
+
+    low: int
+    high: int
+    index: BatchIndex
+
+    @property
+    def long(self) -> bool:
+        """Whether a longer one would not be loaded."""
+        return len(self.index) >= _SCAN_ENTRIES
 
 
 @dataclass(slots=True, eq=False)
-class OpenSegment:
-    """A segment that can be read now.
+class _Files:
+    """A segment's open file.
 
     Attributes:
         data: descriptor of the data file.
-        index: where its batches stand.
+        live: the index of the segment that is being written.
+        parts: what is loaded of a closed segment's index, newest last.
         leases: readers that use it at the moment.
-        dropped: nobody new may use it; the last reader closes the file.
+        dropped: nobody new may use it; the last reader closes the files.
+    """
+
+    data: int
+    live: BatchIndex | None = None
+    parts: deque[_Part] = field(default_factory=lambda: deque(maxlen=_PARTS))
+    leases: int = 0
+    dropped: bool = False
+
+    @property
+    def batches(self) -> int:
+        """How many batches are indexed in memory for readers alone."""
+        return sum(len(part.index) for part in list(self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSegment:
+    """A segment that can be read around some position now.
+
+    Attributes:
+        data: descriptor of the data file.
+        index: where the batches around that position stand.
     """
 
     data: int
     index: BatchIndex
-    leases: int = 0
-    dropped: bool = False
 
 
 class SegmentCache:
@@ -51,7 +100,7 @@ class SegmentCache:
         self._storage = storage
         self._max_files = max_files
         self._max_batches = max_batches
-        self._open: OrderedDict[Segment, OpenSegment] = OrderedDict()
+        self._open: OrderedDict[Segment, _Files] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -61,98 +110,123 @@ class SegmentCache:
         return f"<SegmentCache {len(self)} of {self._max_files} files open>"
 
     @contextmanager
-    def lease(self, segment: Segment, *, cached_only: bool) -> Iterator[OpenSegment]:
-        """Lend a segment's file and index for the length of a read.
+    def lease(
+        self, segment: Segment, position: int, length: int, *, cached_only: bool
+    ) -> Iterator[OpenSegment]:
+        """Lend a segment's file, and its index of what is to be read, for a read.
+
+        Args:
+            segment: the segment.
+            position: where the read begins, relative to the segment.
+            length: how many bytes it wants; of very many small batches not all are indexed.
+            cached_only: do not wait for the disk.
 
         Raises:
-            WouldBlockError: ``cached_only`` is set and opening it would take its time.
+            WouldBlockError: ``cached_only`` is set and the disk would have to be waited for.
             OSError: a file cannot be opened or read.
         """
-        opened = self._take(segment)
-        if opened is None:
-            opened = self._insert(segment, self._load(segment, cached_only=cached_only))
+        files = self._take(segment) or self._insert(segment, self._open_files(segment))
         try:
-            yield opened
+            index = self._index(segment, files, range(position, position + length), cached_only)
+            yield OpenSegment(files.data, index)
         finally:
-            self._give_back(opened)
+            self._give_back(files)
 
-    def _take(self, segment: Segment) -> OpenSegment | None:
+    def _take(self, segment: Segment) -> _Files | None:
         with self._lock:
-            opened = self._open.get(segment)
-            if opened is not None:
-                opened.leases += 1
+            files = self._open.get(segment)
+            if files is not None:
+                files.leases += 1
                 self._open.move_to_end(segment)
-            return opened
+            return files
 
-    def _insert(self, segment: Segment, loaded: OpenSegment) -> OpenSegment:
+    def _insert(self, segment: Segment, opened: _Files) -> _Files:
         with self._lock:
-            opened = self._open.setdefault(segment, loaded)
-            opened.leases += 1
-            if opened is not loaded:  # another reader was quicker
-                self._storage.close(loaded.data)
-            self._evict()
-            return opened
-
-    def _give_back(self, opened: OpenSegment) -> None:
-        with self._lock:
-            opened.leases -= 1
-            if opened.dropped and not opened.leases:
+            files = self._open.setdefault(segment, opened)
+            files.leases += 1
+            if files is not opened:  # another reader was quicker
                 self._storage.close(opened.data)
+            self._evict()
+            return files
 
-    def _load(self, segment: Segment, *, cached_only: bool) -> OpenSegment:
-        data = self._open_data(segment)
-        try:
-            index = segment.live
-            if index is None:
-                index = self._load_index(segment, data, cached_only=cached_only)
-        except BaseException:
-            self._storage.close(data)
-            raise
-        return OpenSegment(data, index)
+    def _give_back(self, files: _Files) -> None:
+        with self._lock:
+            files.leases -= 1
+            if files.dropped and not files.leases:
+                self._storage.close(files.data)
 
-    def _open_data(self, segment: Segment) -> int:
-        """Open the data file, which may be getting its closed name at this moment."""
-        for _ in range(_RENAME_RETRIES):
+    def _open_files(self, segment: Segment) -> _Files:
+        live = segment.live
+        for _ in range(_RENAME_RETRIES):  # it may be getting its closed name at this moment
             try:
-                return self._storage.open(segment.data_path)
+                return _Files(self._storage.open(segment.data_path), live)
             except FileNotFoundError:
                 continue
-        return self._storage.open(segment.data_path)
+        return _Files(self._storage.open(segment.data_path), live)
 
-    def _load_index(self, segment: Segment, data: int, *, cached_only: bool) -> BatchIndex:
-        sidecar = self._storage.open(segment.sidecar_path)
+    def _index(
+        self, segment: Segment, files: _Files, wanted: range, cached_only: bool
+    ) -> BatchIndex:
+        """Return the index of what is wanted; it is loaded when it is not there."""
+        if files.live is not None:
+            return files.live
+        stop = min(wanted.stop, segment.size)
+        follows = False
+        for part in list(files.parts):
+            if part.low <= wanted.start < part.high and (part.long or stop <= part.high):
+                return part.index
+            follows = follows or part.low < wanted.start <= part.high
+        count = _SCAN_ENTRIES if follows else _SEEK_ENTRIES
+        part = self._load(segment, files, wanted.start, count, cached_only)
+        if part.high < stop and not follows:
+            part = self._load(segment, files, wanted.start, _SCAN_ENTRIES, cached_only)
+        with self._lock:
+            files.parts.append(part)
+            self._evict()
+        return part.index
+
+    def _load(
+        self, segment: Segment, files: _Files, position: int, count: int, cached_only: bool
+    ) -> _Part:
+        storage = self._storage
+        sidecar = storage.open(segment.sidecar_path)
         try:
-            if cached_only and count_entries(self._storage, sidecar) > _QUICK_ENTRIES:
-                raise WouldBlockError
-            index = load_index(self._storage, segment, data, sidecar)
+            search = SidecarSearch(storage, sidecar, cached_only=cached_only)
+            first = search.entry_at(position)
+            wanted = slice(first, first + count)
+            index = load_index(
+                storage, segment, files.data, sidecar, wanted, cached_only=cached_only
+            )
         finally:
-            self._storage.close(sidecar)
+            storage.close(sidecar)
         if damaged := index.kinds.count(DAMAGED):
             _log.error("%s has %d damaged ranges", segment.data_path, damaged)
-        return index
+        low = index.starts[0] if first else 0
+        high = segment.size if wanted.stop >= search.count else index.starts[-1]
+        return _Part(low, high, index)
 
     def _evict(self) -> None:
         """Close what was read longest ago; what is being read closes when its reader is done."""
-        batches = sum(len(opened.index) for opened in self._open.values())
+        batches = sum(files.batches for files in self._open.values())
         while len(self._open) > 1 and (
             len(self._open) > self._max_files or batches > self._max_batches
         ):
-            _, opened = self._open.popitem(last=False)
-            batches -= len(opened.index)
-            self._drop(opened)
+            _, files = self._open.popitem(last=False)
+            batches -= files.batches
+            self._drop(files)
 
-    def _drop(self, opened: OpenSegment) -> None:
-        opened.dropped = True
-        if not opened.leases:
-            self._storage.close(opened.data)
+    def _drop(self, files: _Files) -> None:
+        files.dropped = True
+        if not files.leases:
+            self._storage.close(files.data)
 
     def forget(self, segments: list[Segment]) -> None:
         """Close segments that are about to be deleted."""
         with self._lock:
             for segment in segments:
-                opened = self._open.pop(segment, None)
-                if opened is not None:
-                    self._drop(opened)
+                files = self._open.pop(segment, None)
+                if files is not None:
+                    self._drop(files)
 
     def close(self) -> None:
         """Close everything."""

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any, Final
 
-from lance_server.log.documents import load_document, save_document
+from lance_server.log.documents import load_document
+from lance_server.log.saving import Saver
 from lance_server.outcome import Outcome
 from lance_server.refusals import Refusal, storage_refusal
 from lance_server.scheduling import Scheduler
@@ -29,12 +30,10 @@ class ConsumerOffsets:
         self, storage: StorageBackend, scheduler: Scheduler, folder: Path, *, limit: int = 10_000
     ) -> None:
         self._storage = storage
-        self._scheduler = scheduler
         self._path = folder / FILE_NAME
         self._limit = limit
         self._committed: dict[int, int] = {}
-        self._waiting: Outcome[None] | None = None
-        self._saving = False
+        self._saver = Saver(storage, scheduler, self._path, self._body, _as_refusal)
 
     def __repr__(self) -> str:
         return f"<ConsumerOffsets {len(self._committed)} of at most {self._limit} consumers>"
@@ -59,6 +58,10 @@ class ConsumerOffsets:
         """Return what a consumer committed last, or None."""
         return self._committed.get(consumer_id)
 
+    def offsets(self) -> dict[int, int]:
+        """Return what each consumer committed last."""
+        return dict(self._committed)
+
     def commit(self, consumer_id: int, offset: int) -> Outcome[None]:
         """Note an offset; the outcome is settled when it is durable.
 
@@ -71,31 +74,11 @@ class ConsumerOffsets:
                 f"{self._limit} consumers have committed offsets to this topic; that is the limit",
             )
         self._committed[consumer_id] = offset
-        outcome = self._waiting
-        if outcome is None:
-            outcome = self._waiting = Outcome()
-        if not self._saving:
-            self._save()
-        return outcome
+        return self._saver.save()
 
-    def _save(self) -> None:
-        assert self._waiting is not None, "a save has someone waiting for it"
-        body = {"offsets": {str(key): value for key, value in self._committed.items()}}
-        outcome, self._waiting = self._waiting, None
-        self._saving = True
-        saved = self._scheduler.run("meta", lambda: self._write(body))
-        saved.wake(lambda: self._saved(saved, outcome))
+    def _body(self) -> dict[str, Any]:
+        return {"offsets": {str(key): value for key, value in self._committed.items()}}
 
-    def _write(self, body: dict[str, Any]) -> None:
-        save_document(self._storage, self._path, body)
 
-    def _saved(self, saved: Outcome[None], outcome: Outcome[None]) -> None:
-        self._saving = False
-        if isinstance(saved.error, OSError):
-            outcome.fail(storage_refusal(saved.error))
-        elif saved.error is not None:
-            outcome.fail(saved.error)
-        else:
-            outcome.settle(None)
-        if self._waiting is not None and not self._saving:
-            self._save()
+def _as_refusal(error: Exception) -> Exception:
+    return storage_refusal(error) if isinstance(error, OSError) else error

@@ -2,11 +2,12 @@
 
 from collections import deque
 from dataclasses import dataclass
+from struct import pack
 from typing import Final
 
-from lance_server.log.sidecar import BatchMeta
+from lance_spec.runs import NONCE_SHIFT, BatchMeta
 
-FIRST_LASTING_ID: Final = 1 << 40
+FIRST_LASTING_ID: Final = 1 << NONCE_SHIFT
 """Ids from here on carry a producer's nonce: they mean the same batch on every connection."""
 
 _COUNTER: Final = FIRST_LASTING_ID - 1
@@ -38,20 +39,17 @@ class _Generation:
 
     __slots__ = ("_contents", "_ids", "highest", "newest_ns")
 
-    def __init__(self, contents: dict[int, int], newest_ns: int) -> None:
-        self._ids = b"".join([key.to_bytes(_ID_SIZE, "little") for key in contents])
-        self._contents = b"".join([v.to_bytes(_CONTENT_SIZE, "little") for v in contents.values()])
+    def __init__(self, contents: dict[int, bytes], newest_ns: int) -> None:
+        self._ids = pack(f"<{len(contents)}Q", *contents)
+        self._contents = b"".join(contents.values())
         self.newest_ns = newest_ns
-        self.highest: dict[int, int] = {}
-        for key in contents:
-            nonce, counter = key >> 40, key & _COUNTER
-            if counter > self.highest.get(nonce, -1):
-                self.highest[nonce] = counter
+        # Of the ids of one nonce the highest comes last, and stays.
+        self.highest = {each >> NONCE_SHIFT: each & _COUNTER for each in sorted(contents)}
 
     def __len__(self) -> int:
         return len(self._ids) // _ID_SIZE
 
-    def find(self, batch_id: int) -> int | None:
+    def find(self, batch_id: int) -> bytes | None:
         """Return the batch's content, or None; a search through memory, at its speed."""
         wanted = batch_id.to_bytes(_ID_SIZE, "little")
         place = self._ids.find(wanted)
@@ -60,7 +58,7 @@ class _Generation:
         if place < 0:
             return None
         start = place // _ID_SIZE * _CONTENT_SIZE
-        return int.from_bytes(self._contents[start : start + _CONTENT_SIZE], "little")
+        return self._contents[start : start + _CONTENT_SIZE]
 
 
 class DuplicateWindow:
@@ -76,7 +74,7 @@ class DuplicateWindow:
 
     def __init__(self, limits: WindowLimits) -> None:
         self._limits = limits
-        self._recent: dict[int, int] = {}
+        self._recent: dict[int, bytes] = {}
         self._sealed: deque[_Generation] = deque()
         self._highest: dict[int, int] = {}
         self._generation = max(1, min(_GENERATION, limits.entries))
@@ -94,16 +92,16 @@ class DuplicateWindow:
 
     def may_know(self, batch_id: int) -> bool:
         """Whether the batch may have been announced before; False is certain."""
-        return (batch_id & _COUNTER) <= self._highest.get(batch_id >> 40, -1)
+        return (batch_id & _COUNTER) <= self._highest.get(batch_id >> NONCE_SHIFT, -1)
 
     def announce(self, batch_id: int) -> None:
         """Note a batch that is about to be stored."""
         if self._limits.entries:
-            nonce, counter = batch_id >> 40, batch_id & _COUNTER
+            nonce, counter = batch_id >> NONCE_SHIFT, batch_id & _COUNTER
             if counter > self._highest.get(nonce, -1):
                 self._highest[nonce] = counter
 
-    def find(self, batch_id: int) -> int | None:
+    def find(self, batch_id: int) -> bytes | None:
         """Return the content that is remembered under an id, or None."""
         content = self._recent.get(batch_id)
         if content is not None:
@@ -114,7 +112,7 @@ class DuplicateWindow:
                 return content
         return None
 
-    def update(self, contents: dict[int, int], now_ns: int) -> None:
+    def update(self, contents: dict[int, bytes], now_ns: int) -> None:
         """Remember batches that are durable by now.
 
         Args:

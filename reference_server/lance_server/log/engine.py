@@ -2,83 +2,38 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from lance_server.errors import DataDirError
 from lance_server.log.cache import SegmentCache
+from lance_server.log.clock import Clock, ClockWatch
 from lance_server.log.consumers import FILE_NAME as CONSUMERS_FILE
 from lance_server.log.consumers import ConsumerOffsets
 from lance_server.log.dedup import WindowLimits
-from lance_server.log.flusher import Flusher, FlushPolicy
+from lance_server.log.flusher import Flusher
+from lance_server.log.folders import TopicFolders
+from lance_server.log.log_options import LogOptions
 from lance_server.log.opening import LogOpener, Opened, save_clean_marker
 from lance_server.log.partition import Partition
 from lance_server.log.reader import Fetched, Range
 from lance_server.log.report import Finding, RecoveryReport
-from lance_server.log.topic_file import Identity, Retention, TopicFile
-from lance_server.log.topics import DELETED_PREFIX, Catalog
-from lance_server.outcome import Outcome
+from lance_server.log.topic import Topic
+from lance_server.log.topic_file import Retention
+from lance_server.log.topics import Catalog
+from lance_server.log.upkeep import Upkeep
+from lance_server.outcome import Outcome, pass_on
 from lance_server.refusals import Refusal, storage_refusal, topic_not_found
 from lance_server.scheduling import Scheduler
-from lance_server.storage.contract import StorageBackend, WouldBlockError, remove_folder
-from lance_spec.bodies import TopicInfo
+from lance_server.storage.contract import StorageBackend, WouldBlockError
 from lance_spec.enums import ErrorCode
 from lance_spec.errors import DecodeError
 from lance_spec.limits import DEFAULT_TOPIC_ID
 
+__all__ = ["Clock", "Engine", "LogOptions", "Topic"]
+
 _log = logging.getLogger(__name__)
-Clock = Callable[[], int]
-_NANOSECONDS: Final = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class LogOptions:
-    """How the log behaves.
-
-    Attributes:
-        segment_size: bytes after which a segment is closed.
-        window: how far back repeated batches are recognised.
-        flush: when waiting bytes are flushed.
-        max_topics: most topics that may exist.
-        open_segments: segments kept open for reading.
-    """
-
-    segment_size: int = 1024 * 1024 * 1024
-    window: WindowLimits = field(default_factory=WindowLimits)
-    flush: FlushPolicy = field(default_factory=FlushPolicy)
-    max_topics: int = 10_000
-    open_segments: int = 256
-
-
-@dataclass(slots=True, eq=False)
-class Topic:
-    """A topic that is being served."""
-
-    file: TopicFile
-    partition: Partition
-    consumers: ConsumerOffsets
-
-    @property
-    def id(self) -> int:
-        """Its number."""
-        return self.file.identity.id
-
-    def info(self) -> TopicInfo:
-        """Return all that is told of it (LWP section 5.5, AMB-29, AMB-30)."""
-        identity, retention = self.file.identity, self.file.retention
-        return TopicInfo(
-            id=identity.id,
-            name=identity.name,
-            created_at=identity.created_at,
-            topic_epoch=identity.epoch,
-            start_offset=self.partition.start_offset,
-            end_offset=self.partition.end_offset,
-            record_count=self.partition.end_record,
-            max_age_secs=retention.max_age_secs,
-            max_bytes=retention.max_bytes,
-        )
 
 
 class Engine:
@@ -87,6 +42,7 @@ class Engine:
     Attributes:
         report: what was found when it was opened.
         flusher: when batches become durable.
+        upkeep: what is done to topics from time to time.
     """
 
     def __init__(
@@ -102,18 +58,29 @@ class Engine:
         self._options = options
         self._clock = clock
         self._data_dir = data_dir
-        self._folder = data_dir / "segments"
         self._cache = SegmentCache(storage, max_files=options.open_segments)
-        self._catalog = Catalog(storage, self._folder)
+        folder = data_dir / "segments"
+        self._catalog = Catalog(storage, folder)
+        self._folders = TopicFolders(storage, self._catalog, folder, options.window, clock)
         self._topics: dict[int, Topic] = {}
         self._by_name: dict[str, int] = {}
-        self._creating: set[str] = set()
+        self._creating: dict[str, Outcome[Topic]] = {}
         self._unavailable: dict[int, str] = {}
-        self.flusher = Flusher(scheduler, options.flush)
+        self._watch = ClockWatch()
+        self.flusher = Flusher(storage, scheduler, options.flush)
+        self.upkeep = Upkeep(
+            storage,
+            scheduler,
+            clock,
+            options.window,
+            segment_age_secs=options.segment_age_secs,
+            compaction=options.compaction,
+            node=options.node,
+        )
         self.report = RecoveryReport()
 
     def __repr__(self) -> str:
-        return f"<Engine {self._data_dir}: {len(self._topics)} topics, {self.flusher!r}>"
+        return f"<Engine {self._data_dir}: topics={len(self._topics)}, {self.flusher!r}>"
 
     @classmethod
     def open(
@@ -137,7 +104,9 @@ class Engine:
         for opened in opener.open():
             engine._load_consumers(engine._add(opened))
         engine._unavailable = opener.unavailable
-        _log.info("log opened: %d topics, %s", len(engine._topics), engine.report)
+        created = sum(1 for _ in engine.topics())
+        noun = "topic" if created == 1 else "topics"
+        _log.info("log opened: %d %s and the default one, %s", created, noun, engine.report)
         return engine
 
     def _add(self, opened: Opened) -> Topic:
@@ -149,6 +118,7 @@ class Engine:
             opened.window,
             on_dirty=self.flusher.mark_dirty,
             segment_size=self._options.segment_size,
+            synced=self._options.synced,
         )
         consumers = ConsumerOffsets(self._storage, self._scheduler, opened.file.folder)
         topic = Topic(opened.file, partition, consumers)
@@ -169,6 +139,18 @@ class Engine:
             problem = f"committed offsets are lost: {error}"
         if problem:
             self.report.add(Finding("damage", topic.id, path, 0, 0, problem))
+
+    # What belongs to topics, for other protocols -------------------------------------------------
+
+    @property
+    def storage(self) -> StorageBackend:
+        """What the log is kept on."""
+        return self._storage
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """When the log's work runs."""
+        return self._scheduler
 
     # Topics ----------------------------------------------------------------------------------
 
@@ -194,9 +176,18 @@ class Engine:
             raise Refusal(ErrorCode.STORAGE_ERROR, f"Topic {topic_id} cannot be served: {reason}")
         raise topic_not_found(topic_id, existed=topic_id < self._catalog.next_id, text=text)
 
+    def topic_named(self, name: str) -> Topic | None:
+        """Return the topic with a name in Unicode NFC, or None."""
+        topic_id = self._by_name.get(name)
+        return None if topic_id is None else self._topics.get(topic_id)
+
     def topics(self) -> Iterator[Topic]:
         """Yield the topics that were created, by id; the default topic is not listed (AMB-34)."""
         return (self._topics[key] for key in sorted(self._topics) if key != DEFAULT_TOPIC_ID)
+
+    def topics_with_default(self) -> list[Topic]:
+        """Return all topics, by id."""
+        return [self._topics[key] for key in sorted(self._topics)]
 
     def topic_figures(self) -> dict[str, dict[str, int]]:
         """Return what is counted of each topic, by its id."""
@@ -219,32 +210,39 @@ class Engine:
         Raises:
             Refusal: the name is taken, or there are too many topics.
         """
-        if name in self._by_name or name in self._creating:
+        if name in self._creating:
+            return self._create_after(self._creating[name], name, retention)
+        if name in self._by_name:
             raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists")
         if len(self._topics) + len(self._creating) > self._options.max_topics:
             raise Refusal(
                 ErrorCode.UNKNOWN_ERROR,
                 f"The server holds {self._options.max_topics} topics, its limit; delete some",
             )
-        self._creating.add(name)
-        outcome: Outcome[Topic] = Outcome()
-        built = self._scheduler.run("meta", lambda: self._build(name, retention))
+        outcome = self._creating[name] = Outcome()
+        built = self._scheduler.run("meta", lambda: self._folders.build(name, retention))
         built.wake(lambda: self._created(name, built, outcome))
         return outcome
 
-    def _build(self, name: str, retention: Retention) -> Opened:
-        """Make a new topic's folder and file (worker thread)."""
-        topic_id, epoch = self._catalog.claim(name)
-        folder = self._folder / str(topic_id)
-        self._storage.make_dir(folder)
-        identity = Identity(topic_id, name, self._clock() // _NANOSECONDS, epoch)
-        file = TopicFile(self._storage, folder, identity, retention)
-        file.save()
-        self._storage.sync_dir(self._folder)
-        return Opened.empty(file, self._options.window)
+    def _create_after(
+        self, first: Outcome[Topic], name: str, retention: Retention
+    ) -> Outcome[Topic]:
+        """Wait for another creation of a name: who is refused must find the topic listed."""
+        outcome: Outcome[Topic] = Outcome()
+
+        def go_on() -> None:
+            try:
+                again = self.create_topic(name, retention)
+            except Refusal as refusal:
+                outcome.fail(refusal)
+            else:
+                again.wake(lambda: pass_on(again, outcome))
+
+        first.wake(go_on)
+        return outcome
 
     def _created(self, name: str, built: Outcome[Opened], outcome: Outcome[Topic]) -> None:
-        self._creating.discard(name)
+        del self._creating[name]
         if built.error is not None:
             outcome.fail(_as_refusal(built.error))
         else:
@@ -272,25 +270,8 @@ class Engine:
     def _erase(self, topic: Topic, outcome: Outcome[None]) -> None:
         topic.partition.abandon()
         topic.partition.notify()
-        erased = self._scheduler.run("meta", lambda: self._erase_files(topic.file))
+        erased = self._scheduler.run("meta", lambda: self._folders.erase(topic.file))
         erased.wake(lambda: self._erased(topic, erased, outcome))
-
-    def _erase_files(self, file: TopicFile) -> OSError | None:
-        """Take a topic's folder out of sight, durably, then empty it (worker thread).
-
-        Returns:
-            What went wrong after the folder was out of sight; the next start finishes it.
-        """
-        identity = file.identity
-        self._catalog.retire(identity.name, identity.epoch)
-        grave = self._folder / f"{DELETED_PREFIX}{identity.id}"
-        self._storage.rename(file.folder, grave)
-        try:
-            self._storage.sync_dir(self._folder)
-            remove_folder(self._storage, grave)
-        except OSError as error:
-            return error
-        return None
 
     def _erased(
         self, topic: Topic, erased: Outcome[OSError | None], outcome: Outcome[None]
@@ -305,13 +286,36 @@ class Engine:
 
     def set_retention(self, topic: Topic, retention: Retention) -> Outcome[None]:
         """Change a topic's retention policy; the outcome is settled when it is durable."""
-        return self._scheduler.run("meta", lambda: topic.file.set_retention(retention))
+        changed = self._scheduler.run("meta", lambda: topic.file.set_retention(retention))
+        changed.wake(lambda: self.upkeep.visit(topic))
+        return changed
+
+    def start_upkeep(self, interval: float) -> None:
+        """Keep every topic within its retention from now on.
+
+        Args:
+            interval: seconds between two looks at it.
+        """
+        self.upkeep.start(self._topics.values, interval)
 
     # Data ------------------------------------------------------------------------------------
 
     def now_ns(self, topic: Topic) -> int:
-        """Return the server time of a batch that arrives now at a topic."""
-        return topic.partition.next_time(self._clock())
+        """Return the server time of a batch that arrives now at a topic (AMB-51)."""
+        now = self._clock()
+        stamp = topic.partition.next_time(now)
+        if stamp > now:
+            self._watch.note(stamp - now, topic.file.identity.name)
+        return stamp
+
+    @property
+    def clock_behind_ns(self) -> int:
+        """Nanoseconds that the clock is behind the newest batch of all topics; 0 as a rule."""
+        newest = max(topic.partition.last_ns for topic in self._topics.values())
+        behind = max(0, newest - self._clock())
+        if not behind:
+            self._watch.caught_up()
+        return behind
 
     def fetch(self, topic: Topic, wanted: Range) -> Fetched | Outcome[Fetched]:
         """Read from a topic: at once from memory, or else on a worker thread.
@@ -342,6 +346,7 @@ class Engine:
 
         The outcome fails with the `OSError` that kept it from being a clean one.
         """
+        self.upkeep.stop()
         outcome: Outcome[None] = Outcome()
         self.flusher.when_idle().wake(lambda: self._seal(outcome))
         return outcome

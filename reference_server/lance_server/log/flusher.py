@@ -6,12 +6,15 @@ the first waiting byte is 5 ms old, so that one slow sync does not hold up the o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 
-from lance_server.log.partition import Group, Partition
+from lance_server.log.group import Group
+from lance_server.log.partition import Partition
 from lance_server.log.segment import Segment
 from lance_server.outcome import Outcome
 from lance_server.scheduling import Scheduler, Timer
+from lance_server.storage.contract import StorageBackend, Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,24 @@ class _Job:
 
     partition: Partition
     group: Group
+    writes: list[Write] = field(default_factory=list)
     segment: Segment | None = None
     error: OSError | None = None
+    done: bool = False
 
-    def write(self) -> None:
+    def prepare(self) -> None:
         try:
-            self.segment = self.partition.write(self.group)
+            self.writes = self.partition.prepare(self.group)
         except OSError as error:
             self.error = error
+
+    def conclude(self, errors: Sequence[OSError | None]) -> None:
+        try:
+            if self.error is None:
+                self.segment = self.partition.conclude(self.group, next(filter(None, errors), None))
+        except OSError as error:
+            self.error = error
+        self.done = True
 
 
 class Flusher:
@@ -52,7 +65,8 @@ class Flusher:
         flushes: how many flushes were started.
     """
 
-    def __init__(self, scheduler: Scheduler, policy: FlushPolicy) -> None:
+    def __init__(self, storage: StorageBackend, scheduler: Scheduler, policy: FlushPolicy) -> None:
+        self._storage = storage
         self._scheduler = scheduler
         self._policy = policy
         self._dirty: dict[Partition, None] = {}
@@ -114,7 +128,7 @@ class Flusher:
             self._timer = None
         self._running += 1
         self.flushes += 1
-        written = self._scheduler.run("flush", lambda: _write_all(jobs))
+        written = self._scheduler.run("flush", lambda: _write_all(self._storage, jobs))
         written.wake(lambda: self._finish(jobs, written))
 
     def _finish(self, jobs: Sequence[_Job], written: Outcome[None]) -> None:
@@ -122,10 +136,10 @@ class Flusher:
         self._in_flight.difference_update(job.partition for job in jobs)
         for job in jobs:
             error = job.error
-            if error is None and job.segment is None:
+            if error is None and not job.done:
                 error = OSError(f"the flush stopped: {written.error}")
             job.partition.finish(job.group, error, job.segment)
-            if job.partition.dirty_bytes:
+            if job.partition.dirty:
                 self._dirty[job.partition] = None
         self._consider()
         if self._idle is not None and not self._running and not self._dirty:
@@ -143,6 +157,11 @@ class Flusher:
         return self._idle
 
 
-def _write_all(jobs: Sequence[_Job]) -> None:
+def _write_all(storage: StorageBackend, jobs: Sequence[_Job]) -> None:
+    """Make the groups of several partitions durable together (worker thread)."""
     for job in jobs:
-        job.write()
+        job.prepare()
+    writes = [each for job in jobs for each in job.writes]
+    errors = iter(storage.commit(writes) if writes else ())
+    for job in jobs:
+        job.conclude(list(islice(errors, len(job.writes))))

@@ -11,15 +11,16 @@ from lance_server.log.dedup import DuplicateWindow, WindowLimits, is_lasting
 from lance_server.log.documents import backup_of, load_document, save_document
 from lance_server.log.recovery import TopicLog, TopicRecovery
 from lance_server.log.report import Finding, Quarantine, RecoveryReport
+from lance_server.log.retention import window_files
 from lance_server.log.scan import count_entries, read_entries
 from lance_server.log.segment import DATA_SUFFIX, Segment
-from lance_server.log.sidecar import BatchMeta
 from lance_server.log.topic_file import FILE_NAME, Identity, TopicFile
 from lance_server.log.topics import DELETED_PREFIX, Catalog
 from lance_server.storage.contract import StorageBackend, remove_folder
 from lance_spec.errors import DecodeError
 from lance_spec.limits import DEFAULT_TOPIC_ID
 from lance_spec.messages.engine import SidecarEntry
+from lance_spec.runs import BatchMeta
 
 _log = logging.getLogger(__name__)
 _CLEAN_MARKER: Final = "clean.json"
@@ -154,7 +155,7 @@ class LogOpener:
             return None
         recovery = TopicRecovery(self._storage, file, self._report, self._quarantine)
         log = recovery.recover(clean_end)
-        return Opened(file, log, self._window(log.segments))
+        return Opened(file, log, self._window(folder, log.segments))
 
     def _load_file(self, topic_id: int, folder: Path) -> TopicFile | None:
         """Return a topic's metadata; None for a topic whose creation was never finished."""
@@ -183,7 +184,7 @@ class LogOpener:
         self._storage.sync_dir(self._folder)
         return Opened.empty(file, self._limits)
 
-    def _window(self, segments: list[Segment]) -> DuplicateWindow:
+    def _window(self, folder: Path, segments: list[Segment]) -> DuplicateWindow:
         """Fill a duplicate window from the newest entries of the sidecars."""
         window = DuplicateWindow(self._limits)
         oldest_ns = self._clock() - self._limits.max_age_secs * _NANOSECONDS
@@ -192,8 +193,9 @@ class LogOpener:
         for segment in reversed(segments):
             if missing <= 0 or segment.last_ns < oldest_ns:
                 break
-            parts.append(self._newest(segment, missing))
+            parts.append(self._newest(segment.sidecar_path, missing))
             missing -= len(parts[-1])
+        parts += self._older(folder, missing, oldest_ns)
         for part in reversed(parts):
             for entry in part:
                 batch = _meta(entry)
@@ -202,8 +204,17 @@ class LogOpener:
                     window.update({batch.batch_id: batch.content}, entry.server_time_ns)
         return window
 
-    def _newest(self, segment: Segment, count: int) -> list[SidecarEntry]:
-        fd = self._storage.open(segment.sidecar_path)
+    def _older(self, folder: Path, missing: int, oldest_ns: int) -> Iterator[list[SidecarEntry]]:
+        """Yield the newest entries of segments that retention dropped."""
+        for path in window_files(self._storage, folder):
+            entries = self._newest(path, missing)
+            if missing <= 0 or not entries or entries[-1].server_time_ns < oldest_ns:
+                return
+            yield entries
+            missing -= len(entries)
+
+    def _newest(self, sidecar: Path, count: int) -> list[SidecarEntry]:
+        fd = self._storage.open(sidecar)
         try:
             first = max(0, count_entries(self._storage, fd) - count)
             entries = read_entries(self._storage, fd, first)

@@ -4,50 +4,27 @@ Batches are collected in a group; a worker thread makes one group at a time dura
 do the batches get offsets that anyone can see, and only then are they acknowledged.
 """
 
-import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from lance_server.log.cache import SegmentCache
 from lance_server.log.dedup import FIRST_LASTING_ID, DuplicateWindow
-from lance_server.log.reader import Fetched, LogReader, Range
+from lance_server.log.group import Group
+from lance_server.log.reader import Fetched, LogReader, Range, below_start
 from lance_server.log.recovery import TopicLog
-from lance_server.log.scan import first_since
-from lance_server.log.segment import Segment, SegmentName, SegmentWriter, View
-from lance_server.log.sidecar import BatchIndex, BatchMeta
-from lance_server.log.topic_file import TopicFile
+from lance_server.log.search import first_since
+from lance_server.log.segment import Segment, View
+from lance_server.log.tail import Place, Tail
+from lance_server.log.topic_file import Floor, TopicFile
 from lance_server.outcome import Outcome
 from lance_server.refusals import storage_refusal
-from lance_server.storage.contract import StorageBackend
+from lance_server.storage.contract import StorageBackend, Write
 from lance_spec.checksum import Buffer
+from lance_spec.frames import Frame
+from lance_spec.runs import BatchMeta, gather_run
 
 _log = logging.getLogger(__name__)
-_MAX_BATCHES: Final = 1 << 20
-"""Batches per segment: its index in memory and its sidecar stay below 27 and 64 MiB."""
-
-
-class Group:
-    """Batches that become durable together, or fail together.
-
-    Attributes:
-        data: their bytes, back to back.
-        batches: what is known of each.
-        contents: content by id of those that other connections may repeat (AMB-25).
-        outcome: their common fate.
-    """
-
-    __slots__ = ("batches", "contents", "data", "outcome")
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.batches: list[BatchMeta] = []
-        self.contents: dict[int, int] = {}
-        self.outcome: Outcome[None] = Outcome()
-
-    def __repr__(self) -> str:
-        return f"<Group {len(self.batches)} batches, {len(self.data)} bytes, {self.outcome!r}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +43,8 @@ class Duplicate:
 class Partition:
     """The log of one topic.
 
-    All methods but `write` and `seal` belong to the event loop's thread; those two run on a
-    worker thread, never twice at once.
+    All methods but `prepare`, `conclude` and `seal` belong to the event loop's thread; those
+    run on a worker thread, never two at once.
 
     Args:
         storage: the backend.
@@ -77,6 +54,8 @@ class Partition:
         window: the batches that are recognised when they are sent again.
         on_dirty: called when the first batch of a group is waiting to be flushed.
         segment_size: bytes after which a segment is closed.
+        synced: whether a commit outlives the machine; if not, offsets are reserved ahead of use,
+            so that none is given to other bytes after a crash (AMB-29).
     """
 
     def __init__(
@@ -89,6 +68,7 @@ class Partition:
         *,
         on_dirty: Callable[["Partition"], None],
         segment_size: int,
+        synced: bool = True,
     ) -> None:
         self._storage = storage
         self._cache = cache
@@ -98,12 +78,12 @@ class Partition:
         self._window = window
         self._segment_size = segment_size
         self._on_dirty = on_dirty
-        self._writer: SegmentWriter | None = None
-        self._must_cut_back = False
+        self._tail = Tail(storage, file, segment_size=segment_size, synced=synced)
         self._open_group: Group | None = None
         self._flushing: Group | None = None
         self._watchers: dict[Callable[[], None], None] = {}
-        self._last_ns = log.segments[-1].last_ns if log.segments else 0
+        self.last_ns = log.segments[-1].last_ns if log.segments else 0
+        self.floor = file.floor
         self.end_offset = log.end_offset
         self.end_record = log.end_record
 
@@ -116,7 +96,12 @@ class Partition:
     @property
     def start_offset(self) -> int:
         """The earliest offset that can be read."""
-        return 0
+        return self.floor.offset
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there is something that no flush has taken yet."""
+        return self._open_group is not None
 
     @property
     def dirty_bytes(self) -> int:
@@ -144,9 +129,20 @@ class Partition:
         """How many segments the topic has."""
         return len(self._segments)
 
+    @property
+    def segment_list(self) -> Sequence[Segment]:
+        """The segments that hold something durable, by rising base."""
+        return self._segments
+
+    @property
+    def begun_ns(self) -> int:
+        """Server time when the segment being written was begun; 0 when there is none."""
+        last = self._segments[-1] if self._segments else None
+        return 0 if last is None or last.live is None else last.name.start_ns
+
     # Appending -------------------------------------------------------------------------------
 
-    def append(self, records: Buffer, batch: BatchMeta, content: int) -> Outcome[None]:
+    def append(self, records: Buffer, batch: BatchMeta, content: bytes) -> Outcome[None]:
         """Store a batch; the outcome is settled when it is durable. Its bytes are copied.
 
         Args:
@@ -154,10 +150,7 @@ class Partition:
             batch: what is known of them.
             content: `BatchMeta.content`, which whoever looked for duplicates has at hand.
         """
-        group = self._open_group
-        if group is None:
-            group = self._open_group = Group()
-            self._on_dirty(self)
+        group = self._open_group or self._new_group()
         group.data += records
         group.batches.append(batch)
         if batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns:
@@ -165,16 +158,57 @@ class Partition:
             self._window.announce(batch.batch_id)
         return group.outcome
 
+    def append_run(
+        self, frames: list[Frame], server_time_ns: int, flags: int
+    ) -> tuple[Outcome[None], list[BatchMeta], list[bytes]]:
+        """Store a run of new batches as `append` would; returns also what describes them.
+
+        Args:
+            frames: as `count_run` counted them; their bytes are copied.
+            server_time_ns: when they arrived.
+            flags: of each batch's entry.
+        """
+        group = self._open_group or self._new_group()
+        metas, contents = gather_run(frames, server_time_ns, flags, group.data)
+        group.batches += metas
+        last = metas[-1].batch_id
+        if last >= FIRST_LASTING_ID:
+            group.contents.update(zip([meta.batch_id for meta in metas], contents, strict=True))
+            self._window.announce(last)
+        return group.outcome, metas, contents
+
+    def number_of_last(self) -> Callable[[], int]:
+        """Return what tells, once it is stored, which record the last appended batch begins with.
+
+        Records are numbered from 0 on; it is for clients that count them.
+        """
+        group = self._open_group
+        assert group is not None, "a batch was just appended"
+        before = len(group.batches) - 1
+        return lambda: (
+            group.first_record + sum(each.record_count for each in group.batches[:before])
+        )
+
+    def _new_group(self) -> Group:
+        self._open_group = group = Group()
+        self._on_dirty(self)
+        return group
+
+    def roll(self) -> None:
+        """Have the segment that is being written closed, although it is not full."""
+        group = self._open_group or self._new_group()
+        group.roll = True
+
     def may_know(self, batch_id: int) -> bool:
         """Whether a batch with this lasting id may be here already; False is certain."""
         return self._window.may_know(batch_id)
 
     def next_time(self, now_ns: int) -> int:
         """Return the server time of a batch that arrives now; it never goes backwards."""
-        self._last_ns = max(self._last_ns, now_ns)
-        return self._last_ns
+        self.last_ns = max(self.last_ns, now_ns)
+        return self.last_ns
 
-    def find_duplicate(self, batch_id: int, content: int) -> Duplicate | None:
+    def find_duplicate(self, batch_id: int, content: bytes) -> Duplicate | None:
         """Return what is known of a batch with this lasting id, or None when it is new."""
         for group in (self._open_group, self._flushing):
             if group is not None and (found := group.contents.get(batch_id)) is not None:
@@ -183,86 +217,48 @@ class Partition:
         return None if known is None else Duplicate(known == content, None)
 
     def begin_flush(self) -> Group:
-        """Hand over what was collected; `write` and then `finish` must follow."""
+        """Hand over what was collected; `prepare`, `conclude` and `finish` must follow."""
         assert self._open_group is not None, "there is nothing to flush"
         assert self._flushing is None, "one group at a time"
         group, self._open_group = self._open_group, None
         self._flushing = group
         return group
 
-    def write(self, group: Group) -> Segment:
-        """Make a group durable and return the segment it went to (worker thread).
+    def prepare(self, group: Group) -> list[Write]:
+        """Return what must become durable for a group (worker thread).
+
+        A group without batches needs nothing; it only closes the segment before it.
 
         Raises:
-            OSError: it is not durable, and what was written of it is cut away, now or before
-                anything else is written.
+            OSError: there is no segment to write it to.
         """
-        self._recover_writer()
-        writer = self._writer_for(group)
-        try:
-            writer.append(group.data, group.batches, writer.segment.base_offset + writer.size)
-        except OSError:
-            self._must_cut_back = True
-            with contextlib.suppress(OSError):  # tried again before the next write
-                self._recover_writer()
-            raise
-        return writer.segment
+        last = self._segments[-1].name if self._segments else None
+        return self._tail.prepare(group, Place(self.end_offset, self.end_record, last))
 
-    def _recover_writer(self) -> None:
-        """Undo a failed write and leave the segment it happened in."""
-        if self._must_cut_back and self._writer is not None:
-            self._writer.cut_back()
-            self._must_cut_back = False
-            self._close_writer()
+    def conclude(self, group: Group, error: OSError | None) -> Segment | None:
+        """Return the segment that a group went to (worker thread).
 
-    def _writer_for(self, group: Group) -> SegmentWriter:
-        writer = self._writer
-        if writer is not None and writer.batches and self._is_full(writer, group):
-            self._close_writer()
-        if self._writer is None:
-            self._writer = self._new_writer(group.batches[0].server_time_ns)
-        return self._writer
-
-    def _is_full(self, writer: SegmentWriter, group: Group) -> bool:
-        return (
-            writer.size + len(group.data) > self._segment_size
-            or writer.batches + len(group.batches) > _MAX_BATCHES
-        )
-
-    def _new_writer(self, now_ns: int) -> SegmentWriter:
-        last_start = self._segments[-1].name.start_ns if self._segments else 0
-        name = SegmentName(self.end_record, max(now_ns, last_start + 1))
-        segment = Segment(
-            self._file.folder, name, self.end_offset, self.end_record, live=BatchIndex()
-        )
-        writer = SegmentWriter.create(self._storage, segment, self._file.identity.id)
-        try:
-            self._file.add_base(name.key, segment.base_offset)
-        except OSError:
-            writer.discard()
-            raise
-        return writer
-
-    def _close_writer(self) -> None:
-        writer = self._writer
-        if writer is not None:
-            writer.close()
-            writer.segment.live = None
-            self._writer = None
-            if not writer.batches:
-                self._file.bases.pop(writer.segment.name.key, None)
+        Raises:
+            OSError: the group is not durable, and what was written of it is cut away, now or
+                before anything else is written.
+        """
+        return self._tail.conclude(group, error)
 
     def finish(self, group: Group, error: OSError | None, segment: Segment | None) -> None:
         """Let a group that was written be seen, or refuse it; whoever waits is woken."""
         assert group is self._flushing, "groups finish in order"
         self._flushing = None
-        if error is not None or segment is None:
-            refusal = storage_refusal(error or OSError("nothing was written"))
+        if error is not None:
+            refusal = storage_refusal(error)
             _log.error("topic %d: %s", self._file.identity.id, refusal.message)
             group.outcome.fail(refusal)
             return
+        if segment is None:
+            group.outcome.settle(None)
+            return
         if not self._segments or self._segments[-1] is not segment:
             self._segments = [*self._segments, segment]
+        group.first_record = segment.base_record + segment.records
         segment.extend(group.batches)
         self.end_offset = segment.end_offset
         self.end_record = segment.base_record + segment.records
@@ -278,7 +274,18 @@ class Partition:
         Its argument says whether to give up where the disk would have to be waited for.
         """
         view = View(self._segments, self.start_offset, self.end_offset)
-        return lambda cached_only: self._reader.fetch(view, wanted, cached_only=cached_only)
+
+        def read(cached_only: bool) -> Fetched:
+            try:
+                return self._reader.fetch(view, wanted, cached_only=cached_only)
+            except FileNotFoundError:
+                if wanted.start < self.start_offset:  # it was dropped meanwhile
+                    raise below_start(wanted.start, self.start_offset) from None
+                # Or else merged with others, and stands in a segment of today.
+                today = View(self._segments, self.start_offset, self.end_offset)
+                return self._reader.fetch(today, wanted, cached_only=cached_only)
+
+        return read
 
     def finding_time(self, time_ns: int) -> Callable[[], int]:
         """Return a function that finds the first batch of a server time or later, on any thread."""
@@ -298,6 +305,41 @@ class Partition:
         for watcher in list(self._watchers):
             watcher()
 
+    # Retention -------------------------------------------------------------------------------
+
+    @property
+    def batches(self) -> int:
+        """At least how many batches the segments that are open for reading hold."""
+        live = self._segments[-1].live if self._segments else None
+        return 0 if live is None else len(live)
+
+    def floor_behind(self, gone: Sequence[Segment]) -> Floor:
+        """Return where the topic begins without its oldest segments."""
+        if not gone:
+            return self.floor
+        if len(gone) == len(self._segments):
+            return Floor(self.end_offset, self.end_record)
+        following = self._segments[len(gone)]
+        return Floor(following.base_offset, following.base_record)
+
+    def drop(self, gone: Sequence[Segment], floor: Floor) -> None:
+        """Let readers see the oldest segments no more; their files may go."""
+        self._segments = [segment for segment in self._segments if segment not in gone]
+        self.floor = floor
+        self._cache.forget(list(gone))
+
+    @property
+    def max_segment_size(self) -> int:
+        """Bytes after which a segment is closed."""
+        return self._segment_size
+
+    def replace(self, sources: Sequence[Segment], merged: Segment) -> None:
+        """Lead readers to a merged segment instead of its sources; their files may go."""
+        first = self._segments.index(sources[0])
+        rest = self._segments[first + len(sources) :]
+        self._segments = [*self._segments[:first], merged, *rest]
+        self._cache.forget(list(sources))
+
     # The end ---------------------------------------------------------------------------------
 
     @property
@@ -311,12 +353,9 @@ class Partition:
         Raises:
             OSError: it stays as it is; the next start checks it.
         """
-        self._recover_writer()
-        self._close_writer()
+        self._tail.seal(self.written_end)
 
     def abandon(self) -> None:
         """Release files without any further writing."""
         self._cache.forget(list(self._segments))
-        if self._writer is not None:
-            self._writer.release()
-            self._writer = None
+        self._tail.release()

@@ -108,7 +108,7 @@ class LogReader:
         """
         empty = bytearray(wanted.room)
         if wanted.start < view.start_offset:
-            raise _below(wanted.start, view.start_offset)
+            raise below_start(wanted.start, view.start_offset)
         number = bisect_right(view.segments, wanted.start, key=lambda each: each.base_offset) - 1
         behind = view.segments[number + 1 :] if number + 1 < len(view.segments) else ()
         following = behind[0].base_offset if behind else view.end_offset
@@ -117,7 +117,10 @@ class LogReader:
             return Fetched(following, 0, empty)
         if not wanted.max_bytes:
             return Fetched(wanted.start, 0, empty)
-        with self._cache.lease(segment, cached_only=cached_only) as opened:
+        position = wanted.start - segment.base_offset
+        with self._cache.lease(
+            segment, position, wanted.max_bytes, cached_only=cached_only
+        ) as opened:
             return self._fetch_from(segment, opened, wanted, following, cached_only)
 
     def _fetch_from(
@@ -255,7 +258,8 @@ class LogReader:
             self._boundaries.popitem(last=False)
 
 
-def _below(start: int, earliest: int) -> Refusal:
+def below_start(start: int, earliest: int) -> Refusal:
+    """Return the refusal of an offset that is before everything that is kept."""
     return Refusal(
         ErrorCode.INVALID_OFFSET,
         f"Offset {start} is gone; the earliest that can be read is {earliest}",

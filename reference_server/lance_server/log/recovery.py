@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from lance_server.log.collect import SegmentCollector
+from lance_server.log.compaction import place, sweep
 from lance_server.log.report import Finding, Quarantine, RecoveryReport
+from lance_server.log.retention import remove_retired
 from lance_server.log.scan import Scan, last_entry, load_index, scan_segment
 from lance_server.log.segment import Segment
 from lance_server.log.sidecar import DAMAGED, ENTRY_SIZE, HEADER_SIZE
@@ -65,6 +67,9 @@ class TopicRecovery:
             clean_end: the end of the last segment that a clean stop recorded, or None after
                 another stop.
         """
+        place(self._storage, self._file)
+        sweep(self._storage, self._file)
+        remove_retired(self._storage, self._file)
         found = self._collector.collect(clean_end)
         reach = max(self._file.next_offset, clean_end or 0)
         kept: list[Segment] = []
@@ -79,7 +84,9 @@ class TopicRecovery:
                 reach = max(reach, segment.end_offset)
         self._count_records(kept)
         self._update_file(kept, reach)
-        return TopicLog(kept, reach, kept[-1].base_record + kept[-1].records if kept else 0)
+        last = kept[-1] if kept else None
+        end_record = self._file.floor.record if last is None else last.base_record + last.records
+        return TopicLog(kept, reach, end_record)
 
     def _settle_closed(self, segment: Segment, clean_end: int | None, later: int | None) -> None:
         """Learn how far a closed segment reaches, and report it if that is in doubt."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from lance_server.log.segment import Segment, View
+from lance_server.log.segment import Segment
 from lance_server.log.sidecar import (
     DAMAGED,
     ENTRY_SIZE,
@@ -22,15 +22,24 @@ _ENTRIES_AT_ONCE: Final = 4096
 
 
 def read_entries(
-    storage: StorageBackend, sidecar: int, first: int = 0
+    storage: StorageBackend,
+    sidecar: int,
+    first: int = 0,
+    *,
+    at_once: int = _ENTRIES_AT_ONCE,
+    cached_only: bool = False,
 ) -> Iterator[SidecarEntry | None]:
-    """Yield the whole entries of a sidecar from number ``first`` on; None for a void one."""
-    chunk = _ENTRIES_AT_ONCE * ENTRY_SIZE
+    """Yield the whole entries of a sidecar from number ``first`` on; None for a void one.
+
+    Raises:
+        WouldBlockError: ``cached_only`` is set and the disk would have to be waited for.
+    """
+    chunk = bytearray(at_once * ENTRY_SIZE)
     place = HEADER_SIZE + first * ENTRY_SIZE
-    while data := read_at(storage, sidecar, chunk, place):
-        yield from decode_entries(data)
-        place += len(data)
-        if len(data) < chunk:
+    while got := storage.read_into(sidecar, memoryview(chunk), place, cached_only=cached_only):
+        yield from decode_entries(memoryview(chunk)[:got])
+        place += got
+        if got < len(chunk):
             return
 
 
@@ -45,37 +54,41 @@ def last_entry(storage: StorageBackend, sidecar: int) -> SidecarEntry | None:
     return next(read_entries(storage, sidecar, count - 1), None) if count else None
 
 
-def first_since(storage: StorageBackend, view: View, time_ns: int) -> int:
-    """Return the offset of the first batch that arrived at a server time or later.
-
-    Server times never go backwards within a topic. The end of the view when there is none.
-    """
-    for segment in view.segments:
-        if segment.last_ns < time_ns:
-            continue
-        sidecar = storage.open(segment.sidecar_path)
-        try:
-            for entry in read_entries(storage, sidecar):
-                if entry is None or entry.server_time_ns < time_ns:
-                    continue
-                offset = segment.base_offset + entry.relative_offset
-                return min(offset, view.end_offset)
-        finally:
-            storage.close(sidecar)
-    return view.end_offset
-
-
-def load_index(storage: StorageBackend, segment: Segment, data: int, sidecar: int) -> BatchIndex:
-    """Build the index of a closed segment.
+def load_index(
+    storage: StorageBackend,
+    segment: Segment,
+    data: int,
+    sidecar: int,
+    part: slice | None = None,
+    *,
+    cached_only: bool = False,
+) -> BatchIndex:
+    """Build the index of a closed segment, or of a part of it and the valid batch behind that.
 
     The data of its batches is not read here: each batch is compared to its CRC when it is first
     read. Ranges that no entry vouches for, and batches that the data file is too short for, are
     damage.
+
+    Args:
+        storage: the backend.
+        segment: the segment.
+        data: its data file.
+        sidecar: its sidecar.
+        part: numbers of entries; it must begin with a valid one.
+        cached_only: do not wait for the disk.
+
+    Raises:
+        WouldBlockError: ``cached_only`` is set and the disk would have to be waited for.
     """
     index = BatchIndex()
     available = storage.size(data)
+    first, behind = (0, None) if part is None else (part.start, part.stop)
+    at_once = _ENTRIES_AT_ONCE if behind is None else min(behind - first + 1, _ENTRIES_AT_ONCE)
+    entries = read_entries(storage, sidecar, first, at_once=at_once, cached_only=cached_only)
     position, void = 0, False
-    for entry in read_entries(storage, sidecar):
+    for number, entry in enumerate(entries, first):
+        if number == first and first and entry is not None:
+            position = entry.relative_offset
         end = 0 if entry is None else entry.relative_offset + entry.stored_length
         if entry is None or entry.relative_offset < position or end > segment.size:
             void = True
@@ -84,6 +97,8 @@ def load_index(storage: StorageBackend, segment: Segment, data: int, sidecar: in
             index.add_damage(position, entry.relative_offset)
         index.add(entry, kind=_kind(entry) if end <= available else DAMAGED)
         position, void = end, False
+        if behind is not None and number >= behind:
+            return index
     if position < segment.size:
         index.add_damage(position, segment.size)
     return index

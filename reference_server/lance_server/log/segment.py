@@ -7,16 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from lance_server.log.sidecar import (
-    ENTRY_SIZE,
-    HEADER_SIZE,
-    BatchIndex,
-    BatchMeta,
-    encode_entries,
-    encode_header,
-)
-from lance_server.storage.contract import StorageBackend
+from lance_server.log.sidecar import ENTRY_SIZE, HEADER_SIZE, BatchIndex, encode_header
+from lance_server.storage.contract import StorageBackend, Write
 from lance_spec.checksum import Buffer
+from lance_spec.runs import BatchMeta, encode_entries
 
 DATA_SUFFIX: Final = ".lnc"
 SIDECAR_SUFFIX: Final = ".batches"
@@ -75,6 +69,8 @@ class Segment:
         records: number of records in it.
         last_ns: server time of its last batch.
         live: its index while this process is the one that writes it.
+        indexed: whether its sparse indexes are known to be there.
+        unmergeable: whether it was found that it cannot be merged with others.
     """
 
     folder: Path
@@ -85,6 +81,8 @@ class Segment:
     records: int = 0
     last_ns: int = 0
     live: BatchIndex | None = None
+    indexed: bool = False
+    unmergeable: bool = False
 
     @property
     def end_offset(self) -> int:
@@ -128,7 +126,7 @@ class View:
 class SegmentWriter:
     """Appends to one segment; used by one worker thread at a time.
 
-    What it wrote counts only once `append` has returned. After an error `cut_back` must
+    What was written of it counts only once `advance` was called. After an error `cut_back` must
     succeed before anything else is done with the files, so that a batch which was refused
     cannot come back at the next start.
     """
@@ -164,13 +162,20 @@ class SegmentWriter:
             raise
         return cls(storage, segment, *fds)
 
-    def append(self, data: Buffer, batches: Sequence[BatchMeta], durable_end: int) -> None:
-        """Write batches and their entries, and wait until both are durable."""
-        entries = encode_entries(batches, self.size, durable_end)
-        self._storage.write(self._data, data, self.size)
-        self._storage.write(self._sidecar, entries, HEADER_SIZE + self.batches * ENTRY_SIZE)
-        self._storage.sync(self._data)
-        self._storage.sync(self._sidecar)
+    def writes(self, data: Buffer, batches: Sequence[BatchMeta], topic_end: int) -> list[Write]:
+        """Return what must become durable for batches to be part of this segment.
+
+        Args:
+            data: their bytes, back to back.
+            batches: what is known of each.
+            topic_end: the topic offset that is durable by now, for the entries (AMB-14).
+        """
+        entries = encode_entries(batches, self.size, topic_end)
+        place = HEADER_SIZE + self.batches * ENTRY_SIZE
+        return [Write(self._data, data, self.size), Write(self._sidecar, entries, place)]
+
+    def advance(self, data: Buffer, batches: Sequence[BatchMeta]) -> None:
+        """Go on behind batches that are durable by now."""
         self.size += len(data)
         self.batches += len(batches)
         self._last_ns = batches[-1].server_time_ns
@@ -182,10 +187,16 @@ class SegmentWriter:
         self._storage.sync(self._data)
         self._storage.sync(self._sidecar)
 
-    def close(self) -> None:
-        """Give the segment its closed name, durably; one without a batch is removed."""
+    def close(self, *, sync: bool = False) -> None:
+        """Give the segment its closed name, durably; one without a batch is removed.
+
+        Args:
+            sync: make its bytes durable first; they are already unless commits do not sync.
+        """
         segment = self.segment
         if self.batches:
+            for fd in (self._data, self._sidecar) if sync else ():
+                self._storage.sync(fd)
             closed = segment.name._replace(end_ns=self._last_ns)
             self._storage.rename(segment.data_path, segment.folder / closed.data)
             segment.name = closed

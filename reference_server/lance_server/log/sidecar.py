@@ -4,19 +4,16 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from lance_spec.checksum import CRC32C, Buffer
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
+from lance_spec.runs import BatchMeta
 
 ENTRY_SIZE: Final = SidecarEntry.SIZE
 HEADER_SIZE: Final = SidecarHeader.SIZE
 _GUARDED: Final = ENTRY_SIZE - 4
-# `SidecarEntry` without its checksum, for the one place that writes an entry for each batch:
-# building the message costs three times as much. A test holds the two together.
-_ENTRY: Final = Struct("<QLLQQQQLL4x")
 
 VALID: Final = 0
 """A batch whose records were checked when it arrived."""
@@ -24,28 +21,6 @@ OPAQUE: Final = int(EntryFlag.OPAQUE)
 """A batch that does not parse as records; only a lenient dialect stores one (AMB-27)."""
 DAMAGED: Final = 2
 """A range whose entry or data is not what was written (AMB-39)."""
-
-
-class BatchMeta(NamedTuple):
-    """What is known of a batch when it is accepted, before it has an offset."""
-
-    length: int
-    record_count: int
-    batch_id: int
-    client_timestamp_ns: int
-    server_time_ns: int
-    stored_crc: int
-    flags: int
-
-    @property
-    def content(self) -> int:
-        """What must be equal for two batches of one id to be the same batch (AMB-25)."""
-        return content_of(self.client_timestamp_ns, self.length, self.stored_crc)
-
-
-def content_of(client_timestamp_ns: int, length: int, crc: int) -> int:
-    """Return timestamp, stored length and stored CRC32C as one 128-bit number."""
-    return client_timestamp_ns << 64 | length << 32 | crc
 
 
 def encode_header(topic_id: int, base_offset: int, base_record: int, created_ns: int) -> bytes:
@@ -65,26 +40,6 @@ def decode_header(data: Buffer) -> SidecarHeader:
             "SidecarHeader", "header_crc", 60, "the checksum of the header", f"{header.header_crc}"
         )
     return header
-
-
-def encode_entries(batches: Sequence[BatchMeta], start: int, durable_end: int) -> bytes:
-    """Return the entries of batches that are stored back to back.
-
-    Args:
-        batches: in log order.
-        start: relative offset of the first.
-        durable_end: absolute offset up to which the topic is durable by now.
-    """
-    parts: list[bytes] = []
-    pack, checksum = _ENTRY.pack, CRC32C.compute
-    for length, count, batch_id, client_ns, server_ns, crc, flags in batches:
-        guarded = pack(
-            start, length, count, batch_id, client_ns, server_ns, durable_end, crc, flags
-        )
-        parts.append(guarded)
-        parts.append(checksum(guarded).to_bytes(4, "little"))
-        start += length
-    return b"".join(parts)
 
 
 def decode_entries(data: Buffer) -> Iterator[SidecarEntry | None]:
@@ -134,11 +89,12 @@ class BatchIndex:
 
     def extend(self, batches: Sequence[BatchMeta], start: int) -> None:
         """Add batches that were just written back to back from ``start`` on."""
-        bounds = list(accumulate((batch.length for batch in batches), initial=start))
-        self.crcs.extend([batch.stored_crc for batch in batches])
-        self.kinds += bytes([batch.flags & OPAQUE for batch in batches])
+        lengths, counts, _, _, _, crcs, flags = zip(*batches, strict=True)
+        bounds = list(accumulate(lengths, initial=start))
+        self.crcs.extend(crcs)
+        self.kinds += bytes([each & OPAQUE for each in flags])
         self.checked += b"\1" * len(batches)
-        self.counts.extend([batch.record_count for batch in batches])
+        self.counts.extend(counts)
         self.ends.extend(bounds[1:])
         self.starts.extend(bounds[:-1])
 

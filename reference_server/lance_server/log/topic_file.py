@@ -1,13 +1,14 @@
 """A topic's `metadata.json`: who it is, and where its segments begin (LWP section 6.2)."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 from lance_server.errors import DataDirError
 from lance_server.log.documents import Document, load_document, save_document
+from lance_server.log.segment import SegmentName
 from lance_server.storage.contract import StorageBackend
 from lance_spec.bodies import take_int, take_str
 from lance_spec.errors import DecodeError
@@ -45,11 +46,39 @@ class Retention:
     max_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Where a topic begins.
+
+    Attributes:
+        offset: the earliest offset that can be read.
+        record: how many records there were before it.
+    """
+
+    offset: int = 0
+    record: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Segments that are becoming one.
+
+    Attributes:
+        target: name of the merged data file.
+        sources: names of the data files that go; the first one has the target's key.
+    """
+
+    target: str
+    sources: tuple[str, ...]
+
+
 class TopicFile:
     """The metadata of one topic, in memory and on disk.
 
     The sidecars say where segments begin, too; what stands here replaces a damaged header, and
     `next_offset` keeps retired offsets retired when no byte is left that shows them (AMB-29).
+    `floor` is where the topic begins, and `retiring` names the segments below it whose files
+    have not been removed yet. `merging` says which segments a merged one is taking the place of.
     """
 
     def __init__(
@@ -66,6 +95,9 @@ class TopicFile:
         self.retention = retention or Retention()
         self.next_offset = 0
         self.bases: dict[str, int] = {}
+        self.floor = Floor()
+        self.retiring: tuple[str, ...] = ()
+        self.merging: Merge | None = None
 
     def __repr__(self) -> str:
         return f"<TopicFile {self.identity} next_offset={self.next_offset}>"
@@ -100,6 +132,16 @@ class TopicFile:
         found.next_offset = take_int(log, "next_offset", kind)
         bases = _part(log, "bases")
         found.bases = {key: take_int(bases, key, kind) for key in bases}
+        if "start_offset" in log:  # nothing was ever dropped from a topic without it
+            starts = [take_int(log, name, kind) for name in ("start_offset", "start_record")]
+            found.floor = Floor(*starts)
+            found.retiring = tuple(_part(log, "retiring"))
+        if "merging" in log:
+            merging = _part(log, "merging")
+            found.merging = Merge(
+                _segment_name(take_str(merging, "target", kind)),
+                tuple(_segment_name(name) for name in _part(merging, "sources")),
+            )
         return found
 
     def save(self) -> None:
@@ -127,15 +169,63 @@ class TopicFile:
             self.bases[key] = base_offset
             self._save()
 
-    def drop_bases(self, keep: set[str]) -> None:
-        """Forget all segments but those in ``keep``, at the next save."""
+    def reserve(self, next_offset: int) -> None:
+        """Record, durably, that offsets up to here may be in use."""
         with self._lock:
-            self.bases = {key: base for key, base in self.bases.items() if key in keep}
+            before, self.next_offset = self.next_offset, next_offset
+            try:
+                self._save()
+            except OSError:
+                self.next_offset = before
+                raise
+
+    def retire(self, keys: Sequence[str], floor: Floor) -> None:
+        """Record, durably, that segments are going and where the topic begins without them."""
+        with self._lock:
+            before = self.bases, self.floor, self.retiring, self.next_offset
+            self.bases = {key: base for key, base in self.bases.items() if key not in keys}
+            self.floor = floor
+            self.retiring = (*self.retiring, *keys)
+            self.next_offset = max(self.next_offset, floor.offset)
+            try:
+                self._save()
+            except OSError:
+                self.bases, self.floor, self.retiring, self.next_offset = before
+                raise
+
+    def merge(self, merging: Merge) -> None:
+        """Record, durably, that a merged segment takes the place of others."""
+        with self._lock:
+            before = self.bases
+            gone = {name.partition("-")[0] for name in merging.sources[1:]}
+            self.bases = {key: base for key, base in self.bases.items() if key not in gone}
+            self.merging = merging
+            try:
+                self._save()
+            except OSError:
+                self.bases, self.merging = before, None
+                raise
+
+    def merged(self) -> None:
+        """Record that the segments which were merged are gone."""
+        with self._lock:
+            self.merging = None
+            self._save()
+
+    def retired(self) -> None:
+        """Record that the segments which were going are gone."""
+        with self._lock:
+            self.retiring = ()
+            self._save()
 
     def _save(self) -> None:
         save_document(self._storage, self.folder / FILE_NAME, self._body())
 
     def _body(self) -> dict[str, Any]:
+        merging = self.merging and {
+            "target": self.merging.target,
+            "sources": dict.fromkeys(self.merging.sources, True),
+        }
         return {
             "id": self.identity.id,
             "name": self.identity.name,
@@ -145,7 +235,14 @@ class TopicFile:
                 "max_age_secs": self.retention.max_age_secs,
                 "max_bytes": self.retention.max_bytes,
             },
-            "log": {"next_offset": self.next_offset, "bases": self.bases},
+            "log": {
+                "next_offset": self.next_offset,
+                "bases": self.bases,
+                "start_offset": self.floor.offset,
+                "start_record": self.floor.record,
+                "retiring": dict.fromkeys(self.retiring, True),
+                **({"merging": merging} if merging else {}),
+            },
         }
 
 
@@ -154,3 +251,9 @@ def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(part, dict):
         raise DecodeError(FILE_NAME, name, 0, "an object", repr(part)[:80])
     return part
+
+
+def _segment_name(text: str) -> str:
+    if SegmentName.parse(text) is None:
+        raise DecodeError(FILE_NAME, "merging", 0, "names of segments", repr(text)[:80])
+    return text

@@ -7,14 +7,29 @@ never assumes more, so a backend that forgets everything else at a crash point i
 All methods raise `OSError` when the disk refuses.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lance_spec.checksum import Buffer
 
 
 class WouldBlockError(Exception):
     """The bytes are not in memory: reading them now would wait for the disk."""
+
+
+class Write(NamedTuple):
+    """Bytes for one place in one file.
+
+    Attributes:
+        fd: the file.
+        data: what to write; not empty.
+        offset: where.
+    """
+
+    fd: int
+    data: Buffer
+    offset: int
 
 
 class StorageBackend(Protocol):
@@ -64,6 +79,14 @@ class StorageBackend(Protocol):
         """Make the file's bytes and length durable."""
         ...
 
+    def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
+        """Write to several files and make them durable; return what went wrong for each.
+
+        Files appear once each. What one of them refuses does not keep the others from being
+        written.
+        """
+        ...
+
     def truncate(self, fd: int, size: int) -> None:
         """Set the file's length."""
         ...
@@ -79,6 +102,23 @@ class StorageBackend(Protocol):
     def sync_dir(self, path: Path) -> None:
         """Make the names in a folder durable."""
         ...
+
+
+class CommitsInTurn:
+    """Commits one file after the other, for backends that have nothing better."""
+
+    def commit(self: StorageBackend, writes: Sequence[Write]) -> list[OSError | None]:
+        """Write to several files and make them durable; return what went wrong for each."""
+        return [_commit_one(self, each) for each in writes]
+
+
+def _commit_one(storage: StorageBackend, each: Write) -> OSError | None:
+    try:
+        storage.write(*each)
+        storage.sync(each.fd)
+    except OSError as error:
+        return error
+    return None
 
 
 def read_at(storage: StorageBackend, fd: int, size: int, offset: int) -> bytearray:

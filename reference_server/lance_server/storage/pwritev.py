@@ -2,10 +2,11 @@
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lance_server.storage.contract import WouldBlockError
+from lance_server.storage.contract import WouldBlockError, Write
 from lance_spec.checksum import Buffer
 
 _FILE_MODE: Final = 0o640
@@ -14,9 +15,9 @@ _NOT_NOW: Final = frozenset({errno.EAGAIN, errno.EOPNOTSUPP})
 
 
 class PwritevStorage:
-    """The portable backend: ``pwritev``, ``preadv`` and ``fdatasync``."""
+    """The portable backend: ``pwritev2`` with ``RWF_DSYNC``, ``preadv`` and ``fdatasync``."""
 
-    name = "pwritev"
+    name = "pwritev2"
 
     def __repr__(self) -> str:
         return "<PwritevStorage>"
@@ -44,13 +45,26 @@ class PwritevStorage:
 
     def write(self, fd: int, data: Buffer, offset: int) -> None:
         """Write all of ``data`` at ``offset``, or raise."""
-        rest = memoryview(data)
-        while rest:
-            done = os.pwritev(fd, [rest], offset)
-            if done <= 0:
-                raise OSError(errno.EIO, "the disk took no bytes")
-            rest = rest[done:]
-            offset += done
+        _write(fd, data, offset, 0)
+
+    def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
+        """Write to several files and make them durable; return what went wrong for each."""
+        return [self._commit(each) for each in writes]
+
+    def _commit(self, each: Write) -> OSError | None:
+        try:
+            _write(each.fd, each.data, each.offset, os.RWF_DSYNC)
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                return error
+        else:
+            return None
+        try:  # a file system without durable writes
+            self.write(*each)
+            self.sync(each.fd)
+        except OSError as error:
+            return error
+        return None
 
     def read_into(
         self, fd: int, target: memoryview, offset: int, *, cached_only: bool = False
@@ -96,3 +110,29 @@ class PwritevStorage:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+class PageCacheStorage(PwritevStorage):
+    """The portable backend with commits that end in the system's memory: durability ``os``.
+
+    What was committed outlives the server's process, but not the machine's.
+    """
+
+    name = "pwritev2 (os)"
+
+    def _commit(self, each: Write) -> OSError | None:
+        try:
+            self.write(*each)
+        except OSError as error:
+            return error
+        return None
+
+
+def _write(fd: int, data: Buffer, offset: int, flags: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        done = os.pwritev(fd, [rest], offset, flags)
+        if done <= 0:
+            raise OSError(errno.EIO, "the disk took no bytes")
+        rest = rest[done:]
+        offset += done

@@ -3,19 +3,25 @@
 from lance_server.testing.client import RawClient
 from lance_server.testing.log import LogDriver, Reading
 from lance_server.testing.peer import SessionPeer, the_error, told
+from lance_server.testing.process import ServerProcess, eventually
 from lance_server.testing.scheduling import ManualClock, ManualScheduler
 from lance_server.testing.storage import CrashError, FaultyStorage, MemoryStorage
+from lance_server.testing.web import HttpAnswer, ask_http
 
 __all__ = [
     "CrashError",
     "FaultyStorage",
+    "HttpAnswer",
     "LogDriver",
     "ManualClock",
     "ManualScheduler",
     "MemoryStorage",
     "RawClient",
     "Reading",
+    "ServerProcess",
     "SessionPeer",
+    "ask_http",
+    "eventually",
     "the_error",
     "told",
 ]

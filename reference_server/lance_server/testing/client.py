@@ -1,44 +1,58 @@
 """A client that sends exactly what it is told and shows every frame that comes back."""
 
 import socket
+import ssl
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
+from lance_server.testing.requests import Requests
 from lance_spec.bodies import ErrorBody, decode_error, decode_json
 from lance_spec.checksum import Buffer
 from lance_spec.dialect import SPECIFIED, Dialect
 from lance_spec.enums import Command, Flag
-from lance_spec.frames import (
-    Frame,
-    FrameKind,
-    FrameSplitter,
-    encode_control,
-    encode_header,
-    encode_keepalive,
+from lance_spec.frames import Frame, FrameKind, FrameSplitter
+from lance_spec.messages.lwp import (
+    AuthenticateResponse,
+    CatchingUp,
+    CreateTopic,
+    Fetch,
+    FetchResponse,
 )
-from lance_spec.messages.lwp import CatchingUp, CreateTopic, Fetch, FetchResponse
 from lance_spec.records import encode_records
 
 _DEADLINE: Final = 10.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 
 
-class RawClient:
+class RawClient(Requests):
     """One blocking connection.
 
     Args:
         address: host and port.
         dialect: what to speak.
+        tls: speaks TLS first, to a server called ``localhost``; None means a plain connection.
 
     Raises:
         OSError: nobody answers there.
     """
 
-    def __init__(self, address: tuple[str, int], dialect: Dialect = SPECIFIED) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        dialect: Dialect = SPECIFIED,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.dialect = dialect
         self.socket = socket.create_connection(address, timeout=_DEADLINE)
+        if tls is not None:
+            plain = self.socket
+            try:
+                self.socket = tls.wrap_socket(plain, server_hostname="localhost")
+            except OSError:
+                plain.close()
+                raise
         self._splitter = FrameSplitter((dialect,), max_payload=_LARGEST_ANSWER)
         self._frames: deque[Frame] = deque()
 
@@ -120,24 +134,14 @@ class RawClient:
         flags: int = Flag.BATCH_MODE,
     ) -> bytes:
         """Return an Ingest frame with any payload."""
-        header = encode_header(
-            self.dialect,
-            flags,
-            batch_id=batch_id,
-            timestamp_ns=timestamp_ns,
-            record_count=record_count,
+        return self.raw_ingest(
+            payload,
+            batch_id,
+            count=record_count,
             topic_id=topic_id,
-            payload=payload,
+            timestamp_ns=timestamp_ns,
+            flags=flags,
         )
-        return header + payload
-
-    def control(self, command: int, payload: Buffer = b"") -> bytes:
-        """Return a Control frame."""
-        return encode_control(self.dialect, command, payload)
-
-    def keepalive(self) -> bytes:
-        """Return a Keepalive frame."""
-        return encode_keepalive(self.dialect)
 
     # Dialogues ---------------------------------------------------------------------------------
 
@@ -163,6 +167,11 @@ class RawClient:
         if frame.kind is not FrameKind.ACK:
             raise AssertionError(f"expected an Ack, got {frame}: {bytes(frame.payload)!r}")
         return frame.batch_id
+
+    def authenticate(self, token: bytes) -> tuple[bool, str]:
+        """Send a token and return whether it is valid, and what the server says."""
+        answer = AuthenticateResponse.decode(self.ask(Command.AUTHENTICATE, token).payload)
+        return bool(answer.ok), bytes(answer.message).decode()
 
     def create_topic(self, name: str) -> int:
         """Create a topic and return its id."""

@@ -7,7 +7,6 @@ from typing import Final
 
 from lance_server.log.engine import Engine, LogOptions, Topic
 from lance_server.log.reader import Fetched, Range
-from lance_server.log.sidecar import BatchMeta
 from lance_server.log.topic_file import Retention
 from lance_server.outcome import Outcome
 from lance_server.refusals import Refusal
@@ -15,6 +14,7 @@ from lance_server.storage.contract import StorageBackend
 from lance_server.testing.scheduling import ManualClock, ManualScheduler
 from lance_spec.checksum import CRC32C
 from lance_spec.records import encode_records
+from lance_spec.runs import BatchMeta
 
 _WHOLE: Final = 1 << 30
 

@@ -5,28 +5,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from lance_server.config import ServerConfig
+from lance_server.disk import WatchedStorage
+from lance_server.security.guard import Security
+from lance_server.service import Service
 from lance_server.session import Session
-from lance_server.stats import Counters
 from lance_server.testing.log import LogDriver
+from lance_server.testing.requests import Requests
 from lance_server.testing.storage import FaultyStorage, MemoryStorage
 from lance_spec.bodies import ErrorBody, decode_error, decode_json
 from lance_spec.dialect import SPECIFIED, Dialect
-from lance_spec.enums import Command, Flag
-from lance_spec.frames import (
-    Frame,
-    FrameKind,
-    FrameSplitter,
-    encode_control,
-    encode_header,
-    encode_keepalive,
-)
+from lance_spec.enums import Command
+from lance_spec.frames import Frame, FrameKind, FrameSplitter
 from lance_spec.messages.lwp import CreateTopic, Fetch
 from lance_spec.records import encode_records
 
 _LARGEST_ANSWER: Final = 1 << 30
 
 
-class SessionPeer:
+class SessionPeer(Requests):
     """A connection whose every step is taken by the test.
 
     Args:
@@ -44,18 +40,19 @@ class SessionPeer:
         self.dialect = speaks
         self.now = 0.0
         self.disk = FaultyStorage(MemoryStorage())
-        self.log = LogDriver(self.disk)
-        self.counters = Counters()
+        watched = WatchedStorage(self.disk)
+        self.log = LogDriver(watched)
         self.config = ServerConfig(data_dir=Path("/data"), **options)
+        security = Security(self.config.tls, self.config.auth, self.config.access)
+        self.service = Service(self.log.engine, self.config, watched, security)
+        self.counters = self.service.counters
         self.session = self._connect()
 
     def _connect(self) -> Session:
         self._splitter = FrameSplitter((self.dialect,), max_payload=_LARGEST_ANSWER)
         session = Session(
-            self.log.engine,
-            self.config,
+            self.service,
             self.config.dialects,
-            self.counters,
             wake=lambda: session.advance(self.now),
             now=self.now,
         )
@@ -110,36 +107,6 @@ class SessionPeer:
     def ingest(self, batch_id: int, values: Sequence[bytes] = (b"value",), **fields: int) -> bytes:
         """Return an Ingest frame with raw-data records; ``fields`` as for `raw_ingest`."""
         return self.raw_ingest(encode_records(values), batch_id, **{"count": len(values), **fields})
-
-    def raw_ingest(
-        self,
-        payload: bytes,
-        batch_id: int = 1,
-        *,
-        count: int = 1,
-        topic_id: int = 0,
-        timestamp_ns: int = 5,
-        flags: int = Flag.BATCH_MODE,
-    ) -> bytes:
-        """Return an Ingest frame with any payload."""
-        header = encode_header(
-            self.dialect,
-            flags,
-            batch_id=batch_id,
-            timestamp_ns=timestamp_ns,
-            record_count=count,
-            topic_id=topic_id,
-            payload=payload,
-        )
-        return header + payload
-
-    def control(self, command: int, payload: bytes = b"") -> bytes:
-        """Return a Control frame."""
-        return encode_control(self.dialect, command, payload)
-
-    def keepalive(self) -> bytes:
-        """Return a Keepalive frame."""
-        return encode_keepalive(self.dialect)
 
     def fetch(self, start: int = 0, max_bytes: int = 1024, *, topic_id: int = 0) -> bytes:
         """Return a Fetch frame."""

@@ -1,0 +1,24 @@
+"""What a server was doing when somebody asked: for SIGQUIT (design section 9.1)."""
+
+import faulthandler
+import json
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lance_server.server import Server
+
+_log = logging.getLogger(__name__)
+
+
+def write_dump(server: "Server") -> None:
+    """Log the server's figures and connections, and write the stack of each thread.
+
+    The server goes on; batches that were received are flushed as ever.
+    """
+    _log.warning("dump: %r", server)
+    _log.warning("dump: figures %s", json.dumps(server.stats()))
+    for connection in server.crowd:
+        _log.warning("dump: %r", connection)
+    faulthandler.dump_traceback(file=sys.stderr, all_threads=True)

@@ -1,0 +1,62 @@
+"""Requests that wait for their turn."""
+
+from collections import deque
+from typing import Final
+
+from lance_spec.frames import Frame
+
+FRAME_COST: Final = 256
+"""What a frame that waits costs beside its payload, in bytes of memory."""
+
+
+def cost(frame: Frame) -> int:
+    """Return the memory that a frame costs while it waits."""
+    return len(frame.payload) + FRAME_COST
+
+
+class HeldFrames:
+    """Frames in the order of receipt, each with a copy of its payload.
+
+    Attributes:
+        size: memory they cost, in bytes.
+    """
+
+    def __init__(self) -> None:
+        self._frames: deque[Frame] = deque()
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __repr__(self) -> str:
+        return f"<HeldFrames {len(self._frames)}, {self.size} bytes>"
+
+    def add(self, frame: Frame) -> None:
+        """Keep a frame behind the others."""
+        self._frames.append(self._kept(frame))
+
+    def add_first(self, frame: Frame) -> None:
+        """Keep a frame before the others: it was their turn, and could not be served yet."""
+        self._frames.appendleft(self._kept(frame))
+
+    def _kept(self, frame: Frame) -> Frame:
+        frame.payload = memoryview(bytes(frame.payload))
+        self.size += cost(frame)
+        return frame
+
+    def take(self) -> Frame:
+        """Return the next frame; only while there are some."""
+        frame = self._frames.popleft()
+        self.size -= cost(frame)
+        return frame
+
+    def take_all(self) -> list[Frame]:
+        """Return all frames."""
+        frames = list(self._frames)
+        self.clear()
+        return frames
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._frames.clear()
+        self.size = 0

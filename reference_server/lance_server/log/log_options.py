@@ -1,0 +1,34 @@
+"""How the log behaves."""
+
+from dataclasses import dataclass, field
+
+from lance_server.log.compaction import CompactionPolicy
+from lance_server.log.dedup import WindowLimits
+from lance_server.log.flusher import FlushPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How the log behaves.
+
+    Attributes:
+        segment_size: bytes after which a segment is closed.
+        window: how far back repeated batches are recognised.
+        flush: when waiting bytes are flushed.
+        max_topics: most topics that may exist.
+        open_segments: segments kept open for reading.
+        segment_age_secs: seconds after which a segment is closed; 0 means never by age.
+        compaction: which segments are merged; None means none.
+        node: this server's number, for sort keys.
+        synced: whether a commit of the storage backend outlives the machine.
+    """
+
+    segment_size: int = 1024 * 1024 * 1024
+    window: WindowLimits = field(default_factory=WindowLimits)
+    flush: FlushPolicy = field(default_factory=FlushPolicy)
+    max_topics: int = 10_000
+    open_segments: int = 256
+    segment_age_secs: int = 7 * 24 * 3600
+    compaction: CompactionPolicy | None = field(default_factory=CompactionPolicy)
+    node: int = 0
+    synced: bool = True

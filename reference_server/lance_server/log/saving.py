@@ -1,0 +1,67 @@
+"""Saving a document that changes often: changes that arrive during a save share the next one."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lance_server.log.documents import save_document
+from lance_server.outcome import Outcome
+from lance_server.scheduling import Scheduler
+from lance_server.storage.contract import StorageBackend
+
+
+class Saver:
+    """Saves one document, durably, never twice at once. Belongs to the event loop's thread.
+
+    Args:
+        storage: the backend.
+        scheduler: where saves run.
+        path: the document.
+        body: returns its content as it is now.
+        as_error: turns what the disk raised into what whoever waits is to get.
+    """
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        scheduler: Scheduler,
+        path: Path,
+        body: Callable[[], Mapping[str, Any]],
+        as_error: Callable[[Exception], Exception] = lambda error: error,
+    ) -> None:
+        self._storage = storage
+        self._scheduler = scheduler
+        self._path = path
+        self._body = body
+        self._as_error = as_error
+        self._waiting: Outcome[None] | None = None
+        self._saving = False
+
+    def __repr__(self) -> str:
+        return f"<Saver of {self._path} saving={self._saving}>"
+
+    def save(self) -> Outcome[None]:
+        """Return an outcome that is settled when what there is now is durable."""
+        outcome = self._waiting
+        if outcome is None:
+            outcome = self._waiting = Outcome()
+        if not self._saving:
+            self._begin()
+        return outcome
+
+    def _begin(self) -> None:
+        assert self._waiting is not None, "a save has someone waiting for it"
+        outcome, self._waiting = self._waiting, None
+        self._saving = True
+        body = self._body()
+        saved = self._scheduler.run("meta", lambda: save_document(self._storage, self._path, body))
+        saved.wake(lambda: self._saved(saved, outcome))
+
+    def _saved(self, saved: Outcome[None], outcome: Outcome[None]) -> None:
+        self._saving = False
+        if saved.error is not None:
+            outcome.fail(self._as_error(saved.error))
+        else:
+            outcome.settle(None)
+        if self._waiting is not None and not self._saving:
+            self._begin()

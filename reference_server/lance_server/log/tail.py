@@ -1,0 +1,155 @@
+"""The segment that a topic is being written to: begun, filled, cut back, closed.
+
+It belongs to worker threads, of which one at a time works for a topic.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Final
+
+from lance_server.log.group import Group
+from lance_server.log.segment import Segment, SegmentName, SegmentWriter
+from lance_server.log.sidecar import BatchIndex
+from lance_server.log.topic_file import TopicFile
+from lance_server.storage.contract import StorageBackend, Write
+
+_RESERVED: Final = 64 * 1024 * 1024
+"""Bytes of offsets reserved at a time where commits do not sync."""
+_MAX_BATCHES: Final = 1 << 20
+"""Batches per segment: its index in memory and its sidecar stay below 27 and 64 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a topic goes on.
+
+    Attributes:
+        offset: behind its last byte.
+        record: number of the next record.
+        last: name of its last segment, or None when it has none.
+    """
+
+    offset: int
+    record: int
+    last: SegmentName | None
+
+
+class Tail:
+    """Writes groups of batches to the segment that is open, or to a new one.
+
+    Args:
+        storage: the backend.
+        file: the topic's metadata.
+        segment_size: bytes after which a segment is closed.
+        synced: whether a commit outlives the machine; if not, offsets are reserved ahead of use,
+            so that none is given to other bytes after a crash (AMB-29).
+    """
+
+    def __init__(
+        self, storage: StorageBackend, file: TopicFile, *, segment_size: int, synced: bool
+    ) -> None:
+        self._storage = storage
+        self._file = file
+        self._segment_size = segment_size
+        self._synced = synced
+        self._writer: SegmentWriter | None = None
+        self._must_cut_back = False
+
+    def __repr__(self) -> str:
+        return f"<Tail of topic {self._file.identity.id}: {self._writer!r}>"
+
+    def prepare(self, group: Group, place: Place) -> list[Write]:
+        """Return what must become durable for a group that goes to this place.
+
+        Raises:
+            OSError: there is no segment to write it to.
+        """
+        self._recover()
+        if group.roll:
+            self._close()
+        if not group.batches:
+            return []
+        writer = self._writer_for(group, place)
+        end = writer.segment.base_offset + writer.size
+        if self._synced:
+            return writer.writes(group.data, group.batches, end)
+        if end + len(group.data) > self._file.next_offset:
+            self._file.reserve(end + len(group.data) + _RESERVED)
+        return writer.writes(group.data, group.batches, writer.segment.base_offset)
+
+    def conclude(self, group: Group, error: OSError | None) -> Segment | None:
+        """Return the segment that a group went to, if it holds anything.
+
+        Raises:
+            OSError: it was not written, and is cut away, now or before the next write.
+        """
+        if not group.batches:
+            return None
+        writer = self._writer
+        assert writer is not None, "it was prepared"
+        if error is not None:
+            self._must_cut_back = True
+            with contextlib.suppress(OSError):  # tried again before the next write
+                self._recover()
+            raise error
+        writer.advance(group.data, group.batches)
+        return writer.segment
+
+    def _recover(self) -> None:
+        """Undo a failed write and leave the segment it happened in."""
+        if self._must_cut_back and self._writer is not None:
+            self._writer.cut_back()
+            self._must_cut_back = False
+            self._close()
+
+    def _writer_for(self, group: Group, place: Place) -> SegmentWriter:
+        writer = self._writer
+        if writer is not None and writer.batches and self._is_full(writer, group):
+            self._close()
+        if self._writer is None:
+            self._writer = self._new_writer(group.batches[0].server_time_ns, place)
+        return self._writer
+
+    def _is_full(self, writer: SegmentWriter, group: Group) -> bool:
+        return (
+            writer.size + len(group.data) > self._segment_size
+            or writer.batches + len(group.batches) > _MAX_BATCHES
+        )
+
+    def _new_writer(self, now_ns: int, place: Place) -> SegmentWriter:
+        last_start = place.last.start_ns if place.last else 0
+        name = SegmentName(place.record, max(now_ns, last_start + 1))
+        segment = Segment(self._file.folder, name, place.offset, place.record, live=BatchIndex())
+        writer = SegmentWriter.create(self._storage, segment, self._file.identity.id)
+        try:
+            self._file.add_base(name.key, segment.base_offset)
+        except OSError:
+            writer.discard()
+            raise
+        return writer
+
+    def _close(self) -> None:
+        writer = self._writer
+        if writer is not None:
+            writer.close(sync=not self._synced)
+            writer.segment.live = None
+            self._writer = None
+            if not writer.batches:
+                self._file.bases.pop(writer.segment.name.key, None)
+
+    def seal(self, end_offset: int) -> None:
+        """Close the segment; nothing may be in flight.
+
+        Raises:
+            OSError: it stays as it is; the next start checks it.
+        """
+        self._recover()
+        self._close()
+        if not self._synced and self._file.next_offset > end_offset:
+            self._file.reserve(end_offset)
+
+    def release(self) -> None:
+        """Close the files without any further writing."""
+        if self._writer is not None:
+            self._writer.release()
+            self._writer = None

@@ -1,0 +1,37 @@
+"""A topic that is being served."""
+
+from dataclasses import dataclass
+
+from lance_server.log.consumers import ConsumerOffsets
+from lance_server.log.partition import Partition
+from lance_server.log.topic_file import TopicFile
+from lance_spec.bodies import TopicInfo
+
+
+@dataclass(slots=True, eq=False)
+class Topic:
+    """A topic that is being served."""
+
+    file: TopicFile
+    partition: Partition
+    consumers: ConsumerOffsets
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return self.file.identity.id
+
+    def info(self) -> TopicInfo:
+        """Return all that is told of it (LWP section 5.5, AMB-29, AMB-30)."""
+        identity, retention = self.file.identity, self.file.retention
+        return TopicInfo(
+            id=identity.id,
+            name=identity.name,
+            created_at=identity.created_at,
+            topic_epoch=identity.epoch,
+            start_offset=self.partition.start_offset,
+            end_offset=self.partition.end_offset,
+            record_count=self.partition.end_record - self.partition.floor.record,
+            max_age_secs=retention.max_age_secs,
+            max_bytes=retention.max_bytes,
+        )

@@ -1,0 +1,136 @@
+"""One bound for all the memory that clients can make the server hold (LWP section 11, design 6.1).
+
+What counts: unfinished frames, frames that wait for their turn, answers that a slow reader has
+not taken, reads under way, and batches that are not durable yet. Below 80 % of the budget
+nothing happens. From there on reads wait, who sends batches is told to slow down, and nobody
+begins a new frame; from 95 % on whatever would need more is refused. Who holds much and moves
+nothing is let go first.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+_HIGH: Final = 0.80
+_CRITICAL: Final = 0.95
+_FEW: Final = 64 * 1024
+
+
+class Level(IntEnum):
+    """How much of the budget is in use."""
+
+    NORMAL = 0
+    HIGH = 1
+    CRITICAL = 2
+
+
+class MemoryBudget:
+    """Counts what is held. Belongs to the event loop's thread.
+
+    Args:
+        limit: the budget in bytes.
+        pending: returns the bytes that the log holds because they are not durable yet.
+
+    Attributes:
+        limit: the budget in bytes.
+        held: bytes that connections hold.
+        on_relief: called when something was given back while somebody waited for it.
+    """
+
+    def __init__(self, limit: int, pending: Callable[[], int] = lambda: 0) -> None:
+        self.limit = limit
+        self.held = 0
+        self._pending = pending
+        self.on_relief: Callable[[], None] = lambda: None
+        self._high = int(limit * _HIGH)
+        self._critical = int(limit * _CRITICAL)
+        self._waiters: dict[Callable[[], None], int] = {}
+
+    def __repr__(self) -> str:
+        return (
+            f"<MemoryBudget {self.used} of {self.limit} bytes, {self.level.name}, "
+            f"{len(self._waiters)} waiting>"
+        )
+
+    @property
+    def used(self) -> int:
+        """Bytes in use now."""
+        return self.held + self._pending()
+
+    @property
+    def level(self) -> Level:
+        """How tight memory is."""
+        used = self.used
+        if used < self._high:
+            return Level.NORMAL
+        return Level.HIGH if used < self._critical else Level.CRITICAL
+
+    @property
+    def is_short(self) -> bool:
+        """Whether somebody has to wait for memory."""
+        return bool(self._waiters) or self.level is not Level.NORMAL
+
+    def account(self) -> "Account":
+        """Return a new account, in which nothing is held yet."""
+        return Account(self)
+
+    def may_hold(self, size: int, waiter: Callable[[], None]) -> bool:
+        """Return whether ``size`` more bytes fit below the first mark.
+
+        When they do not, ``waiter`` is called once they do, in the order of asking. A few bytes
+        may go up to the second mark, so that who is at the end of a topic is not held up.
+        """
+        if size <= _FEW and self.used < self._critical:
+            return True
+        first = next(iter(self._waiters), waiter)
+        if first is waiter and self._fits(size):
+            self._waiters.pop(waiter, None)
+            return True
+        self._waiters.setdefault(waiter, size)
+        return False
+
+    def forget(self, waiter: Callable[[], None]) -> None:
+        """Stop waiting."""
+        if self._waiters.pop(waiter, None) is not None and self._waiters:
+            self.on_relief()
+
+    def serve_waiters(self) -> None:
+        """Call the waiters whose turn it is; each takes what it asked for, or waits again."""
+        for waiter, size in list(self._waiters.items()):
+            if not self._fits(size):
+                break
+            waiter()
+            if waiter in self._waiters:
+                break
+
+    def _fits(self, size: int) -> bool:
+        used = self.used
+        return used + size <= self._high or not used
+
+    def _change(self, amount: int) -> None:
+        self.held += amount
+        if amount < 0 and self._waiters:
+            self.on_relief()
+
+
+class Account:
+    """What one connection holds.
+
+    Attributes:
+        size: bytes held.
+    """
+
+    __slots__ = ("_budget", "size")
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+        self.size = 0
+
+    def __repr__(self) -> str:
+        return f"<Account {self.size} bytes>"
+
+    def update(self, size: int) -> None:
+        """Note how much is held now."""
+        if size != self.size:
+            amount, self.size = size - self.size, size
+            self._budget._change(amount)  # noqa: SLF001 - an account is a part of its budget

@@ -1,0 +1,1 @@
+"""Work on a data directory that no server is using."""

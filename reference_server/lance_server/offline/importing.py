@@ -1,0 +1,201 @@
+"""Taking over the data directory of a published LANCE server (AMB-13, AMB-16).
+
+Its topics are folders by name, their segments plain records one behind the other, without a
+checksum. Records are cut into batches at their boundaries; what does not parse is kept as it is,
+as an opaque batch, so that nothing is left behind. Byte offsets begin anew: the published
+server's depend on which files are there at the moment.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from lance_server.errors import ConfigError
+from lance_server.log.engine import Engine, Topic
+from lance_server.log.segment import DATA_SUFFIX, SegmentName
+from lance_server.log.sidecar import OPAQUE
+from lance_server.log.topic_file import Retention
+from lance_server.offline.stepping import StepScheduler
+from lance_server.refusals import Refusal
+from lance_spec.checksum import CRC32C
+from lance_spec.errors import EncodeError
+from lance_spec.names import check_topic_name
+from lance_spec.records import scan_records
+from lance_spec.runs import BatchMeta
+
+_BATCH: Final = 1024 * 1024
+_METADATA: Final = "metadata.json"
+_LARGEST_FILE: Final = 64 * 1024
+_NANOSECONDS_SINCE: Final = 10**17
+"""A time above this is one in nanoseconds: it is later than February 1973."""
+
+
+@dataclass(slots=True)
+class ImportedTopic:
+    """A topic that was taken over.
+
+    Attributes:
+        name: its name.
+        segments: how many files it had.
+        records: records that were stored.
+        size: bytes that were stored.
+        opaque: bytes among them that are no records.
+        notes: what deserves to be told.
+    """
+
+    name: str
+    segments: int = 0
+    records: int = 0
+    size: int = 0
+    opaque: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A topic of the published server."""
+
+    name: str
+    retention: Retention
+    files: list[tuple[SegmentName, Path]]
+    notes: list[str]
+
+
+def published_topics(source: Path) -> list[Path]:
+    """Return the folders of a published server's topics.
+
+    Raises:
+        ConfigError: the folder is no such data directory.
+    """
+    segments = source / "segments"
+    if not segments.is_dir():
+        raise ConfigError(f"'{source}' has no folder 'segments': it is no LANCE data directory")
+    return sorted(each for each in segments.iterdir() if each.is_dir())
+
+
+def import_topic(
+    engine: Engine,
+    scheduler: StepScheduler,
+    folder: Path,
+    progress: Callable[[int], object] = lambda _: None,
+) -> ImportedTopic:
+    """Copy one topic into a log; the original is only read.
+
+    Args:
+        engine: the log.
+        scheduler: the log's.
+        folder: the topic's folder.
+        progress: called with the number of bytes that were stored.
+
+    Raises:
+        ConfigError: its name cannot be a topic's, or there is a topic of that name already.
+        OSError: a file cannot be read, or the disk refused.
+    """
+    source = _read_source(folder)
+    try:
+        outcome = engine.create_topic(source.name, source.retention)
+    except Refusal as refusal:
+        raise ConfigError(f"'{folder}': {refusal.message}") from refusal
+    topic = scheduler.settle(outcome)
+    found = ImportedTopic(source.name, len(source.files), notes=source.notes)
+    for name, path in source.files:
+        time_ns = _nanoseconds(name.end_ns or name.start_ns)
+        for batch in _batches(path):
+            _store(topic, scheduler, batch, time_ns, found)
+            progress(len(batch))
+    return found
+
+
+def _read_source(folder: Path) -> _Source:
+    notes: list[str] = []
+    metadata = _metadata(folder, notes)
+    name = str(metadata.get("name", folder.name))
+    try:
+        name = check_topic_name(name)
+    except EncodeError as error:
+        raise ConfigError(f"'{folder}': {error}") from None
+    limits = metadata.get("retention")
+    limits = limits if isinstance(limits, dict) else {}
+    retention = Retention(_limit(limits.get("max_age_secs")), _limit(limits.get("max_bytes")))
+    return _Source(name, retention, _files(folder, notes), notes)
+
+
+def _metadata(folder: Path, notes: list[str]) -> dict[str, Any]:
+    try:
+        text = (folder / _METADATA).read_bytes()[:_LARGEST_FILE]
+        body = json.loads(text)
+    except FileNotFoundError:
+        notes.append(f"no {_METADATA}: the folder's name is the topic's")
+        return {}
+    except ValueError as error:
+        notes.append(f"{_METADATA} cannot be read ({error}): the folder's name is the topic's")
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _limit(value: object) -> int:
+    return value if isinstance(value, int) and 0 < value < 2**63 else 0
+
+
+def _files(folder: Path, notes: list[str]) -> list[tuple[SegmentName, Path]]:
+    """Return the segments in the order in which they were begun."""
+    named: list[tuple[SegmentName, Path]] = []
+    for path in sorted(folder.iterdir()):
+        name = SegmentName.parse(path.name)
+        if name is not None:
+            named.append((name, path))
+        elif path.suffix == DATA_SUFFIX:
+            notes.append(f"{path.name} was left out: its name is no segment's")
+    by_time = sorted(named, key=lambda each: (each[0].start_ns, each[0].start_record))
+    if by_time != sorted(named):
+        notes.append(
+            "segments stand in the order of their times, which that of their numbers is not"
+        )
+    return by_time
+
+
+def _batches(path: Path) -> Iterator[bytes]:
+    """Yield a segment's bytes, cut at record boundaries up to where there are none any more."""
+    with path.open("rb") as file:
+        rest = b""
+        while chunk := file.read(_BATCH):
+            data = rest + chunk
+            scan = scan_records(data)
+            rest = data[scan.end :]
+            if scan.end:
+                yield data[: scan.end]
+            if scan.fault is not None and not scan.fault.truncated:
+                break
+        while rest:
+            yield rest
+            rest = file.read(_BATCH)
+
+
+def _nanoseconds(time: int) -> int:
+    """Return a time as nanoseconds; published servers have written coarser units, too."""
+    while 0 < time < _NANOSECONDS_SINCE:
+        time *= 1000
+    return time
+
+
+def _store(
+    topic: Topic, scheduler: StepScheduler, batch: bytes, time_ns: int, found: ImportedTopic
+) -> None:
+    scan = scan_records(batch)
+    whole = scan.fault is None
+    now_ns = topic.partition.next_time(time_ns)
+    meta = BatchMeta(
+        len(batch),
+        scan.count if whole else 0,
+        0,
+        0,
+        now_ns,
+        CRC32C.compute(batch),
+        0 if whole else OPAQUE,
+    )
+    scheduler.settle(topic.partition.append(batch, meta, meta.content))
+    found.size += len(batch)
+    found.records += meta.record_count
+    found.opaque += 0 if whole else len(batch)

@@ -1,0 +1,95 @@
+"""A log without an event loop: everything is done by whoever asks for it."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lance_server.datadir import DataDirLock
+from lance_server.errors import DataDirError
+from lance_server.log.engine import Engine, LogOptions
+from lance_server.outcome import Outcome, T
+from lance_server.scheduling import Job
+from lance_server.storage.pwritev import PwritevStorage
+
+
+class _NoTimer:
+    def cancel(self) -> None:
+        """Nothing was started."""
+
+
+class StepScheduler:
+    """Runs worker jobs at once and the loop's jobs when asked; time does not pass."""
+
+    def __init__(self) -> None:
+        self._soon: deque[Job] = deque()
+
+    def call_soon(self, job: Job) -> object:
+        """Note a job for `settle`."""
+        self._soon.append(job)
+        return job
+
+    def call_later(self, delay: float, job: Job) -> _NoTimer:
+        """Do not run it: no time passes."""
+        del delay, job
+        return _NoTimer()
+
+    def run(self, pool: str, work: Callable[[], T]) -> Outcome[T]:
+        """Run ``work`` now."""
+        del pool
+        outcome: Outcome[T] = Outcome()
+        try:
+            value = work()
+        except Exception as error:  # noqa: BLE001 - whoever waits for the outcome gets it
+            outcome.fail(error)
+        else:
+            outcome.settle(value)
+        return outcome
+
+    def run_due(self) -> None:
+        """Run everything that is due."""
+        while self._soon:
+            self._soon.popleft()()
+
+    def settle(self, outcome: Outcome[T]) -> T:
+        """Run what is due until an outcome is there, and return it."""
+        while self._soon and not outcome.done:
+            self._soon.popleft()()
+        return outcome.result()
+
+
+@contextmanager
+def opened(
+    data_dir: Path, options: LogOptions | None = None
+) -> Iterator[tuple[Engine, StepScheduler]]:
+    """Open the log of a data directory, as a server does at its start, and close it cleanly.
+
+    Raises:
+        DataDirBusyError: a server is using it.
+        DataDirError: it cannot be used.
+    """
+    with DataDirLock(data_dir):
+        scheduler = StepScheduler()
+        try:
+            engine = Engine.open(data_dir, PwritevStorage(), scheduler, options)
+        except OSError as error:
+            raise DataDirError(f"cannot use '{data_dir}' as data directory: {error}") from error
+        try:
+            yield engine, scheduler
+            scheduler.settle(engine.close())
+        finally:
+            engine.release()
+
+
+def existing(data_dir: Path) -> Path:
+    """Return a data directory that is one already.
+
+    Raises:
+        DataDirError: there is none at this place.
+    """
+    if not (data_dir / "segments").is_dir():
+        raise DataDirError(
+            f"'{data_dir}' is no data directory: it has no folder 'segments'; "
+            "name the folder that lance-server was given as --data-dir"
+        )
+    return data_dir

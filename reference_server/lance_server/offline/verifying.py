@@ -1,0 +1,215 @@
+"""Reading a whole data directory and comparing everything with its checksums."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lance_server.errors import DataDirError
+from lance_server.log.indexes import (
+    SECONDARY_SUFFIX,
+    SPARSE_SUFFIX,
+    encode_secondary,
+    encode_sparse,
+)
+from lance_server.log.report import Finding
+from lance_server.log.scan import read_entries
+from lance_server.log.segment import DATA_SUFFIX, SegmentName
+from lance_server.log.sidecar import ENTRY_SIZE, HEADER_SIZE, OPAQUE, decode_header
+from lance_server.log.topic_file import TopicFile
+from lance_server.storage.contract import read_at
+from lance_server.storage.pwritev import PwritevStorage
+from lance_spec.checksum import CRC32C
+from lance_spec.errors import DecodeError
+from lance_spec.messages.engine import SidecarEntry, SparseIndexEntry
+from lance_spec.packing import NODE_ACTOR_SEQUENCE
+from lance_spec.records import scan_records
+
+
+class ReadOnlyStorage(PwritevStorage):
+    """Files that cannot be changed through it."""
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        """Open a file for reading."""
+        assert not create, "nothing is created while verifying"
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
+@dataclass(slots=True)
+class Verification:
+    """What was read, and what was wrong with it.
+
+    Attributes:
+        topics: topics that were read.
+        segments: segments that were read.
+        batches: batches that are as they were written.
+        records: records in them.
+        size: bytes that were read of data files.
+        findings: what is not as it should be.
+    """
+
+    topics: int = 0
+    segments: int = 0
+    batches: int = 0
+    records: int = 0
+    size: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+def data_files(data_dir: Path) -> list[Path]:
+    """Return the data files of all topics, for a measure of the work."""
+    return sorted((data_dir / "segments").glob(f"*/*{DATA_SUFFIX}"))
+
+
+def verify(data_dir: Path, progress: Callable[[int], object] = lambda _: None) -> Verification:
+    """Read everything; nothing is changed.
+
+    Args:
+        data_dir: a data directory.
+        progress: called with the size of each data file once it was read, in bytes.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    found = Verification()
+    storage = ReadOnlyStorage()
+    for folder in sorted((data_dir / "segments").iterdir()):
+        if folder.is_dir() and folder.name.isdecimal():
+            found.topics += 1
+            _Topic(storage, folder, found, progress).verify()
+    return found
+
+
+class _Topic:
+    """Verifies one topic."""
+
+    def __init__(
+        self,
+        storage: ReadOnlyStorage,
+        folder: Path,
+        found: Verification,
+        progress: Callable[[int], object],
+    ) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._id = int(folder.name)
+        self._found = found
+        self._progress = progress
+
+    def verify(self) -> None:
+        self._verify_file()
+        names = self._storage.list_dir(self._folder)
+        for text in names:
+            if not text.endswith(DATA_SUFFIX):
+                continue
+            name = SegmentName.parse(text)
+            if name is None:
+                self._note("ignored file", text, 0, 0, "its name is no segment's")
+            elif name.sidecar not in names:
+                size = (self._folder / text).stat().st_size
+                self._note("lost sidecar", text, 0, size, "nothing vouches for its bytes")
+            else:
+                self._verify_segment(name, names)
+            self._progress((self._folder / text).stat().st_size)
+
+    def _verify_file(self) -> None:
+        try:
+            loaded = TopicFile.load(self._storage, self._folder)
+        except DataDirError as error:
+            self._note("damage", "metadata.json", 0, 0, str(error))
+            return
+        if loaded is None:
+            self._note("lost file", "metadata.json", 0, 0, "the topic cannot be served")
+        elif loaded[1]:
+            self._note("damage", "metadata.json", 0, 0, loaded[1])
+
+    def _verify_segment(self, name: SegmentName, names: list[str]) -> None:
+        self._found.segments += 1
+        data = self._storage.open(self._folder / name.data)
+        try:
+            sidecar = self._storage.open(self._folder / name.sidecar)
+            try:
+                base_record = self._verify_header(name, sidecar)
+                entries = list(self._entries(name, data, sidecar))
+            finally:
+                self._storage.close(sidecar)
+        finally:
+            self._storage.close(data)
+        if base_record is not None:
+            self._verify_indexes(name, names, entries, base_record)
+
+    def _verify_header(self, name: SegmentName, sidecar: int) -> int | None:
+        try:
+            header = decode_header(read_at(self._storage, sidecar, HEADER_SIZE, 0))
+        except DecodeError as error:
+            self._note("damage", name.sidecar, 0, HEADER_SIZE, str(error))
+            return None
+        if header.topic_id != self._id:
+            note = f"it says that it belongs to topic {header.topic_id}"
+            self._note("damage", name.sidecar, 12, 4, note)
+        return header.base_record
+
+    def _entries(self, name: SegmentName, data: int, sidecar: int) -> Iterator[SidecarEntry]:
+        """Yield the valid entries; note the others, and where the data is not what they say."""
+        end, size = 0, self._storage.size(data)
+        for number, entry in enumerate(read_entries(self._storage, sidecar)):
+            if entry is None:
+                place = HEADER_SIZE + number * ENTRY_SIZE
+                note = "the entry does not match its checksum"
+                self._note("void entry", name.sidecar, place, ENTRY_SIZE, note)
+                continue
+            if entry.relative_offset > end:
+                self._note("gap", name.data, end, entry.relative_offset - end, "no entry for it")
+            end = entry.relative_offset + entry.stored_length
+            if problem := self._judge(data, entry, size):
+                self._note("damage", name.data, entry.relative_offset, entry.stored_length, problem)
+            else:
+                self._found.batches += 1
+                self._found.records += entry.record_count
+            yield entry
+        self._found.size += size
+        if size > end:
+            self._note("torn tail", name.data, end, size - end, "no entry vouches for it")
+
+    def _judge(self, data: int, entry: SidecarEntry, size: int) -> str | None:
+        """Return what is wrong with a batch, or None."""
+        if entry.relative_offset + entry.stored_length > size:
+            return f"the file ends at byte {size}"
+        batch = read_at(self._storage, data, entry.stored_length, entry.relative_offset)
+        if CRC32C.compute(batch) != entry.stored_crc:
+            return "the batch does not match its checksum"
+        if entry.flags & OPAQUE:
+            return None
+        scan = scan_records(batch)
+        if scan.fault is not None:
+            return f"record {scan.fault.index} of the batch is not whole: {scan.fault.reason}"
+        if scan.count != entry.record_count:
+            return f"the batch holds {scan.count} records, its entry says {entry.record_count}"
+        return None
+
+    def _verify_indexes(
+        self, name: SegmentName, names: list[str], entries: list[SidecarEntry], base_record: int
+    ) -> None:
+        for suffix in (SPARSE_SUFFIX, SECONDARY_SUFFIX):
+            text = name.key + suffix
+            if text not in names:
+                continue
+            present = (self._folder / text).read_bytes()
+            if suffix == SPARSE_SUFFIX:
+                expected = encode_sparse(entries, base_record, _node_of(present))
+            else:
+                expected = encode_secondary(entries)
+            if present != expected:
+                self._note("stale index", text, 0, len(present), "reindex writes it anew")
+
+    def _note(self, kind: str, name: str, offset: int, length: int, note: str) -> None:
+        finding = Finding(kind, self._id, self._folder / name, offset, length, note)
+        self._found.findings.append(finding)
+
+
+def _node_of(sparse: bytes) -> int:
+    """Return the node that wrote an index."""
+    if len(sparse) < SparseIndexEntry.SIZE:
+        return 0
+    first = SparseIndexEntry.decode(sparse[: SparseIndexEntry.SIZE])
+    return NODE_ACTOR_SEQUENCE.unpack(first.node_actor_sequence)["node"]

@@ -1,0 +1,66 @@
+"""Answers on their way into a socket."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from lance_server.answers import Answer
+
+PIECE: Final = 256 * 1024
+"""How much is handed over at a time, in bytes.
+
+asyncio copies what the socket does not take at once. Handing an answer over in pieces keeps
+that copy small, so that a slow reader costs what its answers measure and not twice as much.
+"""
+
+
+class Outbox:
+    """Answers that the socket has not been given yet.
+
+    Attributes:
+        size: their bytes; an answer counts whole until the last of it has been handed over.
+        handed_over: bytes that were handed over since the beginning.
+    """
+
+    __slots__ = ("_answers", "_position", "handed_over", "size")
+
+    def __init__(self) -> None:
+        self._answers: deque[Answer] = deque()
+        self._position = 0
+        self.size = 0
+        self.handed_over = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._answers)
+
+    def __repr__(self) -> str:
+        return f"<Outbox {len(self._answers)} answers, {self.size} bytes>"
+
+    def add(self, answers: Sequence[Answer]) -> None:
+        """Put answers behind those that are here; small ones become one piece."""
+        total = sum(map(len, answers))
+        self.size += total
+        if len(answers) > 1 and total <= PIECE:
+            self._answers.append(b"".join(answers))
+        else:
+            self._answers.extend(answers)
+
+    def next_piece(self) -> Answer | memoryview:
+        """Return the next bytes to hand over; only while there are some."""
+        answer, start = self._answers[0], self._position
+        end = start + PIECE
+        if end >= len(answer):
+            self._answers.popleft()
+            self._position = 0
+            self.size -= len(answer)
+            piece: Answer | memoryview = memoryview(answer)[start:] if start else answer
+        else:
+            self._position = end
+            piece = memoryview(answer)[start:end]
+        self.handed_over += len(piece)
+        return piece
+
+    def clear(self) -> None:
+        """Throw everything away."""
+        self._answers.clear()
+        self._position = self.size = 0

@@ -1,0 +1,1 @@
+"""Roles and faults for rehearsing what a client does about them; one node is all there is."""

@@ -1,0 +1,59 @@
+"""What all connections share."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lance_server.config import ServerConfig
+from lance_server.disk import WatchedStorage
+from lance_server.following import Forwarding
+from lance_server.log.engine import Engine
+from lance_server.memory import MemoryBudget
+from lance_server.rehearsal.faults import FaultPlan
+from lance_server.rehearsal.forwarding import Forwarder
+from lance_server.rehearsal.role import Role
+from lance_server.sampler import Sampler
+from lance_server.security.guard import Security
+from lance_server.stats import Counters
+from lance_spec.dialect import Dialect
+
+
+@dataclass(slots=True)
+class Service:
+    """What a connection needs to serve its client.
+
+    Attributes:
+        engine: the log.
+        config: what the server was told.
+        disk: the watched disk below the log.
+        security: who may connect, and what they may do.
+        counters: what is counted.
+        memory: the bound of what clients can make the server hold.
+        sampler: rates, from the counts.
+        role: the part that this node plays.
+        faults: what goes wrong on the way to clients, on request.
+        open_way: opens a way to a leader.
+        pressure: why producers are to slow down, or None.
+        stopping: whether the server is about to end.
+        started_at: when it was started, by the monotonic clock.
+    """
+
+    engine: Engine
+    config: ServerConfig
+    disk: WatchedStorage
+    security: Security
+    counters: Counters = field(default_factory=Counters)
+    memory: MemoryBudget = field(init=False)
+    sampler: Sampler = field(init=False)
+    role: Role = field(default_factory=Role)
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    open_way: Callable[[Role, Dialect], Forwarding] = Forwarder.to_leader
+    pressure: str | None = None
+    stopping: bool = False
+    started_at: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.sampler = Sampler(self.counters, self.engine)
+        self.memory = MemoryBudget(
+            self.config.max_memory, lambda: self.engine.flusher.pending_bytes
+        )

@@ -1,0 +1,77 @@
+"""A storage backend that passes everything on to another one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lance_server.storage.contract import StorageBackend, Write
+from lance_spec.checksum import Buffer
+
+
+class DelegatingStorage:
+    """What a backend that changes some of another one's methods begins with.
+
+    Args:
+        inner: does the work.
+
+    Attributes:
+        inner: does the work.
+        name: of the backend that does it.
+    """
+
+    def __init__(self, inner: StorageBackend) -> None:
+        self.inner = inner
+        self.name = inner.name
+
+    def make_dir(self, path: Path) -> None:
+        """Create a folder; one that exists is fine."""
+        self.inner.make_dir(path)
+
+    def list_dir(self, path: Path) -> list[str]:
+        """Return the names in a folder, sorted."""
+        return self.inner.list_dir(path)
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        """Open a file; with ``create`` it must not exist yet."""
+        return self.inner.open(path, create=create)
+
+    def close(self, fd: int) -> None:
+        """Give the file up."""
+        self.inner.close(fd)
+
+    def size(self, fd: int) -> int:
+        """Return the file's length in bytes."""
+        return self.inner.size(fd)
+
+    def write(self, fd: int, data: Buffer, offset: int) -> None:
+        """Write all of ``data`` at ``offset``, or raise."""
+        self.inner.write(fd, data, offset)
+
+    def read_into(
+        self, fd: int, target: memoryview, offset: int, *, cached_only: bool = False
+    ) -> int:
+        """Fill ``target`` from ``offset`` on; return how many bytes there were."""
+        return self.inner.read_into(fd, target, offset, cached_only=cached_only)
+
+    def sync(self, fd: int) -> None:
+        """Make the file's bytes and length durable."""
+        self.inner.sync(fd)
+
+    def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
+        """Write to several files and make them durable; return what went wrong for each."""
+        return self.inner.commit(writes)
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Set the file's length."""
+        self.inner.truncate(fd, size)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Move a file or folder, replacing a file that is there."""
+        self.inner.rename(source, target)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, or a folder that is empty."""
+        self.inner.remove(path)
+
+    def sync_dir(self, path: Path) -> None:
+        """Make the names in a folder durable."""
+        self.inner.sync_dir(path)

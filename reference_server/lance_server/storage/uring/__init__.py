@@ -1,0 +1,1 @@
+"""The io_uring backend: the kernel's submission rings, spoken to directly."""

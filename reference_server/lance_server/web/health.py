@@ -1,0 +1,40 @@
+"""Whether the server is alive, ready, started (design section 10.6)."""
+
+from lance_server.breaker import CircuitState
+from lance_server.memory import Level
+from lance_server.service import Service
+from lance_server.web.messages import Response, as_json
+
+
+def live() -> Response:
+    """Answer the liveness probe: whoever answers is alive."""
+    return as_json(200, {"live": True})
+
+
+def started() -> Response:
+    """Answer the startup probe: this port is opened once the log is."""
+    return as_json(200, {"started": True})
+
+
+def ready(service: Service) -> Response:
+    """Answer the readiness probe: whether batches are stored now, and if not, why."""
+    reasons = unready_reasons(service)
+    return as_json(503 if reasons else 200, {"ready": not reasons, "reasons": reasons})
+
+
+def unready_reasons(service: Service) -> list[str]:
+    """Return why batches are not stored now."""
+    reasons = []
+    if service.stopping:
+        reasons.append("the server is stopping")
+    if service.disk.lost is not None:
+        reasons.append(service.disk.lost)
+    if service.disk.breaker.state is CircuitState.OPEN:
+        reasons.append(
+            "the disk failed repeatedly, or its circuit was opened by hand; writes are refused"
+        )
+    if service.role.behind:
+        reasons.append(f"this node is {service.role.behind} bytes behind the leader")
+    if service.memory.level is Level.CRITICAL:
+        reasons.append("memory is short; batches are refused for now")
+    return reasons

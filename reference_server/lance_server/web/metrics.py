@@ -1,0 +1,261 @@
+"""Prometheus metrics, with the names of the design (sections 12.4, 16.7, 17.7)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from lance_server.breaker import CircuitState
+from lance_server.distribution import Distribution
+from lance_server.log.clock import health_of
+from lance_server.stats import Counters
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+_COUNTERS: Final = {
+    "lance_records_ingested": ("records_in", "Records accepted for storing."),
+    "lance_bytes_ingested": ("bytes_in", "Bytes of records accepted for storing."),
+    "lance_batches": ("batches_in", "Batches accepted for storing."),
+    "lance_batches_acked": ("batches_acked", "Batches acknowledged."),
+    "lance_duplicates": ("duplicates", "Batches that were stored already."),
+    "lance_opaque_batches": ("opaque_batches", "Batches stored that are no records."),
+    "lance_reads": ("fetches", "Reads that were answered."),
+    "lance_consumer_throttled": ("throttled", "Reads that came too early for their rate."),
+    "lance_connections": ("connections_accepted", "Connections that were served."),
+    "lance_connections_refused": ("connections_refused", "Connections that were turned away."),
+    "lance_connections_shed": ("shed", "Connections closed because memory was short."),
+    "lance_connections_idle_closed": ("idle_closed", "Connections closed for silence."),
+    "lance_requests_refused_for_memory": ("refused_for_memory", "Requests refused for memory."),
+    "lance_errors": ("errors", "Errors sent to clients."),
+    "lance_protocol_faults": ("protocol_faults", "Connections that broke a rule."),
+    "lance_requests_denied": ("denied", "Requests without the token or rule they need."),
+    "lance_auth_failures": ("auth_failures", "Tokens that were not valid."),
+}
+_LWP: Final = {
+    "lance_lwp_frames_received": ("frames_in", "Frames received."),
+    "lance_lwp_invalid_magic": ("bad_magic", "Connections that did not begin a frame."),
+    "lance_lwp_header_crc_fail": ("bad_header_crc", "Header checksums that were wrong."),
+    "lance_lwp_payload_crc_fail": ("bad_payload_crc", "Payload checksums that were wrong."),
+    "lance_lwp_keepalives": ("keepalives", "Keepalives received."),
+}
+_REPLICATION: Final = {
+    "lance_replication_lag_bytes": (0, "Bytes behind the leader."),
+    "lance_replication_last_sync_ms": (0, "Milliseconds since the last sync with the leader."),
+    "lance_replication_pending_ops": (0, "Replication operations under way."),
+    "lance_quorum_size": (1, "Nodes that decide."),
+    "lance_cluster_healthy_nodes": (1, "Nodes that work."),
+    "lance_cluster_is_leader": (1, "Whether this node leads."),
+    "lance_cluster_quorum_available": (1, "Whether enough nodes work."),
+}
+"""One node leads itself."""
+
+
+class Figures(Protocol):
+    """What is measured: a server's service."""
+
+    counters: Counters
+    disk: Any
+
+
+def render(figures: Figures, snapshot: Mapping[str, Any]) -> bytes:
+    """Return all metrics as text.
+
+    Args:
+        figures: counts and distributions.
+        snapshot: the rest, as `take_snapshot` has it.
+    """
+    registry = CollectorRegistry()
+    registry.register(_Collector(figures, snapshot))
+    return generate_latest(registry)
+
+
+class _Collector:
+    """The metrics of one moment."""
+
+    def __init__(self, figures: Figures, snapshot: Mapping[str, Any]) -> None:
+        self._figures = figures
+        self._snapshot = snapshot
+        self._node = str(snapshot["node_id"])
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric."""
+        yield from self._counts()
+        yield from self._gauges()
+        yield from self._distributions()
+        yield from self._storage()
+        yield from self._topics()
+
+    def _counts(self) -> Iterator[Metric]:
+        values = self._snapshot["counters"]
+        for name, (source, meaning) in _COUNTERS.items():
+            yield self._counter(name, meaning, values[source])
+        for name, (source, meaning) in _LWP.items():
+            # The design names these without the suffix that Prometheus gives its counters.
+            metric = Metric(name, meaning, "unknown")
+            metric.add_sample(name, {"node_id": self._node}, values[source])
+            yield metric
+        read = values["bytes_out"] + values["bytes_pushed"]
+        yield self._counter("lance_read_bytes", "Bytes of records returned.", read)
+        zero_copy = "Sends that the kernel did without a copy; this server makes none."
+        yield self._counter("lance_zero_copy_sends", zero_copy, 0)
+        events = CounterMetricFamily(
+            "lance_backpressure_events",
+            "Advice to slow down, and requests refused.",
+            labels=["node_id", "reason"],
+        )
+        events.add_metric([self._node, "advice"], values["backpressure"])
+        events.add_metric([self._node, "memory"], values["refused_for_memory"])
+        events.add_metric([self._node, "rate"], values["throttled"])
+        yield events
+
+    def _gauges(self) -> Iterator[Metric]:
+        shown = self._snapshot
+        memory, counters = shown["memory"], shown["counters"]
+        yield self._gauge(
+            "lance_connections_active", "Connections being served.", counters["connections_open"]
+        )
+        yield self._gauge("lance_uptime_seconds", "Since the start.", shown["uptime_seconds"])
+        yield self._gauge("lance_ready", "Whether batches are stored.", int(not shown["unready"]))
+        yield self._gauge("lance_heap_usage_bytes", "Memory of the process.", memory["resident"])
+        yield self._gauge("lance_memory_used_bytes", "Held for clients.", memory["used"])
+        yield self._gauge("lance_memory_limit_bytes", "What may be held.", memory["limit"])
+        behind = shown["clock_behind_ns"]
+        meaning = "Seconds that the clock is behind the newest batch."
+        yield self._gauge("lance_clock_behind_seconds", meaning, behind / 1e9)
+        meaning = "The clock: 0 healthy, 1 behind by 100 ms or more, 2 by a second or more."
+        yield self._gauge("lance_clock_health", meaning, int(health_of(behind)))
+        depth = GaugeMetricFamily(
+            "lance_channel_depth", "What waits, by where.", labels=["node_id", "channel"]
+        )
+        depth.add_metric([self._node, "ingestion"], shown["queue_depth"])
+        yield depth
+        for name, (value, meaning) in _REPLICATION.items():
+            yield self._gauge(name, f"{meaning} One node is all there is.", value)
+        labels = ["node_id", "peer"]
+        yield GaugeMetricFamily(
+            "lance_replication_lag_records", "Records behind the leader, by peer.", labels=labels
+        )
+        yield HistogramMetricFamily(
+            "lance_replication_latency_seconds", "Replication to each peer.", labels=labels
+        )
+
+    def _distributions(self) -> Iterator[Metric]:
+        counters = self._figures.counters
+        yield self._histogram("lance_batch_size", "Records per batch.", counters.batch_size)
+        meaning = "Nanoseconds from a batch's receipt to its acknowledgement."
+        yield self._histogram("lance_ingestion_latency_ns", meaning, counters.ack_latency)
+        meaning = "Nanoseconds from a read's beginning to its answer."
+        yield self._histogram("lance_read_latency_ns", meaning, counters.read_latency)
+        by_operation = HistogramMetricFamily(
+            "lance_io_latency_ns",
+            "Nanoseconds that an operation of the disk took.",
+            labels=["node_id", "op"],
+        )
+        rings = HistogramMetricFamily(
+            "lance_iouring_cq_latency_ns",
+            "The same, where io_uring is the backend.",
+            labels=["node_id", "op"],
+        )
+        uses_rings = "uring" in self._snapshot["disk"]["backend"]
+        for operation, distribution in self._figures.disk.latency.items():
+            buckets, total = distribution.cumulative()
+            by_operation.add_metric([self._node, operation], buckets, total)
+            if uses_rings:
+                rings.add_metric([self._node, operation], buckets, total)
+        yield by_operation
+        yield rings
+
+    def _storage(self) -> Iterator[Metric]:
+        disk = self._snapshot["disk"]
+        backend = GaugeMetricFamily(
+            "lance_io_backend", "The storage backend in use.", labels=["node_id", "type"]
+        )
+        backend.add_metric([self._node, disk["backend"]], 1)
+        yield backend
+        trial = GaugeMetricFamily(
+            "lance_io_trial_bytes_per_second",
+            "What each storage backend managed when one was chosen.",
+            labels=["node_id", "type"],
+        )
+        for name, rate in disk["trial"].items():
+            trial.add_metric([self._node, name], rate)
+        yield trial
+        yield self._errors("lance_io_errors")
+        yield self._errors("lance_iouring_errors", only="uring" in disk["backend"])
+        depth = disk["in_flight"] if "uring" in disk["backend"] else 0
+        yield self._gauge("lance_iouring_sq_depth", "Flushes that the ring works on.", depth)
+        written = self._figures.disk.bytes_written
+        yield self._counter("lance_bytes_written", "Bytes written, sidecars included.", written)
+        yield self._counter("lance_flushes", "Flushes that were begun.", disk["flushes"])
+        yield self._gauge("lance_pending_bytes", "Not durable yet.", disk["pending_bytes"])
+        yield self._gauge("lance_disk_free_bytes", "Free on the disk.", disk["free"])
+        state = CircuitState[disk["breaker"].upper()]
+        meaning = "Circuit to the disk: 0 closed, 1 open, 2 on trial."
+        yield self._gauge("lance_circuit_state", meaning, int(state))
+        yield self._counter("lance_circuit_trips", "Times it opened.", disk["breaker_trips"])
+        scans = int(not disk["clean_start"])
+        yield self._counter("lance_recovery_scans", "Starts that had to check the log.", scans)
+        replayed = "Writes repeated from a write-ahead log at the start."
+        yield self._counter("lance_wal_replay_records", replayed, disk["wal_writes"])
+        dirty = GaugeMetricFamily(
+            "lance_segment_dirty", "Segments found damaged.", labels=["node_id", "segment"]
+        )
+        for segment in disk["damaged"]:
+            dirty.add_metric([self._node, segment], 1)
+        yield dirty
+
+    def _errors(self, name: str, *, only: bool = True) -> Metric:
+        family = CounterMetricFamily(
+            name, "Operations that the disk refused.", labels=["node_id", "errno"]
+        )
+        for number, count in self._figures.disk.errors.items() if only else ():
+            family.add_metric([self._node, str(number)], count)
+        return family
+
+    def _topics(self) -> Iterator[Metric]:
+        topics, consumers = self._snapshot["topics"], self._snapshot["consumers"]
+        for name, field, meaning in (
+            ("lance_topic_end_offset", "end_offset", "Behind the last byte of a topic."),
+            ("lance_topic_start_offset", "start_offset", "The first byte of a topic."),
+            ("lance_topic_records", "records", "Records that a topic ever had."),
+            ("lance_topic_segments", "segments", "Segments of a topic."),
+        ):
+            yield self._by_topic(name, meaning, field, topics)
+        lag = GaugeMetricFamily(
+            "lance_consumer_lag_bytes",
+            "Bytes behind the last commit of a consumer.",
+            labels=["node_id", "topic", "consumer"],
+        )
+        for each in consumers:
+            lag.add_metric([self._node, each["topic"], str(each["consumer_id"])], each["lag"])
+        yield lag
+
+    def _by_topic(
+        self, name: str, meaning: str, field: str, topics: Iterable[Mapping[str, Any]]
+    ) -> Metric:
+        family = GaugeMetricFamily(name, meaning, labels=["node_id", "topic"])
+        for topic in topics:
+            family.add_metric([self._node, topic["name"]], topic[field])
+        return family
+
+    def _counter(self, name: str, meaning: str, value: float) -> Metric:
+        family = CounterMetricFamily(name, meaning, labels=["node_id"])
+        family.add_metric([self._node], value)
+        return family
+
+    def _gauge(self, name: str, meaning: str, value: float) -> Metric:
+        family = GaugeMetricFamily(name, meaning, labels=["node_id"])
+        family.add_metric([self._node], value)
+        return family
+
+    def _histogram(self, name: str, meaning: str, values: Distribution) -> Metric:
+        family = HistogramMetricFamily(name, meaning, labels=["node_id"])
+        buckets, total = values.cumulative()
+        family.add_metric([self._node], buckets, total)
+        return family

@@ -1,0 +1,158 @@
+"""What the HTTP port answers to whom."""
+
+import asyncio
+import base64
+import binascii
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from lance_server.errors import ConfigError
+from lance_server.rehearsal.role import Role
+from lance_server.web import health
+from lance_server.web.messages import Request, Response, as_json, text
+from lance_server.web.metrics import CONTENT_TYPE, render
+from lance_server.web.page import HEADERS, render_page
+from lance_server.web.snapshot import take_snapshot
+
+if TYPE_CHECKING:
+    from lance_server.server import Server
+
+_View: TypeAlias = Callable[[], Awaitable[Response]]
+_JSON: Final = "application/json"
+
+
+class Site:
+    """Answers requests about one server.
+
+    Reading needs a token where reading the log does. What changes something must be switched
+    on, comes from this machine, and says so with the type of its body: a page in somebody's
+    browser cannot send that.
+
+    Args:
+        server: the server.
+    """
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._open: Mapping[str, Callable[[], Response]] = {
+            "/health/live": health.live,
+            "/health/startup": health.started,
+            "/health/ready": lambda: health.ready(server.service),
+            "/health": lambda: health.ready(server.service),
+        }
+        self._views: Mapping[str, _View] = {
+            "/": self._page,
+            "/metrics": self._metrics,
+            "/status.json": self._status,
+        }
+        self._actions: Mapping[str, Callable[[Any], Response]] = {
+            "/admin/circuit/trip": self._trip,
+            "/admin/circuit/reset": self._reset,
+            "/admin/role": self._set_role,
+            "/admin/faults": self._set_faults,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Site of {self._server!r}>"
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to a request."""
+        if request.path in self._actions:
+            return self._act(request)
+        if request.method not in ("GET", "HEAD"):
+            return text(405, "This port is for reading", allow="GET, HEAD")
+        if request.path in self._open:
+            return self._open[request.path]()
+        view = self._views.get(request.path)
+        if view is None:
+            known = ", ".join([*self._views, *self._open])
+            return text(404, f"There is nothing at {request.path[:200]}; there is {known}")
+        if not self._may_read(request):
+            return text(401, "A token is needed", www_authenticate='Basic realm="lance-server"')
+        return await view()
+
+    # Reading -----------------------------------------------------------------------------------
+
+    async def _page(self) -> Response:
+        body = render_page(take_snapshot(self._server)).encode()
+        return Response(200, body, "text/html; charset=utf-8", HEADERS)
+
+    async def _status(self) -> Response:
+        return as_json(200, take_snapshot(self._server))
+
+    async def _metrics(self) -> Response:
+        snapshot = take_snapshot(self._server)
+        # On a thread: thousands of lines are written while clients are served.
+        body = await asyncio.to_thread(render, self._server.service, snapshot)
+        return Response(200, body, CONTENT_TYPE)
+
+    def _may_read(self, request: Request) -> bool:
+        security = self._server.service.security
+        if security.tokens is None or security.write_only:
+            return True
+        token = _token_in(request.headers.get("authorization", ""))
+        return token is not None and security.tokens.find(token) is not None
+
+    # Changing ----------------------------------------------------------------------------------
+
+    def _act(self, request: Request) -> Response:
+        refused = self._refused_change(request)
+        if refused is not None:
+            return refused
+        try:
+            return self._actions[request.path](json.loads(request.body or b"{}"))
+        except ConfigError as error:
+            return text(400, str(error))
+        except (ValueError, RecursionError):
+            return text(400, "The body is no JSON")
+
+    def _refused_change(self, request: Request) -> Response | None:
+        if not self._server.config.admin:
+            return text(403, "Changes are switched off; start the server with --admin")
+        if not request.is_local:
+            return text(403, "Changes are taken from this machine only")
+        if not self._may_change(request):
+            return text(401, "A token is needed", www_authenticate='Basic realm="lance-server"')
+        if request.method != "POST" or request.headers.get("content-type") != _JSON:
+            return text(405, f"Send a POST with content-type {_JSON}", allow="POST")
+        return None
+
+    def _may_change(self, request: Request) -> bool:
+        tokens = self._server.service.security.tokens
+        if tokens is None:
+            return True
+        token = _token_in(request.headers.get("authorization", ""))
+        return token is not None and tokens.find(token) is not None
+
+    def _trip(self, _: Any) -> Response:
+        self._server.service.disk.breaker.trip()
+        return self._circuit()
+
+    def _reset(self, _: Any) -> Response:
+        self._server.service.disk.breaker.reset()
+        return self._circuit()
+
+    def _set_role(self, body: Any) -> Response:
+        self._server.service.role.become(Role.from_body(body))
+        return as_json(200, self._server.service.role.to_body())
+
+    def _set_faults(self, body: Any) -> Response:
+        self._server.service.faults.replace(body)
+        return as_json(200, self._server.service.faults.to_body())
+
+    def _circuit(self) -> Response:
+        return as_json(200, {"circuit": self._server.service.disk.breaker.state.name.lower()})
+
+
+def _token_in(header: str) -> bytes | None:
+    """Return the token of an Authorization header: Bearer, or the password of Basic."""
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip().encode("latin-1")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        return base64.b64decode(value, validate=True).partition(b":")[2]
+    except (binascii.Error, ValueError):
+        return None

@@ -1,0 +1,253 @@
+"""The SC: topics, partitions, watches; and how they are kept in the log."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lance_server.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
+from lance_server.testing import RawClient
+from lance_spec.bodies import decode_topics
+from lance_spec.enums import Command
+from lance_spec.messages.fluvio import (
+    AssignedPartition,
+    AssignedReplicas,
+    ChangeKind,
+    CleanupPolicy,
+    ComputedReplicas,
+    Deduplication,
+    DeleteTopicRequest,
+    ErrorCode,
+    Listing,
+    ListPartitionResponse,
+    ListRequest,
+    ListSpuResponse,
+    ListTopicResponse,
+    ReplicaForm,
+    Status,
+    TopicCompression,
+    TopicDeletion,
+    Watch,
+    WatchPartitionResponse,
+    WatchRequest,
+    WatchTopicResponse,
+)
+
+from .messages import OBJECTS, batch, create, produce, spec
+
+
+def listed(sc: FluvioPeer, kind: str, *names: str, version: int = OBJECTS) -> list[Any]:
+    """Return the objects of a kind."""
+    responses: dict[str, Any] = {
+        "SPU": ListSpuResponse,
+        "Topic": ListTopicResponse,
+        "Partition": ListPartitionResponse,
+    }
+    asked = ListRequest(
+        object_type=kind, listing=Listing(names=list(names), summary=False, system=False)
+    )
+    body = sc.ask(1003, version, asked.encode(version))
+    found: list[Any] = responses[kind].decode(body, version).objects
+    return found
+
+
+def delete(sc: FluvioPeer, name: str) -> Status:
+    """Delete a topic."""
+    body = DeleteTopicRequest(deletion=TopicDeletion(name=name, force=False)).encode(OBJECTS)
+    return Status.decode(sc.ask(1002, OBJECTS, body))
+
+
+def watch(sc: FluvioPeer, kind: str) -> int:
+    """Begin a watch; return its number."""
+    asked = WatchRequest(object_type=kind, watch=Watch(epoch=0, summary=False))
+    return sc.send(1004, OBJECTS, asked.encode(OBJECTS))
+
+
+def in_the_log(servers: FluvioServers) -> list[str]:
+    """Return the topics that LWP clients see."""
+    with RawClient(servers.server.address) as client:
+        return [each.name for each in decode_topics(client.ask(Command.LIST_TOPICS).payload)]
+
+
+def test_partitions_are_topics_of_the_log(servers: FluvioServers, sc: FluvioPeer) -> None:
+    """Partition 0 has the topic's name, the others a number behind it."""
+    create(sc, "wide", spec(3))
+    assert sorted(in_the_log(servers)) == ["wide", "wide.1", "wide.2"]
+    assert [each.name for each in listed(sc, "Topic")] == ["wide", "consumer-offset"]
+    assert [each.name for each in listed(sc, "Partition", "wide-1", "wide-2")] == [
+        "wide-1",
+        "wide-2",
+    ]
+
+
+@pytest.mark.parametrize("version", [15, 16, 17, 18, 19])
+def test_objects_come_in_every_version(sc: FluvioPeer, version: int) -> None:
+    """A client reads objects in the version that it asked for."""
+    create(sc, "wide", spec(2))
+    assert [each.spec.replicas.partitions for each in listed(sc, "Topic", "wide", version=version)]
+    assert len(listed(sc, "Partition", version=version)) == 3
+    (spu,) = listed(sc, "SPU", version=version)
+    assert spu.public_endpoint.ingress[0].ip == "127.0.0.1"
+
+
+def test_a_name_with_a_number_is_a_topic_where_no_other_claims_it(
+    servers: FluvioServers, sc: FluvioPeer
+) -> None:
+    """``a.2`` belongs to ``a`` only where ``a`` and ``a.1`` are there."""
+    for name in ("a.2", "b.01", "b", "c.x", "c"):
+        create(sc, name)
+    seen = {each.name: each.spec.replicas.partitions for each in listed(sc, "Topic")}
+    del seen["consumer-offset"]
+    assert seen == {"a.2": 1, "b.01": 1, "b": 1, "c.x": 1, "c": 1}
+    create(sc, "a")
+    create(sc, "a.1")
+    seen = {each.name: each.spec.replicas.partitions for each in listed(sc, "Topic")}
+    assert seen["a"] == 3
+    assert "a.2" not in seen
+    assert len(in_the_log(servers)) == 7
+
+
+def test_a_topic_is_deleted_with_all_its_partitions(servers: FluvioServers, sc: FluvioPeer) -> None:
+    """Nothing of it stays in the log."""
+    create(sc, "wide", spec(3))
+    assert delete(sc, "wide").outcome.code is ErrorCode.NONE
+    assert in_the_log(servers) == []
+    assert delete(sc, "wide").outcome.code is ErrorCode.TOPIC_NOT_FOUND
+
+
+def test_what_stands_in_the_way_is_not_overwritten(
+    servers: FluvioServers, sc: FluvioPeer, spu: FluvioPeer
+) -> None:
+    """A topic of the log that holds records does not silently become a partition."""
+    create(sc, "wide.1")
+    create(sc, "wide.2")
+    produce(spu, "wide.1", batch(b"mine"))
+    refused = create(sc, "wide", spec(3))
+    assert refused.outcome.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert "'wide.1'" in (refused.message or "")
+    assert sorted(in_the_log(servers)) == ["wide.1", "wide.2"]
+    delete(sc, "wide.1")
+    assert create(sc, "wide", spec(3)).outcome.code is ErrorCode.NONE
+
+
+def test_a_dry_run_creates_nothing(servers: FluvioServers, sc: FluvioPeer) -> None:
+    """It says what would happen."""
+    assert create(sc, "later", dry_run=True).outcome.code is ErrorCode.NONE
+    assert in_the_log(servers) == []
+    create(sc, "later")
+    assert create(sc, "later", dry_run=True).outcome.code is ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {
+                "replicas": ComputedReplicas(
+                    partitions=partitions, replication=replication, ignore_rack=False
+                )
+            },
+            words,
+        )
+        for partitions, replication, words in (
+            (0, 1, "0 partitions"),
+            (257, 1, "1 to 256"),
+            (1, 2, "replication must be 1"),
+        )
+    ]
+    + [
+        ({"compression": TopicCompression.GZIP}, "every compression"),
+        (
+            {"deduplication": Deduplication(count=1, age=None, uses="x", parameters=[])},
+            "no deduplication",
+        ),
+        (
+            {
+                "form": ReplicaForm.ASSIGNED,
+                "replicas": AssignedReplicas(partitions=[AssignedPartition(id=1, replicas=[5001])]),
+            },
+            "from 0 without gaps",
+        ),
+    ],
+)
+def test_a_topic_that_cannot_be_had_is_refused(
+    sc: FluvioPeer, changes: dict[str, Any], words: str
+) -> None:
+    """Nothing that was asked for is left out in silence."""
+    refused = create(sc, "special", spec(**changes))
+    assert refused.outcome.code is ErrorCode.TOPIC_INVALID_CONFIGURATION
+    assert words in (refused.message or "")
+
+
+def test_assigned_partitions_are_counted(servers: FluvioServers, sc: FluvioPeer) -> None:
+    """Where they are to be does not matter: there is one place."""
+    parts = [AssignedPartition(id=each, replicas=[5001]) for each in (1, 0)]
+    wanted = spec(form=ReplicaForm.ASSIGNED, replicas=AssignedReplicas(partitions=parts))
+    assert create(sc, "placed", wanted).outcome.code is ErrorCode.NONE
+    assert sorted(in_the_log(servers)) == ["placed", "placed.1"]
+
+
+def test_retention_is_taken_over(servers: FluvioServers, sc: FluvioPeer) -> None:
+    """What a topic is created with holds in the log, and shows."""
+    create(sc, "short", spec(cleanup_policy=CleanupPolicy(seconds=3600)))
+    topic = servers.cluster.engine.topic_named("short")
+    assert topic is not None
+    assert topic.file.retention.max_age_secs == 3600
+    assert [each.spec.cleanup_policy for each in listed(sc, "Topic", "short")] == [
+        CleanupPolicy(seconds=3600)
+    ]
+
+
+def test_watches_bring_everything_then_changes(sc: FluvioPeer, servers: FluvioServers) -> None:
+    """What comes and goes is told to whoever watches, whoever did it."""
+    create(sc, "first")
+    with FluvioPeer(servers.sc) as watching:
+        watch(watching, "Topic")
+        first = WatchTopicResponse.decode(watching.receive().body, OBJECTS).update
+        assert [each.name for each in first.all] == ["first", "consumer-offset"]
+        with RawClient(servers.server.address) as client:
+            client.ask(Command.CREATE_TOPIC, b"by-lwp")
+        second = WatchTopicResponse.decode(watching.receive().body, OBJECTS).update
+        assert [(each.change, each.object.name) for each in second.changes] == [
+            (ChangeKind.UPDATE, "by-lwp")
+        ]
+        delete(sc, "first")
+        third = WatchTopicResponse.decode(watching.receive().body, OBJECTS).update
+        assert [(each.change, each.object.name) for each in third.changes] == [
+            (ChangeKind.DELETE, "first")
+        ]
+        assert first.epoch < second.epoch < third.epoch
+
+
+def test_partitions_are_watched(sc: FluvioPeer, servers: FluvioServers) -> None:
+    """A new topic brings its partitions."""
+    with FluvioPeer(servers.sc) as watching:
+        watch(watching, "Partition")
+        first = WatchPartitionResponse.decode(watching.receive().body, OBJECTS).update
+        assert [each.name for each in first.all] == ["consumer-offset-0"]
+        create(sc, "wide", spec(2))
+        found: list[str] = []
+        while len(found) < 2:
+            update = WatchPartitionResponse.decode(watching.receive().body, OBJECTS).update
+            found += [each.object.name for each in update.changes]
+        assert found == ["wide-0", "wide-1"]
+
+
+def test_a_watch_of_something_else_ends_the_connection(servers: FluvioServers) -> None:
+    """There are no other objects here."""
+    with FluvioPeer(servers.sc) as peer:
+        watch(peer, "SmartModule")
+        assert peer.closed()
+
+
+def test_topics_outlive_the_server(tmp_path: Path) -> None:
+    """What belongs together is seen again after a restart."""
+    with fluvio_servers(tmp_path / "data") as servers, FluvioPeer(servers.sc) as sc:
+        create(sc, "wide", spec(3))
+    with fluvio_servers(tmp_path / "data") as servers, FluvioPeer(servers.sc) as sc:
+        assert [each.name for each in listed(sc, "Partition")] == [
+            "wide-0",
+            "wide-1",
+            "wide-2",
+            "consumer-offset-0",
+        ]
