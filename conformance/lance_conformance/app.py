@@ -7,23 +7,41 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lance_conformance import __version__
-from lance_conformance.cases import AREAS, Case, all_cases
-from lance_conformance.options import LEVELS, PREFIX, TARGET
+from lance_conformance.access_options import access_from, getting_in
+from lance_conformance.client.app import client
+from lance_conformance.options import PREFIX, TARGET, protocol_option
+from lance_conformance.other_options import GROUPS, beside_the_target
+from lance_conformance.output import asking, perform, reporting, selecting, tell
 from lance_conformance.peer.conditions import Target
-from lance_conformance.report import console
+from lance_conformance.protocols.known import SUITES, case_by_id, suite_named
+from lance_conformance.protocols.questions import Case
+from lance_conformance.protocols.suite import Suite
+from lance_conformance.report.dry import dry
 from lance_conformance.report.explain import entry, explain
 from lance_conformance.report.progress import Progress
+from lance_conformance.report.reading import RunFileError
 from lance_conformance.report.style import style_for
+from lance_conformance.report_app import (
+    baseline,
+    coverage,
+    diff,
+    matrix,
+    replay,
+    report,
+)
+from lance_conformance.run.baseline import BaselineError, read_baseline
 from lance_conformance.run.preflight import PreflightError
+from lance_conformance.run.reference import golden_run
 from lance_conformance.run.select import NothingSelectedError, select, shuffled
 from lance_conformance.run.verdict import Exit
-from lance_conformance.session import Ended, Options, run_session
+from lance_conformance.session import Ended, Options
 from lance_conformance.spec.clauses import Level
 
 Command = Callable[..., Any]
@@ -47,77 +65,48 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="lance-conformance")
 def app() -> None:
-    """Prove what a LANCE server does with the bytes of LWP.
+    """Prove what a LANCE server does with the bytes of LWP, Fluvio or RustLog.
 
     lance-conformance --target HOST:PORT [PATTERN...] asks a server; PATTERN is an area (hdr), an id
-    (hdr/magic-closes), a glob (fet/*) or a section (§5.8). The other commands need no server.
+    (hdr/magic-closes), a glob (fet/*), a section (§5.8), or @FILE with one of these a line, or with
+    a run: what did not pass in it. The other commands need no server.
 
     \b
     Exit codes: 0 every MUST kept · 1 not conforming · 2 wrong usage · 3 no such server ·
-    4 not everything could be proven · 5 no case selected · 70 the kit failed · 130 interrupted
+    4 not everything could be proven · 5 no case selected · 6 the baseline is stale ·
+    70 the kit failed · 130 interrupted
     """  # noqa: D301 - \b is how click is told to keep the lines
 
 
 def _selection(command: Command) -> Command:
-    """The options that choose cases."""
-    options = (
-        click.argument("patterns", nargs=-1, metavar="[PATTERN]..."),
-        click.option("--skip", multiple=True, metavar="PATTERN", help="Leave these cases out."),
-        click.option(
-            "--level",
-            "levels",
-            type=LEVELS,
-            default=",".join(Level),
-            help="Levels to ask, such as must,should.",
-        ),
-        click.option(
-            "--profile",
-            type=click.Choice(["quick", "full"]),
-            default="full",
-            show_default=True,
-            help="How much to ask.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    """The options that choose cases among those of a protocol."""
+    return protocol_option(selecting(command))
 
 
 def _chosen(
-    patterns: Sequence[str], skip: Sequence[str], levels: Sequence[Level], profile: str
+    suite: Suite,
+    patterns: Sequence[str],
+    skip: Sequence[str],
+    levels: Sequence[Level],
+    profile: str,
 ) -> list[Case]:
     return select(
-        all_cases(), patterns=patterns, skip=skip, levels=levels, quick=profile == "quick"
+        suite.cases, patterns=patterns, skip=skip, levels=levels, quick=profile == "quick"
     )
 
 
 @app.command()
 @_selection
 @click.option("--target", type=TARGET, required=True, help="The server: HOST:PORT.")
-@click.option(
-    "--dialect",
-    type=click.Choice(["auto", "specified", "deployed"]),
-    default="auto",
-    show_default=True,
-    help="Hold the server to one dialect, or find out which one it speaks.",
-)
-@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=4, show_default=True,
-              help="Cases asked at a time.")  # fmt: skip
-@click.option("--timeout-scale", type=click.FloatRange(0.01, 1000), default=1.0,
-              help="Stretch the deadline of every case.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Source of record values and of the order of --shuffle.")  # fmt: skip
-@click.option("--shuffle", is_flag=True, help="Ask in another order.")
+@click.option("--dialect", default="auto", show_default=True, metavar="NAME",
+              help="Hold the server to one dialect, or find out which one it speaks.")  # fmt: skip
+@asking
 @click.option("--topic-prefix", "prefix", type=PREFIX, default="lance-conformance",
               show_default=True, help="How the names of the kit's topics begin.")  # fmt: skip
-@click.option("--strict", is_flag=True, help="SHOULD and flaky cases count as failures.")
-@click.option("--jsonl", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Write everything to this run file.")  # fmt: skip
-@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Write JUnit XML to this file.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Write a JSON summary instead of the report.")
-@click.option("-v", "--verbose", is_flag=True, help="Show every case.")
-@click.option("-q", "--quiet", is_flag=True, help="Show problems, one line each, and the verdict.")
+@getting_in
+@beside_the_target
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
+@reporting
 def run(
     *,
     patterns: tuple[str, ...],
@@ -128,33 +117,57 @@ def run(
     quiet: bool,
     shuffle: bool,
     target: Target,
+    protocol: str,
+    dialect: str,
+    baseline_file: Path | None,
+    html_file: Path | None,
+    md_file: Path | None,
+    badge_file: Path | None,
+    pcap_dir: Path | None,
+    dry_run: bool,
     **rest: Any,
 ) -> int:
     """Ask a server (the word run may be left out)."""
-    cases = _chosen(patterns, skip, levels, rest["profile"])
+    suite = suite_named(protocol)
+    second: Target | None = rest.pop("second_target")
+    coordinator: Target | None = rest.pop("coordinator")
+    cases = _chosen(suite, patterns, skip, levels, rest["profile"])
+    if dry_run:
+        return _dry_run(suite, cases, _known_dialect(suite, dialect), rest["seed"])
     if shuffle:
         cases = shuffled(cases, rest["seed"])
-    ended = run_session(Options(target=target, cases=cases, **rest))
-    if as_json:
-        summary = ended.run.summary(ended.results, ended.code, ended.seconds)
-        click.echo(json.dumps(summary, indent=2, ensure_ascii=True))
-    else:
-        _report(ended, verbose=verbose, quiet=quiet)
-    return ended.code
+    excuses = read_baseline(baseline_file, suite) if baseline_file is not None else {}
+    reports = {"html_file": html_file, "md_file": md_file, "badge_file": badge_file}
+    reports["pcap_dir"] = pcap_dir
+    options = Options(
+        target=replace(target, port=target.port or suite.port),
+        second_target=second and replace(second, port=second.port or suite.port),
+        coordinator=coordinator and replace(coordinator, port=coordinator.port or GROUPS),
+        cases=cases,
+        access=access_from(target.host, rest),
+        protocol=protocol,
+        dialect=_known_dialect(suite, dialect),
+        baseline=excuses,
+        **rest,
+    )
+    return perform(options, as_json=as_json, verbose=verbose, quiet=quiet, **reports)
 
 
-def _report(ended: Ended, *, verbose: bool, quiet: bool) -> None:
-    style = style_for()
-    results = sorted(ended.results, key=lambda result: list(AREAS).index(result.case.area))
-    lines: list[str] = []
-    if not quiet:
-        lines += ["", *console.head(ended.run, style), ""]
-        lines += console.sections(results, style, verbose=verbose)
-    lines += console.problems(ended.run, results, style, verbose=verbose, quiet=quiet)
-    if not quiet:
-        lines.append("")
-    lines += console.tail(ended.run, results, ended.code, ended.seconds, style)
-    click.echo("\n".join(lines), color=True)
+def _dry_run(suite: Suite, cases: Sequence[Case], dialect: str, seed: int) -> int:
+    preset = next(iter(suite.presets)) if dialect == "auto" else dialect
+    told = golden_run(suite, preset, [case.id for case in cases], seed)
+    click.echo("\n".join(dry(told, style_for())), color=True)
+    return Exit.OK
+
+
+def _known_dialect(suite: Suite, dialect: str) -> str:
+    names = ("auto", *suite.presets)
+    if dialect not in names:
+        known = ", ".join(names)
+        raise click.BadOptionUsage(
+            "dialect", f"{suite.title} has no dialect {dialect!r}; there are {known}"
+        )
+    return dialect
 
 
 @app.command("list")
@@ -165,11 +178,12 @@ def list_cases(
     skip: tuple[str, ...],
     levels: tuple[Level, ...],
     profile: str,
+    protocol: str,
     *,
     as_json: bool,
 ) -> int:
     """List cases, one id a line."""
-    cases = _chosen(patterns, skip, levels, profile)
+    cases = _chosen(suite_named(protocol), patterns, skip, levels, profile)
     if as_json:
         rows = [entry(case) for case in cases]
         click.echo(json.dumps(rows, indent=2, ensure_ascii=True))
@@ -182,12 +196,12 @@ def list_cases(
 @click.argument("case_id", metavar="ID")
 def explain_case(case_id: str) -> int:
     """Say what a case asks, on which clause it rests, and which broken servers fail it."""
-    case = next((case for case in all_cases() if case.id == case_id), None)
-    if case is None:
+    found = case_by_id(case_id)
+    if found is None:
         raise NothingSelectedError(
             f"there is no case {case_id!r}; 'lance-conformance list' shows all of them"
         )
-    click.echo("\n".join(explain(case, style_for())), color=True)
+    click.echo("\n".join(explain(*found, style_for())), color=True)
     return Exit.OK
 
 
@@ -199,19 +213,46 @@ def explain_case(case_id: str) -> int:
     is_flag=True,
     help="Make the kill matrix of now the committed one, if all other gates hold.",
 )
+@click.option("--whole", is_flag=True, help="Ask every mutant every case, not only its own.")
+@click.option("--again", multiple=True, metavar="GLOB",
+              help="Ask mutants and cases of these names again, as if they were new.")  # fmt: skip
+@click.option("--protocol", "protocols", type=click.Choice(SUITES), multiple=True,
+              help="Prove only this suite; all of them by default.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show every fault.")
-def selftest_command(seed: int, *, update: bool, verbose: bool) -> int:
+def selftest_command(
+    seed: int, protocols: tuple[str, ...], *, update: bool, verbose: bool, **scope: Any
+) -> int:
     """Prove the kit: golden servers pass, broken ones fail, null ones pass nothing."""
     from lance_conformance.selftest import gates, matrix, selftest  # noqa: PLC0415 - slow to load
 
-    progress = Progress("on trial")
-    outcome = selftest.selftest(seed, progress.update, update=update)
-    progress.clear()
-    click.echo(gates.report(outcome.gates, verbose=verbose))
-    if update and outcome.passed:
-        click.echo(f"written: {matrix.write(outcome.matrix)}")
-    click.echo("the kit can be trusted" if outcome.passed else "the kit must not be trusted")
-    return Exit.OK if outcome.passed else Exit.NONCONFORMING
+    passed = True
+    for suite in map(suite_named, protocols or SUITES):
+        progress = Progress(f"{suite.title}: on trial")
+        outcome = selftest.selftest(suite, seed, progress.update, update=update, **scope)
+        progress.clear()
+        click.echo(f"{suite.title}\n{gates.report(outcome.gates, verbose=verbose)}")
+        if update and outcome.passed:
+            click.echo(f"written: {matrix.write(suite, outcome.matrix)}")
+        passed &= outcome.passed
+    click.echo("the kit can be trusted" if passed else "the kit must not be trusted")
+    return Exit.OK if passed else Exit.NONCONFORMING
+
+
+app.add_command(client)
+app.add_command(report)
+app.add_command(diff)
+app.add_command(coverage)
+app.add_command(matrix)
+app.add_command(baseline)
+
+
+@app.command("replay", params=replay.params, help=replay.help)
+@click.pass_context
+def replay_command(context: click.Context, /, **options: Any) -> int:
+    """Ask again and report as usual."""
+    ended: Ended = context.invoke(replay, **options)
+    tell(ended, verbose=True, quiet=False)
+    return ended.code
 
 
 def run_app(arguments: Sequence[str]) -> int:
@@ -225,7 +266,7 @@ def run_app(arguments: Sequence[str]) -> int:
         return Exit.INTERRUPTED
     except BrokenPipeError:
         return _nobody_reads()
-    except (NothingSelectedError, PreflightError, OSError) as problem:
+    except (NothingSelectedError, PreflightError, RunFileError, BaselineError, OSError) as problem:
         click.echo(f"lance-conformance: {problem}", err=True)
         return _code_of(problem)
     except Exception:  # noqa: BLE001 - whatever it is, it is the kit's fault and must say so

@@ -6,14 +6,17 @@ from typing import Any
 import click
 
 from lance_conformance.peer.conditions import Target
+from lance_conformance.protocols.known import PROTOCOLS
 from lance_conformance.spec.clauses import Level
 
-DEFAULT_PORT = 1992
 LONGEST_PREFIX = 64
 
 
 class _TargetType(click.ParamType[Any]):
-    """``HOST``, ``HOST:PORT``, ``[::1]:PORT``, with or without ``lance://`` in front."""
+    """``HOST``, ``HOST:PORT``, ``[::1]:PORT``, with or without ``lance://`` in front.
+
+    Without a port, that of the protocol is filled in where the protocol is known.
+    """
 
     name = "host:port"
 
@@ -25,8 +28,8 @@ class _TargetType(click.ParamType[Any]):
         )
         if found is None:
             self.fail(f"{value!r} is no HOST:PORT; write for example 127.0.0.1:1992", param, ctx)
-        port = int(found["port"] or DEFAULT_PORT)
-        if not 0 < port < 65536:
+        port = int(found["port"] or 0)
+        if found["port"] and not 0 < port < 65536:
             self.fail(f"port {port} of {value!r} is not between 1 and 65535", param, ctx)
         return Target(found["v6"] or found["host"], port)
 
@@ -63,5 +66,12 @@ class _PrefixType(click.ParamType[Any]):
 
 
 TARGET = _TargetType()
+protocol_option = click.option(
+    "--protocol",
+    type=click.Choice(PROTOCOLS),
+    default=PROTOCOLS[0],
+    show_default=True,
+    help="What to ask about.",
+)
 LEVELS = _LevelsType()
 PREFIX = _PrefixType()

@@ -1,22 +1,25 @@
 """One run from the first connection to the last line of the report."""
 
 import asyncio
+import datetime as dt
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
-from lance_conformance.cases.registry import Case
-from lance_conformance.dialect import PRESETS, SPECIFIED
+from lance_conformance.peer.access import Access
 from lance_conformance.peer.conditions import Conditions, Target
+from lance_conformance.peer.restarting import by_command
+from lance_conformance.protocols.known import PROTOCOLS, suite_named
+from lance_conformance.protocols.questions import Case
 from lance_conformance.report.jsonl import RunFile
 from lance_conformance.report.junit import junit
 from lance_conformance.report.progress import Progress
 from lance_conformance.report.run import Run
-from lance_conformance.run.preflight import preflight
+from lance_conformance.run.baseline import Baseline, Excuse
 from lance_conformance.run.schedule import ask_all
 from lance_conformance.run.verdict import Exit, Result, exit_code
 
@@ -28,6 +31,7 @@ class Options:
     Attributes:
         target: Where the server listens.
         cases: The cases, in the order in which to ask them.
+        protocol: The name of the suite that the cases are of.
         dialect: ``auto`` or a preset.
         profile: ``quick`` or ``full``, for the report.
         timeout_scale: Stretches every budget.
@@ -37,10 +41,18 @@ class Options:
         strict: SHOULD and FLAKY count as failures.
         jsonl: Where to write the run file.
         junit: Where to write JUnit XML.
+        baseline: What is known to be wrong.
+        access: How the kit gets in.
+        read_only: Nothing may be sent that could change something.
+        capabilities: What the target is held to, whatever it was found to do.
+        restart_cmd: The command that restarts the target.
+        second_target: Another node of its cluster.
+        coordinator: Where consumer groups are coordinated.
     """
 
     target: Target
     cases: Sequence[Case]
+    protocol: str = PROTOCOLS[0]
     dialect: str = "auto"
     profile: str = "full"
     timeout_scale: float = 1.0
@@ -50,6 +62,13 @@ class Options:
     strict: bool = False
     jsonl: Path | None = None
     junit: Path | None = None
+    baseline: Mapping[str, Excuse] = field(default_factory=dict)
+    access: Access = field(default_factory=Access)
+    read_only: bool = False
+    capabilities: Collection[str] = ()
+    restart_cmd: str | None = None
+    second_target: Target | None = None
+    coordinator: Target | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +80,14 @@ class Ended:
         results: What the cases found, in their order; all there are, if it was interrupted.
         code: How it ends.
         seconds: How long it took.
+        stale: What is wrong with the baseline, in words.
     """
 
     run: Run
     results: Sequence[Result]
     code: Exit
     seconds: float
+    stale: Sequence[str] = ()
 
 
 def run_session(options: Options) -> Ended:
@@ -93,34 +114,53 @@ def run_session(options: Options) -> Ended:
 
 
 async def _session(options: Options, run_file: RunFile | None) -> Ended:
+    try:
+        return await _asked(options, run_file)
+    finally:
+        await suite_named(options.protocol).leave(options.target)
+
+
+async def _asked(options: Options, run_file: RunFile | None) -> Ended:
     began = monotonic()
     stop_on_signals()
     run = await _begin(options)
     if run_file is not None:
         run_file.header(run)
     told: list[Result] = []
+    baseline = Baseline(options.baseline, dt.datetime.now(dt.UTC).date())
     progress = Progress("asking")
 
-    def on_result(result: Result) -> None:
+    def on_result(found: Result) -> None:
+        result = baseline.apply(found)
         told.append(result)
         if run_file is not None:
             run_file.case(result)
         progress.update(len(told), len(options.cases), result.case.id)
 
-    results: Sequence[Result] = told
     code = Exit.INTERRUPTED
     with suppress(asyncio.CancelledError):
-        results = await ask_all(
-            options.cases, run.conditions, jobs=options.jobs, on_result=on_result
-        )
-        code = exit_code(results, strict=options.strict)
+        await ask_all(options.cases, run.conditions, jobs=options.jobs, on_result=on_result)
+        code = exit_code(told, strict=options.strict, stale=bool(baseline.stale))
     progress.clear()
-    return Ended(run, results, code, monotonic() - began)
+    order = {case.id: place for place, case in enumerate(options.cases)}
+    results = sorted(told, key=lambda result: order[result.case.id])
+    return Ended(run, results, code, monotonic() - began, baseline.stale)
+
+
+def _capabilities(options: Options) -> Iterator[str]:
+    yield from options.capabilities
+    if options.restart_cmd:
+        yield "restart"
+    if options.second_target is not None:
+        yield "second-target"
+    if options.coordinator is not None:
+        yield "groups"
 
 
 async def _begin(options: Options) -> Run:
-    pinned = options.dialect in PRESETS
-    demanded = PRESETS[options.dialect] if pinned else SPECIFIED
+    suite = suite_named(options.protocol)
+    pinned = options.dialect in suite.presets
+    demanded = suite.presets[options.dialect] if pinned else next(iter(suite.presets.values()))
     base = Conditions(
         options.target,
         demanded,
@@ -128,8 +168,14 @@ async def _begin(options: Options) -> Run:
         pinned=pinned,
         prefix=options.prefix,
         seed=options.seed,
+        access=options.access,
+        read_only=options.read_only,
+        capabilities=frozenset(_capabilities(options)),
+        restart=by_command(options.restart_cmd) if options.restart_cmd else None,
+        second=options.second_target,
+        coordinator=options.coordinator,
     )
-    conditions, axes = await preflight(base, options.timeout_scale)
+    conditions, axes = await suite.preflight(base, options.timeout_scale)
     return Run(
         conditions=replace(conditions, demanded=demanded),
         axes=axes,
@@ -137,6 +183,7 @@ async def _begin(options: Options) -> Run:
         dialect_asked=options.dialect,
         selected=len(options.cases),
         strict=options.strict,
+        protocol=suite.name,
     )
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_conformance.wire.annotate import annotate, readable_payload, split_frames
+from lance_conformance.wire.consumers import subscribe
 from lance_conformance.wire.control import KEEPALIVE, ingest
 from lance_conformance.wire.crc import crc32c
 from lance_conformance.wire.frame import Command, Frame
@@ -76,3 +77,28 @@ def test_text_from_the_target_cannot_steer_the_terminal() -> None:
     text = readable_payload(Command.ERROR_RESPONSE, b"\x1b[2Jgone\xff")
     assert text == " [2Jgone\\xff"
     assert readable_payload(Command.FETCH_RESPONSE, b"data") is None
+
+
+def test_the_payload_of_a_command_is_shown_field_by_field() -> None:
+    """Whoever reads a failure need not count bytes."""
+    rows = annotate(subscribe(3, 0xC0, start=25, max_bytes=100).encode(crc32c), crc32c)
+    shown = {row.field: row.meaning for row in rows[-4:]}
+    assert shown == {
+        "topic_id": "3",
+        "start_offset": "25",
+        "max_batch_bytes": "100",
+        "consumer_id": "192",
+    }
+
+
+def test_a_payload_that_is_too_short_is_shown_as_far_as_it_goes() -> None:
+    """The fields that are there are named, and the rest is there, too."""
+    whole = subscribe(3, 0xC0).encode(crc32c)
+    rows = annotate(whole[:-5], crc32c)
+    assert [row.field for row in rows[-4:]] == [
+        "topic_id",
+        "start_offset",
+        "max_batch_bytes",
+        "payload",
+    ]
+    assert rows[-1].data == whole[-8:-5]

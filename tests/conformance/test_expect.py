@@ -5,21 +5,17 @@ import json
 import pytest
 
 from lance_conformance.dialect import DEPLOYED, SPECIFIED
-from lance_conformance.peer.expect import (
+from lance_conformance.peer.expect import Event, ack, catching_up, error, keepalive, topic_response
+from lance_conformance.protocols.outcomes import (
     ANOTHER_KIND,
     Allowed,
     Closed,
-    Event,
     Silence,
-    ack,
-    catching_up,
+    Violation,
     closed,
-    error,
-    keepalive,
-    topic_response,
 )
 from lance_conformance.wire.control import KEEPALIVE, control
-from lance_conformance.wire.frame import Command, Flag, Frame, Violation
+from lance_conformance.wire.frame import Command, Flag, Frame
 
 CITE = "12.2/topic-not-found"
 NOT_FOUND_JSON = error([0x10], "not found", SPECIFIED, CITE)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_conformance.protocols.outcomes import Violation
 from lance_conformance.wire.control import KEEPALIVE, LIST_TOPICS, fetch, ingest
 from lance_conformance.wire.crc import crc32_ieee, crc32c
 from lance_conformance.wire.frame import (
@@ -15,7 +16,6 @@ from lance_conformance.wire.frame import (
     Flag,
     Frame,
     Kind,
-    Violation,
     faulty_field,
 )
 

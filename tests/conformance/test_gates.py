@@ -1,16 +1,22 @@
 """The gates of the self-test, on the real servers and on findings made to break them."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from lance_conformance.cases import all_cases
-from lance_conformance.mutants.hostile import hostile
+from lance_conformance.protocols.known import SUITES, suite_named
+from lance_conformance.protocols.lwp import Lwp
+from lance_conformance.protocols.questions import Case
+from lance_conformance.protocols.suite import Suite
 from lance_conformance.selftest import gates
 from lance_conformance.selftest.attacks import attacked
-from lance_conformance.selftest.matrix import committed, differences, kills
+from lance_conformance.selftest.matrix import Matrix, committed, kills
 from lance_conformance.selftest.selftest import second_opinions
 from lance_conformance.selftest.subjects import (
+    Asked,
     Finding,
     Subject,
     golden_subjects,
@@ -19,62 +25,82 @@ from lance_conformance.selftest.subjects import (
     try_again,
     try_subjects,
 )
+from lance_conformance.selftest.trials import Trials
+from lance_conformance.selftest.witnesses import asked_of, restricted
 
-GOLDEN = Subject("golden", "golden", "specified")
-MUTANT = Subject("mutant", "serves-version-2", "specified")
-NULL = Subject("null", "echoes", "specified")
-PASSES = {case.id: Finding("PASS", "", timing=False) for case in all_cases()}
+LWP = suite_named("lwp")
+HOSTILE = LWP.proof().hostile("specified")
+GOLDEN = Subject("lwp", "golden", "golden", "specified")
+MUTANT = Subject("lwp", "mutant", "serves-version-2", "specified")
+NULL = Subject("lwp", "null", "echoes", "specified")
+PASSES = {
+    case.id: Finding("PASS" if "specified" in case.dialects else "SKIP", "", timing=False)
+    for case in all_cases()
+}
 LATE = Finding("FAIL", "timeout", timing=True)
-SAMPLE = [s for s in mutant_subjects(seed=5)[::20] if s.name != "acks-nothing"]
 
 
-def run(subjects: list[Subject]) -> dict[Subject, dict[str, Finding]]:
-    """Trials of these subjects, with the second opinions that the self-test would ask for."""
-    trials = dict(zip(subjects, map(dict, try_subjects(subjects)), strict=True))
-    corrected = second_opinions(trials, committed())
-    return trials | {subject: dict(findings) for subject, findings in corrected.items()}
+class Sample(Lwp):
+    """Every twelfth case; the self-test asks all of them."""
+
+    def questions(self) -> Sequence[Case]:
+        """Cases of every kind: about frames, restarts, tokens, TLS."""
+        return all_cases()[::12]
+
+
+SAMPLE = Sample()
+
+
+def run(asked: Asked) -> Trials:
+    """Trials with the second opinions that the self-test would ask for."""
+    trials = dict(zip(asked, try_subjects(asked), strict=True))
+    return trials | second_opinions(trials, committed(LWP))
 
 
 def test_the_golden_servers_pass_in_any_order() -> None:
-    """Gates 1 and 7: everything passes, in order, shuffled, and side by side."""
-    trials = run([*golden_subjects(), *golden_subjects(seed=3, jobs=8)])
-    assert gates.golden_passes(trials).faults == ()
-    assert gates.order_does_not_matter(trials).faults == ()
+    """Gates 1 and 7: a sample passes, in order, shuffled, and side by side."""
+    subjects = [*golden_subjects(LWP), *golden_subjects(LWP, seed=3, jobs=8)]
+    trials = run(dict.fromkeys(subjects, frozenset(SAMPLE.by_id)))
+    assert gates.golden_passes(SAMPLE, trials).faults == ()
+    assert gates.order_does_not_matter(LWP, trials).faults == ()
 
 
 @pytest.mark.parametrize("dialect", ["specified", "deployed"])
 def test_a_sample_of_mutants_is_killed_for_the_recorded_reasons(dialect: str) -> None:
-    """Gates 2 to 4 on every twentieth mutant, asked in a shuffled order."""
-    trials = run([subject for subject in SAMPLE if subject.dialect == dialect])
+    """Gates 3 and 4 on every thirtieth mutant, asked what it is a witness for."""
+    subjects = [each for each in mutant_subjects(LWP, seed=5) if each.dialect == dialect]
+    before = committed(LWP)
+    asked = asked_of(LWP, subjects[::30], before, whole=False)
+    trials = run(asked)
     found = {dialect: {subject.name: kills(trials[subject]) for subject in trials}}
-    before = {dialect: {name: committed()[dialect][name] for name in found[dialect]}}
-    assert differences(found, before) == []
+    assert gates.matrix_is_committed(found, restricted(before, asked)).faults == ()
     assert gates.every_mutant_is_killed(found).faults == ()
 
 
 def test_null_servers_pass_nothing() -> None:
-    """Gate 5: not one case passes against a server that speaks no LWP."""
-    subjects = [subject for subject in null_subjects() if subject.dialect == "specified"]
-    assert gates.nulls_pass_nothing(dict(zip(subjects, try_subjects(subjects), strict=True))).passed
+    """Gate 5: not one case of a sample passes against a server that speaks no LWP."""
+    subjects = [subject for subject in null_subjects(LWP) if subject.dialect == "specified"]
+    trials = run(dict.fromkeys(subjects, frozenset(SAMPLE.by_id)))
+    assert gates.nulls_pass_nothing(LWP, trials).passed
 
 
-@pytest.mark.parametrize("name", hostile("specified"))
+@pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_servers_cannot_stop_the_kit(name: str) -> None:
     """Gate 8: a whole run against each of them ends in time, with the verdict it deserves."""
-    assert asyncio.run(attacked(name, hostile("specified")[name])) == []
+    assert asyncio.run(attacked(LWP, name, HOSTILE[name])) == []
 
 
 def test_gate_1_notices_a_case_that_does_not_pass() -> None:
     """A golden server that fails a case is a fault."""
-    gate = gates.golden_passes({GOLDEN: {**PASSES, "kal/answered": LATE}})
+    gate = gates.golden_passes(LWP, {GOLDEN: {**PASSES, "kal/answered": LATE}})
     assert gate.faults == ("golden (specified): kal/answered is FAIL (timeout), not PASS",)
 
 
 def test_gate_2_notices_a_case_that_nobody_fails() -> None:
     """A case without a mutant is a fault, in each dialect."""
     matrix = {d: {m: {c: r for c, r in k.items() if c != "ing/one-ack"} for m, k in rows.items()}
-              for d, rows in committed().items()}  # fmt: skip
-    faults = gates.every_case_can_fail(matrix).faults
+              for d, rows in committed(LWP).items()}  # fmt: skip
+    faults = gates.every_case_can_fail(LWP, matrix).faults
     assert faults == tuple(
         f"ing/one-ack ({d}) is failed by no mutant" for d in ("specified", "deployed")
     )
@@ -103,14 +129,79 @@ def test_gate_5_notices_a_null_server_that_passes() -> None:
     """One pass of a server that speaks no LWP is a fault."""
     late = dict.fromkeys(PASSES, LATE)
     passed = Finding("PASS", "", timing=False)
-    gate = gates.nulls_pass_nothing({NULL: {**late, "kal/answered": passed}})
+    gate = gates.nulls_pass_nothing(LWP, {NULL: {**late, "kal/answered": passed}})
     assert gate.faults == ("echoes (specified) passes kal/answered",)
+
+
+TWINS = ("kal/one-answer-each", "kal/answer-all-zero")
+"""Two cases about one clause."""
+
+
+def repeating(*, twin_of: str | None) -> Suite:
+    """A suite of the two cases, the second with another twin or with none."""
+    first, second = (LWP.by_id[each] for each in TWINS)
+
+    class Repeating(Lwp):
+        def questions(self) -> Sequence[Case]:
+            return first, replace(second, clause=first.clause, twin_of=twin_of)
+
+    return Repeating()
+
+
+def matrix_of(*columns: dict[str, str]) -> Matrix:
+    """A matrix of the two cases: reasons by mutant, for the one and the other."""
+    rows: dict[str, dict[str, str]] = {}
+    for case, column in zip(TWINS, columns, strict=True):
+        for mutant, reason in column.items():
+            rows.setdefault(mutant, {})[case] = reason
+    return {"specified": rows}
+
+
+def test_gate_6_notices_a_case_that_repeats_another() -> None:
+    """Two cases about one clause that the same mutants fail for the same reasons are a fault."""
+    gate = gates.no_case_repeats_another(
+        repeating(twin_of=None), matrix_of({"a": "data"}, {"a": "data"})
+    )
+    assert gate.faults == (
+        f"{TWINS[0]}, {TWINS[1]} ask about 4.3/one-each, and no mutant tells them apart",
+    )
+
+
+@pytest.mark.parametrize("other", [{"a": "data", "b": "data"}, {"a": "timeout"}, {"b": "data"}, {}])
+def test_gate_6_is_satisfied_by_one_difference(other: dict[str, str]) -> None:
+    """One mutant more, or another reason, tells two cases apart."""
+    matrix = matrix_of({"a": "data"}, other)
+    assert gates.no_case_repeats_another(repeating(twin_of=None), matrix).passed
+
+
+def test_gate_6_leaves_twins_alone() -> None:
+    """A case may repeat another when it says so."""
+    matrix = matrix_of({"a": "data"}, {"a": "data"})
+    gate = gates.no_case_repeats_another(repeating(twin_of=TWINS[0]), matrix)
+    assert gate.passed
+    assert gate.figure == "2 cases, 1 of them twins on purpose"
+
+
+def test_gate_6_notices_a_twin_of_nobody() -> None:
+    """The case that is named must be there."""
+    matrix = matrix_of({"a": "data"}, {"b": "data"})
+    gate = gates.no_case_repeats_another(repeating(twin_of="kal/none"), matrix)
+    assert gate.faults == (f"{TWINS[1]} calls itself a twin of kal/none, which there is not",)
+
+
+@pytest.mark.parametrize("protocol", SUITES)
+def test_no_case_of_the_kit_repeats_another(protocol: str) -> None:
+    """Gate 6 on the committed matrices."""
+    suite = suite_named(protocol)
+    assert gates.no_case_repeats_another(suite, committed(suite)).faults == ()
 
 
 def test_gate_7_notices_another_verdict_in_another_order() -> None:
     """Two golden runs that differ are a fault."""
-    other = Subject("golden", "golden", "specified", seed=4)
-    gate = gates.order_does_not_matter({GOLDEN: PASSES, other: {**PASSES, "kal/answered": LATE}})
+    other = Subject("lwp", "golden", "golden", "specified", seed=4)
+    gate = gates.order_does_not_matter(
+        LWP, {GOLDEN: PASSES, other: {**PASSES, "kal/answered": LATE}}
+    )
     assert gate.faults == ("kal/answered (specified) is PASS in one order, FAIL in another",)
 
 

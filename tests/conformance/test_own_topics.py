@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from lance_conformance.peer.conn import Peer
-from lance_conformance.peer.expect import Closed, Event
+from lance_conformance.peer.expect import Event
 from lance_conformance.peer.own_topics import OwnTopics
+from lance_conformance.protocols.outcomes import Closed
 from lance_conformance.wire.control import control, delete_topic, get_topic
 from lance_conformance.wire.frame import Command, Frame
 

@@ -11,14 +11,16 @@ import pytest
 
 from lance_conformance.dialect import SPECIFIED
 from lance_conformance.golden.server import serving
-from lance_conformance.peer.conn import FLOOD, Peer, connect
-from lance_conformance.peer.expect import Closed, ack, answer, closed, keepalive
-from lance_conformance.peer.link import Link
+from lance_conformance.peer.conn import Peer
+from lance_conformance.peer.expect import ack, answer, keepalive
+from lance_conformance.peer.link import Link, connect
 from lance_conformance.peer.transcript import KEEP_PER_CONNECTION, Transcript
 from lance_conformance.peer.verdict import Blocked, Failure, KitError
+from lance_conformance.protocols.hearing import FLOOD
+from lance_conformance.protocols.outcomes import Closed, Violation, closed
 from lance_conformance.wire.control import KEEPALIVE, LIST_TOPICS
 from lance_conformance.wire.crc import crc32c
-from lance_conformance.wire.frame import Command, Flag, Frame, Violation
+from lance_conformance.wire.frame import Command, Flag, Frame
 
 ACK_7 = Frame(flags=Flag.ACK, batch_id=7).encode(crc32c)
 BACKPRESSURE = Frame(flags=Flag.BACKPRESSURE).encode(crc32c)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from lance_conformance.cases.registry import case
 from lance_conformance.peer.dialogue import Dialogue
-from lance_conformance.peer.expect import Quiet, ack, closed, keepalive, topic_response
+from lance_conformance.peer.expect import Quiet, ack, keepalive, topic_response
+from lance_conformance.protocols.outcomes import closed
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.control import KEEPALIVE, get_topic, ingest
 from lance_conformance.wire.frame import MAX_PAYLOAD, Flag, Frame

@@ -5,7 +5,8 @@ from dataclasses import replace
 from lance_conformance.cases.registry import case
 from lance_conformance.peer.conn import Peer
 from lance_conformance.peer.dialogue import Dialogue, Topic
-from lance_conformance.peer.expect import ANOTHER_KIND, Allowed, ack
+from lance_conformance.peer.expect import ack
+from lance_conformance.protocols.outcomes import ANOTHER_KIND, Allowed
 from lance_conformance.wire.codes import ANY_ERROR
 from lance_conformance.wire.control import ingest
 from lance_conformance.wire.frame import Frame, Kind

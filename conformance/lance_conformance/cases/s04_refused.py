@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from lance_conformance.cases.registry import case
 from lance_conformance.peer.dialogue import Dialogue, Topic
-from lance_conformance.peer.expect import Allowed, Quiet, ack, answer
+from lance_conformance.peer.expect import Quiet, ack, answer
+from lance_conformance.protocols.outcomes import Allowed
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.control import delete_topic, ingest, read_json
 from lance_conformance.wire.frame import Command, Frame
@@ -149,11 +150,12 @@ async def empty(c: Dialogue) -> None:
 async def half_good_batch(c: Dialogue) -> None:
     """Of a batch whose second record is broken, the first one is not stored either.
 
-    The published server stores the batch as it is.
+    The broken length makes the third record unreadable, too. The published server stores the batch
+    as it is.
     """
     topic = await c.topic()
-    right = ingest(topic.id, c.batch(), c.values(2))
+    right = ingest(topic.id, c.batch(), c.values(3))
     second = RECORD_HEADER + 20
-    longer = (21).to_bytes(4, "little")
-    broken = right.payload[: second + 1] + longer + right.payload[second + RECORD_HEADER :]
+    shorter = (19).to_bytes(4, "little")
+    broken = right.payload[: second + 1] + shorter + right.payload[second + RECORD_HEADER :]
     await _refused(c, topic, right, replace(right, payload=broken), "AMB-27")

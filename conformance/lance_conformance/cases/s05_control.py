@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from lance_conformance.cases.registry import case
 from lance_conformance.peer.dialogue import Dialogue
-from lance_conformance.peer.expect import Allowed, answer, topic_response
+from lance_conformance.peer.expect import answer, topic_response
+from lance_conformance.protocols.outcomes import Allowed
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.control import (
     create_topic_with_retention,

@@ -5,7 +5,8 @@ from typing import Any
 
 from lance_conformance.cases.registry import case
 from lance_conformance.peer.dialogue import Dialogue, Topic
-from lance_conformance.peer.expect import Allowed, topic_response
+from lance_conformance.peer.expect import topic_response
+from lance_conformance.protocols.outcomes import Allowed
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.control import (
     LIST_TOPICS,

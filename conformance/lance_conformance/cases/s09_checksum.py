@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from lance_conformance.cases.registry import case
 from lance_conformance.peer.dialogue import ALIVE, Dialogue
-from lance_conformance.peer.expect import answer, closed, error_body_fault, keepalive
+from lance_conformance.peer.expect import answer, error_body_fault, keepalive
+from lance_conformance.protocols.outcomes import closed
 from lance_conformance.wire.control import KEEPALIVE, LIST_TOPICS, fetch, get_topic, read_json
 from lance_conformance.wire.frame import Command
 

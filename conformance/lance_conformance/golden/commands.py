@@ -5,13 +5,18 @@ import struct
 from collections.abc import Callable
 
 from lance_conformance.golden.codec import Reply
+from lance_conformance.golden.consumer_commands import HANDLERS
+from lance_conformance.golden.doors import admitted
+from lance_conformance.golden.groups import GROUP_COMMANDS, coordinate
 from lance_conformance.golden.ingest import INVALID_PAYLOAD
 from lance_conformance.golden.specified import Specified
 from lance_conformance.golden.state import Body, Refused, Replies, Topic
 from lance_conformance.golden.topics import INVALID_NAME
 
 SENTINEL = 2**64 - 1
-SERVER_ONLY = frozenset({0x11, 0x12, 0x23, 0x24, 0x80, 0x81, 0xFF})
+SERVER_ONLY = frozenset({0x09, 0x11, 0x12, 0x23, 0x24, 0x80, 0x81, 0xFF})
+STATUS_ALIAS = 0x30
+AUTHENTICATE = 0x08
 
 
 def obey(rules: Specified, batch_id: int, payload: bytes) -> Replies:
@@ -21,9 +26,15 @@ def obey(rules: Specified, batch_id: int, payload: bytes) -> Replies:
         Refused: The rules say no.
     """
     command = rules.command_of(batch_id)
+    if command == AUTHENTICATE:
+        return [_authenticate(rules, payload)]
+    if not admitted(rules, rules.memory.speaker, command):
+        rules.without_token(command, payload)
     handler = _HANDLERS.get(command)
-    if handler is not None:
+    if handler is not None and (command != STATUS_ALIAS or rules.status_alias_ok()):
         return [handler(rules, payload)]
+    if command in GROUP_COMMANDS:
+        return [coordinate(rules, command, payload)]
     if command in SERVER_ONLY:
         return rules.server_command(command)
     return rules.unknown_command(command)
@@ -53,9 +64,15 @@ def _new_topic(rules: Specified, raw: bytes) -> Topic:
     if owner is not None:
         return rules.duplicate(owner)
     topic = Topic(rules.next_id(), name, log=rules.first_log(name))
+    topic.epoch, topic.made_by = rules.epoch_of(name), rules.memory.speaker
     rules.memory.last_id = max(rules.memory.last_id, topic.id)
     rules.memory.topics[topic.id] = topic
     return topic
+
+
+def _authenticate(rules: Specified, token: bytes) -> Reply:
+    ok = rules.let_in(rules.memory.speaker, token)
+    return rules.auth_answer(ok, rules.auth_words(token, ok))
 
 
 def _create(rules: Specified, payload: bytes) -> Reply:
@@ -63,6 +80,7 @@ def _create(rules: Specified, payload: bytes) -> Reply:
 
 
 def _create_limited(rules: Specified, payload: bytes) -> Reply:
+    _demand(rules.create_size_ok(len(payload)), "Invalid create topic payload")
     size, start = rules.name_length(payload)
     end = start + size
     _demand(rules.limits_ok(payload, end), "Invalid payload length")
@@ -72,7 +90,8 @@ def _create_limited(rules: Specified, payload: bytes) -> Reply:
     return _json(rules.limited_body(topic))
 
 
-def _list(rules: Specified, _payload: bytes) -> Reply:
+def _list(rules: Specified, payload: bytes) -> Reply:
+    _demand(rules.size_ok(0x03, len(payload)), "ListTopics has no payload")
     return _json(rules.list_body(rules.listed()))
 
 
@@ -80,11 +99,11 @@ def _get(rules: Specified, payload: bytes) -> Reply:
     _demand(rules.get_size_ok(len(payload)), "GetTopic has 4 bytes")
     topic_id = _number(payload)
     topic = rules.find(topic_id) if topic_id else rules.default_topic()
-    return _json(rules.found_body(topic))
+    return _json({**rules.found_body(topic), **rules.log_body(topic)})
 
 
 def _delete(rules: Specified, payload: bytes) -> Reply:
-    _demand(len(payload) == 4, "DeleteTopic has 4 bytes")
+    _demand(rules.size_ok(0x02, len(payload)), "DeleteTopic has 4 bytes")
     topic = rules.find_to_delete(_number(payload))
     rules.forget(topic)
     return _json(rules.deleted_body(topic.id))
@@ -102,6 +121,8 @@ def _fetch(rules: Specified, payload: bytes) -> Reply:
     what = "too small" if payload else "payload required"
     _demand(rules.fetch_size_ok(len(payload)), f"Fetch request payload {what}")
     topic_id, asked, max_bytes = struct.unpack_from("<IQI", payload.ljust(16, b"\0"))
+    if rules.memory.speaker.subscriptions:
+        rules.fetch_beside_push()
     topic = rules.fetch_topic(topic_id)
     log, start = rules.readable(topic), rules.start_of(asked)
     if start == SENTINEL:
@@ -122,4 +143,5 @@ _HANDLERS: dict[int, Callable[[Specified, bytes], Reply]] = {
     0x05: _set,
     0x06: _create_limited,
     0x10: _fetch,
+    **HANDLERS,
 }

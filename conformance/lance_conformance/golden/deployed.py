@@ -5,6 +5,7 @@ import struct
 from typing import Literal
 
 from lance_conformance.golden.codec import Reply, Wire, ieee
+from lance_conformance.golden.consumers import SIZES
 from lance_conformance.golden.specified import Specified
 from lance_conformance.golden.state import Body, Connection, Refused, Replies, Topic
 
@@ -52,6 +53,10 @@ class Deployed(Specified):
         acks = [reply for reply in replies if reply.flags == ACK]
         return [reply for reply in replies if reply.flags != ACK] + acks
 
+    def opened(self, frame: Wire, /) -> bytes:
+        """Compressed payloads are stored as they are."""
+        return frame.payload
+
     def empty(self, _frame: Wire, /) -> Replies:
         """An Ingest without a payload is not answered."""
         return []
@@ -84,9 +89,13 @@ class Deployed(Specified):
         """Topic 0 has no metadata."""
         raise Refused(0x10, "Topic not found")
 
-    def created_body(self, topic: Topic, /) -> Body:
+    def epoch_of(self, _name: str, /) -> int:
         """A topic has an epoch, which is always 1."""
-        return {**super().created_body(topic), "topic_epoch": 1}
+        return 1
+
+    def log_body(self, _topic: Topic, /) -> Body:
+        """Nothing is said of the log."""
+        return {}
 
     def get_size_ok(self, _size: int, /) -> bool:
         """A short id is filled with zeros, a long one cut."""
@@ -119,3 +128,23 @@ class Deployed(Specified):
     def beyond_end(self, log: bytes, _start: int, /) -> Reply:
         """CatchingUp with the end."""
         return Reply(0x40, 0x12, struct.pack("<Q", len(log)))
+
+    def size_ok(self, command: int, size: int, /) -> bool:
+        """Trailing bytes are tolerated; a short DeleteTopic is one of topic 0."""
+        return command == 0x02 or size >= SIZES[command]
+
+    def pushing(self) -> bool:
+        """A subscription is noted, and nothing is pushed."""
+        return False
+
+    def consumer_topic(self, topic_id: int, /) -> Topic:
+        """Topic 0 can be subscribed to, like any other."""
+        return super().consumer_topic(topic_id) if topic_id else Topic(0, "default")
+
+    def topic_to_commit(self, topic_id: int, /) -> Topic:
+        """Nobody looks whether the topic exists."""
+        return Topic(topic_id, "")
+
+    def status_alias_ok(self) -> bool:
+        """0x30 is no command."""
+        return False

@@ -18,7 +18,7 @@ class Fetching(Topics):
 
     def fetch_topic(self, topic_id: int, /) -> Topic:
         """The topic to read from."""
-        topic = self.memory.topics.get(topic_id)
+        topic = self.memory.topics.get(topic_id) if topic_id else self.default_topic()
         if topic is None:
             raise Refused(self.missing_code(topic_id), f"Topic {topic_id} not found")
         return topic

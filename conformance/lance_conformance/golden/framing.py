@@ -43,6 +43,10 @@ class Framing:
         """The payload is within the limit."""
         return length <= LIMIT
 
+    def announced_ok(self, header: Wire, /) -> bool:
+        """The limit is the same for frames of every kind."""
+        return self.length_ok(header.length)
+
     def payload_crc_ok(self, header: Wire, payload: bytes, /) -> bool:
         """The payload checksum fits the payload; without a payload it does not matter."""
         return not payload or header.payload_crc == self.checksum(payload)
@@ -58,6 +62,10 @@ class Framing:
     def error(self, _code: int, words: str, _details: dict[str, object], /) -> Reply:
         """An ErrorResponse; the dialects write it differently."""
         return Reply(0x40, 0xFF, words.encode())
+
+    def complete(self, there: int, needed: int, /) -> bool:
+        """A frame is served when all of it is there."""
+        return there >= needed
 
     def kept(self, tail: bytes, _whole: int, /) -> bytes:
         """Bytes behind the last whole frame wait for the rest."""

@@ -3,13 +3,14 @@
 from typing import Literal
 
 from lance_conformance.golden.codec import Reply, Wire, begun, walk
-from lance_conformance.golden.framing import Framing
+from lance_conformance.golden.compression import Compression
 from lance_conformance.golden.state import Body, Connection, Memory, Refused, Replies, Topic
 
 INVALID_PAYLOAD = 0x04
+ANYWHERE = 1 << 40
 
 
-class Ingest(Framing):
+class Ingest(Compression):
     """Rules about batches. Every public method is a hook."""
 
     memory: Memory
@@ -30,6 +31,10 @@ class Ingest(Framing):
         """The header counts the records."""
         return announced == begun(payload)
 
+    def batch_ok(self, frame: Wire, /) -> bool:
+        """A batch is whole records, as many as announced."""
+        return self.chain_ok(frame.payload) and self.count_ok(frame.records, frame.payload)
+
     def timestamp_ok(self, _timestamp: int, /) -> bool:
         """Any timestamp will do."""
         return True
@@ -40,10 +45,15 @@ class Ingest(Framing):
 
     def seen(self, connection: Connection, frame: Wire, /) -> Literal["new", "again", "other"]:
         """Whether this batch id was used on this connection, and for the same content."""
-        known = connection.batches.get((frame.topic, frame.batch_id))
+        key, content = (frame.topic, frame.batch_id), (frame.timestamp, frame.payload)
+        known = connection.batches.get(key)
         if known is None:
-            return "new"
-        return "again" if known == (frame.timestamp, frame.payload) else "other"
+            return "again" if self.seen_elsewhere(key, content) else "new"
+        return "again" if known == content else "other"
+
+    def seen_elsewhere(self, key: tuple[int, int], content: tuple[int, bytes], /) -> bool:
+        """Batch ids from 2^40 on are known on every connection."""
+        return key[1] >= ANYWHERE and self.memory.batches.get(key) == content
 
     def ingest_topic(self, connection: Connection, topic_id: int, /) -> Topic:
         """The topic to write to."""

@@ -3,11 +3,11 @@
 import json
 
 from lance_conformance.golden.codec import Reply
-from lance_conformance.golden.fetching import Fetching
+from lance_conformance.golden.doors import Doors
 from lance_conformance.golden.state import Memory
 
 
-class Specified(Fetching):
+class Specified(Doors):
     """All hooks together, as the document has them."""
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 import unicodedata
 
+from lance_conformance.golden.codec import walk
 from lance_conformance.golden.ingest import INVALID_PAYLOAD, Ingest
 from lance_conformance.golden.state import Body, Refused, Replies, Topic
 
@@ -51,13 +52,29 @@ class Topics(Ingest):
         """A new topic is empty."""
         return b""
 
+    def epoch_of(self, name: str, /) -> int:
+        """How many topics of this name there were, with this one."""
+        spelled = self.spelling(name)
+        self.memory.epochs[spelled] = self.memory.epochs.get(spelled, 0) + 1
+        return self.memory.epochs[spelled]
+
     def created_body(self, topic: Topic, /) -> Body:
         """What CreateTopic answers."""
-        return {"id": topic.id, "name": topic.name, "created_at": topic.created_at}
+        return self.found_body(topic)
 
     def found_body(self, topic: Topic, /) -> Body:
-        """What GetTopic answers."""
-        return {"id": topic.id, "name": topic.name, "created_at": topic.created_at}
+        """What GetTopic and ListTopics say of a topic."""
+        return {
+            "id": topic.id,
+            "name": topic.name,
+            "created_at": topic.created_at,
+            "topic_epoch": topic.epoch,
+        }
+
+    def log_body(self, topic: Topic, /) -> Body:
+        """What GetTopic says of a topic's log."""
+        count = len(walk(topic.log)[0]) - 1
+        return {"start_offset": 0, "end_offset": len(topic.log), "record_count": count}
 
     def listed(self) -> list[Body]:
         """What ListTopics answers."""
@@ -116,6 +133,10 @@ class Topics(Ingest):
     def name_length(self, payload: bytes, /) -> tuple[int, int]:
         """The length of the name in CreateTopicWithRetention, and where the name starts."""
         return int.from_bytes(payload[:2], "little"), 2
+
+    def create_size_ok(self, size: int, /) -> bool:
+        """CreateTopicWithRetention has 18 bytes beside the name."""
+        return size >= 18
 
     def limits_ok(self, payload: bytes, name_end: int, /) -> bool:
         """Two limits of 8 bytes stand behind the name and nothing behind them."""

@@ -1,27 +1,29 @@
 """The conversation of one case: connections, own topics, controls and checks."""
 
 import asyncio
-import random
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_conformance.dialect import Dialect
-from lance_conformance.peer.conditions import Conditions
-from lance_conformance.peer.conn import Peer, connect
+from lance_conformance.peer.access import Way
+from lance_conformance.peer.conditions import Conditions, Target
+from lance_conformance.peer.conn import Peer
 from lance_conformance.peer.expect import (
-    Allowed,
     Event,
     Quiet,
     ack,
     answer,
     error,
+    let_in,
     topic_response,
 )
 from lance_conformance.peer.link import Link
 from lance_conformance.peer.own_topics import OwnTopics
-from lance_conformance.peer.transcript import Transcript
-from lance_conformance.peer.verdict import Blocked, Failure, KitError
+from lance_conformance.peer.restarting import pause
+from lance_conformance.peer.verdict import Failure, KitError, NotApplicable
+from lance_conformance.protocols.conversation import Conversation
+from lance_conformance.protocols.outcomes import Allowed
+from lance_conformance.wire.access import authenticate
 from lance_conformance.wire.control import (
     LIST_TOPICS,
     Fetched,
@@ -34,8 +36,8 @@ from lance_conformance.wire.control import (
 from lance_conformance.wire.crc import crc32_ieee
 from lance_conformance.wire.frame import Command, Frame, faulty_field
 
-TEARDOWN = 2.0
-"""Seconds for removing the topics of a case; what is left then stays."""
+BETWEEN_ATTEMPTS = 0.05
+"""Seconds between two attempts to reach a target that is coming up."""
 ALIVE = answer(Command.TOPIC_RESPONSE, "5.4/answer")
 """The control probe: ListTopics must bring a TopicResponse, which no echo can."""
 
@@ -50,7 +52,7 @@ class Topic:
     name: str
 
 
-class Dialogue:
+class Dialogue(Conversation):
     """One case's conversation with the target.
 
     Args:
@@ -60,23 +62,14 @@ class Dialogue:
     """
 
     def __init__(self, conditions: Conditions, case_id: str, budget: float) -> None:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        self.conditions = conditions
-        self.dialect = conditions.dialect
-        self.specified = conditions.dialect.name == "specified"
-        self.deadline = began + budget
-        self.rng = random.Random(f"{conditions.seed}/{case_id}")  # noqa: S311 - repeatable values
-        self.transcript = Transcript(lambda: loop.time() - began)
-        self._slug = case_id.replace("/", "-")
-        self._peers: list[Peer] = []
-        self._beginning = f"{conditions.prefix}-{conditions.run_id}-"
+        super().__init__(conditions, case_id, budget)
+        self.dialect: Dialect = conditions.dialect
+        self.specified = self.dialect.name == "specified"
         self._own_topics = OwnTopics(self._beginning)
-        self._names = 0
         self._batches = 0
 
     def __repr__(self) -> str:
-        return f"<Dialogue {self._slug} peers={len(self._peers)} topics={self._own_topics!r}>"
+        return f"{super().__repr__()[:-1]} topics={self._own_topics!r}>"
 
     # -- beginning and end -------------------------------------------------------------------------
 
@@ -87,97 +80,120 @@ class Dialogue:
             Blocked: It is not.
         """
         async with self.control("the control probe, ListTopics on a fresh connection"):
-            self.side = await self._probe()
+            self.side = await self.probe()
 
-    async def end(self, *, clean: bool) -> None:
-        """Remove the topics of this case; whatever goes wrong here is not the target's fault.
-
-        Args:
-            clean: All that was asked has been answered, so the first connection can go on.
-        """
-        self.transcript.recording = False
-        try:
-            if self._own_topics:
-                async with asyncio.timeout(TEARDOWN):
-                    await self._tidy_up(clean=clean)
-        except (OSError, Failure):
-            pass  # a teardown never judges
-        finally:
-            for peer in self._peers:
-                peer.drop()
-
-    async def _tidy_up(self, *, clean: bool) -> None:
-        self.deadline = asyncio.get_running_loop().time() + TEARDOWN
+    async def tidy_up(self, *, clean: bool) -> None:
+        """Remove the topics of this case."""
+        if not self._own_topics:
+            return
         peer = self.side if clean and self.side.usable else await self.open()
         peer.deadline = self.deadline
         await self._own_topics.delete(peer)
 
     # -- connections -------------------------------------------------------------------------------
 
-    async def open(self, dialect: Dialect | None = None) -> Peer:
-        """A fresh connection.
+    async def open(
+        self, dialect: Dialect | None = None, *, way: Way = Way.USUAL, authenticated: bool = True
+    ) -> Peer:
+        """A fresh connection; the token is shown on it, if there is one.
 
         Args:
             dialect: Another one than the target was found to speak.
+            way: How it gets in, where the target speaks TLS.
+            authenticated: Whether to show the token.
 
         Raises:
             Failure: The target does not accept it.
         """
-        link = Link(len(self._peers) + 1, self.transcript)
-        target = self.conditions.target
-        try:
-            await connect(target.address or target.host, target.port, link, self.deadline)
-        except OSError as problem:
-            reason = "timeout" if isinstance(problem, TimeoutError) else "refused"
-            raise Failure(reason, f"no connection to {target}: {problem}") from problem
-        peer = Peer(link, dialect or self.dialect, self.deadline, self._own_topics.adopt)
-        self._peers.append(peer)
+        peer = self._speaking(await self.connected(way=way), dialect)
+        if authenticated and self.conditions.access.token is not None:
+            await self.log_in(peer)
         return peer
 
-    async def _probe(self) -> Peer:
+    def _speaking(self, link: Link, dialect: Dialect | None = None) -> Peer:
+        return Peer(
+            link,
+            dialect or self.dialect,
+            self.deadline,
+            self._own_topics.adopt,
+            read_only=self.conditions.read_only,
+        )
+
+    async def log_in(self, peer: Peer) -> Frame:
+        """Show the token on a connection; the transcript gets as many stars.
+
+        Raises:
+            Failure: The target does not take it.
+        """
+        token = self.conditions.access.token or b""
+        peer.send_secret([authenticate(token)], [authenticate(b"*" * len(token))])
+        return await peer.frame(let_in())
+
+    async def restart(self) -> None:
+        """Restart the target, and go on when it serves again.
+
+        Raises:
+            Blocked: It cannot be restarted, or does not come back in time.
+            NotApplicable: Nobody said how.
+        """
+        restart = self.conditions.restart
+        if restart is None:
+            raise NotApplicable("nobody said how to restart the target (--restart-cmd)")
+        self.hang_up()
+        async with self.control("restarting the target"):
+            try:
+                async with asyncio.timeout_at(self.deadline):
+                    await restart(self.conditions.target)
+                    self.side = await self._probe_again()
+            except OSError as problem:  # TimeoutError is one of them
+                reason = "timeout" if isinstance(problem, TimeoutError) else "restart"
+                raise Failure(reason, f"the target was not restarted: {problem}") from problem
+
+    async def _probe_again(self) -> Peer:
+        """Ask the control probe until the target is there again."""
+        while True:
+            try:
+                return await self.probe()
+            except Failure:
+                await pause(BETWEEN_ATTEMPTS)
+
+    async def open_second(self) -> Peer:
+        """A fresh connection to the other node of the cluster.
+
+        Raises:
+            Blocked: It does not accept it.
+            NotApplicable: There is none.
+        """
+        second = self.conditions.second
+        if second is None:
+            raise NotApplicable("no other node of the cluster was named (--second-target)")
+        async with self.control("reaching the other node"):
+            peer = await self._open_at(second)
+            if self.conditions.access.token is not None:
+                await self.log_in(peer)
+        return peer
+
+    async def open_coordinator(self) -> Peer:
+        """A fresh connection to the coordinator of consumer groups.
+
+        Raises:
+            Blocked: It does not accept it.
+            NotApplicable: There is none.
+        """
+        coordinator = self.conditions.coordinator
+        if coordinator is None:
+            raise NotApplicable("no coordinator of consumer groups was named (--coordinator)")
+        async with self.control("reaching the coordinator"):
+            return await self._open_at(coordinator)
+
+    async def _open_at(self, other: Target) -> Peer:
+        return self._speaking(await self.connected(other.port, other.address or other.host))
+
+    async def probe(self) -> Peer:
+        """Ask ListTopics on a fresh connection."""
         peer = await self.open()
         await peer.ask(LIST_TOPICS, ALIVE)
         return peer
-
-    async def still_alive(self) -> None:
-        """After a hostile stimulus: a fresh connection must be served as before.
-
-        Raises:
-            Failure: It is not.
-        """
-        try:
-            await self._probe()
-        except Failure as failure:
-            raise Failure(
-                "target-died",
-                f"after the stimulus the target no longer serves ListTopics: {failure.message}",
-                expected=failure.expected,
-                received=failure.received,
-                connection=failure.connection,
-                timing=failure.timing,
-            ) from failure
-
-    @asynccontextmanager
-    async def control(self, what: str) -> AsyncIterator[None]:
-        """Steps that must succeed before the case proves anything.
-
-        Args:
-            what: What the steps are, for the report.
-
-        Raises:
-            Blocked: They failed.
-        """
-        try:
-            yield
-        except Failure as failure:
-            raise Blocked(
-                failure.reason,
-                f"cannot ask, because {what} failed: {failure.message}",
-                expected=failure.expected,
-                received=failure.received,
-                connection=failure.connection,
-                timing=failure.timing,
-            ) from failure
 
     async def duel(
         self,
@@ -214,23 +230,20 @@ class Dialogue:
         if isinstance(allowed, Quiet):
             await peer.expect_quiet(allowed.cite)
             return None
-        return await peer.expect(*allowed)
+        event: Event = await peer.expect(*allowed)
+        return event
 
     # -- topics and data ---------------------------------------------------------------------------
-
-    def name(self, tail: str = "") -> str:
-        """A topic name that no other case and no other run uses."""
-        self._names += 1
-        return f"{self._beginning}{self._slug}-{self._names}{tail}"
 
     @property
     def unknown_topic(self) -> int:
         """A topic id that no target has given away, another one in each case."""
         return 0xF000_0000 + crc32_ieee(self._slug.encode()) % 2**24
 
-    def values(self, count: int, size: int = 20) -> list[bytes]:
-        """Record values that can be told apart, the same for the same seed."""
-        return [self.rng.randbytes(size) for _ in range(count)]
+    @property
+    def consumer(self) -> int:
+        """A consumer id of this case's own."""
+        return 0x0123_4567_0000_0000 + crc32_ieee(self._slug.encode())
 
     def batch(self) -> int:
         """A batch id that this case has not used, below the range of producer nonces (AMB-25)."""
@@ -250,6 +263,15 @@ class Dialogue:
             if not isinstance(topic_id, int) or not 0 < topic_id < 2**32:
                 raise self.side.failure("field:id", f"a topic with the id {topic_id!r}")
         return Topic(topic_id, name)
+
+    async def filled(self, count: int = 4, size: int = 20) -> tuple[Topic, bytes]:
+        """A topic of this case's own with one batch, and the batch's payload.
+
+        Raises:
+            Blocked: The target does not create or store it.
+        """
+        topic = await self.topic()
+        return topic, await self.store(topic, self.values(count, size))
 
     async def doomed_topic(self) -> Topic:
         """A topic that the case may delete: GetTopic confirms that it is this case's own.
@@ -309,20 +331,6 @@ class Dialogue:
     def error(self, *codes: int, cite: str, text: str = "") -> Allowed:
         """An ErrorResponse in the form this target uses."""
         return error(codes, text, self.dialect, cite)
-
-    def check(self, holds: object, reason: str, message: str) -> None:
-        """Judge one fact.
-
-        Args:
-            holds: Whether it is as it must be.
-            reason: The reason code if not.
-            message: What must be and what is.
-
-        Raises:
-            Failure: It does not hold.
-        """
-        if not holds:
-            raise Failure(reason, message, connection=self.transcript.last_connection())
 
 
 def _the_fault(right: Frame, wrong: Frame) -> str:

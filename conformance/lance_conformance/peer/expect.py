@@ -6,57 +6,22 @@ ambiguity it rests on; each judges an event and, where it is nearly right, says 
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from lance_conformance.dialect import Dialect
+from lance_conformance.protocols.outcomes import (
+    ANOTHER_KIND,
+    Allowed,
+    Closed,
+    Judge,
+    Silence,
+    Violation,
+)
+from lance_conformance.wire.access import read_authenticated
 from lance_conformance.wire.control import read_json, read_offset
-from lance_conformance.wire.frame import Command, Frame, Kind, Violation, command_name
-
-ANOTHER_KIND = "another-kind"
-"""The judgement of an event that is not even of the kind an alternative describes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """The target ended the connection; a reset is as good as a FIN."""
-
-    how: Literal["fin", "rst"]
-
-    def __str__(self) -> str:
-        return f"the connection closed ({self.how.upper()})"
-
-
-@dataclass(frozen=True, slots=True)
-class Silence:
-    """Nothing came until the deadline of the case."""
-
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"nothing within {self.seconds * 1000:.0f} ms"
-
+from lance_conformance.wire.frame import Command, Frame, Kind, command_name
 
 Event = Frame | Violation | Closed | Silence
-Judge = Callable[[Event], str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """One allowed outcome.
-
-    Attributes:
-        what: The outcome in words.
-        cite: The clause (``5.8/max-bytes``) or ambiguity (``AMB-18``) it rests on.
-        judge: ``None`` when the event is this outcome, `ANOTHER_KIND` when it is nothing like it,
-            otherwise the reason code of the part that is wrong.
-    """
-
-    what: str
-    cite: str
-    judge: Judge
-
-    def __str__(self) -> str:
-        return f"{self.what} [{self.cite}]"
 
 
 def _frames(kind: Kind, judge: Callable[[Frame], str | None]) -> Judge:
@@ -80,15 +45,6 @@ def keepalive(cite: str = "4.3/answer") -> Allowed:
     return Allowed("Keepalive", cite, _frames(Kind.KEEPALIVE, lambda _: None))
 
 
-def closed(cite: str) -> Allowed:
-    """The end of the connection, by FIN or by RST."""
-    return Allowed(
-        "the connection closed without a further frame",
-        cite,
-        lambda event: None if isinstance(event, Closed) else ANOTHER_KIND,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Quiet:
     """No answer at all, proven by two Keepalives that pass; it stands alone in an expectation.
@@ -109,6 +65,30 @@ def answer(command: int, cite: str) -> Allowed:
     )
 
 
+def let_in(cite: str = "28.2/answer") -> Allowed:
+    """An AuthenticateResponse that says yes."""
+    return _authenticated("that accepts the token", cite, accepted=True)
+
+
+def turned_away(cite: str) -> Allowed:
+    """An AuthenticateResponse that says no."""
+    return _authenticated("that refuses the token", cite, accepted=False)
+
+
+def _authenticated(words: str, cite: str, *, accepted: bool) -> Allowed:
+    def judge(frame: Frame) -> str | None:
+        if frame.batch_id != Command.AUTHENTICATE_RESPONSE:
+            return ANOTHER_KIND
+        said = read_authenticated(frame.payload)
+        if said is None or said.ok not in (0, 1):
+            return "field:ok"
+        if bool(said.ok) != accepted:
+            return "unauthorised-accepted" if said.ok else "authorised-refused"
+        return None
+
+    return Allowed(f"AuthenticateResponse {words}", cite, _frames(Kind.CONTROL, judge))
+
+
 def topic_response(cite: str) -> Allowed:
     """A TopicResponse whose payload is a JSON object."""
 
@@ -118,6 +98,24 @@ def topic_response(cite: str) -> Allowed:
         return "body:not-json" if read_json(frame.payload) is None else None
 
     return Allowed("TopicResponse with a JSON object", cite, _frames(Kind.CONTROL, judge))
+
+
+def fetched(data: bytes, header: int, cite: str) -> Allowed:
+    """A FetchResponse with this data.
+
+    Args:
+        data: What it must bring, all of it and nothing else.
+        header: The size of its header, 16 or 24 (AMB-05).
+        cite: The clause or ambiguity.
+    """
+
+    def judge(frame: Frame) -> str | None:
+        if frame.batch_id != Command.FETCH_RESPONSE:
+            return ANOTHER_KIND
+        return None if frame.payload[header:] == data else "data"
+
+    what = f"FetchResponse with {len(data)} bytes of data"
+    return Allowed(what, cite, _frames(Kind.CONTROL, judge))
 
 
 def catching_up(offset: int) -> Allowed:

@@ -5,6 +5,7 @@ target itself has said, under that id, that the name is one of this run.
 """
 
 from lance_conformance.peer.conn import Peer
+from lance_conformance.protocols.outcomes import Silence
 from lance_conformance.wire.control import delete_topic, get_topic, read_json
 from lance_conformance.wire.frame import Command, Frame
 
@@ -45,9 +46,15 @@ class OwnTopics:
         return topic_id if isinstance(topic_id, int) and 0 < topic_id < 2**32 else None
 
     async def confirmed(self, peer: Peer, topic_id: int) -> bool:
-        """Whether the target says that this id is a topic of this run."""
+        """Whether the target says that this id is a topic of this run.
+
+        Raises:
+            Failure: It says nothing.
+        """
         peer.send(get_topic(topic_id))
         event = await peer.receive()
+        if isinstance(event, Silence):
+            raise peer.failure("timeout", str(event))
         return isinstance(event, Frame) and self._topic_of(event) == topic_id
 
     async def delete(self, peer: Peer) -> None:

@@ -7,6 +7,9 @@ from typing import Literal
 KEEP_PER_CONNECTION = 2 * 1024 * 1024
 """Received bytes kept of one connection; a flood beyond it is counted only."""
 
+KEEP_PER_WRITE = 256 * 1024
+"""Sent bytes kept of one write; the kit can work out the rest again."""
+
 Direction = Literal["sent", "received", "closed"]
 
 
@@ -39,16 +42,20 @@ class Transcript:
         clock: The time in seconds since the case began.
         chunks: What happened.
         recording: Off while the kit tidies up after a case.
+        elsewhere: Host and port of connections that do not go to the target's own.
     """
 
     clock: Callable[[], float]
     chunks: list[Chunk] = field(default_factory=list)
     recording: bool = True
+    elsewhere: dict[int, tuple[str, int]] = field(default_factory=dict)
     _kept: dict[int, int] = field(default_factory=dict)
 
     def sent(self, connection: int, data: bytes, fault: str | None = None) -> None:
         """Record a write."""
-        self._add(Chunk(self.clock(), connection, "sent", data, fault=fault))
+        beyond = len(data) - KEEP_PER_WRITE
+        note = f"{beyond} bytes not kept" if beyond > 0 else ""
+        self._add(Chunk(self.clock(), connection, "sent", data[:KEEP_PER_WRITE], note, fault))
 
     def received(self, connection: int, data: bytes) -> None:
         """Record a read; of a flood only the beginning is kept."""

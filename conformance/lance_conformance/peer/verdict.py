@@ -37,6 +37,23 @@ class Failure(Exception):  # noqa: N818 - a failure of the target, not an error 
         self.connection = connection
         self.timing = reason in TIMING_REASONS if timing is None else timing
 
+    def told_as(self, kind: "type[Failure]", message: str, reason: str = "") -> "Failure":
+        """The same, in the words of who knows what it means.
+
+        Args:
+            kind: What it means: a `Failure`, or that a case is `Blocked`.
+            message: One sentence, behind which this failure's own stands.
+            reason: Another reason code.
+        """
+        return kind(
+            reason or self.reason,
+            f"{message}: {self.message}",
+            expected=self.expected,
+            received=self.received,
+            connection=self.connection,
+            timing=self.timing,
+        )
+
 
 class Blocked(Failure):
     """The question could not be put: its control failed, so no answer would prove anything."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from lance_conformance import __version__
-from lance_conformance.cases import AREAS
 from lance_conformance.report.evidence import evidence
 from lance_conformance.report.run import MEANINGS, Run, by_area, notable, reproduce
 from lance_conformance.report.style import Style
@@ -18,22 +17,23 @@ WORDS = {
     Verdict.BLOCKED: "blocked",
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.FLAKY: "flaky",
+    Verdict.XFAIL: "known to fail",
     Verdict.ERROR: "kit errors",
 }
-BRIEF = frozenset({Verdict.BLOCKED, Verdict.INFO})
+BRIEF = frozenset({Verdict.BLOCKED, Verdict.INFO, Verdict.XFAIL})
 """Verdicts that get one line each unless more is asked for; they often come in droves."""
 
 
 def head(run: Run, style: Style) -> Iterator[str]:
     """What is about to be asked of whom."""
     dialect = run.conditions.dialect
-    served = " and ".join(run.axes.checksums)
     yield (
-        f"{style.strong('lance-conformance')} {__version__}   target {run.conditions.target}   "
+        f"{style.strong('lance-conformance')} {__version__}   {run.suite.title}   "
+        f"target {run.conditions.target}   "
         f"dialect {style.strong(dialect.name)} (asked: {run.dialect_asked})"
     )
     yield style.faint(
-        f"serves {served} · {dialect.errors} errors · {dialect.fetch_header}-byte fetch header · "
+        f"{run.suite.in_words(run.axes.facts())} · "
         f"{run.selected} cases, {run.profile} profile · "
         f"{run.conditions.budget * 1000:.0f} ms a case · seed {run.conditions.seed}"
     )
@@ -41,13 +41,16 @@ def head(run: Run, style: Style) -> Iterator[str]:
 
 def sections(results: Sequence[Result], style: Style, *, verbose: bool) -> Iterator[str]:
     """One line a section; with `verbose` one line a case below it."""
-    for area, rows in by_area(results).items():
+    areas = by_area(results)
+    width = max(map(len, areas), default=0)
+    wide = max((len(rows[0].case.heading) for rows in areas.values()), default=0)
+    for area, rows in areas.items():
         counts = totals(rows)
         told = "   ".join(
             style.verdict(Verdict(name), f"{count} {WORDS[Verdict(name)]}")
             for name, count in counts.items()
         )
-        yield f"  {AREAS[area]:<18} {style.faint(area):<4}  {told}"
+        yield f"  {rows[0].case.heading:<{wide}} {style.faint(area.ljust(width))}  {told}"
         if verbose:
             yield from (_line(result, style) for result in rows)
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from lance_conformance.peer.transcript import Chunk, Transcript
+from lance_conformance.peer.transcript import Chunk, Direction, Transcript
+from lance_conformance.protocols.suite import Anatomy
 from lance_conformance.report.run import Run
 from lance_conformance.report.style import Style
 from lance_conformance.run.verdict import Result
-from lance_conformance.wire.annotate import annotate, readable_payload, split_frames
-from lance_conformance.wire.frame import HEADER_SIZE, Flag
 
 FRAMES_SHOWN = 2
 """Frames shown of each direction, the last ones; the run file has them all."""
@@ -26,15 +25,22 @@ def evidence(run: Run, result: Result, style: Style) -> Iterator[str]:
     received = b"".join(chunk.data for chunk in chunks if chunk.direction == "received")
     fault = next((chunk.fault for chunk in sent if chunk.fault), None)
     stream = b"".join(chunk.data for chunk in sent)
-    yield from _direction(run, f"  sent      (connection {connection})", stream, fault)
-    yield from _direction(run, "  came back", received, None)
+    yield from _direction(run, f"  sent      (connection {connection})", "sent", stream, fault)
+    yield from _direction(run, "  came back", "received", received, None)
     yield from _ending(chunks, result.transcript)
-    if 0 < len(stream) <= SMALL:
-        yield style.faint(f"  by hand   {by_hand(run, stream)}")
+    if run.suite.by_hand and 0 < len(stream) <= SMALL:
+        target = run.conditions.target
+        host, port = result.transcript.elsewhere.get(connection, (target.host, target.port))
+        yield style.faint(
+            f"  by hand   {by_hand(host, port, stream, tls=run.conditions.access.tls is not None)}"
+        )
 
 
-def _direction(run: Run, title: str, stream: bytes, fault: str | None) -> Iterator[str]:
-    frames = split_frames(stream)
+def _direction(
+    run: Run, title: str, direction: Direction, stream: bytes, fault: str | None
+) -> Iterator[str]:
+    anatomy = run.suite.anatomy(run.conditions.dialect)
+    frames = anatomy.frames(stream)
     if not frames:
         yield f"{title}: nothing"
         return
@@ -43,21 +49,17 @@ def _direction(run: Run, title: str, stream: bytes, fault: str | None) -> Iterat
     yield f"{title}, the last {len(shown)} of {len(frames)} frames" if left_out else title
     for frame in shown:
         # The fault is in the stimulus, and the stimulus is the last frame of its connection.
-        yield from _frame(run, frame, fault if frame is shown[-1] else None)
+        yield from _frame(anatomy, frame, direction, fault if frame is shown[-1] else None)
 
 
-def _frame(run: Run, frame: bytes, fault: str | None) -> Iterator[str]:
-    for row in annotate(frame, run.conditions.dialect.compute, fault):
+def _frame(
+    anatomy: Anatomy, frame: bytes, direction: Direction, fault: str | None
+) -> Iterator[str]:
+    for row in anatomy.rows(frame, direction, fault):
         yield f"{INDENT}{row}"
-    text = _text(frame)
+    text = anatomy.text(frame, direction)
     if text is not None:
         yield f"{INDENT}      {text}"
-
-
-def _text(frame: bytes) -> str | None:
-    if len(frame) <= HEADER_SIZE or not frame[5] & Flag.CONTROL:
-        return None
-    return readable_payload(int.from_bytes(frame[12:20], "little"), frame[HEADER_SIZE:])
 
 
 def _ending(chunks: Sequence[Chunk], transcript: Transcript) -> Iterator[str]:
@@ -68,8 +70,9 @@ def _ending(chunks: Sequence[Chunk], transcript: Transcript) -> Iterator[str]:
         yield f"{INDENT}the connection stayed open"
 
 
-def by_hand(run: Run, stream: bytes) -> str:
+def by_hand(host: str, port: int, stream: bytes, *, tls: bool = False) -> str:
     """A shell command that sends the same bytes."""
-    target = run.conditions.target
     octal = "".join(f"\\{byte:03o}" for byte in stream)
-    return f"printf '{octal}' | nc -w 2 {target.host} {target.port} | xxd"
+    if tls:
+        return f"printf '{octal}' | openssl s_client -quiet -connect {host}:{port} | xxd"
+    return f"printf '{octal}' | nc -w 2 {host} {port} | xxd"

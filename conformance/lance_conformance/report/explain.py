@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from lance_conformance.cases import AREAS, Case
+from lance_conformance.protocols.questions import Case
+from lance_conformance.protocols.suite import Suite
 from lance_conformance.report.style import Style
 from lance_conformance.selftest.matrix import committed
 from lance_conformance.spec.clauses import Basis
@@ -14,6 +15,7 @@ BASES = {
     Basis.TABLE: "a table in the document",
     Basis.FIGURE: "a figure in the document",
     Basis.PROSE: "plain words in the document",
+    Basis.PROGRAMS: "what published programs do and rely on",
     Basis.REGISTER: "the ambiguity register alone; the document is silent or contradicts itself",
 }
 
@@ -25,7 +27,7 @@ def entry(case: Case) -> dict[str, Any]:
         "id": case.id,
         "title": case.title,
         "details": case.details,
-        "area": AREAS[case.area],
+        "area": case.heading,
         "clause": clause.key,
         "section": clause.section,
         "rule": clause.text,
@@ -35,17 +37,18 @@ def entry(case: Case) -> dict[str, Any]:
         "dialects": list(case.dialects),
         "pinned_only": case.pinned_only,
         "profile": "quick" if case.quick else "full",
+        "twin_of": case.twin_of,
     }
 
 
-def explain(case: Case, style: Style) -> Iterator[str]:
+def explain(suite: Suite, case: Case, style: Style) -> Iterator[str]:
     """One case as a person wants it."""
     clause = case.clause
     yield style.strong(case.id)
     yield from wrap(f"{case.title} {case.details}", 96, initial_indent="  ", subsequent_indent="  ")
     yield ""
     yield f"rule      {clause.text}"
-    yield f"clause    {clause.key}, section {clause.section} of the LWP document"
+    yield f"clause    {clause.key}, section {clause.section} of {suite.document}"
     yield f"level     {clause.level}, because of {BASES[clause.basis]}"
     if clause.register:
         yield f"register  {', '.join(clause.register)}"
@@ -53,11 +56,13 @@ def explain(case: Case, style: Style) -> Iterator[str]:
         ", held to by name only" if case.pinned_only else ""
     )
     yield f"profile   {'quick and full' if case.quick else 'full'}"
-    yield from _proof(case)
+    if case.twin_of is not None:
+        yield f"twin of   {case.twin_of}, for another answer or value; the two count as one"
+    yield from _proof(suite, case)
 
 
-def _proof(case: Case) -> Iterator[str]:
-    matrix = committed()
+def _proof(suite: Suite, case: Case) -> Iterator[str]:
+    matrix = committed(suite)
     names = {
         f"{name}: {kills[case.id]}"
         for mutants in matrix.values()

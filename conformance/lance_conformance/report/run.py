@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_conformance import __version__
-from lance_conformance.cases import AREAS
+from lance_conformance.peer.access import Access
 from lance_conformance.peer.conditions import Conditions
-from lance_conformance.run.preflight import Axes
+from lance_conformance.protocols.known import suite_named
+from lance_conformance.protocols.suite import Found, Suite
 from lance_conformance.run.verdict import Exit, Result, Verdict, totals
 from lance_conformance.spec.clauses import Level
 
@@ -15,6 +16,7 @@ MEANINGS = {
     Exit.OK: "conforming: every MUST that was asked is kept",
     Exit.NONCONFORMING: "not conforming",
     Exit.UNPROVEN: "nothing broken, but not every MUST could be proven",
+    Exit.STALE: "conforming but for what is known, and the baseline is stale",
     Exit.NOTHING_SELECTED: "nothing proven: every selected case was skipped",
     Exit.KIT_ERROR: "the kit failed; please report this",
     Exit.INTERRUPTED: "interrupted",
@@ -32,28 +34,32 @@ class Run:
         dialect_asked: ``auto`` or the dialect it was held to by name.
         selected: How many cases were selected.
         strict: SHOULD and FLAKY count as failures.
+        protocol: The name of the suite that was asked.
     """
 
     conditions: Conditions
-    axes: Axes
+    axes: Found
     profile: str
     dialect_asked: str
     selected: int
     strict: bool = False
+    protocol: str = "lwp"
+
+    @property
+    def suite(self) -> Suite:
+        """The suite that was asked."""
+        return suite_named(self.protocol)
 
     def facts(self) -> dict[str, Any]:
         """What goes into the head of every report."""
         dialect = self.conditions.dialect
         return {
             "kit": __version__,
+            "protocol": self.protocol,
             "target": str(self.conditions.target),
             "dialect_asked": self.dialect_asked,
             "dialect": dialect.name,
-            "axes": {
-                "checksums": list(self.axes.checksums),
-                "errors": self.axes.errors,
-                "fetch_header": self.axes.fetch_header,
-            },
+            "axes": self.axes.facts(),
             "budget_seconds": round(self.conditions.budget, 4),
             "profile": self.profile,
             "seed": self.conditions.seed,
@@ -99,13 +105,25 @@ def problem(result: Result) -> dict[str, Any]:
 
 def by_area(results: Sequence[Result]) -> dict[str, list[Result]]:
     """The results, area by area, in the order of the areas."""
-    found = {area: [r for r in results if r.case.area == area] for area in AREAS}
+    areas = results[0].case.among.areas if results else {}
+    found = {area: [r for r in results if r.case.area == area] for area in areas}
     return {area: rows for area, rows in found.items() if rows}
+
+
+def _way_in(access: Access) -> str:
+    """The options about getting in; secrets stay out, and files are the reader's own."""
+    options = ["--tls --ca FILE"] if access.tls is not None else []
+    if access.tls is not None and access.tls.has_certificate:
+        options.append("--cert FILE")
+    if access.token is not None:
+        options.append(f"--token-file FILE --token-mode {access.token_mode}")
+    return "".join(f"{option} " for option in options)
 
 
 def reproduce(run: Run, result: Result) -> str:
     """The command that asks this one case again."""
     return (
-        f"lance-conformance --target {run.conditions.target} --dialect {run.dialect_asked} "
+        f"lance-conformance {run.suite.command(run.conditions.target)} "
+        f"--dialect {run.dialect_asked} {_way_in(run.conditions.access)}"
         f"--seed {run.conditions.seed} {result.case.id}"
     )

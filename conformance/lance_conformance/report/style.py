@@ -14,6 +14,7 @@ _CODES: Mapping[Verdict, str] = {
     Verdict.BLOCKED: "35",
     Verdict.INCONCLUSIVE: "35",
     Verdict.FLAKY: "33",
+    Verdict.XFAIL: "33",
     Verdict.ERROR: "1;31",
 }
 

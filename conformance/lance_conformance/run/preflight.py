@@ -3,21 +3,23 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lance_conformance.dialect import CHECKSUMS, PRESETS, SPECIFIED, Dialect, ErrorForm
+from lance_conformance.peer.access import Way
 from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.peer.conn import connect
 from lance_conformance.peer.dialogue import Dialogue, Topic
 from lance_conformance.peer.expect import ack, answer
-from lance_conformance.peer.link import Link
+from lance_conformance.peer.link import Link, connect
 from lance_conformance.peer.transcript import Transcript
-from lance_conformance.peer.verdict import Failure
+from lance_conformance.peer.verdict import Failure, NotApplicable
+from lance_conformance.run.capabilities import probe
 from lance_conformance.wire.control import fetch, get_topic, ingest, read_json
 from lance_conformance.wire.frame import Command, Frame
 
 PATIENCE = 3.0
 """Seconds that each step of the preflight may take."""
-MIN_BUDGET = 1.0
+MIN_BUDGET = 2.0
 """Seconds that a case gets from even the fastest target: only what fails ever waits for them, and
 a busy machine stalls everybody for some hundred milliseconds now and then."""
 ROUND_TRIPS = 20
@@ -39,6 +41,7 @@ class Axes:
         fetch_header: The size of its FetchResponse header, `None` if it could not be told.
         round_trip: Seconds of the slowest of some round trips.
         write: Seconds of the slowest of some acknowledged writes, `None` if none was.
+        capabilities: What it can do beyond what every server must.
     """
 
     checksums: tuple[str, ...]
@@ -46,6 +49,16 @@ class Axes:
     fetch_header: int | None
     round_trip: float
     write: float | None
+    capabilities: frozenset[str] = frozenset()
+
+    def facts(self) -> dict[str, Any]:
+        """What was found, for the head of the run file."""
+        return {
+            "checksums": list(self.checksums),
+            "errors": self.errors,
+            "fetch_header": self.fetch_header,
+            "capabilities": sorted(self.capabilities),
+        }
 
     @property
     def budget(self) -> float:
@@ -67,7 +80,7 @@ async def preflight(
         PreflightError: Nothing can be proven about this target.
     """
     base = replace(base, budget=patience)
-    base = replace(base, target=await _reached(base))
+    base = replace(base, target=await reached(base))
     checksums = await _checksums(base)
     preset = base.demanded if base.pinned else _preset(checksums)
     checksum = preset.checksum if preset.checksum in checksums else checksums[0]
@@ -78,7 +91,14 @@ async def preflight(
         errors=axes.errors or preset.errors,
         fetch_header=axes.fetch_header or preset.fetch_header,
     )
-    return replace(spoken, dialect=dialect, budget=axes.budget * timeout_scale), axes
+    axes = replace(axes, capabilities=axes.capabilities | base.access.capabilities)
+    conditions = replace(
+        spoken,
+        dialect=dialect,
+        budget=axes.budget * timeout_scale,
+        capabilities=base.capabilities | axes.capabilities,
+    )
+    return conditions, axes
 
 
 def _preset(checksums: Sequence[str]) -> Dialect:
@@ -88,13 +108,21 @@ def _preset(checksums: Sequence[str]) -> Dialect:
     return next(d for d in PRESETS.values() if d.checksum in checksums)
 
 
-async def _reached(base: Conditions) -> Target:
+async def reached(base: Conditions) -> Target:
     """The target with the address at which it answered, so that its name is looked up once."""
     target = base.target
     link = Link(0, Transcript(lambda: 0.0))
     deadline = asyncio.get_running_loop().time() + base.budget
     try:
-        await connect(target.host, target.port, link, deadline)
+        access = base.access
+        await connect(
+            target.host,
+            target.port,
+            link,
+            deadline,
+            context=access.context(Way.USUAL),
+            server_name=access.server_name,
+        )
         return replace(target, address=link.address)
     except OSError as problem:
         raise PreflightError(
@@ -140,7 +168,7 @@ async def _axes(spoken: Conditions, checksums: tuple[str, ...]) -> Axes:
         await dialogue.begin()
         errors = await _error_form(dialogue)
         round_trip = await _round_trips(dialogue)
-        write, header = await _writes(dialogue)
+        write, header, capabilities = await _writes(dialogue)
     except Failure as failure:
         raise PreflightError(
             f"{spoken.target} answers ListTopics, but not the next steps, so nothing can be "
@@ -148,7 +176,7 @@ async def _axes(spoken: Conditions, checksums: tuple[str, ...]) -> Axes:
         ) from failure
     finally:
         await dialogue.end(clean=False)
-    return Axes(checksums, errors, header, round_trip, write)
+    return Axes(checksums, errors, header, round_trip, write, capabilities)
 
 
 async def _error_form(dialogue: Dialogue) -> ErrorForm | None:
@@ -178,10 +206,10 @@ async def _round_trips(dialogue: Dialogue) -> float:
     return slowest
 
 
-async def _writes(dialogue: Dialogue) -> tuple[float | None, int | None]:
-    """How long a write takes and what a fetched one looks like, as far as both work."""
+async def _writes(dialogue: Dialogue) -> tuple[float | None, int | None, frozenset[str]]:
+    """How long a write takes, what a fetched one looks like and what else works, if it does."""
     clock = asyncio.get_running_loop().time
-    slowest = None
+    slowest, header = None, None
     try:
         topic = await dialogue.topic()
         for _ in range(WRITES):
@@ -189,9 +217,10 @@ async def _writes(dialogue: Dialogue) -> tuple[float | None, int | None]:
             began = clock()
             await dialogue.side.ask(frame, ack(frame.batch_id))
             slowest = max(slowest or 0.0, clock() - began)
-        return slowest, await _fetch_header(dialogue, topic)
-    except Failure:
-        return slowest, None  # the cases about it will say what is wrong
+        header = await _fetch_header(dialogue, topic)
+        return slowest, header, await probe(dialogue, topic)
+    except (Failure, NotApplicable):
+        return slowest, header, frozenset()  # the cases about it will say what is wrong
 
 
 async def _fetch_header(dialogue: Dialogue, topic: Topic) -> int | None:

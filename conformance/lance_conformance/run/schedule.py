@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 
-from lance_conformance.cases.registry import Case
 from lance_conformance.peer.conditions import Conditions
-from lance_conformance.peer.dialogue import Dialogue
 from lance_conformance.peer.verdict import Blocked, Failure, NotApplicable
+from lance_conformance.protocols.conversation import Conversation
+from lance_conformance.protocols.questions import Case
+from lance_conformance.run.capabilities import missing
 from lance_conformance.run.verdict import Result, Verdict, broken
 
 GRACE = 0.5
@@ -45,12 +46,13 @@ async def ask_all(
 
     async def ask_one(case: Case) -> Result:
         async with gate:
-            result = await ask(case, conditions, conditions.budget)
+            result = await ask(case, conditions, _budget(case, conditions))
         if not (retry and result.timing):
             on_result(result)
         return result
 
-    results = await _gather([ask_one(case) for case in cases])
+    together = iter(await _gather([ask_one(case) for case in cases if not case.alone]))
+    results = [await ask_one(case) if case.alone else next(together) for case in cases]
     if retry:
         await _second_chances(results, conditions, on_result)
     return results
@@ -69,6 +71,10 @@ async def _second_chances(
         on_result(results[position])
 
 
+def _budget(case: Case, conditions: Conditions, times: float = 1.0) -> float:
+    return conditions.budget * times * case.weight + (conditions.patience if case.alone else 0.0)
+
+
 async def _gather(questions: Sequence[Coroutine[None, None, Result]]) -> list[Result]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(question) for question in questions]
@@ -77,7 +83,9 @@ async def _gather(questions: Sequence[Coroutine[None, None, Result]]) -> list[Re
 
 async def _again(first: Result, conditions: Conditions) -> Result:
     """Ask alone and with more time: slowness then shows as FLAKY, not as a broken rule."""
-    result = await ask(first.case, conditions, conditions.budget * RETRY_BUDGET)
+    # Under other names: what the first attempt created may still be there.
+    anew = replace(conditions, run_id=f"{conditions.run_id}r")
+    result = await ask(first.case, anew, _budget(first.case, conditions, RETRY_BUDGET))
     result = replace(result, retried=True)
     if result.verdict is Verdict.PASS:
         return replace(
@@ -87,7 +95,7 @@ async def _again(first: Result, conditions: Conditions) -> Result:
             timing=False,
             retried=True,
         )
-    if result.timing and not await _answers(conditions):
+    if result.timing and not await _answers(first.case, conditions):
         return replace(
             result,
             verdict=Verdict.INCONCLUSIVE,
@@ -96,8 +104,8 @@ async def _again(first: Result, conditions: Conditions) -> Result:
     return result
 
 
-async def _answers(conditions: Conditions) -> bool:
-    dialogue = Dialogue(conditions, "kit/control", conditions.budget * RETRY_BUDGET)
+async def _answers(case: Case, conditions: Conditions) -> bool:
+    dialogue = case.among.converse(conditions, "kit/control", conditions.budget * RETRY_BUDGET)
     try:
         await dialogue.begin()
     except Blocked:
@@ -112,8 +120,8 @@ def skip_reason(case: Case, conditions: Conditions) -> str | None:
     if conditions.dialect.name not in case.dialects:
         return f"the {conditions.dialect.name} dialect has no such rule"
     if case.pinned_only and not conditions.pinned:
-        return "asked only of a target held to one dialect (--dialect specified or deployed)"
-    return None
+        return "asked only of a target held to one dialect (--dialect)"
+    return missing(case.needs, conditions.capabilities)
 
 
 async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
@@ -127,11 +135,12 @@ async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
     why_not = skip_reason(case, conditions)
     if why_not is not None:
         return Result(case, Verdict.SKIP, reason="not-applicable", message=why_not)
-    dialogue = Dialogue(conditions, case.id, budget)
+    dialogue = case.among.converse(conditions, case.id, budget)
     clock = asyncio.get_running_loop().time
     began = clock()
     passed = False
     try:
+        await dialogue.prepare()
         result = await _judged(case, dialogue, budget)
         passed = result.verdict is Verdict.PASS
     finally:
@@ -139,7 +148,7 @@ async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
     return replace(result, seconds=clock() - began, transcript=dialogue.transcript)
 
 
-async def _judged(case: Case, dialogue: Dialogue, budget: float) -> Result:
+async def _judged(case: Case, dialogue: Conversation, budget: float) -> Result:
     try:
         async with asyncio.timeout(budget + GRACE):
             await dialogue.begin()

@@ -3,8 +3,10 @@
 import random
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
-from lance_conformance.cases.registry import Case
+from lance_conformance.protocols.questions import Case
+from lance_conformance.report.reading import read_lines
 from lance_conformance.spec.clauses import Level
 
 
@@ -19,6 +21,36 @@ def matches(case: Case, pattern: str) -> bool:
     return pattern in (case.id, case.area, case.clause.key) or fnmatchcase(case.id, pattern)
 
 
+def expanded(patterns: Sequence[str]) -> list[str]:
+    """Patterns, with those of the file in place of each ``@FILE``.
+
+    A file has one pattern a line; a run file means its cases that neither passed nor were skipped.
+
+    Raises:
+        NothingSelectedError: A file cannot be read, or has no pattern.
+    """
+    found: list[str] = []
+    for pattern in patterns:
+        found += _patterns_in(Path(pattern[1:])) if pattern.startswith("@") else [pattern]
+    return found
+
+
+def _patterns_in(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise NothingSelectedError(f"no patterns can be read from {path}: {problem}") from problem
+    if lines and lines[0].startswith("{"):
+        cases = read_lines(lines, str(path)).cases.items()
+        patterns = [name for name, case in cases if case["verdict"] not in ("PASS", "SKIP")]
+    else:
+        words = (line.partition("#")[0].strip() for line in lines)
+        patterns = [word for word in words if word]
+    if not patterns:
+        raise NothingSelectedError(f"{path} names no case")
+    return patterns
+
+
 def select(
     cases: Sequence[Case],
     *,
@@ -31,7 +63,7 @@ def select(
 
     Args:
         cases: The cases to choose from.
-        patterns: Each must name a case; all cases without any.
+        patterns: Each must name a case; all cases without any. ``@FILE`` stands for those in it.
         skip: Patterns of cases to leave out; each must name a case, too.
         levels: The levels wanted.
         quick: Only the quick profile, unless a pattern names a case by its whole id.
@@ -39,6 +71,7 @@ def select(
     Raises:
         NothingSelectedError: A pattern names no case, or no case is left.
     """
+    patterns, skip = expanded(patterns), expanded(skip)
     for pattern in (*patterns, *skip):
         if not any(matches(case, pattern) for case in cases):
             raise NothingSelectedError(

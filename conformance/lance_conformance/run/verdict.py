@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from lance_conformance.cases.registry import Case
 from lance_conformance.peer.transcript import Transcript
+from lance_conformance.protocols.questions import Case
 from lance_conformance.spec.clauses import Level
 
 
@@ -21,6 +21,8 @@ class Verdict(StrEnum):
     BLOCKED = "BLOCKED"
     INCONCLUSIVE = "INCONCLUSIVE"
     FLAKY = "FLAKY"
+    XFAIL = "XFAIL"
+    """It fails as the baseline says."""
     ERROR = "ERROR"
 
 
@@ -37,6 +39,7 @@ class Exit(IntEnum):
     UNREACHABLE = 3
     UNPROVEN = 4
     NOTHING_SELECTED = 5
+    STALE = 6
     KIT_ERROR = 70
     INTERRUPTED = 130
 
@@ -47,6 +50,7 @@ PRECEDENCE = (
     Exit.UNREACHABLE,
     Exit.NOTHING_SELECTED,
     Exit.NONCONFORMING,
+    Exit.STALE,
     Exit.UNPROVEN,
     Exit.OK,
 )
@@ -105,14 +109,17 @@ def totals(results: Iterable[Result]) -> dict[str, int]:
     return {verdict.value: counted[verdict] for verdict in Verdict if counted[verdict]}
 
 
-def exit_code(results: Iterable[Result], *, strict: bool = False) -> Exit:
+def exit_code(results: Iterable[Result], *, strict: bool = False, stale: bool = False) -> Exit:
     """How a run with these results ends.
 
     Args:
         results: One for each case that was selected.
         strict: SHOULD and FLAKY count as failures.
+        stale: An entry of the baseline does not fit any more.
     """
     reasons = {_reason_to_end(result, strict=strict) for result in results}
+    if stale:
+        reasons.add(Exit.STALE)
     reasons.discard(None)
     if not reasons:
         return Exit.NOTHING_SELECTED

@@ -1,14 +1,12 @@
 """Gate 8: whatever a hostile server does, the kit ends in time and does not praise it."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
-from lance_conformance.cases import all_cases
-from lance_conformance.dialect import SPECIFIED
-from lance_conformance.golden.server import Connections, serving
-from lance_conformance.mutants.hostile import hostile
 from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.run.preflight import PreflightError, preflight
+from lance_conformance.protocols.suite import Stage, Suite
+from lance_conformance.run.preflight import PreflightError
 from lance_conformance.run.schedule import ask_all
 from lance_conformance.run.verdict import Result, Verdict
 from lance_conformance.selftest.gates import Gate
@@ -16,53 +14,52 @@ from lance_conformance.selftest.gates import Gate
 BUDGET = 0.3
 LIMIT = 10.0
 """Seconds in which a whole run against a hostile server must end."""
-ASKED = ("hdr/magic-closes", "kal/answered")
-REACHES_THE_CASES = {"never-closes": {"hdr/magic-closes": "not-closed"}}
-"""Hostile servers that pass the preflight, with the one verdict that must find them out."""
 
 
-async def attacked(name: str, connections: Connections) -> list[str]:
+async def attacked(suite: Suite, name: str, stage: Stage) -> list[str]:
     """Run the preflight and some cases against one hostile server; say what went wrong."""
     try:
-        async with asyncio.timeout(LIMIT), serving(connections) as port:
-            return await _attacked(name, port)
+        async with asyncio.timeout(LIMIT), stage() as port:
+            return await _attacked(suite, name, port)
     except TimeoutError:
         return [f"{name}: the kit did not end within {LIMIT:.0f} s"]
 
 
-async def _attacked(name: str, port: int) -> list[str]:
-    conditions = Conditions(Target("127.0.0.1", port), SPECIFIED, SPECIFIED, budget=BUDGET)
+async def _attacked(suite: Suite, name: str, port: int) -> list[str]:
+    preset = next(iter(suite.presets.values()))
+    conditions = Conditions(Target("127.0.0.1", port), preset, preset, budget=BUDGET)
     refused = False
     try:
-        await preflight(conditions, patience=BUDGET)
+        await suite.preflight(conditions, patience=BUDGET)
     except PreflightError:
         refused = True
+    proof = suite.proof()
     faults = []
-    if refused == (name in REACHES_THE_CASES):
+    if refused == (name in proof.reaching):
         faults.append(f"{name}: the preflight {'refused' if refused else 'let'} it pass")
-    cases = [case for case in all_cases() if case.id in ASKED]
+    cases = [suite.by_id[case] for case in proof.attacked]
     results = await ask_all(cases, replace(conditions, budget=BUDGET), jobs=len(cases))
-    return faults + [fault for result in results if (fault := _judged(name, result))]
+    return faults + [fault for each in results if (fault := _judged(proof.reaching, name, each))]
 
 
-def _judged(name: str, result: Result) -> str:
+def _judged(reaching: Mapping[str, Mapping[str, str]], name: str, result: Result) -> str:
     case = result.case.id
-    wanted = REACHES_THE_CASES.get(name, {}).get(case)
+    wanted = reaching.get(name, {}).get(case)
     if wanted is not None:
         found = result.reason if result.verdict is Verdict.FAIL else result.verdict.value
         return "" if found == wanted else f"{name}: {case} is {found}, not {wanted}"
-    proven = name in REACHES_THE_CASES
+    proven = name in reaching
     fits = (result.verdict is Verdict.PASS) == proven
     return "" if fits else f"{name}: {case} is {result.verdict} ({result.reason})"
 
 
-async def _all() -> list[str]:
-    found = [await attacked(name, made) for name, made in hostile("specified").items()]
+async def _all(suite: Suite, servers: Mapping[str, Stage]) -> list[str]:
+    found = [await attacked(suite, name, stage) for name, stage in servers.items()]
     return [fault for faults in found for fault in faults]
 
 
-def kit_survives() -> Gate:
+def kit_survives(suite: Suite) -> Gate:
     """Gate 8, against every hostile server."""
-    faults = asyncio.run(_all(), debug=False)
-    count = len(hostile("specified"))
-    return Gate("hostile servers cannot stop the kit", f"{count} attacks", tuple(faults))
+    servers = suite.proof().hostile(next(iter(suite.presets)))
+    faults = asyncio.run(_all(suite, servers), debug=False)
+    return Gate("hostile servers cannot stop the kit", f"{len(servers)} attacks", tuple(faults))

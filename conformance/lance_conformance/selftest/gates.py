@@ -1,18 +1,20 @@
 """The gates: what must hold before anybody may trust a verdict of the kit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lance_conformance.cases import Case, all_cases
-from lance_conformance.golden.server import GOLDEN
+from lance_conformance.protocols.questions import Case
+from lance_conformance.protocols.suite import Suite
 from lance_conformance.selftest.matrix import Matrix, differences
 from lance_conformance.selftest.subjects import Findings
 from lance_conformance.selftest.trials import Trials
 
 NULLS_MAY_PASS: Mapping[str, str] = {}
-"""Cases that a server which speaks no LWP may pass, each with the reason. There is none: the
-control probe comes before every case, and nobody passes it without a TopicResponse."""
+"""Cases that a server of another protocol may pass, each with the reason. There is none: the
+control probe comes before every case, and nobody passes it without the answer to a question."""
 SHOWN = 12
+Kill = tuple[str, str, str]
+"""Dialect, mutant and reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +37,14 @@ class Gate:
         return not self.faults
 
 
-def golden_passes(trials: Trials) -> Gate:
+def golden_passes(suite: Suite, trials: Trials) -> Gate:
     """Gate 1: the golden servers pass every case that applies to them."""
     faults = []
     passed = 0
     for subject, findings in trials.items():
         if subject.kind != "golden":
             continue
-        for case in all_cases():
+        for case in suite.cases:
             verdict, reason, _ = findings[case.id]
             wanted = "PASS" if subject.dialect in case.dialects else "SKIP"
             passed += verdict == wanted == "PASS"
@@ -51,13 +53,13 @@ def golden_passes(trials: Trials) -> Gate:
     return Gate("the golden servers pass every case", f"{passed} passes", tuple(faults))
 
 
-def every_case_can_fail(matrix: Matrix) -> Gate:
+def every_case_can_fail(suite: Suite, matrix: Matrix) -> Gate:
     """Gate 2: every scored case is failed by a mutant, in every dialect it has a meaning in."""
     asked = [
         (case, dialect)
-        for case in all_cases()
+        for case in suite.cases
         if case.scored
-        for dialect in GOLDEN
+        for dialect in suite.presets
         if dialect in case.dialects
     ]
     proven = {(case, d) for d, mutants in matrix.items() for m in mutants.values() for case in m}
@@ -89,11 +91,11 @@ def matrix_is_committed(matrix: Matrix, before: Matrix) -> Gate:
     return Gate("the kill matrix is the committed one", f"{kills} kills", faults)
 
 
-def nulls_pass_nothing(trials: Trials) -> Gate:
-    """Gate 5: servers that speak no LWP pass no scored case."""
+def nulls_pass_nothing(suite: Suite, trials: Trials) -> Gate:
+    """Gate 5: servers that do not speak the protocol pass no scored case."""
     faults = []
     tried = 0
-    scored = {case.id for case in all_cases() if case.scored} - set(NULLS_MAY_PASS)
+    scored = {case.id for case in suite.cases if case.scored} - set(NULLS_MAY_PASS)
     for subject, findings in trials.items():
         if subject.kind == "null":
             tried += 1
@@ -102,14 +104,60 @@ def nulls_pass_nothing(trials: Trials) -> Gate:
     return Gate("null servers pass nothing", f"{tried} null servers", tuple(faults))
 
 
-def order_does_not_matter(trials: Trials) -> Gate:
+def no_case_repeats_another(suite: Suite, matrix: Matrix) -> Gate:
+    """Gate 6: cases about one clause are told apart by a mutant, or say whose twin they are.
+
+    The families that `twin_of` makes count as one case.
+    """
+    scored = [case for case in suite.cases if case.scored]
+    faults = [
+        f"{', '.join(case.id for case in group)} ask about {group[0].clause.key}, "
+        "and no mutant tells them apart"
+        for group in _indistinct(scored, matrix)
+        if len({case.twin_of or case.id for case in group}) > 1
+    ]
+    strangers = [
+        f"{case.id} calls itself a twin of {case.twin_of}, which there is not"
+        for case in scored
+        if case.twin_of is not None and case.twin_of not in suite.by_id
+    ]
+    twins = sum(case.twin_of is not None for case in scored)
+    figure = f"{len(scored)} cases, {twins} of them twins on purpose"
+    return Gate("no case repeats another", figure, (*faults, *strangers))
+
+
+def _indistinct(cases: Sequence[Case], matrix: Matrix) -> Iterable[list[Case]]:
+    """Cases of one clause that the same mutants fail for the same reasons.
+
+    A case without kills is left to gate 2.
+    """
+    groups: dict[tuple[str, frozenset[Kill]], list[Case]] = {}
+    columns = _columns(matrix)
+    for case in cases:
+        if case.id in columns:
+            column = frozenset(columns[case.id])
+            groups.setdefault((case.clause.key, column), []).append(case)
+    return groups.values()
+
+
+def _columns(matrix: Matrix) -> dict[str, list[Kill]]:
+    """Who fails each case."""
+    found: dict[str, list[Kill]] = {}
+    for dialect, rows in matrix.items():
+        for name, kills in rows.items():
+            for case, reason in kills.items():
+                found.setdefault(case, []).append((dialect, name, reason))
+    return found
+
+
+def order_does_not_matter(suite: Suite, trials: Trials) -> Gate:
     """Gate 7: another order, and cases side by side, bring the same verdicts.
 
     The mutants run in a shuffled order, too; for them gate 4 makes the comparison.
     """
     faults = []
     runs = 0
-    for dialect in GOLDEN:
+    for dialect in suite.presets:
         found = [f for s, f in trials.items() if s.kind == "golden" and s.dialect == dialect]
         runs += len(found)
         for other in found[1:]:

@@ -1,13 +1,15 @@
 """The kill matrix: which case tells which mutant from the golden server, and why."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lance_conformance.protocols.suite import Suite
+
 if TYPE_CHECKING:  # reading the matrix must not load everybody in it
-    from lance_conformance.selftest.subjects import Findings
+    from lance_conformance.selftest.subjects import Asked, Findings
     from lance_conformance.selftest.trials import Trials
 
 Matrix = dict[str, dict[str, dict[str, str]]]
@@ -23,31 +25,44 @@ def kills(findings: "Findings") -> dict[str, str]:
     }
 
 
-def matrix_of(trials: "Trials") -> Matrix:
-    """The matrix that these trials make."""
+def merged(before: Matrix, trials: "Trials", asked: "Asked", known: Container[str]) -> Matrix:
+    """The matrix of now: what was asked as it was found, the rest as it was before.
+
+    Mutants and cases that there are no more are dropped.
+
+    Args:
+        before: The matrix of before.
+        trials: What was found.
+        asked: Which cases were put to whom, of these trials; nobody else is kept.
+        known: The ids of all cases.
+    """
     found: Matrix = {}
-    for subject in sorted(trials, key=lambda s: (s.dialect, s.name)):
+    for subject in sorted(asked, key=lambda s: (s.dialect, s.name)):
         if subject.kind == "mutant":
-            found.setdefault(subject.dialect, {})[subject.name] = kills(trials[subject])
+            old = before.get(subject.dialect, {}).get(subject.name, {})
+            row = {c: r for c, r in old.items() if c not in asked[subject] and c in known}
+            row |= kills(trials[subject])
+            found.setdefault(subject.dialect, {})[subject.name] = dict(sorted(row.items()))
     return found
 
 
-def committed() -> Matrix:
-    """The matrix that is part of the package."""
-    text = files("lance_conformance.mutants").joinpath("matrix.json").read_text(encoding="utf-8")
+def committed(suite: Suite) -> Matrix:
+    """The matrix of a suite that is part of the package."""
+    text = files(suite.matrix).joinpath("matrix.json").read_text(encoding="utf-8")
     matrix: Matrix = json.loads(text)
     return matrix
 
 
-def write(matrix: Matrix) -> Path:
+def write(suite: Suite, matrix: Matrix) -> Path:
     """Make a matrix the committed one; only in a checkout.
 
     Raises:
         OSError: The package is installed where nobody may write.
     """
-    path = Path(str(files("lance_conformance.mutants").joinpath("matrix.json")))
-    path.write_text(json.dumps(matrix, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return path
+    path = Path(str(files(suite.matrix).joinpath("matrix.json")))
+    whole = path.with_suffix(".new")  # whoever reads meanwhile gets the one or the other
+    whole.write_text(json.dumps(matrix, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return whole.replace(path)
 
 
 def differences(now: Matrix, before: Mapping[str, Mapping[str, Mapping[str, str]]]) -> list[str]:

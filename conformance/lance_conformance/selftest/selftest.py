@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from lance_conformance.protocols.suite import Suite
 from lance_conformance.selftest import gates
 from lance_conformance.selftest.attacks import kit_survives
-from lance_conformance.selftest.matrix import Matrix, committed, kills, matrix_of
+from lance_conformance.selftest.matrix import KILLS, Matrix, committed, kills, merged
 from lance_conformance.selftest.subjects import (
     Findings,
     Subject,
@@ -15,6 +16,7 @@ from lance_conformance.selftest.subjects import (
     try_again,
 )
 from lance_conformance.selftest.trials import OnProgress, Trials, try_everybody
+from lance_conformance.selftest.witnesses import asked_of, restricted
 
 Again = Callable[[Mapping[Subject, Collection[str]]], list[Findings]]
 
@@ -37,37 +39,51 @@ class Outcome:
         return all(gate.passed for gate in self.gates)
 
 
-def everybody(seed: int) -> list[Subject]:
+def everybody(suite: Suite, seed: int) -> list[Subject]:
     """All subjects: golden in order, golden shuffled side by side, mutants shuffled, nulls."""
     return [
-        *golden_subjects(),
-        *golden_subjects(seed, jobs=8),
-        *null_subjects(),
-        *mutant_subjects(seed),
+        *golden_subjects(suite),
+        *golden_subjects(suite, seed, jobs=8),
+        *null_subjects(suite),
+        *mutant_subjects(suite, seed),
     ]
 
 
-def selftest(seed: int, on_progress: OnProgress, *, update: bool = False) -> Outcome:
+def selftest(
+    suite: Suite,
+    seed: int,
+    on_progress: OnProgress,
+    *,
+    update: bool = False,
+    whole: bool = False,
+    again: Collection[str] = (),
+) -> Outcome:
     """Put everybody on trial and look at all gates.
 
     Args:
+        suite: What it is about.
         seed: The order in which the cases are asked.
         on_progress: Told how many subjects are done, of how many.
         update: The matrix of now is to become the committed one, so it is right by definition.
+        whole: Ask every mutant every case, not only those that it is a witness for.
+        again: Globs of mutants to ask everything, and of cases to ask everybody.
     """
-    before = committed()
-    trials = try_everybody(everybody(seed), on_progress)
+    before = committed(suite)
+    asked = asked_of(suite, everybody(suite, seed), before, whole=whole, again=again)
+    trials = try_everybody(asked, on_progress)
     trials |= second_opinions(trials, before)
-    matrix = matrix_of(trials)
+    matrix = merged(before, trials, asked, suite.by_id)
+    known = matrix if update else before
     return Outcome(
         (
-            gates.golden_passes(trials),
-            gates.every_case_can_fail(matrix),
+            gates.golden_passes(suite, trials),
+            gates.every_case_can_fail(suite, matrix),
             gates.every_mutant_is_killed(matrix),
-            gates.matrix_is_committed(matrix, matrix if update else before),
-            gates.nulls_pass_nothing(trials),
-            gates.order_does_not_matter(trials),
-            kit_survives(),
+            gates.matrix_is_committed(restricted(matrix, asked), restricted(known, asked)),
+            gates.nulls_pass_nothing(suite, trials),
+            gates.no_case_repeats_another(suite, matrix),
+            gates.order_does_not_matter(suite, trials),
+            kit_survives(suite),
         ),
         matrix,
     )
@@ -94,11 +110,13 @@ def _news(subject: Subject, findings: Findings, before: Matrix) -> set[str]:
     """The cases in doubt.
 
     A golden server must pass, so whatever took too long is. Of a mutant only what differs from
-    the committed matrix: a case that it blocks by being slow is neither a kill nor a miss.
+    the committed matrix: a case that it blocks by being slow is neither a kill nor a miss, and a
+    kill that did not show may have been missed for lack of time.
     """
     late = {case: found for case, found in findings.items() if found.timing}
     if subject.kind != "mutant":
         return set(late) if subject.kind == "golden" else set()
     now = kills(late)
     known = before.get(subject.dialect, {}).get(subject.name, {})
-    return {case for case in late if now.get(case) != known.get(case)}
+    missed = {case for case in known if case in findings and findings[case].verdict not in KILLS}
+    return missed | {case for case in late if now.get(case) != known.get(case)}

@@ -1,17 +1,14 @@
 """Who is put on trial, and how one trial goes."""
 
 import asyncio
-from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from lance_conformance.cases import all_cases
-from lance_conformance.dialect import PRESETS
-from lance_conformance.golden.server import GOLDEN, Connections, serving, sessions
-from lance_conformance.mutants import all_mutants
-from lance_conformance.mutants.null import connections, nulls
 from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.run.preflight import PreflightError, preflight
+from lance_conformance.protocols.known import suite_named
+from lance_conformance.protocols.suite import Stage, Suite
+from lance_conformance.run.preflight import PreflightError
 from lance_conformance.run.schedule import ask_all
 from lance_conformance.run.select import shuffled
 
@@ -35,10 +32,10 @@ class Finding(NamedTuple):
 Findings = Mapping[str, Finding]
 """What each case found out."""
 
-BUDGET = 0.5
-"""Seconds that a case gets; the subjects live in this process and answer in a few ms."""
+MUCH = 10.0
+"""How many times its budget a case gets that is asked again."""
 PATIENCE = 2.0
-SIDE_BY_SIDE = 8
+SIDE_BY_SIDE = 16
 """Subjects on trial at a time in one process. Mostly one of them waits for a deadline."""
 
 
@@ -47,6 +44,7 @@ class Subject:
     """One server on trial.
 
     Attributes:
+        protocol: The name of the suite.
         kind: What sort of server.
         name: Which one; `golden` for the golden ones.
         dialect: The dialect it is held to.
@@ -54,6 +52,7 @@ class Subject:
         jobs: Cases asked at a time. One for mutants: some are wrong only in a certain state.
     """
 
+    protocol: str
     kind: Kind
     name: str
     dialect: str
@@ -63,37 +62,50 @@ class Subject:
     def __str__(self) -> str:
         return f"{self.name} ({self.dialect})"
 
-    def connections(self) -> Connections:
-        """A fresh server of this sort."""
+    @property
+    def suite(self) -> Suite:
+        """The suite that it is tried by."""
+        return suite_named(self.protocol)
+
+    def stage(self, setting: str) -> Stage:
+        """Servers of this sort, in some setting."""
+        proof = self.suite.proof()
         if self.kind == "null":
-            return connections(self.name, self.dialect)
+            return proof.nulls(self.dialect)[self.name]
         if self.kind == "mutant":
-            return sessions(all_mutants()[self.name].rules(self.dialect))
-        return sessions(GOLDEN[self.dialect]())
+            return proof.mutant(self.name, self.dialect, setting)
+        return proof.golden(self.dialect, setting)
 
 
-def golden_subjects(seed: int = 0, jobs: int = 1) -> list[Subject]:
+Asked = dict[Subject, frozenset[str]]
+"""The ids of the cases put to each subject."""
+
+
+def golden_subjects(suite: Suite, seed: int = 0, jobs: int = 1) -> list[Subject]:
     """The golden server in every dialect."""
-    return [Subject("golden", "golden", dialect, seed, jobs) for dialect in GOLDEN]
+    return [Subject(suite.name, "golden", "golden", each, seed, jobs) for each in suite.presets]
 
 
-def mutant_subjects(seed: int = 0) -> list[Subject]:
+def mutant_subjects(suite: Suite, seed: int = 0) -> list[Subject]:
     """Every mutant in every dialect in which it is wrong."""
     return [
-        Subject("mutant", mutant.id, dialect, seed)
-        for mutant in all_mutants().values()
+        Subject(suite.name, "mutant", mutant.id, dialect, seed)
+        for mutant in suite.proof().mutants().values()
         for dialect in mutant.dialects
     ]
 
 
-def null_subjects() -> list[Subject]:
+def null_subjects(suite: Suite) -> list[Subject]:
     """Every null server in every dialect. They have no state, so cases run side by side."""
-    return [Subject("null", name, dialect, jobs=16) for name in nulls() for dialect in GOLDEN]
+    proof = suite.proof()
+    return [
+        Subject(suite.name, "null", name, dialect, jobs=64)
+        for dialect in suite.presets
+        for name in proof.nulls(dialect)
+    ]
 
 
-async def try_subject(
-    subject: Subject, *, only: Collection[str] | None = None, budget: float = BUDGET
-) -> Findings:
+async def try_subject(subject: Subject, only: Collection[str], *, times: float = 1.0) -> Findings:
     """Ask one subject.
 
     The preflight runs as it does for users. Null servers, and whoever does not pass it, are tried
@@ -101,26 +113,33 @@ async def try_subject(
 
     Args:
         subject: Who.
-        only: The cases to ask; all of them by default.
-        budget: Seconds that a case gets.
+        only: The ids of the cases to ask.
+        times: How many times its budget a case gets.
     """
-    cases = [case for case in all_cases() if only is None or case.id in only]
+    cases = [case for case in subject.suite.cases if case.id in only]
     if subject.seed:
         cases = shuffled(cases, subject.seed)
-    async with serving(subject.connections()) as port:
-        conditions = await _conditions(subject, port)
-        conditions = replace(conditions, budget=budget, seed=subject.seed)
-        results = await ask_all(cases, conditions, jobs=subject.jobs, retry=False)
-    return {r.case.id: Finding(r.verdict.value, r.reason, r.timing) for r in results}
+    found: dict[str, Finding] = {}
+    budget = subject.suite.proof().budget * times
+    for setting, chosen in subject.suite.by_setting(cases).items():
+        async with subject.stage(setting)() as port:
+            conditions = await _conditions(subject, port, setting)
+            # Whatever a case needs is taken for granted: a mutant must not be excused.
+            needs = frozenset(need for case in chosen for need in case.needs)
+            conditions = replace(conditions, budget=budget, seed=subject.seed, capabilities=needs)
+            results = await ask_all(chosen, conditions, jobs=subject.jobs, retry=False)
+        found |= {r.case.id: Finding(r.verdict.value, r.reason, r.timing) for r in results}
+    return found
 
 
-async def _conditions(subject: Subject, port: int) -> Conditions:
-    preset = PRESETS[subject.dialect]
+async def _conditions(subject: Subject, port: int, setting: str) -> Conditions:
+    preset = subject.suite.presets[subject.dialect]
     base = Conditions(Target("127.0.0.1", port), preset, preset)
+    base = subject.suite.proof().equipped(base, setting)
     if subject.kind == "null":
         return base
     try:
-        found, _ = await preflight(base, patience=PATIENCE)
+        found, _ = await subject.suite.preflight(base, patience=PATIENCE)
     except PreflightError:
         return base
     return found
@@ -136,13 +155,13 @@ async def _side_by_side(trials: Iterable[Awaitable[Findings]], limit: int) -> li
     return list(await asyncio.gather(*(one(trial) for trial in trials)))
 
 
-def try_subjects(subjects: Sequence[Subject]) -> list[Findings]:
+def try_subjects(asked: Asked) -> list[Findings]:
     """Put some subjects on trial in an event loop of their own; for worker processes."""
-    trials = (try_subject(subject) for subject in subjects)
+    trials = (try_subject(subject, cases) for subject, cases in asked.items())
     return asyncio.run(_side_by_side(trials, SIDE_BY_SIDE), debug=False)
 
 
 def try_again(doubted: Mapping[Subject, Collection[str]]) -> list[Findings]:
     """Ask some subjects some cases once more, few at a time and with much more time."""
-    trials = (try_subject(s, only=cases, budget=BUDGET * 10) for s, cases in doubted.items())
+    trials = (try_subject(s, cases, times=MUCH) for s, cases in doubted.items())
     return asyncio.run(_side_by_side(trials, 4), debug=False)

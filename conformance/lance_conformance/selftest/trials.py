@@ -1,25 +1,26 @@
 """All trials, spread over the processors."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
-from lance_conformance.selftest.subjects import Findings, Subject, try_subjects
+from lance_conformance.selftest.subjects import Asked, Findings, Subject, try_subjects
 
-CHUNK = 8
+CHUNK = 32
 Trials = dict[Subject, Findings]
 OnProgress = Callable[[int, int], None]
 
 
-def try_everybody(subjects: Sequence[Subject], on_progress: OnProgress) -> Trials:
+def try_everybody(asked: Asked, on_progress: OnProgress) -> Trials:
     """Put all subjects on trial.
 
     Args:
-        subjects: Who.
+        asked: Who, and with which cases.
         on_progress: Told how many are done, of how many.
     """
-    chunks = [list(subjects[at : at + CHUNK]) for at in range(0, len(subjects), CHUNK)]
+    pairs = list(asked.items())
+    chunks = [dict(pairs[at : at + CHUNK]) for at in range(0, len(pairs), CHUNK)]
     trials: Trials = {}
     workers = max(1, min(os.cpu_count() or 1, len(chunks)))
     # "spawn", because a fork would copy whatever locks the caller's threads hold.
@@ -27,5 +28,5 @@ def try_everybody(subjects: Sequence[Subject], on_progress: OnProgress) -> Trial
         running = {pool.submit(try_subjects, chunk): chunk for chunk in chunks}
         for done in as_completed(running):
             trials.update(zip(running[done], done.result(), strict=True))
-            on_progress(len(trials), len(subjects))
+            on_progress(len(trials), len(asked))
     return trials

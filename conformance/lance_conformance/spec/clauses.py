@@ -1,4 +1,4 @@
-"""The clauses that cases rest on, read from ``clauses.toml``."""
+"""The clauses that cases rest on, read from the files of ``clauses/``."""
 
 import tomllib
 from collections.abc import Mapping
@@ -23,6 +23,8 @@ class Basis(StrEnum):
     TABLE = "table"
     FIGURE = "figure"
     PROSE = "prose"
+    PROGRAMS = "programs"
+    """No document says so, or a wrong thing: published programs do it and rely on it."""
     REGISTER = "register"
 
 
@@ -32,11 +34,12 @@ class Clause:
 
     Attributes:
         key: Its name in the kit, section and slug.
-        section: The section of the LWP document.
+        section: The section of the document.
         level: How much depends on it.
         basis: What in the document makes it so.
         text: The rule as a sentence.
         register: The ambiguities whose choice it depends on.
+        untested: Why no case asks about it; empty where one does.
     """
 
     key: str
@@ -45,6 +48,7 @@ class Clause:
     basis: Basis
     text: str
     register: tuple[str, ...]
+    untested: str = ""
 
 
 def _clause(key: str, row: Mapping[str, object]) -> Clause:
@@ -57,11 +61,27 @@ def _clause(key: str, row: Mapping[str, object]) -> Clause:
         basis=Basis(str(row["basis"])),
         text=str(row["text"]),
         register=tuple(register),
+        untested=str(row.get("untested", "")),
     )
+
+
+def read_clauses(package: str) -> Mapping[str, Clause]:
+    """The clauses of the files in a package's folder ``clauses/``, by key.
+
+    Args:
+        package: the package, which may hold the clauses of another protocol than LWP.
+    """
+    found: dict[str, Clause] = {}
+    sources = files(package).joinpath("clauses").iterdir()
+    for source in sorted(sources, key=lambda source: source.name):
+        rows = tomllib.loads(source.read_text(encoding="utf-8"))
+        assert not found.keys() & rows.keys(), f"{source.name} has a clause of another file"
+        found |= {key: _clause(key, row) for key, row in rows.items()}
+    return found
 
 
 @cache
 def clauses() -> Mapping[str, Clause]:
-    """All clauses by key."""
-    source = files(__package__).joinpath("clauses.toml").read_text(encoding="utf-8")
-    return {key: _clause(key, row) for key, row in tomllib.loads(source).items()}
+    """All clauses of the LWP document, by key."""
+    assert __package__
+    return read_clauses(__package__)

@@ -1,39 +1,12 @@
-"""Bytes for a reader: offset, hex, field, meaning, and where the fault sits."""
+"""Frames for a reader, field by field."""
 
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
+from lance_conformance.dump import Row, hexdump
 from lance_conformance.wire.crc import Checksum
 from lance_conformance.wire.frame import HEADER_SIZE, Command, Flag, command_name
-
-ELIDE_AFTER = 64
-"""Payload bytes that are shown; the run file keeps them all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of an annotated dump.
-
-    Attributes:
-        offset: Where the bytes start, counted from the first byte of the dump.
-        data: The bytes themselves.
-        field: The name of the field, empty in payload lines.
-        meaning: What the bytes say.
-        fault: The stimulus is wrong here, on purpose.
-    """
-
-    offset: int
-    data: bytes
-    field: str
-    meaning: str
-    fault: bool = False
-
-    def __str__(self) -> str:
-        mark = "  <- FAULT, on purpose" if self.fault else ""
-        line = f"{self.offset:04x}  {self.data.hex(' '):<24}  {self.field:<14}  {self.meaning}"
-        return line.rstrip() + mark
-
+from lance_conformance.wire.payloads import payload_rows
 
 _FIELDS = (
     ("magic", 4),
@@ -59,7 +32,7 @@ def annotate(data: bytes, checksum: Checksum, fault: str | None = None) -> list[
         fault: The field that is wrong on purpose.
     """
     if data[:2] != b"LA" and fault != "magic":
-        return list(_hexdump(data, 0, fault=False))
+        return list(hexdump(data, 0, fault=False))
     rows: list[Row] = []
     offset = 0
     for name, size in _FIELDS:
@@ -69,7 +42,7 @@ def annotate(data: bytes, checksum: Checksum, fault: str | None = None) -> list[
         meaning = _meaning(name, piece, data, checksum) if len(piece) == size else "cut short"
         rows.append(Row(offset, piece, name, meaning, fault == name))
         offset += size
-    rows += _hexdump(data[HEADER_SIZE:], HEADER_SIZE, fault=fault == "payload")
+    rows += payload_rows(data, fault=fault == "payload")
     return rows
 
 
@@ -81,16 +54,6 @@ def split_frames(data: bytes) -> list[bytes]:
         frames.append(data[:end])
         data = data[end:]
     return [*frames, data] if data else frames
-
-
-def _hexdump(data: bytes, base: int, *, fault: bool) -> Iterator[Row]:
-    shown = data[:ELIDE_AFTER]
-    for start in range(0, len(shown), 8):
-        piece = shown[start : start + 8]
-        text = "".join(chr(b) if 32 <= b < 127 else "." for b in piece)
-        yield Row(base + start, piece, "payload" if start == 0 else "", f"|{text}|", fault)
-    if len(data) > ELIDE_AFTER:
-        yield Row(base + ELIDE_AFTER, b"", "", f"... {len(data) - ELIDE_AFTER} more bytes")
 
 
 def _meaning(name: str, piece: bytes, frame: bytes, checksum: Checksum) -> str:
@@ -140,12 +103,12 @@ _MEANINGS: dict[str, Callable[[int, bytes, Checksum], str]] = {
     "batch_id": _batch_id,
 }
 
-ANSWERS = (Command.TOPIC_RESPONSE, Command.ERROR_RESPONSE)
+ANSWERS = (Command.TOPIC_RESPONSE, Command.CLUSTER_STATUS_RESPONSE, Command.ERROR_RESPONSE)
 """Commands whose payload is text that can be shown as it is."""
 
 
 def readable_payload(command: int, payload: bytes) -> str | None:
-    """The text of a TopicResponse or ErrorResponse, shortened, or ``None`` for binary payloads."""
+    """The text of an answer in JSON or words, shortened, or ``None`` for binary payloads."""
     if command not in ANSWERS:
         return None
     text = payload.decode("utf-8", "backslashreplace")

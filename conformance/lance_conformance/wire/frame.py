@@ -9,6 +9,7 @@ import struct
 from dataclasses import dataclass, fields
 from enum import Enum, IntEnum, IntFlag
 
+from lance_conformance.protocols.outcomes import Violation
 from lance_conformance.wire.crc import Checksum
 
 MAGIC = b"LANC"
@@ -44,10 +45,22 @@ class Command(IntEnum):
     GET_TOPIC = 0x04
     SET_RETENTION = 0x05
     CREATE_TOPIC_WITH_RETENTION = 0x06
+    GET_CLUSTER_STATUS = 0x07
+    AUTHENTICATE = 0x08
+    AUTHENTICATE_RESPONSE = 0x09
     FETCH = 0x10
     FETCH_RESPONSE = 0x11
     CATCHING_UP = 0x12
+    SUBSCRIBE = 0x20
+    UNSUBSCRIBE = 0x21
+    COMMIT_OFFSET = 0x22
+    SUBSCRIBE_ACK = 0x23
+    COMMIT_ACK = 0x24
+    GET_CLUSTER_STATUS_ALIAS = 0x30
+    OFFSET_FOR_TIME = 0x70
+    OFFSET_FOR_TIME_RESPONSE = 0x71
     TOPIC_RESPONSE = 0x80
+    CLUSTER_STATUS_RESPONSE = 0x81
     ERROR_RESPONSE = 0xFF
 
 
@@ -172,19 +185,6 @@ def faulty_field(right: Frame, wrong: Frame) -> str:
     if len(names) != 1:
         raise ValueError(f"a stimulus must differ from its twin in one field, not in {names}")
     return names[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Bytes from the target that no LWP frame may have.
-
-    Attributes:
-        reason: A machine reason code such as ``bad-crc:header``.
-        message: The sentence that says what is wrong, where, and what would be right.
-    """
-
-    reason: str
-    message: str
 
 
 class Decoder:

@@ -1,0 +1,130 @@
+"""ErrorResponses: which code means what, in every form in which errors come."""
+
+import json
+from collections.abc import Mapping
+
+from lance_conformance.client.cases.registry import DEPLOYED, SPECIFIED, scene
+from lance_conformance.client.checks import Count, Elsewhere, Same
+from lance_conformance.client.operations import fetch, get_topic, list_topics, send
+from lance_conformance.client.scenario import Scenario
+from lance_conformance.client.script import BATCH, ELSEWHERE, Refuse, Say, on
+from lance_conformance.wire.control import control
+
+RETRIABLE, AUTH, FATAL = ("retriable", "timeout"), ("auth",), ("fatal",)
+CODES: Mapping[int, tuple[str, tuple[str, ...]]] = {
+    0x03: ("PayloadTooLarge", FATAL), 0x04: ("InvalidPayload", FATAL),
+    0x10: ("TopicNotFound", FATAL), 0x11: ("TopicAlreadyExists", FATAL),
+    0x12: ("InvalidTopicName", FATAL), 0x13: ("TopicDeleted", FATAL),
+    0x21: ("QuorumNotReached", RETRIABLE), 0x22: ("LeaderUnknown", RETRIABLE),
+    0x23: ("ClusterNotReady", RETRIABLE), 0x30: ("RateLimited", RETRIABLE),
+    0x31: ("Backpressure", RETRIABLE), 0x62: ("TimeoutError", RETRIABLE),
+    0x40: ("AuthenticationRequired", AUTH), 0x41: ("AuthenticationFailed", AUTH),
+    0x42: ("AccessDenied", AUTH), 0x50: ("InvalidOffset", FATAL),
+    0x51: ("OffsetOutOfRange", FATAL), 0x52: ("ConsumerNotFound", FATAL),
+    0x02: ("InvalidMagic", ("fatal", "protocol", "closed")),
+    0x05: ("CrcMismatch", ("fatal", "protocol", "closed")),
+    0x06: ("VersionMismatch", ("fatal", "protocol", "closed")),
+}  # fmt: skip
+"""Name and kind by code (section 12.4)."""
+CLAUSES = {RETRIABLE: "12.4/retriable", AUTH: "12.4/auth", FATAL: "12.4/data"}
+
+for code, (name, kinds) in CODES.items():
+    clause = CLAUSES.get(kinds, "12.4/fatal")
+    scene(
+        f"code/{code:02x}", clause,
+        f"Error {code:#04x} ({name}) is told as {' or '.join(kinds)}.",
+        Scenario((get_topic().fails(*kinds),), (on("get", Refuse(code, name), nth=0),)),
+        dialects=SPECIFIED, quick=code in {0x10, 0x30, 0x41},
+    )  # fmt: skip
+for code in (0x21, 0x22, 0x23, 0x30, 0x31, 0x62):
+    name = CODES[code][0]
+    scene(
+        f"code/ingest-{code:02x}", "12.4/retriable",
+        f"A batch that is refused once with {code:#04x} ({name}) is sent again, or told retriable.",
+        Scenario((send(b"one").safe(*RETRIABLE),),
+                 (on("ingest", Refuse(code, name, {"batch_id": BATCH})),), (Same("ingest", 1),)),
+        dialects=SPECIFIED,
+    )  # fmt: skip
+for code in (0x03, 0x04, 0x10, 0x13, 0x42):
+    name, kinds = CODES[code]
+    scene(
+        f"code/ingest-{code:02x}", CLAUSES[kinds],
+        f"A batch that is refused with {code:#04x} ({name}) fails, and is not sent again.",
+        Scenario((send(b"one").fails(*kinds),),
+                 (on("ingest", Refuse(code, name, {"batch_id": BATCH}), nth=0),),
+                 (Count("ingest", 1, 1),)),
+        dialects=SPECIFIED,
+    )  # fmt: skip
+for code, kinds in ((0x50, FATAL), (0x51, FATAL), (0x10, FATAL), (0x42, AUTH)):
+    scene(
+        f"code/fetch-{code:02x}", CLAUSES[kinds],
+        f"A Fetch that is refused with {code:#04x} ({CODES[code][0]}) fails as {kinds[0]}.",
+        Scenario((fetch().fails(*kinds),), (on("fetch", Refuse(code, CODES[code][0]), nth=0),)),
+        dialects=SPECIFIED,
+    )  # fmt: skip
+
+# -- redirects -------------------------------------------------------------------------------------
+
+MOVED = Refuse(0x20, f"NOT_LEADER: redirect to {ELSEWHERE}",
+               {"leader_addr": ELSEWHERE, "batch_id": BATCH})  # fmt: skip
+scene(
+    "code/not-leader", "12.4/redirect", "NotLeader is told as a redirect, or followed.",
+    Scenario((send(b"one").safe("redirect", "retriable"),), (on("ingest", MOVED, nth=0),)),
+)  # fmt: skip
+scene(
+    "code/follows-leader", "12.4/follows", "A batch is sent to the leader that NotLeader names.",
+    Scenario((send(b"one"),), (on("ingest", MOVED, nth=0),), (Elsewhere(),), paired=False),
+)  # fmt: skip
+for name, words, address in (
+    ("nowhere", "without an address", None), ("text", "with an address that is none", "elsewhere"),
+    ("port", "with port 99999", "127.0.0.1:99999"), ("number", "with a number", 7),
+):  # fmt: skip
+    scene(
+        f"code/leader-{name}", "12.4/redirect",
+        f"NotLeader {words} for the leader fails in time.",
+        Scenario((get_topic().fails("redirect", "retriable", "timeout"),), (
+            on("get", Refuse(0x20, "NOT_LEADER", {"leader_addr": address}), nth=0),)),
+        dialects=SPECIFIED,
+    )  # fmt: skip
+
+# -- forms -----------------------------------------------------------------------------------------
+
+ANY = ("fatal", "retriable", "protocol", "closed")
+FORMS: Mapping[str, tuple[str, bytes]] = {
+    "empty": ("without a payload", b""),
+    "text": ("that is text", b"Something went wrong"),
+    "half-json": ("that ends in the middle", b'{"code": 16, "mess'),
+    "array": ("that is an array", b"[16]"),
+    "no-code": ("without a code", b'{"message": "no"}'),
+    "code-text": ("whose code is a string", b'{"code": "16", "message": "no"}'),
+    "code-huge": ("whose code is 70000", b'{"code": 70000, "message": "no"}'),
+    "code-negative": ("whose code is -1", b'{"code": -1, "message": "no"}'),
+    "no-message": ("without a message", b'{"code": 16}'),
+    "message-number": ("whose message is a number", b'{"code": 16, "message": 5}'),
+    "details-array": ("whose details are an array", b'{"code": 4, "message": "no", "details": []}'),
+    "not-utf-8": ("that is not UTF-8", b"\xff\xfe\xfd"),
+    "deep": ("that is nested twenty thousand deep", b'{"code":' + b"[" * 20_000),
+    "huge": ("of 64 KiB", json.dumps({"code": 4, "message": "m" * 65_536}).encode()),
+}
+for name, (words, payload) in FORMS.items():
+    scene(
+        f"code/form-{name}", "17.5/error-ends",
+        f"An ErrorResponse {words} is an error like any other.",
+        Scenario((get_topic().fails(*ANY), list_topics()),
+                 (on("get", Say(control(0xFF, payload)), nth=0),)),
+    )  # fmt: skip
+TEXTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "not-found": ("12.4/data", "Topic not found", FATAL),
+    "unknown-topic": ("12.4/data", "Unknown topic", FATAL),
+    "exists": ("12.4/data", "Topic 'it' already exists", FATAL),
+    "rate-limit": ("12.4/retriable", "Rate limit exceeded", RETRIABLE),
+    "authentication": ("12.4/auth", "Authentication required", AUTH),
+    "invalid-token": ("12.4/auth", "Invalid token", AUTH),
+    "access-denied": ("12.4/auth", "Access denied: client 'x' not authorized for topic 7", AUTH),
+}
+for name, (clause, text, kinds) in TEXTS.items():
+    scene(
+        f"code/text-{name}", clause, f"The error {text!r} is told as {' or '.join(kinds)}.",
+        Scenario((get_topic().fails(*kinds),), (on("get", Refuse(0, text), nth=0),)),
+        dialects=DEPLOYED,
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""Cases that ask the same of another answer or another value, on purpose, by the first of them.
+
+Clients have one piece of code for some of them and several for others; no mutant of the golden
+client, which has one, tells them apart. A family counts as one case.
+"""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    **{
+        f"head/{fault}-ack": (f"head/{fault}-topics", f"head/{fault}-fetched")
+        for fault in ("magic", "version-0", "version-2", "crc", "crc-high", "crc-zero", "crc-other",
+                      "bit-7", "reserved", "reserved-high", "length-4g", "length-over")
+    },
+    **{
+        f"head/{fault}-topics": (f"head/{fault}-fetched",)
+        for fault in ("payload-crc", "payload-crc-zero", "payload-crc-other")
+    },
+    "piece/cut-at-1": ("piece/cut-at-*",),
+    "piece/dribble-ack": ("piece/dribble-*",),
+    "piece/glued-behind-keepalive-ack": ("piece/glued-behind-keepalive-*",),
+    "beat/no-ping-pong": ("beat/burst",),
+    "beat/silence-ack": ("beat/silence-*", "stall/in-*", "stall/at-once-*"),
+    "ack/keepalive-is-none": ("ack/topics-are-none", "slow/is-no-ack"),
+    "rec/sends-01": ("rec/sends-??",),
+    "rec/reads-01": ("rec/reads-??",),
+    "rec/sends-empty": ("rec/sends-all-bytes", "rec/sends-large"),
+    "rec/sends-looks-like-a-frame": ("rec/sends-looks-*",),
+    "rec/reads-looks-like-a-frame": ("rec/reads-looks-*",),
+    "rec/refuses-type-zero": ("rec/refuses-*",),
+    "admin/odd-unknown-fields": ("admin/odd-null-field",),
+    "admin/odd-white-space": ("admin/odd-other-order",),
+    "admin/wrong-no-id": ("admin/wrong-id-*",),
+    "admin/wrong-no-name": ("admin/wrong-name-number",),
+    "admin/wrong-empty": (
+        "admin/wrong-no-json", "admin/wrong-half-json", "admin/wrong-array", "admin/wrong-number",
+        "admin/wrong-not-utf-8", "admin/wrong-deep",
+    ),
+    "admin/wrong-list-object": ("admin/wrong-list-*",),
+    "admin/answered-by-fetch-response": (
+        "admin/answered-by-*", "read/answered-by-*", "follow/commit-by-another",
+    ),
+    "read/cut-in-value": ("read/cut-in-*",),
+    "read/nothing-lost-value": ("read/nothing-lost-*",),
+    "read/wrong-size-more": ("read/wrong-size-*",),
+    "read/wrong-next-behind": ("read/wrong-next-*",),
+    "read/wrong-payload-0": ("read/wrong-payload-*",),
+    "read/catching-up-of-0": ("read/catching-up-of-*",),
+    "follow/subscribe-ack-another-consumer": ("follow/subscribe-ack-*",),
+    "follow/goes-on-after-fin": ("follow/goes-on-after-*",),
+    "follow/commit-ack-another-offset": ("follow/commit-ack-*",),
+    "code/03": ("code/04", "code/1?", "code/5?", "code/fetch-10", "code/fetch-5?"),
+    "code/21": ("code/22", "code/23", "code/3?", "code/62"),
+    "code/40": ("code/4?", "code/fetch-42"),
+    "code/02": ("code/05", "code/06"),
+    "code/ingest-21": ("code/ingest-2?", "code/ingest-3?", "code/ingest-62"),
+    "code/ingest-03": ("code/ingest-0?", "code/ingest-1?"),
+    "code/leader-nowhere": ("code/leader-*",),
+    "code/form-empty": ("code/form-*",),
+    "code/text-not-found": ("code/text-unknown-topic",),
+    "code/text-authentication": ("code/text-invalid-token", "code/text-access-denied"),
+    "loss/fin-before-ack": ("loss/???-before-*", "loss/???-in-*"),
+    "loss/fin-then-ack": ("loss/???-then-*", "loss/???-at-once"),
+    "loss/fin-always": ("loss/rst-always",),
+    "loss/fin-backoff": ("loss/rst-backoff",),
+    "loss/nobody-listens-ack": ("loss/nobody-listens-*",),
+    "slow/before-ack": ("slow/many", "slow/every-ack"),
+    "slow/before-topics": ("slow/before-fetched",),
+}  # fmt: skip
+"""Globs of the others, by the first."""
+
+
+def first_of_its_family(case_id: str) -> str | None:
+    """The case that another one repeats; None when it repeats none."""
+    for first, globs in FAMILIES.items():
+        if case_id != first and any(fnmatchcase(case_id, glob) for glob in globs):
+            return first
+    return None

@@ -1,0 +1,68 @@
+"""The list of cases, filled by the modules of this package."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from lance_conformance.client.cases.families import first_of_its_family
+from lance_conformance.client.play import Play
+from lance_conformance.client.scenario import Scenario
+from lance_conformance.protocols.questions import Questions
+from lance_conformance.spec.clauses import Clause, read_clauses
+
+BOTH = ("specified", "deployed")
+SPECIFIED = ("specified",)
+DEPLOYED = ("deployed",)
+AREAS: Mapping[str, str] = {
+    "wire": "Rules for every frame",
+    "head": "Bad headers and payloads",
+    "piece": "Segmentation",
+    "beat": "Keepalive",
+    "ack": "Ingest and Ack",
+    "rec": "Records",
+    "admin": "Topics",
+    "read": "Fetch",
+    "follow": "Subscribe and commit",
+    "code": "Errors",
+    "loss": "Lost connections",
+    "slow": "Backpressure",
+    "stall": "Limits and time",
+    "pass": "Token authentication",
+    "cert": "TLS",
+}
+
+
+@cache
+def client_clauses() -> Mapping[str, Clause]:
+    """What the LWP document asks of a client, by key."""
+    return read_clauses("lance_conformance.client")
+
+
+QUESTIONS: Questions[Play] = Questions(Play, AREAS, client_clauses, BOTH)
+
+
+def scene(
+    case_id: str,
+    clause: str,
+    title: str,
+    scenario: Scenario,
+    *,
+    dialects: tuple[str, ...] = BOTH,
+    quick: bool = True,
+) -> None:
+    """Register a case that is data.
+
+    Args:
+        case_id: ``area/slug``.
+        clause: Key into the clauses.
+        title: The rule in one sentence.
+        scenario: The case.
+        dialects: Where it has a meaning.
+        quick: Whether it belongs to the quick profile.
+    """
+
+    async def question(play: Play) -> None:
+        await play.perform(scenario)
+
+    question.__doc__ = title
+    twin = first_of_its_family(case_id)
+    QUESTIONS.case(case_id, clause, dialects=dialects, quick=quick, twin_of=twin)(question)

@@ -1,0 +1,299 @@
+"""What must have come over the wire, as data."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from lance_conformance.client.connection import Side
+from lance_conformance.client.model import trigger_of
+from lance_conformance.client.sighting import Sighting
+from lance_conformance.client.stage import Stage
+from lance_conformance.peer.verdict import Failure
+
+
+class Check(Protocol):
+    """One thing to look at when all operations are done."""
+
+    async def judge(self, stage: Stage, deadline: float) -> None:
+        """Judge.
+
+        Args:
+            stage: What a client did.
+            deadline: When to stop waiting for it, in the time of the event loop's clock.
+
+        Raises:
+            Failure: It did not do what it must.
+        """
+
+
+def _failure(
+    reason: str, wanted: str, found: str, connection: int | None = None, *, late: bool | None = None
+) -> Failure:
+    """A failure; ``late`` when slowness alone could have caused it."""
+    return Failure(
+        reason,
+        f"expected {wanted}; got {found}",
+        expected=(wanted,),
+        received=found,
+        connection=connection,
+        timing=late,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Closes:
+    """The client ends every connection on which it was wronged."""
+
+    async def judge(self, stage: Stage, deadline: float) -> None:
+        """Wait for the ends."""
+        wronged = [side for side in stage.sides if side.wronged]
+        await stage.until(lambda: all(side.ended for side in wronged), deadline)
+        for side in wronged:
+            if side.ended is None:
+                raise _failure(
+                    "not-closed", "the client closes the connection", "it stays open", side.number
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class StaysOn:
+    """The client does not end a connection for this."""
+
+    async def judge(self, stage: Stage, _deadline: float) -> None:
+        """Look for connections that it ended; nothing is waited for."""
+        for side in stage.sides:
+            if side.ended is not None:
+                raise _failure("closed-early", "the connection stays open", _how(side), side.number)
+
+
+def _how(side: Side) -> str:
+    return f"the client closed it ({side.ended})"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How often a client does something.
+
+    Attributes:
+        what: The trigger.
+        at_least: This often or more; it is waited for.
+        at_most: This often or less.
+    """
+
+    what: str
+    at_least: int = 0
+    at_most: int | None = None
+
+    async def judge(self, stage: Stage, deadline: float) -> None:
+        """Wait and count."""
+        await stage.until(lambda: stage.count(self.what) >= self.at_least, deadline)
+        count = stage.count(self.what)
+        wrong = count < self.at_least or (self.at_most is not None and count > self.at_most)
+        if wrong:
+            late = count < self.at_least or None
+            raise _failure(f"count:{self.what}", str(self), f"{count} of them", late=late)
+
+    def __str__(self) -> str:
+        most = "" if self.at_most is None else f" and at most {self.at_most}"
+        return f"at least {self.at_least}{most} times {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """All frames of a kind say the same: a retry repeats what it retries (AMB-25).
+
+    Attributes:
+        what: The trigger.
+        at_least: So many of them must come.
+    """
+
+    what: str
+    at_least: int = 2
+
+    async def judge(self, stage: Stage, deadline: float) -> None:
+        """Compare them."""
+        await stage.until(lambda: stage.count(self.what) >= self.at_least, deadline)
+        frames = stage.frames(self.what)
+        if len(frames) < self.at_least:
+            raise _failure(f"count:{self.what}", f"{self.at_least} {self.what}",
+                           str(len(frames)), late=True)  # fmt: skip
+        for other in frames[1:]:
+            if other.data != frames[0].data:
+                field = _first_difference(frames[0], other)
+                raise _failure(
+                    f"field:{field}",
+                    f"the same {self.what} again, byte for byte",
+                    f"one that differs in {field}",
+                    other.connection,
+                )
+
+
+def _first_difference(one: Sighting, other: Sighting) -> str:
+    names = ("batch_id", "timestamp_ns", "record_count", "topic_id", "payload", "flags")
+    differing = (n for n in names if getattr(one.frame, n) != getattr(other.frame, n))
+    return next(differing, "the header")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A frame of a kind says what it was told to say.
+
+    Attributes:
+        what: The trigger.
+        holds: Looks at the frame; returns what is wrong, empty when nothing is.
+        wanted: What it must say, in words.
+        some: One of them is enough; otherwise it is every one, and there must be one.
+    """
+
+    what: str
+    holds: Callable[[Sighting], str]
+    wanted: str
+    some: bool = False
+
+    async def judge(self, stage: Stage, deadline: float) -> None:
+        """Look."""
+        await stage.until(lambda: bool(stage.frames(self.what)), deadline)
+        frames = stage.frames(self.what)
+        if not frames:
+            raise _failure(f"count:{self.what}", f"a frame: {self.wanted}", "none", late=True)
+        found = [(sighting, self.holds(sighting)) for sighting in frames]
+        wrong = [(sighting, words) for sighting, words in found if words]
+        if wrong and (not self.some or len(wrong) == len(found)):
+            sighting, words = wrong[0]
+            raise _failure(f"field:{self.what}", self.wanted, words, sighting.connection)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Batches arrive in the order in which they were sent, on every connection.
+
+    Attributes:
+        payloads: Their payloads in order.
+    """
+
+    payloads: tuple[bytes, ...]
+
+    async def judge(self, stage: Stage, deadline: float) -> None:
+        """Compare the places of what each connection brought, and look for what is missing."""
+        del deadline
+        frames = stage.frames("ingest")
+        missing = set(self.payloads) - {each.frame.payload for each in frames}
+        if missing:
+            raise _failure("lost", f"{len(self.payloads)} batches", f"{len(missing)} never came")
+        for side in stage.sides:
+            mine = [each.frame.payload for each in frames if each.connection == side.number]
+            places = [self.payloads.index(payload) for payload in mine]
+            if places != sorted(places):
+                found = f"the order {places}"
+                raise _failure("order", "batches in order", found, side.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Settles:
+    """The rate of something stays bounded: so many at most while the operations ran.
+
+    Attributes:
+        what: The trigger.
+        most: The largest number on one connection.
+    """
+
+    what: str
+    most: int
+
+    async def judge(self, stage: Stage, _deadline: float) -> None:
+        """Count per connection."""
+        for side in stage.sides:
+            count = sum(each.connection == side.number for each in stage.frames(self.what))
+            if count > self.most:
+                raise _failure(
+                    f"storm:{self.what}",
+                    f"at most {self.most} times {self.what} on a connection",
+                    str(count),
+                    side.number,
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The client goes to the server it was sent to."""
+
+    async def judge(self, stage: Stage, deadline: float) -> None:
+        """Wait for a connection there."""
+        await stage.until(lambda: any(not side.scripted for side in stage.sides), deadline)
+        if all(side.scripted for side in stage.sides):
+            raise _failure("not-redirected", "a connection to the leader", "none", late=True)
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """A frame of one kind follows one of another kind, on the same connection.
+
+    Attributes:
+        what: What must follow.
+        first: What it follows.
+        at_least: So many of them.
+    """
+
+    what: str
+    first: str
+    at_least: int = 1
+
+    async def judge(self, stage: Stage, deadline: float) -> None:
+        """Wait for it."""
+        await stage.until(lambda: self._count(stage) >= self.at_least, deadline)
+        if self._count(stage) < self.at_least:
+            wanted = f"{self.at_least} {self.what} behind the {self.first}"
+            found = f"{self._count(stage)} of them"
+            raise _failure(f"missing:{self.what}", wanted, found, late=True)
+
+    def _count(self, stage: Stage) -> int:
+        return sum(
+            any(trigger_of(each.frame) == self.first for each in sighting.before)
+            for sighting in stage.frames(self.what)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """All that was read is this, in order: nothing lost, nothing twice."""
+
+    values: tuple[bytes, ...]
+
+    async def judge(self, stage: Stage, _deadline: float) -> None:
+        """Compare."""
+        if stage.read != list(self.values):
+            late = stage.read == list(self.values[: len(stage.read)]) or None
+            raise _failure(
+                "records",
+                f"{len(self.values)} records, in order",
+                f"{stage.read!r:.200}",
+                late=late,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """Nothing but Keepalives comes before a frame of this kind, on any connection."""
+
+    what: str
+
+    async def judge(self, stage: Stage, deadline: float) -> None:
+        """Look at each connection's frames."""
+        del deadline
+        for side in stage.sides:
+            mine = [trigger_of(s.frame) for s in stage.seen if s.connection == side.number]
+            others = [name for name in mine if name != "keepalive"]
+            if others and others[0] != self.what:
+                raise _failure("order", f"{self.what} first", others[0], side.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What a client says in words never contains this."""
+
+    text: str
+
+    async def judge(self, stage: Stage, _deadline: float) -> None:
+        """Search."""
+        if any(self.text in told for told in stage.told):
+            raise _failure("secret", "an error without the token in it", "the token")

@@ -1,0 +1,330 @@
+"""The golden client: one connection at a time, and what is done over it."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+
+from lance_conformance.client.golden.deployed import Deployed
+from lance_conformance.client.golden.link import Link
+from lance_conformance.client.golden.specified import Specified
+from lance_conformance.client.golden.values import (
+    BACKPRESSURE,
+    CONTROL,
+    Batch,
+    Fetched,
+    ProblemError,
+    Record,
+    Settings,
+)
+from lance_conformance.golden.codec import Wire
+
+GOLDEN: dict[str, type[Specified]] = {"specified": Specified, "deployed": Deployed}
+ERROR, FETCH_RESPONSE, CATCHING_UP = 0xFF, 0x11, 0x12
+WINDOW = 64
+BARRIERS = 2
+
+
+class Client:
+    """A client.
+
+    Args:
+        rules: How it reads, writes and decides.
+        settings: What connect was told.
+    """
+
+    def __init__(self, rules: Specified, settings: Settings) -> None:
+        self.rules = rules
+        self.settings = settings
+        self.batches: list[Batch] = []
+        self.clock = asyncio.get_running_loop().time
+        self._link: Link | None = None
+        self._place = (settings.host, settings.port)
+        self._last_id = 0
+        self._attempts = 0
+        self._not_before = 0.0
+        self._window = WINDOW
+        self._on_their_way: set[int] = set()
+        self._suspicion: tuple[ProblemError, int] | None = None
+        self._beat: asyncio.Task[None] | None = None
+
+    # -- connections -------------------------------------------------------------------------------
+
+    def until(self) -> float:
+        """When an operation that begins now ends."""
+        return self.clock() + self.rules.patience(self.settings.timeout)
+
+    async def link(self, deadline: float) -> Link:
+        """The connection, made if there is none.
+
+        Raises:
+            ProblemError: There is none in time.
+        """
+        if self._link is not None and self._link.problem is None:
+            return self._link
+        if self._link is not None and not self.rules.reconnects():
+            raise self._link.problem or ProblemError("closed", "closed")
+        self._on_their_way.clear()
+        self._suspicion = None
+        await self._sleep_until(self._not_before, deadline)
+        self._attempts += 1
+        self._not_before = self.clock() + self.rules.delay(self._attempts, self.settings.timeout)
+        self._link = await self.dial(deadline)
+        if self.settings.keepalive and self._beat is None:
+            self._beat = asyncio.get_running_loop().create_task(self._beating())
+        return self._link
+
+    async def dial(self, deadline: float) -> Link:
+        """A fresh connection, authenticated.
+
+        Raises:
+            ProblemError: It cannot be made, or the server does not let us in.
+        """
+        loop = asyncio.get_running_loop()
+        ca, link = self.settings.ca, Link(self.rules)
+        context = None if ca is None else self.rules.tls(ca)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await loop.create_connection(lambda: link, *self._place, ssl=context)
+        except TimeoutError:
+            raise ProblemError("timeout", "no connection in time") from None
+        except OSError as problem:
+            raise ProblemError("closed", f"no connection: {problem}") from problem
+        hello = self.rules.hello(self.settings.token)
+        if hello is not None:
+            link.write(self.rules.control(0x08, hello))
+            self.rules.admitted((await self.answer(link, 0x09, deadline)).payload)
+        return link
+
+    async def _sleep_until(self, moment: float, deadline: float) -> None:
+        if moment > deadline:
+            await asyncio.sleep(max(0.0, deadline - self.clock()))
+            raise ProblemError("timeout", "no connection in time")
+        await asyncio.sleep(max(0.0, moment - self.clock()))
+
+    async def _beating(self) -> None:
+        """Keep a quiet connection alive."""
+        interval = self.settings.keepalive
+        while True:
+            await asyncio.sleep(interval / 4)
+            link = self._link
+            if link is not None and link.problem is None:
+                quiet = self.clock() - link.last_traffic
+                if self.rules.keepalive_due(quiet, interval):
+                    link.ping()
+
+    async def close(self) -> None:
+        """End everything."""
+        if self._beat is not None:
+            self._beat.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._beat
+        if self._link is not None:
+            self._link.drop()
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    async def ask(self, command: int, payload: bytes, wanted: int) -> Wire:
+        """Put one request and return its answer; on a lost connection, put it again.
+
+        Raises:
+            ProblemError: The server refused, or there is no answer.
+        """
+        deadline = self.until()
+        lost: ProblemError | None = None
+        while True:
+            try:
+                link = await self.link(deadline)
+                link.write(self.rules.control(command, payload))
+                return await self.answer(link, wanted, deadline)
+            except ProblemError as problem:
+                lost = problem if problem.kind == "timeout" else lost or problem
+                again = problem.kind == "closed" and self.rules.reconnects()
+                if self.clock() >= deadline:
+                    raise ProblemError("timeout", f"no answer in time: {lost}") from None
+                if not again:
+                    raise lost from None
+
+    async def answer(self, link: Link, wanted: int, deadline: float) -> Wire:
+        """The answer to what was asked over a connection.
+
+        Raises:
+            ProblemError: The server refused, or there is no answer.
+        """
+        while True:
+            while link.frames:
+                frame = link.frames.popleft()
+                if self.rules.kind(frame.flags) == CONTROL:
+                    return self._judged(link, frame, wanted)
+                self._aside(frame)
+            if link.problem is not None:
+                raise link.problem
+            if self.clock() >= deadline:
+                late = ProblemError("timeout", "no answer in time")
+                if self.rules.gives_up_late():
+                    link.problem = late
+                    link.drop()
+                raise late
+            await link.wait(deadline)
+
+    def _judged(self, link: Link, frame: Wire, wanted: int) -> Wire:
+        self._attempts = 0
+        if frame.batch_id == ERROR:
+            raise self.told(frame.payload)
+        fits = self.rules.answers(wanted, frame.batch_id)
+        if not fits and not (wanted == FETCH_RESPONSE and frame.batch_id == CATCHING_UP):
+            link.problem = ProblemError(
+                "protocol", f"an answer of command {frame.batch_id:#x}, not {wanted:#x}"
+            )
+            link.drop()
+            raise link.problem
+        return frame
+
+    def told(self, payload: bytes) -> ProblemError:
+        """What an ErrorResponse says."""
+        code, text, details = self.rules.error(payload)
+        kind = self.rules.kind_of(code)
+        shown = self.rules.shown(f"{code:#x}: {text}", self.settings.token)
+        return ProblemError(kind, shown, details)
+
+    def _aside(self, frame: Wire) -> None:
+        """Acks and Backpressure may come at any time."""
+        kind = self.rules.kind(frame.flags)
+        if kind == BACKPRESSURE:
+            self._window = self.rules.pace(self._window)
+        for batch in self.rules.acknowledged(self._waiting(), frame):
+            batch.acked = True
+            self._attempts = 0
+            self._window = WINDOW
+
+    # -- batches -----------------------------------------------------------------------------------
+
+    def _waiting(self) -> list[Batch]:
+        return [batch for batch in self.batches if not batch.settled]
+
+    def put(self, topic: int, records: Sequence[Record]) -> Batch:
+        """Take a batch; it leaves as soon as it can.
+
+        Raises:
+            ProblemError: A record may not be sent.
+        """
+        if not all(self.rules.may_send(record) for record in records):
+            raise ProblemError("fatal", "a record of a type that may not be sent")
+        self._last_id = self.rules.next_batch_id(self._last_id)
+        data = self.rules.ingest(self._last_id, time.time_ns(), topic, records)
+        batch = Batch(len(self.batches) + 1, self._last_id, data, self.until())
+        self.batches.append(batch)
+        return batch
+
+    async def push(self) -> None:
+        """Send what may leave, if there is a connection or one can be had at once."""
+        with contextlib.suppress(ProblemError):
+            link = await self.link(self.until())
+            self._fill(link)
+            self._drain(link)
+
+    def _fill(self, link: Link) -> None:
+        """Send every batch that is not on its way, in order."""
+        for batch in self.rules.to_send(self.batches):
+            if len(self._on_their_way) >= self._window or self._suspicion:
+                return
+            if batch.ticket not in self._on_their_way and batch.not_before <= self.clock():
+                self._on_their_way.add(batch.ticket)
+                link.write(self.rules.again(batch))
+
+    def _drain(self, link: Link) -> None:
+        while link.frames:
+            frame = link.frames.popleft()
+            if self.rules.kind(frame.flags) == CONTROL and frame.batch_id == ERROR:
+                self._refuse(link, self.told(frame.payload))
+            else:
+                self._aside(frame)
+        for batch in self.batches:
+            if batch.settled:
+                self._on_their_way.discard(batch.ticket)
+        self._convict(link)
+
+    def _refuse(self, link: Link, problem: ProblemError) -> None:
+        sent = [batch for batch in self._waiting() if batch.ticket in self._on_their_way]
+        about = self.rules.refused(sent, problem)
+        for batch in about:
+            self._fail(batch, problem)
+        if not about and sent and self._suspicion is None:
+            self._suspicion = (problem, link.sent + BARRIERS)
+            for _ in range(BARRIERS):
+                link.ping()
+
+    def _convict(self, link: Link) -> None:
+        """Behind the barriers, whatever is not acknowledged is what was refused."""
+        if self._suspicion is not None and link.received >= self._suspicion[1]:
+            problem, self._suspicion = self._suspicion[0], None
+            for batch in self._waiting():
+                if batch.ticket in self._on_their_way:
+                    self._fail(batch, problem)
+
+    def _fail(self, batch: Batch, problem: ProblemError) -> None:
+        self._on_their_way.discard(batch.ticket)
+        if self.rules.worth_another_try(problem):
+            batch.refused = problem
+            batch.not_before = self.clock() + self.settings.timeout / 20
+            self._follow(problem)
+        else:
+            batch.problem = problem
+
+    def _follow(self, problem: ProblemError) -> None:
+        leader = self.rules.leader(problem) if problem.kind == "redirect" else None
+        if leader is not None and self._link is not None:
+            self._place = leader
+            self._link.problem = ProblemError("closed", "the leader is elsewhere")
+            self._link.drop()
+
+    async def settle(self) -> None:
+        """Wait until every batch is acknowledged or has failed."""
+        deadline = self.until()
+        lost: ProblemError | None = None
+        while self._waiting():
+            if self.clock() >= deadline:
+                break
+            if self._link is not None and self._link.problem and self._link.frames:
+                self._drain(self._link)  # it ended behind them
+                continue
+            try:
+                link = await self.link(deadline)
+            except ProblemError as problem:
+                lost = problem if problem.kind == "timeout" else lost or problem
+                if problem.kind != "closed" or not self.rules.reconnects():
+                    break
+                continue
+            self._fill(link)
+            self._drain(link)
+            if self._waiting() and link.problem is None and not link.frames:
+                await link.wait(min(deadline, self._next_try()))
+            lost = link.problem or lost
+        late = ProblemError("timeout", f"not acknowledged in time: {lost}")
+        if self.clock() >= deadline:
+            lost = late
+        for batch in self._waiting():
+            batch.problem = batch.refused or lost or late
+
+    def _next_try(self) -> float:
+        delays = [batch.not_before for batch in self._waiting() if batch.refused]
+        return min(delays, default=float("inf"))
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    async def fetch(self, topic: int, offset: int, max_bytes: int) -> Fetched:
+        """Fetch once; a record that is larger than what was asked for is asked for again.
+
+        Raises:
+            ProblemError: The server refused, or did not tell what it must.
+        """
+        while True:
+            payload = self.rules.fetch(topic, offset, max_bytes)
+            frame = await self.ask(0x10, payload, FETCH_RESPONSE)
+            if frame.batch_id == CATCHING_UP:
+                return self.rules.catching_up(frame.payload, offset)
+            found = self.rules.fetched(frame.payload, offset)
+            if not found.more or max_bytes > 16 * 1024 * 1024:
+                return found
+            size = int.from_bytes(frame.payload[17:21], "little")
+            max_bytes = max(2 * max_bytes, size + 5)

@@ -1,0 +1,12 @@
+"""Clients that are wrong in exactly one way, and clients that are none."""
+
+from lance_conformance.client.mutants import (
+    answers,
+    deciding,
+    framing,
+    outgoing,
+    reading,
+)
+from lance_conformance.client.mutants.registry import all_mutants
+
+__all__ = ["all_mutants", "answers", "deciding", "framing", "outgoing", "reading"]

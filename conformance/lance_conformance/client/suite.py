@@ -1,0 +1,92 @@
+"""Client mode as a suite, so that runs, reports and the self-test treat it like any protocol."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lance_conformance.client.cases import (
+    acks,
+    admin,
+    beats,
+    codes,
+    follows,
+    heads,
+    losses,
+    pieces,
+    reads,
+    recs,
+    rest,
+)
+from lance_conformance.client.cases.registry import AREAS, QUESTIONS, client_clauses
+from lance_conformance.client.inprocess import client_of
+from lance_conformance.client.preflight import preflight
+from lance_conformance.client.process import client_started_by
+from lance_conformance.client.target import Client
+from lance_conformance.dialect import PRESETS
+from lance_conformance.peer.conditions import Conditions, Target
+from lance_conformance.protocols.lwp import LwpAnatomy
+from lance_conformance.protocols.questions import Case
+from lance_conformance.protocols.suite import Found, Proof, Suite
+from lance_conformance.spec.clauses import Clause
+
+MODULES = (
+    heads, pieces, beats, acks, recs, admin, reads, follows, codes, losses, rest,
+)  # fmt: skip
+"""Named so that importing this module fills the registry."""
+
+
+class LwpClients(Suite):
+    """The suite about LWP clients."""
+
+    by_hand = False
+    name = "lwp-client"
+    title = "LWP clients"
+    document = "the LWP document"
+    port = 0
+    presets = PRESETS
+    areas = AREAS
+    ids = "lance_conformance.client"
+    matrix = "lance_conformance.client.mutants"
+
+    def questions(self) -> Sequence[Case]:
+        """Load the cases."""
+        return QUESTIONS.in_order()
+
+    def clauses(self) -> Mapping[str, Clause]:
+        """What the LWP document asks of a client."""
+        return client_clauses()
+
+    async def preflight(
+        self, base: Conditions, timeout_scale: float = 1.0, **patience: float
+    ) -> tuple[Conditions, Found]:
+        """Find out what the client can do."""
+        return await preflight(base, timeout_scale, **patience)
+
+    def target(self, text: str) -> Client:
+        """A run file names the command that starts a driver."""
+        return client_started_by(text)
+
+    def command(self, target: Target) -> str:
+        """Clients have a command of their own."""
+        return f"client --exec {shlex.quote(str(target))}"
+
+    async def leave(self, target: Target) -> None:
+        """End the drivers."""
+        await client_of(target).drivers.end()
+
+    def in_words(self, facts: Mapping[str, Any]) -> str:
+        """Dialects and operations."""
+        missing = f" · no {', '.join(facts['missing'])}" if facts["missing"] else ""
+        return f"speaks {' and '.join(facts['dialects'])}{missing}"
+
+    def anatomy(self, dialect: Any) -> LwpAnatomy:
+        """How frames are shown."""
+        return LwpAnatomy(dialect)
+
+    def proof(self) -> Proof:
+        """The golden client and the others."""
+        from lance_conformance.client.mutants.proof import (  # noqa: PLC0415 - slow to load
+            ClientProof,
+        )
+
+        return ClientProof()

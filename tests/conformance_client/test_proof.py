@@ -1,0 +1,82 @@
+"""The clients that prove the cases: right, broken, null and hostile ones."""
+
+import asyncio
+
+import pytest
+
+from lance_conformance.client.mutants import all_mutants
+from lance_conformance.client.suite import LwpClients
+from lance_conformance.protocols.known import suite_named
+from lance_conformance.selftest import gates
+from lance_conformance.selftest.attacks import attacked
+from lance_conformance.selftest.matrix import committed, differences, kills
+from lance_conformance.selftest.selftest import second_opinions
+from lance_conformance.selftest.subjects import (
+    Asked,
+    Finding,
+    Subject,
+    golden_subjects,
+    mutant_subjects,
+    null_subjects,
+    try_subjects,
+)
+from lance_conformance.selftest.witnesses import witnesses
+
+SUITE = suite_named(LwpClients.name)
+HOSTILE = SUITE.proof().hostile("specified")
+
+
+def run(asked: Asked) -> dict[Subject, dict[str, Finding]]:
+    """Trials, with the second opinions that the self-test would ask for."""
+    trials = dict(zip(asked, map(dict, try_subjects(asked)), strict=True))
+    corrected = second_opinions(trials, committed(SUITE))
+    return trials | {subject: dict(findings) for subject, findings in corrected.items()}
+
+
+def test_there_are_enough_mutants() -> None:
+    """At least sixty ways to be wrong, each with a sentence and one hook."""
+    assert len(all_mutants()) >= 60
+    assert [m.id for m in all_mutants().values() if not m.title.strip().endswith(".")] == []
+
+
+@pytest.mark.parametrize("dialect", ["specified", "deployed"])
+def test_the_golden_client_passes(dialect: str) -> None:
+    """Every case, side by side and shuffled."""
+    (subject,) = [s for s in golden_subjects(SUITE, 3, jobs=4) if s.dialect == dialect]
+    trials = run({subject: frozenset(SUITE.by_id)})
+    assert gates.golden_passes(SUITE, trials).faults == ()
+
+
+def test_every_case_can_fail_and_every_mutant_is_told_apart() -> None:
+    """By the committed matrix, in every dialect."""
+    assert gates.every_case_can_fail(SUITE, committed(SUITE)).faults == ()
+    assert gates.every_mutant_is_killed(committed(SUITE)).faults == ()
+    told = {name for rows in committed(SUITE).values() for name in rows}
+    assert told == set(all_mutants())
+
+
+def test_a_sample_of_mutants_is_killed_for_the_recorded_reasons() -> None:
+    """Every twelfth mutant, by the cases that it is a witness for."""
+    chosen = {dialect: witnesses(rows) for dialect, rows in committed(SUITE).items()}
+    sample = mutant_subjects(SUITE, 5)[::12]
+    asked = {s: frozenset(chosen[s.dialect][s.name]) for s in sample}
+    trials = run(asked)
+    for subject, findings in trials.items():
+        now = {subject.dialect: {subject.name: kills(findings)}}
+        row = committed(SUITE)[subject.dialect][subject.name]
+        before = {case: reason for case, reason in row.items() if case in asked[subject]}
+        assert differences(now, {subject.dialect: {subject.name: before}}) == []
+
+
+def test_null_drivers_pass_nothing() -> None:
+    """Not one case passes without a client."""
+    subjects = [subject for subject in null_subjects(SUITE) if subject.dialect == "specified"]
+    asked = {subject: frozenset(SUITE.by_id) for subject in subjects}
+    trials = dict(zip(asked, try_subjects(asked), strict=True))
+    assert gates.nulls_pass_nothing(SUITE, trials).faults == ()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_drivers_cannot_stop_the_kit(name: str) -> None:
+    """A whole run against each of them ends in time, and praises nobody."""
+    assert asyncio.run(attacked(SUITE, name, HOSTILE[name])) == []

@@ -1,0 +1,91 @@
+"""The rules for every frame, each broken once."""
+
+from dataclasses import replace
+
+import pytest
+
+from lance_conformance.client.rules import broken_rules
+from lance_conformance.client.sighting import Reader, Sighting
+from lance_conformance.dialect import DEPLOYED, SPECIFIED
+from lance_conformance.wire.control import KEEPALIVE, control, fetch, get_topic, ingest
+from lance_conformance.wire.crc import crc32c
+from lance_conformance.wire.frame import Flag, Frame
+from lance_conformance.wire.tlv import record
+
+INGEST = ingest(7, 1, [b"one", b"two"])
+RIGHT = {
+    "ingest": INGEST, "keepalive": KEEPALIVE, "fetch": fetch(7, 0, 100), "get": get_topic(7),
+}  # fmt: skip
+WRONG = {
+    "version": replace(INGEST, version=2),
+    "one-kind": replace(KEEPALIVE, flags=Flag.KEEPALIVE | Flag.CONTROL),
+    "no-server-frames": Frame(flags=Flag.ACK | Flag.CONTROL, batch_id=3),
+    "flags-clear": replace(INGEST, flags=Flag.BATCH_MODE | Flag.RESERVED),
+    "reserved": replace(INGEST, reserved=1),
+    "header-crc": replace(INGEST, header_crc=1),
+    "payload-crc": replace(INGEST, payload_crc=1),
+    "keepalive-zero": replace(KEEPALIVE, timestamp_ns=1),
+    "control-zero": replace(get_topic(7), topic_id=7),
+    "client-command": control(0x80, b"{}"),
+    "control-size": control(0x10, b"short"),
+    "batch-id-zero": replace(INGEST, batch_id=0),
+    "timestamp": replace(INGEST, timestamp_ns=0),
+    "payload-there": replace(INGEST, payload=b"", record_count=0),
+    "record-chain": replace(INGEST, payload=INGEST.payload + b"\0"),
+    "record-count": replace(INGEST, record_count=3),
+    "reserved-type": replace(INGEST, payload=record(b"x", 0), record_count=1),
+    "null-length": replace(INGEST, payload=record(b"x", 0xFF), record_count=1),
+}
+
+
+def seen(*frames: Frame) -> list[Sighting]:
+    """The frames as one connection brings them."""
+    return Reader(1).feed(b"".join(frame.encode(crc32c) for frame in frames))
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_frame_breaks_no_rule(name: str) -> None:
+    """What a right client sends is right."""
+    (sighting,) = seen(RIGHT[name])
+    assert broken_rules(sighting, SPECIFIED) == {}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_frame_breaks_its_rule(name: str) -> None:
+    """One fault, one rule, and a sentence that says what is wrong."""
+    (sighting,) = seen(WRONG[name])
+    broken = broken_rules(sighting, SPECIFIED)
+    assert name in broken
+    assert len(broken[name]) > 5
+
+
+def test_the_other_polynomial_breaks_a_rule() -> None:
+    """Checksums are those of the dialect in force."""
+    (sighting,) = seen(INGEST)
+    assert set(broken_rules(sighting, DEPLOYED)) == {"header-crc", "payload-crc"}
+
+
+def test_an_id_with_other_content_breaks_a_rule() -> None:
+    """The same batch may come again, another one under its id may not."""
+    again = seen(INGEST, INGEST)[-1]
+    other = seen(INGEST, replace(INGEST, payload=record(b"other"), record_count=1))[-1]
+    assert broken_rules(again, SPECIFIED) == {}
+    assert set(broken_rules(other, SPECIFIED)) == {"batch-id-unique"}
+
+
+@pytest.mark.parametrize("cut", [1, 43, 44, 60])
+def test_frames_are_read_across_any_cut(cut: int) -> None:
+    """However the bytes arrive, the frames are the same."""
+    data = INGEST.encode(crc32c) + KEEPALIVE.encode(crc32c)
+    reader = Reader(1)
+    found = reader.feed(data[:cut]) + reader.feed(data[cut:])
+    assert [sighting.data for sighting in found] == [data[:-44], data[-44:]]
+
+
+def test_bytes_that_are_no_frame_end_the_reading() -> None:
+    """And so does a length that nothing can have: nothing is waited for."""
+    noise, huge = Reader(1), Reader(2)
+    assert noise.feed(b"GET / HTTP/1.1\r\n" * 4) == []
+    assert huge.feed(replace(INGEST, payload_length=2**32 - 1).encode(crc32c)) == []
+    assert "magic" in noise.lost
+    assert "4294967295" in huge.lost
