@@ -4,16 +4,22 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import process_time
 
 import lnc_client
 
 from bench.harness import Rate, Scenario, rate
 from bench.peers import server_process
-from lance_sdk import AsyncProducer, Client, Consumer, Producer
+from lance_sdk import AsyncProducer, Client, Consumer, Delivery, Producer, RecordType
+from lance_sdk._core.delivery import Batch
 
 _OURS = 200_000
 _THEIRS = 10_000
 _VALUE = b"x" * 100
+_HANDLES = 1 / 0.5e-6
+"""Delivery handles a second: 0.5 us a record is what one may cost at most."""
+_IN_BATCH = 624
+"""Records of 100 bytes that fill a frame of 64 KiB."""
 
 
 def _send(address: str, topic: str) -> None:
@@ -21,6 +27,14 @@ def _send(address: str, topic: str) -> None:
         send = producer.send
         for _ in range(_OURS):
             send(_VALUE)
+        producer.flush()
+
+
+def _send_batches(address: str, topic: str) -> None:
+    batch = [_VALUE] * _IN_BATCH
+    with Producer(f"lance://{address}/{topic}", dialect="deployed") as producer:
+        for _ in range(_OURS // _IN_BATCH):
+            producer.send_many(batch)
         producer.flush()
 
 
@@ -40,9 +54,9 @@ async def _peer_send(address: str, topic_id: int) -> None:
 
 
 async def _peer_send_batches(address: str, topic_id: int) -> None:
-    batch = [lnc_client.TlvRecord(1, _VALUE)] * 624
+    batch = [lnc_client.TlvRecord(1, _VALUE)] * _IN_BATCH
     producer = await lnc_client.Producer.connect(address)
-    for _ in range(_OURS // 624):
+    for _ in range(_OURS // _IN_BATCH):
         await producer.send_batch(topic_id, batch)
     await producer.close()
 
@@ -68,6 +82,28 @@ def _poll(address: str, topic: str, count: int) -> None:
             seen += len(batch)
     if seen != count:
         raise RuntimeError(f"saw {seen} of {count} records")
+
+
+def _make_handles() -> float:
+    """Make what `Producer.send` returns, keep it until its batch is settled, and let go of it.
+
+    Returns:
+        Handles a second of this process's own time: the limit is no ratio to another program, so
+        whatever else the machine does must not count.
+    """
+    made, count, began = tuple.__new__, 0, process_time()
+    for _ in range(_OURS // _IN_BATCH):
+        batch = Batch(RecordType.RAW_DATA, 0.0, 1.0, None)
+        handles = [made(Delivery, (batch, index)) for index in range(_IN_BATCH)]
+        batch.seal()
+        batch.finish(1.0)
+        count += len(handles) if handles[-1].done() else 0
+    return count / (process_time() - began)
+
+
+@contextmanager
+def _handles() -> Iterator[tuple[Rate, Rate]]:
+    yield _make_handles, lambda: _HANDLES
 
 
 def _topic(address: str) -> tuple[str, int]:
@@ -102,7 +138,21 @@ def _batches() -> Iterator[tuple[Rate, Rate]]:
         name, number = _topic(address)
         yield (
             rate(_OURS, lambda: _send(address, name)),
-            rate(_OURS // 624 * 624, lambda: asyncio.run(_peer_send_batches(address, number))),
+            rate(
+                _OURS // _IN_BATCH * _IN_BATCH,
+                lambda: asyncio.run(_peer_send_batches(address, number)),
+            ),
+        )
+
+
+@contextmanager
+def _explicit() -> Iterator[tuple[Rate, Rate]]:
+    with server_process() as address:
+        name, number = _topic(address)
+        count = _OURS // _IN_BATCH * _IN_BATCH
+        yield (
+            rate(count, lambda: _send_batches(address, name)),
+            rate(count, lambda: asyncio.run(_peer_send_batches(address, number))),
         )
 
 
@@ -119,18 +169,22 @@ def _polling() -> Iterator[tuple[Rate, Rate]]:
 
 SCENARIOS = (
     Scenario(
+        name="clients/delivery-handle",
+        unit="handles/s",
+        other="0.5 us a record, which a handle may cost to make, to settle and to let go",
+        sides=_handles,
+    ),
+    Scenario(
         name="clients/sync-send-100B",
         unit="records/s",
         other="lnc-client 0.2.9, pipelined send_async",
         sides=_sync_send,
-        floor=25,
     ),
     Scenario(
         name="clients/async-send-100B",
         unit="records/s",
         other="lnc-client 0.2.9, pipelined send_async",
         sides=_async_send,
-        floor=30,
     ),
     Scenario(
         name="clients/send-vs-batches-100B",
@@ -139,10 +193,15 @@ SCENARIOS = (
         sides=_batches,
     ),
     Scenario(
+        name="clients/explicit-batches-100B",
+        unit="records/s",
+        other="lnc-client 0.2.9, explicit 64 KiB batches (ours: send_many of as many records)",
+        sides=_explicit,
+    ),
+    Scenario(
         name="clients/poll-decode-100B",
         unit="records/s",
         other="lnc-client 0.2.9, poll",
         sides=_polling,
-        floor=2.5,
     ),
 )

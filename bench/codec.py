@@ -102,20 +102,17 @@ SCENARIOS = (
         unit="headers/s",
         other="hand-written struct code",
         sides=_headers,
-        floor=1 / 1.5,
     ),
     Scenario(
         name="codec/frame-split",
         unit="frames/s",
         other="hand-written struct code",
         sides=_splitting,
-        floor=1 / 1.3,
     ),
     Scenario(
         name="codec/record-decode",
         unit="records/s",
         other="hand-written struct code",
         sides=_records,
-        floor=1 / 1.3,
     ),
 )

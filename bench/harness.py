@@ -26,14 +26,12 @@ class Scenario:
         unit: of both rates; higher is better.
         other: who we are compared with, in words.
         sides: opens what both sides need and yields (ours, theirs).
-        floor: the least ratio ours / theirs that is acceptable, or None when it is only told.
     """
 
     name: str
     unit: str
     other: str
     sides: Callable[[], AbstractContextManager[tuple[Rate, Rate]]]
-    floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +72,7 @@ class Outcome:
         return self.floor is None or self.ratio >= self.floor
 
 
-def measure(scenario: Scenario, pairs: int) -> Outcome:
+def measure(scenario: Scenario, pairs: int, floor: float | None = None) -> Outcome:
     """Run both sides of a scenario in turn until ``pairs`` undisturbed pairs are there.
 
     When the machine never calms down, the pairs that were taken stand, and the count of
@@ -99,7 +97,7 @@ def measure(scenario: Scenario, pairs: int) -> Outcome:
         other=scenario.other,
         ours=ours,
         theirs=theirs,
-        floor=scenario.floor,
+        floor=floor,
         disturbed=disturbed,
     )
 

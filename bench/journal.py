@@ -136,7 +136,6 @@ SCENARIOS = (
         unit="frames/s",
         other="memcpy and crc32c into mapped files",
         sides=_sides(Durability.MEMORY, _FAST, 0),
-        floor=1 / 3,
     ),
     Scenario(
         name="journal/append-periodic",
@@ -161,13 +160,11 @@ SCENARIOS = (
         unit="bytes/s",
         other="one crc32c pass over the same files",
         sides=_recovery(1024),
-        floor=1 / 2,
     ),
     Scenario(
         name="journal/recover-64k",
         unit="bytes/s",
         other="one crc32c pass over the same files",
         sides=_recovery(65536),
-        floor=1 / 2,
     ),
 )
