@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,14 +12,11 @@ from typing import Any
 
 import pytest
 
-from lance_server import running
-
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.rst"))]
 RUN = ("python", "console")
 
-_WRITTEN = "localhost:1992"
 _RST_BLOCK = re.compile(
     r"^( *)\.\. code-block:: (\w+)\n(?:\1   :.*\n)*\n((?:(?:\1   .*)?\n)+)", re.MULTILINE
 )
@@ -61,9 +59,9 @@ def _line(text: str, place: int) -> int:
 
 @dataclass
 class Sandbox:
-    """Runs a page's snippets one after another, with one set of names, against one server."""
+    """Runs a page's snippets one after another, with one set of names, against the same servers."""
 
-    address: str
+    addresses: dict[str, str]
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "page"})
 
     def run(self, snippet: Snippet) -> None:
@@ -75,13 +73,13 @@ class Sandbox:
                 self._shell(snippet, command, expected)
 
     def _python(self, snippet: Snippet) -> None:
-        code = "\n" * (snippet.line - 1) + snippet.text.replace(_WRITTEN, self.address)
+        code = "\n" * (snippet.line - 1) + self._address(snippet.text)
         exec(compile(code, snippet.page, "exec"), self.names)
 
     def _shell(self, snippet: Snippet, command: str, expected: str) -> None:
         path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command.replace(_WRITTEN, self.address)],
+            ["bash", "-o", "pipefail", "-c", self._address(command)],
             check=False,
             capture_output=True,
             env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"},
@@ -89,8 +87,15 @@ class Sandbox:
             timeout=60,
         )
         assert done.returncode == 0, f"{snippet}: {command}: {done.stderr}"
-        shown = done.stdout.replace(self.address, _WRITTEN)
+        shown = done.stdout
+        for written, real in self.addresses.items():
+            shown = shown.replace(real, written)
         assert matches(expected, shown), f"{snippet}: {command} printed:\n{shown}"
+
+    def _address(self, text: str) -> str:
+        for written, real in self.addresses.items():
+            text = text.replace(written, real)
+        return text
 
 
 def dialogue(text: str) -> Iterator[tuple[str, str]]:
@@ -108,11 +113,9 @@ def matches(expected: str, shown: str) -> bool:
 
 
 @pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """Where a page's code runs: a fresh server stands in for ``localhost:1992``."""
-    with running() as server:
-        host, port = server.address
-        yield Sandbox(f"{host}:{port}")
+def sandbox(addresses: dict[str, str]) -> Sandbox:
+    """Where a page's code runs: fresh servers stand in for those on the page."""
+    return Sandbox(addresses)
 
 
 def _pages_with_code() -> list[Any]:
@@ -132,6 +135,22 @@ def test_the_pages_that_must_have_code_have_it() -> None:
     assert len(snippets(ROOT / "README.md", "python")) == 2
     assert len(snippets(DOCS / "quickstart.rst", "python")) >= 6
     assert snippets(DOCS / "quickstart.rst", "console")
+
+
+def test_the_tests_on_the_page_about_testing_pass(tmp_path: Path) -> None:
+    """With the fixtures that installing the package brings."""
+    examples = [each.text for each in snippets(DOCS / "guide" / "testing.rst", "python")]
+    module = tmp_path / "test_example.py"
+    module.write_text("".join(text for text in examples if "def test_" in text))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(module)],
+        check=False,
+        capture_output=True,
+        cwd=tmp_path,
+        text=True,
+        timeout=60,
+    )
+    assert re.search(r"^4 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
 
 
 def test_the_readme_producer_sends_what_its_consumer_prints(

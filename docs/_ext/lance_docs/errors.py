@@ -1,12 +1,22 @@
-"""``lance-error-codes``: the codes a server may answer with, and what the SDK makes of them."""
+"""``lance-error-codes``, ``lance-error-tree``: what can go wrong, and what to do about it."""
+
+import inspect
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 
 from sphinx.application import Sphinx
 
 import lance_sdk.errors
-from lance_docs._base import Generated, list_table, literal
-from lance_sdk.errors import server_error
+from lance_docs._base import Generated, list_table, literal, prose
+from lance_sdk import errors
+from lance_sdk.errors import LanceError, ServerError, server_error
 from lance_spec import enums
 from lance_spec.enums import ErrorCode
+
+_ADVICE = Path(__file__).with_name("advice.toml")
+_CODES = {type(server_error(code, "example")): f"``0x{code:02X}``" for code in ErrorCode}
+_CODES.pop(ServerError, None)  # stands for codes that are not listed
 
 
 class ErrorCodes(Generated):
@@ -25,10 +35,67 @@ def _row(code: ErrorCode) -> tuple[str, ...]:
     return (
         literal(f"0x{code:02X}"),
         literal(code.name),
-        f":class:`~lance_sdk.errors.{type(error).__name__}`",
+        _link(type(error)),
         _said(error.retryable),
         _said(error.maybe_applied),
     )
+
+
+class ErrorTree(Generated):
+    """Every class of `lance_sdk.errors`: what it means, its two facts, and what to do."""
+
+    sources = (lance_sdk.errors,)
+
+    def text(self) -> str:
+        """Return a table with one row for each class, in the order of the tree."""
+        self.env.note_dependency(str(_ADVICE))
+        advice = tomllib.loads(_ADVICE.read_text())
+        tree = list(_tree(LanceError, 0))
+        names = {kind.__name__ for kind, _ in tree}
+        if unknown := sorted(advice.keys() - names):
+            raise self.refuse(f"advice.toml: no error {', '.join(unknown)}")
+        if missing := sorted(names - advice.keys()):
+            raise self.refuse(f"advice.toml says nothing on {', '.join(missing)}")
+        header = ("Error", "Code", "retryable", "maybe_applied", "What to do")
+        rows = (_node(kind, depth, advice[kind.__name__]) for kind, depth in tree)
+        return list_table(header, rows, widths="30 8 10 12 40")
+
+
+def _tree(kind: type[LanceError], depth: int) -> Iterator[tuple[type[LanceError], int]]:
+    """Yield a public class, and then those below it."""
+    yield kind, depth
+    for below in kind.__subclasses__():
+        if _is_public(below):
+            yield from _tree(below, depth + 1)
+
+
+def _is_public(kind: type[LanceError]) -> bool:
+    return getattr(errors, kind.__name__, None) is kind and kind.__name__ in errors.__all__
+
+
+def _node(kind: type[LanceError], depth: int, advice: str) -> tuple[str, ...]:
+    indent = "\u2003" * depth
+    return (
+        f"{indent}{_link(kind)}",
+        _CODES.get(kind, ""),
+        _fact(kind, "retryable"),
+        _fact(kind, "maybe_applied"),
+        prose(advice),
+    )
+
+
+def _fact(kind: type[LanceError], name: str) -> str:
+    """Return what holds for the class, or that it is decided for each error."""
+    for each in kind.__mro__:
+        if "__init__" in vars(each) and f"self.{name} =" in inspect.getsource(each.__init__):
+            return "it says"
+        if name in vars(each):
+            break
+    return _said(getattr(kind, name))
+
+
+def _link(kind: type[LanceError]) -> str:
+    return f":class:`~lance_sdk.errors.{kind.__name__}`"
 
 
 def _said(answer: bool) -> str:
@@ -36,5 +103,6 @@ def _said(answer: bool) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    """Register the directive."""
+    """Register the directives."""
     app.add_directive("lance-error-codes", ErrorCodes)
+    app.add_directive("lance-error-tree", ErrorTree)

@@ -1,14 +1,18 @@
 """Tables and diagrams of the wire and disk formats, from the grammar."""
 
-from collections.abc import Collection
+import inspect
+from enum import IntEnum, IntFlag
+from importlib import import_module
 from typing import ClassVar
 
 from sphinx.application import Sphinx
 from sphinx.util.typing import OptionSpec
 
 from lance_docs._base import Generated, block, heading, list_table, literal, prose
-from lance_spec import families
-from lance_spec.emit import diagram, rst
+from lance_docs.values import members
+from lance_spec import families, fluvio_apis, vectors
+from lance_spec.emit import back_ends, diagram, rst
+from lance_spec.emit._enums import named_values
 from lance_spec.grammar._vocab import FrameForm
 from lance_spec.ir import Family, Message
 from lance_spec.limits import PREFIX_SIZE
@@ -48,18 +52,72 @@ class RecordValues(Generated):
         return "".join(_section(each, "^") for each in chosen)
 
 
-class OtherFamilies(Generated):
-    """Every message of every family but LWP, without those that the option names."""
+class FamilyMessages(Generated):
+    """Every message of a family, or those that an option names; the argument is the family."""
 
-    option_spec: ClassVar[OptionSpec] = {"except": str.split}
+    required_arguments = 1
+    option_spec: ClassVar[OptionSpec] = {"except": str.split, "only": str.split}
 
     def text(self) -> str:
-        """Return one section for each family, and in it one for each message."""
-        left_out = self.options.get("except", [])
-        if unknown := set(left_out) - set(families.messages()):
-            raise self.refuse(f"no message {', '.join(sorted(unknown))} to leave out")
-        others = [each for each in families.families().values() if each.name != "lwp"]
-        return "".join(_family(each, left_out) for each in others)
+        """Return one section for each message."""
+        family = _family(self.arguments[0])
+        if family is None:
+            raise self.refuse(f"no family {self.arguments[0]}")
+        names = {each.name for each in family.messages}
+        chosen = set(self.options.get("only", names)) - set(self.options.get("except", ()))
+        if unknown := {*self.options.get("only", ()), *self.options.get("except", ())} - names:
+            raise self.refuse(f"{family.name} has no message {', '.join(sorted(unknown))}")
+        return "".join(_section(each, "~") for each in family.messages if each.name in chosen)
+
+
+class FamilyNames(Generated):
+    """The named values of a family, each with its meaning; the argument is the family."""
+
+    required_arguments = 1
+
+    def text(self) -> str:
+        """Return one section for each enumeration."""
+        family = _family(self.arguments[0])
+        if family is None:
+            raise self.refuse(f"no family {self.arguments[0]}")
+        return "".join(map(_names, named_values(family)))
+
+
+class BackEnds(Generated):
+    """Which forms of the grammar there are for which family."""
+
+    sources = (back_ends,)
+
+    def text(self) -> str:
+        """Return a table with one row for each family."""
+        found = back_ends.table(lambda name: len(vectors.load(name).tests))
+        rows = [
+            (back_ends.TITLES[family], *(_cell(cells[form]) for form in back_ends.COLUMNS))
+            for family, cells in found.items()
+        ]
+        return list_table(("Family", *back_ends.COLUMNS), rows)
+
+
+class FluvioRequests(Generated):
+    """The requests of Fluvio's two servers."""
+
+    sources = (fluvio_apis,)
+
+    def text(self) -> str:
+        """Return a table with one row for each request."""
+        header = ("Server", "Key", "Request", "Versions", "Message", "Answered with")
+        return list_table(header, map(_request_row, fluvio_apis.APIS), widths="8 8 20 10 24 30")
+
+
+class ModuleText(Generated):
+    """What a module's docstring says behind its first line; the argument is the module."""
+
+    required_arguments = 1
+
+    def text(self) -> str:
+        """Return the text."""
+        module = import_module(self.arguments[0])
+        return inspect.cleandoc(module.__doc__ or "").partition("\n\n")[2] + "\n"
 
 
 class Frames(Generated):
@@ -88,11 +146,33 @@ def _lwp() -> tuple[Message, ...]:
     return families.families()["lwp"].messages
 
 
-def _family(family: Family, left_out: Collection[str]) -> str:
-    title = family.doc.partition(":")[0]
-    shown = (each for each in family.messages if each.name not in left_out)
-    sections = "".join(_section(each, "~") for each in shown)
-    return f"{heading(title, '-')}\n{prose(family.doc)}\n{sections}"
+def _family(name: str) -> Family | None:
+    return families.families().get(name) or families.composed().get(name)
+
+
+def _names(kind: type[IntEnum | IntFlag]) -> str:
+    title = heading(kind.__name__, "~")
+    told = prose(inspect.cleandoc(kind.__doc__ or ""))
+    return f"{title}\n{told}\n\n{members(kind)}\n"
+
+
+def _cell(text: str) -> str:
+    """Say that there is a file; which one follows from the family's name."""
+    return "yes" if "/" in text else text
+
+
+def _request_row(api: fluvio_apis.Api) -> tuple[str, ...]:
+    answers = dict.fromkeys(api.responses.values())
+    shown = ", ".join(map(literal, answers))
+    first, last = api.versions
+    return (
+        api.server.upper(),
+        str(api.key),
+        f"{api.name} (a stream)" if api.stream else api.name,
+        f"{first} to {last}" if first != last else str(first),
+        literal(api.request),
+        shown,
+    )
 
 
 def _code(message: Message) -> int:
@@ -146,5 +226,9 @@ def setup(app: Sphinx) -> None:
     app.add_directive("lance-message", MessageLayout)
     app.add_directive("lance-commands", Commands)
     app.add_directive("lance-record-values", RecordValues)
-    app.add_directive("lance-other-families", OtherFamilies)
+    app.add_directive("lance-family", FamilyMessages)
+    app.add_directive("lance-family-names", FamilyNames)
+    app.add_directive("lance-back-ends", BackEnds)
+    app.add_directive("lance-fluvio-requests", FluvioRequests)
+    app.add_directive("lance-module-text", ModuleText)
     app.add_directive("lance-frames", Frames)

@@ -1,52 +1,72 @@
 """What the conformance kit asks of a server, and whom it proves itself on."""
 
-from collections.abc import Iterable
+from typing import ClassVar
 
 from sphinx.application import Sphinx
 
-from lance_conformance.cases import AREAS, Case, all_cases
-from lance_conformance.mutants import Mutant, all_mutants
+from lance_conformance.protocols.known import PROTOCOLS, suite_named
+from lance_conformance.protocols.questions import Case
+from lance_conformance.protocols.suite import Mutant, Suite
 from lance_docs._base import Generated, escape, heading, list_table, literal
 
 
-class Cases(Generated):
+class AboutSuite(Generated):
+    """A part about one protocol, which the argument names; LWP without one."""
+
+    optional_arguments: ClassVar[int] = 1
+
+    def suite(self) -> Suite:
+        """Return the suite that is meant."""
+        name = self.arguments[0] if self.arguments else PROTOCOLS[0]
+        if name not in PROTOCOLS:
+            raise self.refuse(f"the kit knows {', '.join(PROTOCOLS)}, not {name}")
+        return suite_named(name)
+
+
+class Cases(AboutSuite):
     """Every case, one section for each area of the protocol."""
 
     def text(self) -> str:
         """Return the sections."""
-        return "".join(_area(area, title) for area, title in AREAS.items())
+        suite = self.suite()
+        return "".join(_area(suite, area, title) for area, title in suite.areas.items())
 
 
-class Mutants(Generated):
+class Mutants(AboutSuite):
     """Every server that is broken on purpose."""
 
     def text(self) -> str:
         """Return how many there are, and a table with one row for each."""
-        rows = [(literal(each.id), escape(each.title), _dialects(each)) for each in _mutants()]
+        suite = self.suite()
+        mutants = suite.proof().mutants().values()
+        rows = [(literal(m.id), escape(m.title), _dialects(suite, m)) for m in mutants]
         table = list_table(("Server", "How it is broken", "Dialect"), rows, widths="30 55 15")
-        return f"There are {len(rows)} of them, for {len(all_cases())} cases.\n\n{table}"
+        return f"There are {len(rows)} of them, for {len(suite.cases)} cases.\n\n{table}"
 
 
-def _mutants() -> Iterable[Mutant]:
-    return all_mutants().values()
-
-
-def _area(area: str, title: str) -> str:
-    cases = [each for each in all_cases() if each.area == area]
+def _area(suite: Suite, area: str, title: str) -> str:
+    cases = [each for each in suite.cases if each.area == area]
     if not cases:
         return ""
     header = ("Case", "Level", "What must hold", "Rests on", "Dialect")
-    return heading(title, "~") + list_table(header, map(_row, cases), widths="25 10 35 15 15")
+    rows = [_row(suite, case) for case in cases]
+    return heading(title, "~") + list_table(header, rows, widths="25 10 35 15 15")
 
 
-def _row(case: Case) -> tuple[str, ...]:
-    rests_on = [f"LWP section {case.clause.section}", *case.clause.register]
+def _row(suite: Suite, case: Case) -> tuple[str, ...]:
+    section = case.clause.section
+    numbered = suite.name == PROTOCOLS[0]
+    rests_on = [f"LWP section {section}" if numbered else section, *case.clause.register]
     title = "\n\n".join(map(escape, filter(None, (case.title, case.details))))
-    return literal(case.id), case.level.value, title, ", ".join(rests_on), _dialects(case)
+    where = _dialects(suite, case)
+    return literal(case.id), case.level.value, title, ", ".join(rests_on), where
 
 
-def _dialects(what: Case | Mutant) -> str:
-    return what.dialects[0] if len(what.dialects) == 1 else "both"
+def _dialects(suite: Suite, what: Case | Mutant) -> str:
+    dialects = what.dialects
+    if len(suite.presets) > 1 and set(dialects) == set(suite.presets):
+        return "all" if len(dialects) > 2 else "both"
+    return ", ".join(dialects)
 
 
 def setup(app: Sphinx) -> None:

@@ -19,6 +19,8 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxRole
 
 _LIBRARY = "https://docs.python.org/3/library"
+_IMPORTED = {"datetime": "datetime.datetime"}
+"""Names of the library that an annotation in quotes has without their module."""
 
 
 class CodeOrLink(SphinxRole):
@@ -61,7 +63,8 @@ def resolve(
     """Return a link to Python's documentation, plain code where that is allowed, or nothing."""
     if node.get("refdomain") != "py":
         return None
-    if address := library_address(node["reftarget"]):
+    target = _IMPORTED.get(node["reftarget"], node["reftarget"])
+    if address := library_address(target):
         return nodes.reference("", "", content, internal=False, refuri=address)
     return content if node.get("may_be_plain") else None
 

@@ -29,12 +29,18 @@ class Tests(Generated):
 
 
 def facts(module: ast.Module) -> Iterator[str]:
-    """Yield the first line of each test's docstring."""
+    """Yield each test's name as words, and the first line of its docstring."""
     for each in ast.walk(module):
         if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if each.name.startswith("test_") and (said := ast.get_docstring(each)):
-            yield said.splitlines()[0]
+            yield f"*{words(each.name)}*: {said.splitlines()[0]}"
+
+
+def words(name: str) -> str:
+    """Return a test's name as the beginning of a sentence."""
+    text = name.removeprefix("test_").replace("_", " ")
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def setup(app: Sphinx) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
+from enum import Enum
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
 from lance_docs._base import Generated, list_table, literal
-from lance_spec import dialect
+from lance_spec import dialect, schemas
 from lance_spec.checksum import Checksum
 from lance_spec.dialect import DIALECTS, Dialect
 
@@ -27,15 +28,51 @@ class Enumeration(Generated):
         """Return a table with one row for each member."""
         module, _, name = self.arguments[0].rpartition(".")
         try:
-            members = getattr(import_module(module), name)
+            kind = getattr(import_module(module), name)
         except (ImportError, AttributeError, ValueError) as error:
             raise self.refuse(f"no enumeration {self.arguments[0]}: {error}") from error
-        docs = attribute_docs(module)
-        rows = [
-            (literal(f"0x{each.value:02X}"), literal(each.name), docs.get((name, each.name), ""))
-            for each in members.__members__.values()
-        ]
-        return list_table(("Value", "Name", "Meaning"), rows, widths="12 33 55")
+        return members(kind)
+
+
+class Schema(Generated):
+    """The members of a JSON schema; the argument is its name."""
+
+    required_arguments = 1
+    sources = (schemas,)
+
+    def text(self) -> str:
+        """Return a table with one row for each member, those inside by their path."""
+        try:
+            schema = schemas.load(self.arguments[0])
+        except ValueError as error:
+            raise self.refuse(str(error)) from error
+        header = ("Member", "Kind", "Required", "Meaning")
+        return f"{schema['title']}.\n\n" + list_table(
+            header, _members(schema), widths="25 20 10 45"
+        )
+
+
+def _members(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, ...]]:
+    required = schema.get("required", ())
+    for name, told in schema.get("properties", {}).items():
+        kind = str(told.get("const", told.get("type", told.get("$ref", "any"))))
+        needed = "yes" if name in required else "no"
+        yield (literal(f"{path}{name}"), kind, needed, told.get("description", ""))
+        yield from _members(told, f"{path}{name}.")
+
+
+def members(kind: type[Enum]) -> str:
+    """Return a table with one row for each member of an enumeration."""
+    docs = attribute_docs(kind.__module__)
+    rows = [
+        (_written(each.value), literal(each.name), docs.get((kind.__name__, each.name), ""))
+        for each in kind.__members__.values()
+    ]
+    return list_table(("Value", "Name", "Meaning"), rows, widths="12 33 55")
+
+
+def _written(value: int) -> str:
+    return literal(str(value) if value < 0 or value > 0xFF else f"0x{value:02X}")
 
 
 class Constants(Generated):
@@ -121,6 +158,7 @@ def _value(value: Any) -> str:
 def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("lance-enum", Enumeration)
+    app.add_directive("lance-schema", Schema)
     app.add_directive("lance-constants", Constants)
     app.add_directive("lance-settings", Settings)
     app.add_directive("lance-dialects", Dialects)
