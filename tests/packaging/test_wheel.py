@@ -1,6 +1,7 @@
 """What the wheel holds, and what it needs once it is installed."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PACKAGES = ("lance_spec", "lance_sdk", "lance_server", "lance_conformance")
+PACKAGES = ("lance_spec", "lance_sdk", "pyspark_lwp", "lance_server", "lance_conformance")
 # What an interpreter needs of its own accord to import the public names.
 CORE_MODULES = """
 import importlib.util, json, sys
@@ -49,6 +50,22 @@ def bare_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler to build with")
+def test_compiled_loops_are_built_where_a_compiler_is(wheel: Path) -> None:
+    """The wheel of a machine with a C compiler holds the compiled loops, and says so in its tag."""
+    compiled = [name for name in zipfile.ZipFile(wheel).namelist() if "_accelerator.c" in name]
+    assert [Path(name).suffix for name in compiled] == [".so"]
+    assert "none-any" not in wheel.name
+
+
+def test_without_a_compiler_the_wheel_is_pure(tmp_path: Path) -> None:
+    """Where nothing compiles, the same wheel is built without the compiled loops."""
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", tmp_path, ROOT]
+    subprocess.run(command, check=True, timeout=110, env={**os.environ, "CC": "no-such-compiler"})
+    (built,) = tmp_path.glob("lance_sdk-*.whl")
+    assert built.name.endswith("py3-none-any.whl")
+
+
 def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run an interpreter away from this tree, with nothing of ours on its path."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
@@ -64,13 +81,13 @@ def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_package_is_typed(wheel: Path) -> None:
-    """Each of the four packages says that it carries types."""
+    """Each of the packages says that it carries types."""
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
 
 
 def test_nothing_but_the_packages_is_shipped(wheel: Path) -> None:
-    """The wheel installs the four packages and its own metadata, nothing else."""
+    """The wheel installs these packages and its own metadata, nothing else."""
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert tops - set(PACKAGES) == {f"lance_sdk-{PROJECT['version']}.dist-info"}
 
@@ -83,7 +100,10 @@ def test_the_core_needs_four_packages() -> None:
 
 def test_every_named_extra_exists() -> None:
     """The extras that the documentation names can be asked for."""
-    wanted = "server conformance cli qwp fluvio spark redis postgres otel demo test docs all"
+    wanted = (
+        "server conformance cli msgpack qwp pkcs12 dataframe fluvio spark redis postgres otel "
+        "uvloop demo test docs all"
+    )
     assert set(wanted.split()) == set(PROJECT["optional-dependencies"])
 
 
@@ -99,6 +119,19 @@ def test_vectors_are_found_in_the_installed_wheel(bare_python: Path) -> None:
     outcome = run(bare_python, "-c", CORE_MODULES)
     assert "site-packages" in outcome.stdout
     assert '"vectors": 0' not in outcome.stdout
+
+
+def test_the_kit_finds_its_cases_in_the_installed_wheel(bare_python: Path) -> None:
+    """What is data travels with the vectors, and is found without loading their package."""
+    code = (
+        "import sys; from lance_conformance.cases.tables import path, rows; "
+        "print(path(), len([*rows()])); assert 'lance_spec' not in sys.modules"
+    )
+    outcome = run(bare_python, "-c", code)
+    assert outcome.returncode == 0, outcome.stderr
+    where, count = outcome.stdout.split()
+    assert where.endswith("lance_spec/_vectors/server_case.json")
+    assert int(count) > 100
 
 
 @pytest.mark.parametrize("command", ["lwp", "lance-server", "lance-conformance"])
