@@ -11,7 +11,10 @@ from lance_server.testing import eventually
 from .conftest import every_protocol
 
 SYSTEMS = ("lance", "fluvio", "rustlog")
-VALUES = [b"%03d" % number + b"." * 200 for number in range(60)]
+VALUES = [b"%03d" % number + b"." * 195 for number in range(60)]
+RECORD = 5 + 198
+KEPT = 15 * RECORD
+"""What is left of segments of one record each when 14.5 records are to be kept."""
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -20,24 +23,22 @@ def test_what_is_kept_is_copied_and_what_is_missed_is_told(
 ) -> None:
     """A copy begins with the first record there is, and does not pass over any later."""
     state = ("--state", str(tmp_path / "state"))
-    with every_protocol(tmp_path / "data", segment_size=1000, upkeep_interval=0.05) as urls:
+    with every_protocol(tmp_path / "data", segment_size=RECORD, upkeep_interval=0.05) as urls:
         with Client(urls.lwp) as client:
-            client.create_topic("short", max_bytes=3000)
+            client.create_topic("short", max_bytes=KEPT - RECORD // 2)
             source = urls.of(system, "short")
 
             def fill(values: list[bytes]) -> None:
-                before = client.get_topic("short").start_offset
                 for value in values:
                     urls.fill("short", value)
-                eventually(lambda: client.get_topic("short").start_offset > before)
+                end = VALUES.index(values[-1]) + 1
+                eventually(lambda: client.get_topic("short").start_offset == end * RECORD - KEPT)
 
             fill(VALUES[:30])
             assert run(["bridge", source, urls.of("lance", "to"), "--create-topic", *state]) == 0
-            kept = urls.bodies("to")
-            assert 0 < len(kept) < 30
-            assert kept == VALUES[30 - len(kept) : 30]
+            assert urls.bodies("to") == VALUES[15:30]
             fill(VALUES[30:])
         capsys.readouterr()
         assert run(["bridge", source, urls.of("lance", "to"), *state]) == 1
         assert "were removed from the source before they were copied" in capsys.readouterr().err
-        assert urls.bodies("to") == kept
+        assert urls.bodies("to") == VALUES[15:30]

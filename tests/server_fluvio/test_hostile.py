@@ -1,5 +1,6 @@
 """Clients that break the protocol, stall or want too much: only they suffer."""
 
+import contextlib
 import random
 import socket
 from dataclasses import replace
@@ -141,9 +142,10 @@ def test_any_damage_ends_one_connection_at_most(servers: FluvioServers) -> None:
             spoiled[chance.randrange(len(spoiled))] = chance.randrange(256)
         with FluvioPeer(servers.spu) as peer:
             peer.send(key, VERSION, bytes(spoiled[: chance.randint(0, len(spoiled))]))
-            peer.send(18, 2, b"")
-            peer.socket.settimeout(5)
-            peer.socket.recv(1)
+            with contextlib.suppress(ConnectionError):  # what is let go may be reset
+                peer.send(18, 2, b"")
+                peer.socket.settimeout(5)
+                peer.socket.recv(1)
     with FluvioPeer(servers.spu) as spu:
         assert ends(spu, "orders")[0].code is ErrorCode.NONE
     assert still_serves(servers)

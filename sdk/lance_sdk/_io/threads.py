@@ -27,6 +27,7 @@ from lance_sdk._io.tokens import TokenSource
 from lance_sdk._io.waiter import Waiter
 from lance_sdk._io.wirelog import WireLog
 from lance_sdk._tree import LanceError
+from lance_sdk._waits import wait_on
 from lance_sdk.errors import (
     ClosedError,
     ConcurrencyError,
@@ -38,7 +39,7 @@ from lance_sdk.hooks import Hooks
 
 _RECEIVE_BYTES = 256 * 1024
 _LONGEST_WAIT = 3600.0
-"""Seconds; every wait ends, so that signals and lost clocks are survived."""
+"""Seconds a face that was dropped may still take to finish."""
 _JOIN_GRACE = 1.0
 """Seconds the thread may overrun the core's deadline before `close` goes on without it."""
 
@@ -139,7 +140,7 @@ class ThreadPump:
         assert isinstance(latch, threading.Event)
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while not latch.is_set() and (left := deadline - time.monotonic()) > 0:
-            latch.wait(min(left, _LONGEST_WAIT))
+            wait_on(latch, left)
         return outcome.done
 
     def add_callback(self, outcome: Outcome, callback: Callable[[], object]) -> bool:

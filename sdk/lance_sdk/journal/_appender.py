@@ -1,5 +1,6 @@
 """Putting frames into the ring, and waiting for room and for the disk."""
 
+from lance_sdk._waits import wait_on
 from lance_sdk.journal._segment import Segment
 from lance_sdk.journal._state import State
 from lance_sdk.journal._upkeep import Upkeep
@@ -73,7 +74,7 @@ class Appender:
         state.wake_reserver()
         state.wake_upkeep()
         left = deadline - state.clock()
-        if left <= 0 or not state.room.wait(left):
+        if left <= 0 or not wait_on(state.room, left):
             raise self.full(state.clock() - began)
 
     def rotate(self) -> Segment:
@@ -109,5 +110,5 @@ class Appender:
                     raise state.refusal()
                 state.wake_upkeep()
                 left = deadline - state.clock()
-                if left <= 0 or not state.synced.wait(left):
+                if left <= 0 or not wait_on(state.synced, left):
                     raise NotYetDurable(fsn)

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from lance_sdk._io import fork
+from lance_sdk._waits import wait_on
 from lance_sdk.errors import ClosedError, ForkedError
 from lance_sdk.journal import _opening
 from lance_sdk.journal._appender import Appender
@@ -252,7 +253,7 @@ class Journal:
                 while state.ring.next_fsn <= fsn:
                     state.raise_if_ended()
                     left = deadline - state.clock()
-                    if left <= 0 or not state.news.wait(left):
+                    if left <= 0 or not wait_on(state.news, left):
                         return state.ring.next_fsn > fsn
             finally:
                 state.waiting -= 1
