@@ -1,5 +1,6 @@
 """For all tests: examples are judged by what is true of them, not by how busy the machine is."""
 
+import gc
 import signal
 
 from hypothesis import settings
@@ -10,3 +11,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("lance", settings(), deadline=None)
 settings.load_profile("lance")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collected tests the garbage collector.
+
+    There are some hundred thousand objects to them, and each full collection would look at all
+    of them while servers and clients in this process wait.
+    """
+    gc.collect()
+    gc.freeze()

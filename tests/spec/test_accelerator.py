@@ -275,3 +275,17 @@ def test_a_released_payload_is_refused() -> None:
     with pytest.raises(ValueError, match="released"):
         runs.gather_run([frame], 1, 0, data)
     assert data == b"before"
+
+
+def test_no_loop_writes_outside_its_buffers() -> None:
+    """Everything above goes well under the allocator that notices, too."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+        + ["-k", "not outside_its_buffers"],
+        env={**os.environ, "PYTHONMALLOC": "debug"},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

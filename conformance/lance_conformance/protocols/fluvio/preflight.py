@@ -13,12 +13,10 @@ from lance_conformance.protocols.fluvio.peer import Peer
 from lance_conformance.protocols.fluvio.wire.answers import Versions
 from lance_conformance.protocols.fluvio.wire.calls import api_versions, watch
 from lance_conformance.protocols.fluvio.wire.objects import Kind, Spu
-from lance_conformance.run.preflight import PATIENCE, PreflightError, reached
+from lance_conformance.run.preflight import MIN_BUDGET, PATIENCE, PreflightError, reached
 
 T = TypeVar("T")
 
-MIN_BUDGET = 1.0
-"""Seconds that a case gets from even the fastest target."""
 ROUND_TRIPS = 20
 """The budget of a case is this many times the slowest step that was measured."""
 WRITES = 3
