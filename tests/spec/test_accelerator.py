@@ -279,9 +279,9 @@ def test_a_released_payload_is_refused() -> None:
 
 def test_no_loop_writes_outside_its_buffers() -> None:
     """Everything above goes well under the allocator that notices, too."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-        + ["-k", "not outside_its_buffers"],
+        [*command, "-k", "not outside_its_buffers"],
         env={**os.environ, "PYTHONMALLOC": "debug"},
         check=False,
         capture_output=True,
