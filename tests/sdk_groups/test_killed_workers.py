@@ -15,7 +15,10 @@ from lance_sdk.groups import Coordinator
 from lance_sdk.groups._service import GroupService
 
 WORKER = Path(__file__).with_name("worker.py")
-RECORDS = 150
+RECORDS = 600
+LEFT_BY_OTHERS = 20
+"""Batches that each of the first workers may read, of some ninety."""
+NO_END = 1_000_000
 
 
 class Worker:
@@ -99,7 +102,8 @@ def test_killed_workers_lose_nothing(
         for number in range(4):
             outputs.append(tmp_path / f"{number}.txt")
             name = f"w{number}"
-            worker = workers(server.url, coordinator.url, name, outputs[-1], *topics.names)
+            batches = LEFT_BY_OTHERS if number < 3 else NO_END
+            worker = workers(server.url, coordinator.url, name, outputs[-1], batches, *topics.names)
             worker.wait_for("assigned")
             commits.wait_for_more(6)
             if number < 3:
