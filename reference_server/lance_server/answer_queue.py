@@ -14,7 +14,8 @@ from lance_spec.enums import ErrorCode
 from lance_spec.frames import encode_acks
 
 _log = logging.getLogger(__name__)
-_OUT_LIMIT: Final = 1024 * 1024
+_OUT_LIMIT: Final = 256 * 1024
+"""Bytes after which answers are handed over before another command is begun."""
 _ANSWER_COST: Final = 64
 _DENIALS: Final = (ErrorCode.AUTHENTICATION_REQUIRED, ErrorCode.ACCESS_DENIED)
 
@@ -50,6 +51,7 @@ class AnswerQueue:
         wake: called when an outcome that was added is settled.
 
     Attributes:
+        waiting: answers that are not ready, or stand behind one that is not.
         owed_bytes: memory that unanswered requests hold.
         ready_bytes: answers that are ready and were not taken yet.
         batches: Ingest frames that are not acknowledged yet.
@@ -59,7 +61,7 @@ class AnswerQueue:
     def __init__(self, counters: Counters, wake: Callable[[], None]) -> None:
         self._counters = counters
         self._wake = wake
-        self._waiting: deque[Answer | _Batches | _Command] = deque()
+        self.waiting: deque[Answer | _Batches | _Command] = deque()
         self._last: _Batches | None = None
         self._ready: list[Answer] = []
         self.ready_bytes = 0
@@ -68,10 +70,10 @@ class AnswerQueue:
         self.command_running = False
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self.waiting)
 
     def __repr__(self) -> str:
-        return f"<AnswerQueue {len(self._waiting)} waiting, {self.ready_bytes} bytes ready>"
+        return f"<AnswerQueue {len(self.waiting)} waiting, {self.ready_bytes} bytes ready>"
 
     @property
     def has_room(self) -> bool:
@@ -80,7 +82,7 @@ class AnswerQueue:
 
     def add(self, answer: Answer) -> None:
         """Add an answer behind those before it."""
-        self._waiting.append(answer)
+        self.waiting.append(answer)
         self.owed_bytes += _ANSWER_COST + len(answer)
         self._last = None
 
@@ -105,7 +107,7 @@ class AnswerQueue:
         last = self._last
         if last is None or last.outcome is not outcome:
             last = self._last = _Batches(outcome, now)
-            self._waiting.append(last)
+            self.waiting.append(last)
             outcome.wake_later(self._wake)
         last.ids += batch_ids
         last.cost += cost
@@ -122,7 +124,7 @@ class AnswerQueue:
         self._wait_for(_Command(outcome, cost, batch_id))
 
     def _wait_for(self, command: _Command) -> None:
-        self._waiting.append(command)
+        self.waiting.append(command)
         self._last = None
         self.owed_bytes += command.cost
         command.outcome.wake_later(self._wake)
@@ -134,7 +136,9 @@ class AnswerQueue:
 
     def collect(self, dialect: Dialect, now: float) -> bool:
         """Make the answers ready up to the first that is undecided; return if there was any."""
-        waiting = self._waiting
+        waiting = self.waiting
+        if not waiting:
+            return False
         before = len(waiting)
         while waiting:
             head = waiting[0]
@@ -185,8 +189,8 @@ class AnswerQueue:
 
     def let_pass(self, frame: bytes) -> None:
         """Make every waiting frame that equals ``frame`` ready at once."""
-        for _ in range(self._waiting.count(frame)):
-            self._waiting.remove(frame)
+        for _ in range(self.waiting.count(frame)):
+            self.waiting.remove(frame)
             self.owed_bytes -= _ANSWER_COST + len(frame)
             self.send(frame)
 
@@ -198,7 +202,7 @@ class AnswerQueue:
 
     def drop_waiting(self) -> None:
         """Forget every answer that is not ready."""
-        self._waiting.clear()
+        self.waiting.clear()
         self._last = None
         self.owed_bytes = self.batches = 0
 

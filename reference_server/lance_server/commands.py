@@ -1,20 +1,13 @@
 """What each control command does (LWP section 5)."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from lance_server.answers import (
-    Answer,
-    catching_up,
-    fetch_response,
-    json_frame,
-    room_for_headers,
-)
+from lance_server.answers import Answer, json_frame
+from lance_server.fetching import Fetching
 from lance_server.log.engine import Topic
-from lance_server.log.reader import Fetched, Range
 from lance_server.log.topic_file import Retention
 from lance_server.outcome import Outcome
 from lance_server.permission import permitted_topic
@@ -29,12 +22,10 @@ from lance_server.requests import (
 from lance_server.security.access import Right
 from lance_server.security.guard import Guard
 from lance_server.service import Service
-from lance_server.throttle import ReadGate, rate_limited
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.errors import DecodeError
 from lance_spec.frames import Frame, encode_ack, encode_control
-from lance_spec.limits import END_OFFSET
 from lance_spec.messages import lwp
 
 _Handler: TypeAlias = Callable[[memoryview, Dialect], Answer | Outcome[Answer]]
@@ -47,18 +38,18 @@ class Commands:
         service: what all connections share.
         guard: judges the client.
         subscriptions: what the connection is subscribed to.
-        reads: decides when it may read.
+        fetching: answers its Fetch requests.
     """
 
     def __init__(
-        self, service: Service, guard: Guard, subscriptions: Subscriptions, reads: ReadGate
+        self, service: Service, guard: Guard, subscriptions: Subscriptions, fetching: Fetching
     ) -> None:
         self._service = service
         self._engine = service.engine
         self._counters = service.counters
         self._guard = guard
         self._subscriptions = subscriptions
-        self._reads = reads
+        self._fetching = fetching
         self._now = 0.0
         self._handlers: Mapping[int, _Handler] = {
             Command.CREATE_TOPIC: self._create_topic,
@@ -196,61 +187,6 @@ class Commands:
 
     # Reading ---------------------------------------------------------------------------------
 
-    def _fetch(self, payload: memoryview, dialect: Dialect) -> Answer | Outcome[Answer]:
-        self._guard.check(Right.READ)
-        request = read_request(lwp.Fetch, payload, dialect)
-        if self._subscriptions:
-            raise Refusal(
-                ErrorCode.INVALID_PAYLOAD,
-                "This connection is subscribed: unsubscribe, or fetch on another one",
-            )
-        text = f"Topic {request.topic_id} not found"
-        topic = self._topic(Right.READ, request.topic_id, text=text)
-        partition = topic.partition
-        end = self._service.role.visible_end(partition.start_offset, partition.end_offset)
-        if end < request.start_offset < END_OFFSET:
-            return catching_up(dialect, end)
-        wanted = Range(
-            start=min(request.start_offset, end),
-            max_bytes=min(request.max_bytes, dialect.max_fetch_data),
-            opaque=not dialect.strict,
-            room=room_for_headers(dialect),
-        )
-        if (pause := self._reads.wait(self._now)) > 0:
-            self._counters.throttled += 1
-            raise rate_limited(pause)
-        size = min(wanted.max_bytes, max(0, end - wanted.start))
-        if self._service.role.behind:
-            wanted = replace(wanted, max_bytes=size)
-        self._reads.begin(size)
-        begun = time.perf_counter_ns()
-        try:
-            fetched = self._engine.fetch(topic, wanted)
-        except Refusal:
-            self._reads.end(size, 0)
-            raise
-        self._counters.fetches += 1
-        if isinstance(fetched, Outcome):
-            fetched.wake(partial(self._end_read, size, fetched, begun))
-            return fetched.then(partial(self._fetched, dialect, topic))
-        self._reads.end(size, len(fetched.buffer))
-        self._note_read(begun, len(fetched.buffer))
-        return self._fetched(dialect, topic, fetched)
-
-    def _end_read(self, reserved: int, fetched: Outcome[Fetched], begun: int) -> None:
-        size = 0 if fetched.error else len(fetched.result().buffer)
-        self._note_read(begun, size)
-        self._reads.end(reserved, size)
-
-    def _note_read(self, begun: int, size: int) -> None:
-        took_ns = time.perf_counter_ns() - begun
-        self._counters.read_latency.observe(took_ns)
-        self._counters.span("lance.fetch", took_ns, bytes=size)
-
-    def _fetched(self, dialect: Dialect, topic: Topic, fetched: Fetched) -> Answer:
-        self._counters.bytes_out += len(fetched.buffer) - room_for_headers(dialect)
-        return fetch_response(dialect, fetched, topic.partition.end_offset)
-
     def _offset_for_time(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
         self._guard.check(Right.READ)
         request = read_request(lwp.OffsetForTime, payload, dialect)
@@ -263,6 +199,9 @@ class Commands:
                 lwp.OffsetForTimeResponse(offset).encode(),
             )
         )
+
+    def _fetch(self, payload: memoryview, dialect: Dialect) -> Answer | Outcome[Answer]:
+        return self._fetching.fetch(payload, dialect, self._now)
 
     # Consumers -------------------------------------------------------------------------------
 

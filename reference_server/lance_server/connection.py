@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from lance_server.answers import Answer
 from lance_server.memory import Level
-from lance_server.outbox import PIECE, Outbox
+from lance_server.outbox import Outbox
 from lance_server.progress import Progress
 from lance_server.refusals import Refusal
 from lance_server.rehearsal.faults import FaultyLine
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from lance_server.server import Server
 
 _log = logging.getLogger(__name__)
-_WRITE_LOW: Final = PIECE // 4
+_WRITE_HIGH: Final = 1
+"""Bytes that asyncio may keep before it is to hand on no more: with 0 a TLS connection would
+wait for ever, and with more uvloop would not write at once."""
 _LITTLE: Final = 64 * 1024
+_NORMAL: Final = Level.NORMAL
 
 LINGER_SECONDS: Final = 2.0
 """How long a connection that was closed from this side is still read, so that the peer gets
@@ -53,10 +56,12 @@ class Connection(asyncio.BufferedProtocol):
         self._peer = "?"
         self._reading = True
         self._peer_is_done = False
-        self._account = server.service.memory.account()
+        self._memory = server.service.memory
+        self._account = self._memory.account()
         self._outbox = Outbox()
         self._line = FaultyLine(server.service.faults)
         self._received = 0
+        self._requested = 0
         self._begun_at = server.now()
         self._is_blocked = False
         self._progress = Progress(server.now())
@@ -73,7 +78,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to serve, or refuse when there are too many."""
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=PIECE, low=_WRITE_LOW)
+        self._transport.set_write_buffer_limits(high=_WRITE_HIGH, low=0)
         self._peer = _shown(self._transport.get_extra_info("peername"))
         self.session.identify(identity_of(self._transport.get_extra_info("ssl_object")))
         refusal = self._server.crowd.admit(self)
@@ -92,7 +97,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         session = self.session
         self._received += nbytes
-        before = session.request_bytes
+        before = self._requested
         session.receive_data(self._server.receive_buffer[:nbytes], self._server.now())
         if session.request_bytes > before:
             self._keep_account()
@@ -187,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox.add(self._through_faults([]))
         self._hand_over()
         while answers := session.data_to_send():
-            self._outbox.add(self._through_faults(answers))
+            self._outbox.add(self._through_faults(answers) if self._line.is_active else answers)
             self._hand_over()
             if session.closing is None:
                 session.advance(self._server.now())
@@ -216,18 +221,24 @@ class Connection(asyncio.BufferedProtocol):
     def _hand_over(self) -> None:
         """Give the socket as much as it takes."""
         transport, outbox = self._transport, self._outbox
-        while outbox and not self._is_blocked and transport is not None:
-            transport.write(outbox.next_piece())
+        while outbox.size and not self._is_blocked and transport is not None:
+            pieces = outbox.next_pieces()
+            if len(pieces) == 1:
+                transport.write(pieces[0])
+            else:
+                transport.writelines(pieces)
         if self._line.ends and not outbox:
             self._through_faults([])
         self.session.writable = not self._is_blocked
 
     def _may_go_on(self) -> bool:
         """Whether memory allows to read on: what was begun may be finished."""
-        return self._server.service.memory.level is Level.NORMAL or self.session.partial_bytes > 0
+        return self._memory.level is _NORMAL or self.session.partial_bytes > 0
 
     def _keep_account(self) -> None:
-        self._account.update(self.session.memory + self._outbox.size + self._written())
+        session = self.session
+        self._requested = session.request_bytes
+        self._account.update(session.memory + self._outbox.size + self._written())
 
     def _set_reading(self, wanted: bool) -> None:
         transport = self._transport

@@ -3,7 +3,7 @@
 import faulthandler
 import json
 import logging
-import sys
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 def write_dump(server: "Server") -> None:
-    """Log the server's figures and connections, and write the stack of each thread.
+    """Log the server's figures and connections, and the stack of each thread.
 
     The server goes on; batches that were received are flushed as ever.
     """
@@ -21,4 +21,12 @@ def write_dump(server: "Server") -> None:
     _log.warning("dump: figures %s", json.dumps(server.stats()))
     for connection in server.crowd:
         _log.warning("dump: %r", connection)
-    faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
+    _log.warning("dump: stacks\n%s", _stacks())
+
+
+def _stacks() -> str:
+    """Return the stack of each thread, by way of a file in memory: nobody may read the log."""
+    with os.fdopen(os.memfd_create("stacks"), "w+") as file:
+        faulthandler.dump_traceback(file=file, all_threads=True)
+        file.seek(0)
+        return file.read()

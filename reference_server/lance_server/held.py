@@ -18,26 +18,27 @@ class HeldFrames:
     """Frames in the order of receipt, each with a copy of its payload.
 
     Attributes:
+        frames: the frames.
         size: memory they cost, in bytes.
     """
 
     def __init__(self) -> None:
-        self._frames: deque[Frame] = deque()
+        self.frames: deque[Frame] = deque()
         self.size = 0
 
     def __len__(self) -> int:
-        return len(self._frames)
+        return len(self.frames)
 
     def __repr__(self) -> str:
-        return f"<HeldFrames {len(self._frames)}, {self.size} bytes>"
+        return f"<HeldFrames {len(self.frames)}, {self.size} bytes>"
 
     def add(self, frame: Frame) -> None:
         """Keep a frame behind the others."""
-        self._frames.append(self._kept(frame))
+        self.frames.append(self._kept(frame))
 
     def add_first(self, frame: Frame) -> None:
         """Keep a frame before the others: it was their turn, and could not be served yet."""
-        self._frames.appendleft(self._kept(frame))
+        self.frames.appendleft(self._kept(frame))
 
     def _kept(self, frame: Frame) -> Frame:
         frame.payload = memoryview(bytes(frame.payload))
@@ -46,17 +47,17 @@ class HeldFrames:
 
     def take(self) -> Frame:
         """Return the next frame; only while there are some."""
-        frame = self._frames.popleft()
+        frame = self.frames.popleft()
         self.size -= cost(frame)
         return frame
 
     def take_all(self) -> list[Frame]:
         """Return all frames."""
-        frames = list(self._frames)
+        frames = list(self.frames)
         self.clear()
         return frames
 
     def clear(self) -> None:
         """Forget all."""
-        self._frames.clear()
+        self.frames.clear()
         self.size = 0

@@ -24,6 +24,9 @@ class Level(IntEnum):
     CRITICAL = 2
 
 
+_NORMAL: Final = Level.NORMAL  # taking a member from its class costs more than all the rest here
+
+
 class MemoryBudget:
     """Counts what is held. Belongs to the event loop's thread.
 
@@ -60,10 +63,14 @@ class MemoryBudget:
     @property
     def level(self) -> Level:
         """How tight memory is."""
-        used = self.used
+        used = self.held + self._pending()
         if used < self._high:
-            return Level.NORMAL
+            return _NORMAL
         return Level.HIGH if used < self._critical else Level.CRITICAL
+
+    def is_free(self, size: int) -> bool:
+        """Whether ``size`` more bytes may be held without asking: nobody waits, and they fit."""
+        return not self._waiters and self.held + self._pending() + size <= self._high
 
     @property
     def is_short(self) -> bool:

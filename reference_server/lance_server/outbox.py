@@ -6,7 +6,7 @@ from typing import Final
 
 from lance_server.answers import Answer
 
-PIECE: Final = 256 * 1024
+PIECE: Final = 1024 * 1024
 """How much is handed over at a time, in bytes.
 
 asyncio copies what the socket does not take at once. Handing an answer over in pieces keeps
@@ -37,26 +37,35 @@ class Outbox:
         return f"<Outbox {len(self._answers)} answers, {self.size} bytes>"
 
     def add(self, answers: Sequence[Answer]) -> None:
-        """Put answers behind those that are here; small ones become one piece."""
-        total = sum(map(len, answers))
-        self.size += total
-        if len(answers) > 1 and total <= PIECE:
-            self._answers.append(b"".join(answers))
-        else:
-            self._answers.extend(answers)
+        """Put answers behind those that are here."""
+        self.size += sum(map(len, answers))
+        self._answers.extend(answers)
 
-    def next_piece(self) -> Answer | memoryview:
-        """Return the next bytes to hand over; only while there are some."""
-        answer, start = self._answers[0], self._position
-        end = start + PIECE
-        if end >= len(answer):
+    def next_pieces(self) -> list[Answer | memoryview]:
+        """Return the next bytes to hand over; only while there are some.
+
+        They are as many whole answers as measure no more than `PIECE`, or a part of a larger one.
+        """
+        answers = self._answers
+        total = len(answers[0])
+        if total > PIECE:
+            return [self._next_part(answers[0])]
+        pieces: list[Answer | memoryview] = [answers.popleft()]
+        while answers and total + len(answers[0]) <= PIECE:
+            total += len(answers[0])
+            pieces.append(answers.popleft())
+        self.size -= total
+        self.handed_over += total
+        return pieces
+
+    def _next_part(self, answer: Answer) -> memoryview:
+        """Return the next piece of the first answer, which is a large one."""
+        piece = memoryview(answer)[self._position : self._position + PIECE]
+        self._position += len(piece)
+        if self._position == len(answer):
             self._answers.popleft()
             self._position = 0
             self.size -= len(answer)
-            piece: Answer | memoryview = memoryview(answer)[start:] if start else answer
-        else:
-            self._position = end
-            piece = memoryview(answer)[start:end]
         self.handed_over += len(piece)
         return piece
 

@@ -45,6 +45,9 @@ class Subscriptions:
         guard: judges the client.
         reads: decides when the connection may read.
         wake: called when there may be something to push.
+
+    Attributes:
+        by_topic: the topics that are pushed, by id, with how far each is.
     """
 
     def __init__(
@@ -55,18 +58,18 @@ class Subscriptions:
         self._guard = guard
         self._reads = reads
         self._wake = wake
-        self._by_topic: dict[int, _Subscription] = {}
+        self.by_topic: dict[int, _Subscription] = {}
 
     def __len__(self) -> int:
-        return len(self._by_topic)
+        return len(self.by_topic)
 
     def __repr__(self) -> str:
-        return f"<Subscriptions to topics {sorted(self._by_topic)}>"
+        return f"<Subscriptions to topics {sorted(self.by_topic)}>"
 
     @property
     def topic_ids(self) -> list[int]:
         """The topics that are pushed."""
-        return sorted(self._by_topic)
+        return sorted(self.by_topic)
 
     def add(self, topic: Topic, offset: int, max_bytes: int) -> int:
         """Subscribe to a topic and return the offset that the first push begins at.
@@ -74,7 +77,7 @@ class Subscriptions:
         Raises:
             Refusal: it is subscribed to already, or no byte may be pushed.
         """
-        if topic.id in self._by_topic:
+        if topic.id in self.by_topic:
             raise Refusal(
                 ErrorCode.INVALID_PAYLOAD,
                 f"This connection is subscribed to topic {topic.id}; unsubscribe first",
@@ -89,27 +92,27 @@ class Subscriptions:
                 details={"end_offset": end},
             )
         cursor = min(offset, end)
-        self._by_topic[topic.id] = _Subscription(topic, cursor, max_bytes)
+        self.by_topic[topic.id] = _Subscription(topic, cursor, max_bytes)
         topic.partition.watch(self._wake)
         return cursor
 
     def remove(self, topic_id: int) -> None:
         """Unsubscribe; nothing more is pushed of this topic."""
-        subscription = self._by_topic.pop(topic_id, None)
+        subscription = self.by_topic.pop(topic_id, None)
         if subscription is not None:
             subscription.topic.partition.unwatch(self._wake)
             self._reads.end(subscription.reserved, 0)
 
     def clear(self) -> None:
         """Unsubscribe from everything."""
-        for topic_id in list(self._by_topic):
+        for topic_id in list(self.by_topic):
             self.remove(topic_id)
 
     def next_push(self, dialect: Dialect, now: float) -> Answer | None:
         """Return the next frame to push, or None when there is nothing at the moment."""
         if self._reads.wait(now) > 0:
             return None  # asked again as time passes
-        for subscription in list(self._by_topic.values()):
+        for subscription in list(self.by_topic.values()):
             try:
                 fetched = self._read(subscription, dialect)
             except Exception as error:  # noqa: BLE001 - as_refusal lets mistakes through
@@ -175,7 +178,7 @@ class Subscriptions:
     def _turn(self, subscription: _Subscription) -> None:
         """Put a subscription behind the others, so that each gets its turn."""
         topic_id = subscription.topic.id
-        self._by_topic[topic_id] = self._by_topic.pop(topic_id)
+        self.by_topic[topic_id] = self.by_topic.pop(topic_id)
 
 
 def _of_topic(refusal: Refusal, topic: Topic) -> Refusal:

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 
 from lance_server.config import ServerConfig
 from lance_server.disk import WatchedStorage
@@ -55,5 +57,5 @@ class Service:
     def __post_init__(self) -> None:
         self.sampler = Sampler(self.counters, self.engine)
         self.memory = MemoryBudget(
-            self.config.max_memory, lambda: self.engine.flusher.pending_bytes
+            self.config.max_memory, partial(attrgetter("pending_bytes"), self.engine.flusher)
         )

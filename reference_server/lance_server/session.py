@@ -6,10 +6,12 @@ receipt is the order of effects.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from lance_server.answer_queue import AnswerQueue
 from lance_server.answers import Answer, error_frame
 from lance_server.commands import Commands
+from lance_server.fetching import Fetching
 from lance_server.following import Following
 from lance_server.held import FRAME_COST, HeldFrames, cost
 from lance_server.ingest import Ingest
@@ -26,7 +28,10 @@ from lance_server.silence import Silence
 from lance_server.throttle import PostponedError, ReadGate, TokenBucket
 from lance_spec.checksum import Buffer
 from lance_spec.dialect import Dialect
+from lance_spec.enums import Flag
 from lance_spec.frames import FaultKind, Frame, FrameKind, FrameSplitter
+
+_CONTROL: Final = int(Flag.CONTROL)
 
 
 class Session:
@@ -59,7 +64,8 @@ class Session:
         self._guard = Guard(service.security)
         self._reads = ReadGate(service.memory, TokenBucket(self._config.consumer_rate, now), wake)
         self._subscriptions = Subscriptions(service, self._guard, self._reads, wake)
-        self._commands = Commands(service, self._guard, self._subscriptions, self._reads)
+        self._fetching = Fetching(service, self._guard, self._subscriptions, self._reads)
+        self._commands = Commands(service, self._guard, self._subscriptions, self._fetching)
         self._ingest = Ingest(service, self._guard)
         self._following = Following(service.role, self._guard, service.open_way)
         self._answers = AnswerQueue(self._counters, wake)
@@ -173,6 +179,8 @@ class Session:
     def advance(self, now: float) -> None:
         """Make the answers ready that can be, and begin what waited for them."""
         self._is_postponed = False
+        if self._is_idle and not self._ending:
+            return
         while self._splitter.proven:
             if self._answers.collect(self._dialect, now):
                 self._pace.progresses(now)
@@ -213,7 +221,7 @@ class Session:
         while position < len(frames):
             frame, owed = frames[position], self._answers.batches
             position += 1
-            if self._held or self._answers.command_running:
+            if self._held.frames or self._answers.command_running:
                 self._hold(frame, now)
                 continue
             self._handle(frame, now)
@@ -231,8 +239,10 @@ class Session:
         self._held.add(frame)
 
     def _handle(self, frame: Frame, now: float) -> None:
-        if not self._answers:
+        if not self._answers.waiting:
             self._pace.begins(now)
+            if frame.flags == _CONTROL and self._has_room() and self._fetch_plainly(frame):
+                return
         kind = frame.kind
         if self._following.concerns(frame):
             self._pass_on(frame)
@@ -250,6 +260,18 @@ class Session:
             self._answers.add_error(self._dialect, no_kind(), None)
         else:
             self._counters.ignored_frames += 1
+
+    def _fetch_plainly(self, frame: Frame) -> bool:
+        """Answer a Fetch of the usual kind; return whether it was one."""
+        try:
+            answer = self._fetching.fetch_plainly(frame, self._dialect)
+        except Refusal as refusal:
+            self._answers.add_error(self._dialect, refusal, None)
+            return True
+        if answer is None:
+            return False
+        self._answers.send(answer)
+        return True
 
     def _take_batch(self, frame: Frame, now: float) -> None:
         self._pace.produces(now)
@@ -312,6 +334,11 @@ class Session:
         dialect = self._splitter.dialect
         assert dialect is not None, "a frame has arrived: its header proved a dialect"
         return dialect
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing waits, and nothing is pushed."""
+        return not (self._answers.waiting or self._held.frames or self._subscriptions.by_topic)
 
     def _has_room(self) -> bool:
         return self.writable and self._answers.has_room

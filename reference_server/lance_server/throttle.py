@@ -20,9 +20,13 @@ class TokenBucket:
     Args:
         rate: bytes per second; 0 means any number.
         now: the current time in seconds.
+
+    Attributes:
+        is_endless: whether any number of bytes is let through.
     """
 
     def __init__(self, rate: int, now: float) -> None:
+        self.is_endless = not rate
         self._rate = rate
         self._left = float(rate)
         self._updated = now
@@ -69,6 +73,10 @@ class ReadGate:
     def wait(self, now: float) -> float:
         """Return for how many seconds the connection has read enough."""
         return self._bucket.wait(now)
+
+    def is_free(self, size: int) -> bool:
+        """Whether an answer of ``size`` bytes may be read at once, at any rate."""
+        return self._bucket.is_endless and self._memory.is_free(size)
 
     def begin(self, size: int) -> None:
         """Set memory aside for an answer of at most ``size`` bytes.

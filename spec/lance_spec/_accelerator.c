@@ -428,6 +428,23 @@ static PyObject *split_frames(PyObject *module, PyObject *args)
 
 #include "_runs.h"
 
+/* Buffers ------------------------------------------------------------------------------------ */
+
+PyDoc_STRVAR(unfilled_doc,
+"unfilled(size) -> bytearray\n\nReturn a buffer whose bytes are whatever its memory held before: every one is to be written.");
+
+static PyObject *unfilled(PyObject *module, PyObject *size)
+{
+    Py_ssize_t length = PyNumber_AsSsize_t(size, PyExc_OverflowError);
+    if (length == -1 && PyErr_Occurred())
+        return NULL;
+    if (length < 0) {
+        PyErr_SetString(PyExc_ValueError, "negative count");
+        return NULL;
+    }
+    return PyByteArray_FromStringAndSize(NULL, length);
+}
+
 /* The module --------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
@@ -440,6 +457,7 @@ static PyMethodDef methods[] = {
     {"gather_run", gather_run, METH_VARARGS, gather_doc},
     {"join_acks", join_acks, METH_VARARGS, acks_doc},
     {"join_entries", join_entries, METH_VARARGS, entries_doc},
+    {"unfilled", unfilled, METH_O, unfilled_doc},
     {NULL, NULL, 0, NULL},
 };
 

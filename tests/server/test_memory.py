@@ -152,8 +152,7 @@ def test_a_large_read_waits_for_memory_and_keeps_its_place() -> None:
     assert told(peer.exchange(fetch, peer.keepalive(), peer.ingest(2))) == []
     others.update(0)
     peer.service.memory.serve_waiters()
-    peer.work()
-    assert told(peer.received()) == ["FETCH_RESPONSE", "KEEPALIVE", 2]
+    assert told(peer.exchange()) == ["FETCH_RESPONSE", "KEEPALIVE", 2]
 
 
 def test_a_small_read_goes_on_when_memory_is_short() -> None:

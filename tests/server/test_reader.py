@@ -132,12 +132,12 @@ def test_a_file_stays_open_while_it_is_read() -> None:
 
 
 def test_room_for_the_headers_is_left_free() -> None:
-    """The data is read to where it is sent from."""
+    """The data is read to where it is sent from; what stands before it may be anything."""
     log = filled([[b"one"]], 100, restart=False)
     topic = log.engine.topic(0)
     fetched = log.engine.fetch(topic, Range(start=0, max_bytes=100, room=60))
     assert isinstance(fetched, Fetched)
-    assert fetched.buffer == bytes(60) + encode_records([b"one"])
+    assert fetched.buffer[60:] == encode_records([b"one"])
 
 
 @pytest.mark.parametrize("restart", [False, True])

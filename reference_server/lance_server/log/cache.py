@@ -8,10 +8,8 @@ time and one who seeks loads little at all.
 import logging
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from lance_server.log.scan import load_index
 from lance_server.log.search import SidecarSearch
@@ -21,11 +19,12 @@ from lance_server.storage.contract import StorageBackend
 
 _log = logging.getLogger(__name__)
 _RENAME_RETRIES: Final = 3
-_SEEK_ENTRIES: Final = 512
-"""Batches in a part of an index that a seek loads: 32 KiB of a sidecar."""
+_SEEK_ENTRIES: Final = 128
+"""Batches in a part of an index that a seek loads: 8 KiB of a sidecar."""
 _SCAN_ENTRIES: Final = 8192
 """Batches in a part that is loaded where reading went on behind another one."""
-_PARTS: Final = 16
+_PARTS: Final = 64
+"""Parts kept of one segment's index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,34 +54,52 @@ class _Files:
     Attributes:
         data: descriptor of the data file.
         live: the index of the segment that is being written.
-        parts: what is loaded of a closed segment's index, newest last.
+        parts: what is loaded of a closed segment's index, newest first.
+        batches: how many batches these index, for readers alone.
         leases: readers that use it at the moment.
         dropped: nobody new may use it; the last reader closes the files.
     """
 
     data: int
     live: BatchIndex | None = None
-    parts: deque[_Part] = field(default_factory=lambda: deque(maxlen=_PARTS))
+    parts: deque[_Part] = field(default_factory=deque)
+    batches: int = 0
     leases: int = 0
     dropped: bool = False
 
-    @property
-    def batches(self) -> int:
-        """How many batches are indexed in memory for readers alone."""
-        return sum(len(part.index) for part in list(self.parts))
+    def keep(self, part: _Part) -> int:
+        """Keep a part, for the oldest of too many; return how many more batches there are now."""
+        gone = len(self.parts.pop().index) if len(self.parts) == _PARTS else 0
+        self.parts.appendleft(part)
+        more = len(part.index) - gone
+        self.batches += more
+        return more
 
 
-@dataclass(frozen=True, slots=True)
 class OpenSegment:
-    """A segment that can be read around some position now.
+    """A segment that can be read around some position until the end of a ``with`` block.
 
     Attributes:
         data: descriptor of the data file.
         index: where the batches around that position stand.
     """
 
-    data: int
-    index: BatchIndex
+    __slots__ = ("_cache", "_files", "data", "index")
+
+    def __init__(self, cache: "SegmentCache", files: _Files, index: BatchIndex) -> None:
+        self._cache = cache
+        self._files = files
+        self.data = files.data
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"<OpenSegment {self._files!r}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._cache.give_back(self._files)
 
 
 class SegmentCache:
@@ -101,6 +118,7 @@ class SegmentCache:
         self._max_files = max_files
         self._max_batches = max_batches
         self._open: OrderedDict[Segment, _Files] = OrderedDict()
+        self._batches = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -109,11 +127,10 @@ class SegmentCache:
     def __repr__(self) -> str:
         return f"<SegmentCache {len(self)} of {self._max_files} files open>"
 
-    @contextmanager
     def lease(
         self, segment: Segment, position: int, length: int, *, cached_only: bool
-    ) -> Iterator[OpenSegment]:
-        """Lend a segment's file, and its index of what is to be read, for a read.
+    ) -> OpenSegment:
+        """Lend a segment's file, and its index of what is to be read, for one ``with`` block.
 
         Args:
             segment: the segment.
@@ -127,10 +144,11 @@ class SegmentCache:
         """
         files = self._take(segment) or self._insert(segment, self._open_files(segment))
         try:
-            index = self._index(segment, files, range(position, position + length), cached_only)
-            yield OpenSegment(files.data, index)
-        finally:
-            self._give_back(files)
+            index = self._index(segment, files, position, position + length, cached_only)
+        except BaseException:
+            self.give_back(files)
+            raise
+        return OpenSegment(self, files, index)
 
     def _take(self, segment: Segment) -> _Files | None:
         with self._lock:
@@ -149,7 +167,8 @@ class SegmentCache:
             self._evict()
             return files
 
-    def _give_back(self, files: _Files) -> None:
+    def give_back(self, files: _Files) -> None:
+        """Note that a reader is done."""
         with self._lock:
             files.leases -= 1
             if files.dropped and not files.leases:
@@ -165,24 +184,25 @@ class SegmentCache:
         return _Files(self._storage.open(segment.data_path), live)
 
     def _index(
-        self, segment: Segment, files: _Files, wanted: range, cached_only: bool
+        self, segment: Segment, files: _Files, start: int, stop: int, cached_only: bool
     ) -> BatchIndex:
         """Return the index of what is wanted; it is loaded when it is not there."""
         if files.live is not None:
             return files.live
-        stop = min(wanted.stop, segment.size)
+        stop = min(stop, segment.size)
         follows = False
         for part in list(files.parts):
-            if part.low <= wanted.start < part.high and (part.long or stop <= part.high):
+            if part.low <= start < part.high and (stop <= part.high or part.long):
                 return part.index
-            follows = follows or part.low < wanted.start <= part.high
+            follows = follows or part.low < start <= part.high
         count = _SCAN_ENTRIES if follows else _SEEK_ENTRIES
-        part = self._load(segment, files, wanted.start, count, cached_only)
+        part = self._load(segment, files, start, count, cached_only)
         if part.high < stop and not follows:
-            part = self._load(segment, files, wanted.start, _SCAN_ENTRIES, cached_only)
+            part = self._load(segment, files, start, _SCAN_ENTRIES, cached_only)
         with self._lock:
-            files.parts.append(part)
-            self._evict()
+            if not files.dropped:
+                self._batches += files.keep(part)
+                self._evict()
         return part.index
 
     def _load(
@@ -207,16 +227,15 @@ class SegmentCache:
 
     def _evict(self) -> None:
         """Close what was read longest ago; what is being read closes when its reader is done."""
-        batches = sum(files.batches for files in self._open.values())
         while len(self._open) > 1 and (
-            len(self._open) > self._max_files or batches > self._max_batches
+            len(self._open) > self._max_files or self._batches > self._max_batches
         ):
             _, files = self._open.popitem(last=False)
-            batches -= files.batches
             self._drop(files)
 
     def _drop(self, files: _Files) -> None:
         files.dropped = True
+        self._batches -= files.batches
         if not files.leases:
             self._storage.close(files.data)
 

@@ -176,6 +176,10 @@ class Engine:
             raise Refusal(ErrorCode.STORAGE_ERROR, f"Topic {topic_id} cannot be served: {reason}")
         raise topic_not_found(topic_id, existed=topic_id < self._catalog.next_id, text=text)
 
+    def find(self, topic_id: int) -> Topic | None:
+        """Return a topic that can be served, or None."""
+        return self._topics.get(topic_id)
+
     def topic_named(self, name: str) -> Topic | None:
         """Return the topic with a name in Unicode NFC, or None."""
         topic_id = self._by_name.get(name)
@@ -317,19 +321,30 @@ class Engine:
             self._watch.caught_up()
         return behind
 
+    def fetch_at_once(self, topic: Topic, wanted: Range) -> Fetched | None:
+        """Read from a topic as `fetch` does, or return None where the disk is to be waited for.
+
+        Raises:
+            Refusal: there is nothing that can be read at this offset.
+        """
+        try:
+            return topic.partition.reading(wanted)(True)
+        except WouldBlockError:
+            return None
+        except OSError as error:
+            raise storage_refusal(error) from error
+
     def fetch(self, topic: Topic, wanted: Range) -> Fetched | Outcome[Fetched]:
         """Read from a topic: at once from memory, or else on a worker thread.
 
         Raises:
             Refusal: there is nothing that can be read at this offset.
         """
+        fetched = self.fetch_at_once(topic, wanted)
+        if fetched is not None:
+            return fetched
         read = topic.partition.reading(wanted)
-        try:
-            return read(True)
-        except WouldBlockError:
-            return self._scheduler.run("read", lambda: read(False))
-        except OSError as error:
-            raise storage_refusal(error) from error
+        return self._scheduler.run("read", lambda: read(False))
 
     def offset_for_time(self, topic: Topic, time_ns: int) -> Outcome[int]:
         """Find the first batch that arrived at a server time or later (AMB-37).

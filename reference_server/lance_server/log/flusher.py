@@ -87,6 +87,8 @@ class Flusher:
     @property
     def pending_bytes(self) -> int:
         """Bytes that were appended and are not durable yet."""
+        if not self._dirty and not self._in_flight:  # asked for with each request
+            return 0
         return sum(partition.pending_bytes for partition in self._in_flight.union(self._dirty))
 
     def mark_dirty(self, partition: Partition) -> None:

@@ -7,6 +7,7 @@ do the batches get offsets that anyone can see, and only then are they acknowled
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lance_server.log.cache import SegmentCache
 from lance_server.log.dedup import FIRST_LASTING_ID, DuplicateWindow
@@ -273,24 +274,23 @@ class Partition:
 
         Its argument says whether to give up where the disk would have to be waited for.
         """
-        view = View(self._segments, self.start_offset, self.end_offset)
+        return partial(self._read, self._view(), wanted)
 
-        def read(cached_only: bool) -> Fetched:
-            try:
-                return self._reader.fetch(view, wanted, cached_only=cached_only)
-            except FileNotFoundError:
-                if wanted.start < self.start_offset:  # it was dropped meanwhile
-                    raise below_start(wanted.start, self.start_offset) from None
-                # Or else merged with others, and stands in a segment of today.
-                today = View(self._segments, self.start_offset, self.end_offset)
-                return self._reader.fetch(today, wanted, cached_only=cached_only)
+    def _view(self) -> View:
+        return View(self._segments, self.floor.offset, self.end_offset)
 
-        return read
+    def _read(self, view: View, wanted: Range, cached_only: bool) -> Fetched:
+        try:
+            return self._reader.fetch(view, wanted, cached_only=cached_only)
+        except FileNotFoundError:
+            if wanted.start < self.start_offset:  # it was dropped meanwhile
+                raise below_start(wanted.start, self.start_offset) from None
+            # Or else merged with others, and stands in a segment of today.
+            return self._reader.fetch(self._view(), wanted, cached_only=cached_only)
 
     def finding_time(self, time_ns: int) -> Callable[[], int]:
         """Return a function that finds the first batch of a server time or later, on any thread."""
-        view = View(self._segments, self.start_offset, self.end_offset)
-        return lambda: first_since(self._storage, view, time_ns)
+        return partial(first_since, self._storage, self._view(), time_ns)
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call ``watcher`` whenever more has become readable, until `unwatch`."""

@@ -4,23 +4,25 @@ import logging
 from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from lance_server.log.cache import OpenSegment, SegmentCache
 from lance_server.log.segment import Segment, View
-from lance_server.log.sidecar import DAMAGED, OPAQUE
+from lance_server.log.sidecar import DAMAGED, OPAQUE, BatchIndex
 from lance_server.refusals import Refusal
 from lance_server.storage.contract import StorageBackend
+from lance_spec.buffers import unfilled
 from lance_spec.checksum import CRC32C
 from lance_spec.enums import ErrorCode
 from lance_spec.records import RecordScan, scan_records
 
 _log = logging.getLogger(__name__)
 _KNOWN_BOUNDARIES: Final = 1024
+_base: Final = attrgetter("base_offset")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class Range(NamedTuple):
     """What a Fetch asks for.
 
     Attributes:
@@ -43,7 +45,7 @@ class Fetched:
     Attributes:
         next_offset: where the next Fetch should begin.
         record_count: whole records in the data; 0 when it begins inside a record.
-        buffer: ``room`` free bytes, then the data.
+        buffer: ``room`` bytes that are to be written, then the data.
     """
 
     next_offset: int
@@ -51,8 +53,7 @@ class Fetched:
     buffer: bytearray
 
 
-@dataclass(slots=True)
-class _Window:
+class _Window(NamedTuple):
     """The part of one segment that answers a Fetch; all offsets are relative.
 
     Attributes:
@@ -106,21 +107,26 @@ class LogReader:
             WouldBlockError: ``cached_only`` is set and the disk would have to be waited for.
             OSError: the disk failed.
         """
-        empty = bytearray(wanted.room)
-        if wanted.start < view.start_offset:
-            raise below_start(wanted.start, view.start_offset)
-        number = bisect_right(view.segments, wanted.start, key=lambda each: each.base_offset) - 1
-        behind = view.segments[number + 1 :] if number + 1 < len(view.segments) else ()
-        following = behind[0].base_offset if behind else view.end_offset
-        segment = view.segments[number] if number >= 0 else None
-        if segment is None or wanted.start >= min(segment.end_offset, view.end_offset):
-            return Fetched(following, 0, empty)
+        start, segments = wanted.start, view.segments
+        if start < view.start_offset:
+            raise below_start(start, view.start_offset)
+        number = bisect_right(segments, start, key=_base) - 1
+        is_last = number + 1 == len(segments)
+        following = view.end_offset if is_last else segments[number + 1].base_offset
+        segment = segments[number] if number >= 0 else None
+        if segment is None or start >= min(segment.end_offset, view.end_offset):
+            return Fetched(following, 0, bytearray(wanted.room))
         if not wanted.max_bytes:
-            return Fetched(wanted.start, 0, empty)
-        position = wanted.start - segment.base_offset
+            return Fetched(start, 0, bytearray(wanted.room))
+        position = start - segment.base_offset
         with self._cache.lease(
             segment, position, wanted.max_bytes, cached_only=cached_only
         ) as opened:
+            limit = min(position + wanted.max_bytes, segment.size)
+            whole = self._read_batches(opened, position, limit, wanted.room, cached_only)
+            if whole is not None:
+                end, count, buffer = whole
+                return Fetched(segment.base_offset + end, count, buffer)
             return self._fetch_from(segment, opened, wanted, following, cached_only)
 
     def _fetch_from(
@@ -138,7 +144,9 @@ class LogReader:
             gap_end = base + index.starts[batch + 1] if batch + 1 < len(index) else following
             return Fetched(gap_end, 0, bytearray(wanted.room))
         while True:
-            self._refuse_unfit(segment, opened, batch, wanted)
+            kind = index.kinds[batch]
+            if kind == DAMAGED or (kind == OPAQUE and not wanted.opaque):
+                raise _unfit(segment, index, batch, wanted.start)
             limit = min(start + wanted.max_bytes, segment.size)
             window = _Window(batch, index.run_end(batch, limit), start, limit)
             try:
@@ -146,16 +154,22 @@ class LogReader:
             except _DamageFoundError:
                 continue  # the batch is marked now: the run ends before it, or is refused
 
-    def _refuse_unfit(
-        self, segment: Segment, opened: OpenSegment, batch: int, wanted: Range
-    ) -> None:
-        kind = opened.index.kinds[batch]
-        if kind == DAMAGED or (kind == OPAQUE and not wanted.opaque):
-            last = max(opened.index.run_end(batch, segment.size) - 1, batch)
-            behind = segment.base_offset + opened.index.ends[last]
-            raise (
-                _damaged(wanted.start, behind) if kind == DAMAGED else _opaque(wanted.start, behind)
-            )
+    def _read_batches(
+        self, opened: OpenSegment, start: int, limit: int, room: int, cached_only: bool
+    ) -> tuple[int, int, bytearray] | None:
+        """Read whole batches about which nothing is left to be judged; None without such.
+
+        Returns:
+            Relative offset behind them, their records, ``room`` free bytes with their bytes.
+        """
+        found = opened.index.whole_batches(start, limit)
+        if found is None:
+            return None
+        end, count = found
+        buffer = unfilled(room + end - start)
+        data = memoryview(buffer)[room:]
+        got = self._storage.read_into(opened.data, data, start, cached_only=cached_only)
+        return (end, count, buffer) if got == len(data) else None
 
     def _read_window(
         self,
@@ -265,6 +279,13 @@ def below_start(start: int, earliest: int) -> Refusal:
         f"Offset {start} is gone; the earliest that can be read is {earliest}",
         details={"earliest": earliest},
     )
+
+
+def _unfit(segment: Segment, index: BatchIndex, batch: int, start: int) -> Refusal:
+    """Return the refusal of a batch that this client cannot be given."""
+    last = max(index.run_end(batch, segment.size) - 1, batch)
+    behind = segment.base_offset + index.ends[last]
+    return (_damaged if index.kinds[batch] == DAMAGED else _opaque)(start, behind)
 
 
 def _damaged(start: int, next_offset: int) -> Refusal:

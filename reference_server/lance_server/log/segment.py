@@ -108,8 +108,7 @@ class Segment:
         self.size += sum([batch.length for batch in batches])
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """What is durable of a topic at one moment.
 
     Attributes:

@@ -89,12 +89,11 @@ class BatchIndex:
 
     def extend(self, batches: Sequence[BatchMeta], start: int) -> None:
         """Add batches that were just written back to back from ``start`` on."""
-        lengths, counts, _, _, _, crcs, flags = zip(*batches, strict=True)
-        bounds = list(accumulate(lengths, initial=start))
-        self.crcs.extend(crcs)
-        self.kinds += bytes([each & OPAQUE for each in flags])
+        bounds = list(accumulate([each.length for each in batches], initial=start))
+        self.crcs.extend([each.stored_crc for each in batches])
+        self.kinds += bytes([each.flags & OPAQUE for each in batches])
         self.checked += b"\1" * len(batches)
-        self.counts.extend(counts)
+        self.counts.extend([each.record_count for each in batches])
         self.ends.extend(bounds[1:])
         self.starts.extend(bounds[:-1])
 
@@ -129,13 +128,32 @@ class BatchIndex:
 
         A run has one kind, no hole inside, and ends at or before the relative offset ``limit``.
         """
-        last = bisect_right(self.ends, limit)
+        last = bisect_right(self.ends, limit, first)
         hole = bisect_right(self.holes, first)
         if hole < len(self.holes):
             last = min(last, self.holes[hole])
         kinds = self.kinds[first:last]
         same = len(kinds) - len(kinds.lstrip(kinds[:1]))
         return first + same
+
+    def whole_batches(self, start: int, limit: int) -> tuple[int, int] | None:
+        """Return where the batches end that may be handed out as they are, and their records.
+
+        Args:
+            start: relative offset of the first.
+            limit: relative offset at which they must end at the latest.
+
+        Returns:
+            None when no batch begins at ``start`` and fits, or something is to be judged first:
+            they are no records, or were never compared to their CRC.
+        """
+        first = bisect_right(self.starts, start) - 1
+        if first < 0 or self.starts[first] != start or self.kinds[first] != VALID:
+            return None
+        behind = self.run_end(first, limit)
+        if behind == first or self.checked.find(0, first, behind) >= 0:
+            return None
+        return self.ends[behind - 1], sum(self.counts[first:behind])
 
     def unchecked(self, first: int, behind: int) -> Iterator[int]:
         """Yield the numbers of batches in a range whose data was never compared to its CRC."""

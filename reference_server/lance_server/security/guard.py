@@ -30,6 +30,7 @@ class Security:
 
     Attributes:
         generation: rises with each reload, so that open connections are judged anew.
+        is_open: whether everyone may do everything.
 
     Raises:
         ConfigError: a file cannot be used. The server does not start with less protection
@@ -63,11 +64,6 @@ class Security:
         """What accepts TLS connections, or None when they are plain."""
         return self._context
 
-    @property
-    def is_open(self) -> bool:
-        """Whether everyone may do everything."""
-        return self.tokens is None and self.rules is None
-
     def _load(self, tls: TlsConfig | None, auth: AuthConfig | None, access: AccessConfig) -> None:
         """Replace everything, or nothing when one part cannot be used."""
         latest = None if tls is None else build_context(tls, access.authorities)
@@ -75,6 +71,7 @@ class Security:
         rules = _rules(access, tls)
         self._latest, self.tokens, self.rules = latest, tokens, rules
         self.write_only = auth is not None and auth.write_only
+        self.is_open = tokens is None and rules is None
 
     def reload(
         self,
@@ -170,6 +167,8 @@ class Guard:
         Raises:
             Refusal: no valid token was sent (0x40), or a rule is missing (0x42).
         """
+        if self._security.is_open:
+            return
         if self._generation != self._security.generation:
             self._generation = self._security.generation
             self._allowed.clear()

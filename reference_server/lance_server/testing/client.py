@@ -22,7 +22,7 @@ from lance_spec.messages.lwp import (
 )
 from lance_spec.records import encode_records
 
-_DEADLINE: Final = 10.0
+_DEADLINE: Final = 40.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 
 

@@ -76,13 +76,21 @@ class SessionPeer(Requests):
 
     def received(self) -> list[Frame]:
         """Return the frames that were sent by now."""
-        return self._splitter.receive_data(b"".join(self.session.data_to_send()))
+        frames: list[Frame] = []
+        while answers := self.session.data_to_send():
+            frames += self._splitter.receive_data(b"".join(answers))
+            self.session.advance(self.now)
+        return frames
 
     def exchange(self, *frames: bytes) -> list[Frame]:
         """Send frames, let everything finish, return the answers."""
         self.send(*frames)
+        answers: list[Frame] = []
         self.work()
-        return self.received()
+        while some := self.received():
+            answers += some
+            self.work()
+        return answers
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 COMMAND: Final = (sys.executable, "-m", "lance_server")
-DEADLINE: Final = 30.0
+DEADLINE: Final = 60.0
 
 
 class ServerProcess:
@@ -81,7 +81,7 @@ def _place(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 40.0) -> None:
     """Wait until a condition holds that nobody tells of.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lance_server.embedded import EmbeddedServer
 
-_DEADLINE = 10.0
+_DEADLINE = 40.0
 
 
 @dataclass(frozen=True, slots=True)

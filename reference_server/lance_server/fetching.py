@@ -1,0 +1,167 @@
+"""Fetch: the answer of one connection to one request (LWP section 5.8)."""
+
+import time
+from functools import partial
+from struct import Struct
+from typing import Final
+
+from lance_server.answers import Answer, catching_up, fetch_response, room_for_headers
+from lance_server.log.engine import Topic
+from lance_server.log.reader import Fetched, Range
+from lance_server.outcome import Outcome
+from lance_server.permission import permitted_topic
+from lance_server.pushing import Subscriptions
+from lance_server.refusals import Refusal
+from lance_server.requests import read_request
+from lance_server.security.access import Right
+from lance_server.security.guard import Guard
+from lance_server.service import Service
+from lance_server.throttle import ReadGate, rate_limited
+from lance_spec.dialect import Dialect
+from lance_spec.enums import Command, ErrorCode, Flag
+from lance_spec.frames import Frame
+from lance_spec.limits import END_OFFSET, HEADER_SIZE
+from lance_spec.messages import lwp
+
+# Plain integers: an enumeration costs more to compare with, and these are compared per frame.
+_FETCH: Final = int(Command.FETCH)
+_CONTROL: Final = int(Flag.CONTROL)
+_WANTED: Final = Struct("<LQL")  # `Fetch`; a test compares
+
+
+class Fetching:
+    """Answers the Fetch requests of one connection.
+
+    Args:
+        service: what all connections share.
+        guard: judges the client.
+        subscriptions: what the connection is subscribed to.
+        reads: decides when it may read.
+    """
+
+    def __init__(
+        self, service: Service, guard: Guard, subscriptions: Subscriptions, reads: ReadGate
+    ) -> None:
+        self._engine = service.engine
+        self._counters = service.counters
+        self._role = service.role
+        self._security = service.security
+        self._guard = guard
+        self._subscriptions = subscriptions
+        self._reads = reads
+
+    def __repr__(self) -> str:
+        return f"<Fetching {self._reads!r}>"
+
+    def fetch_plainly(self, frame: Frame, dialect: Dialect) -> Answer | None:
+        """Answer the usual request: everyone may read, and there is memory for what is there.
+
+        Nothing happens when it is another one, or the disk would have to be waited for.
+
+        Args:
+            frame: any frame.
+            dialect: of the connection.
+
+        Returns:
+            None when `fetch` has to look at it, or it is no Fetch.
+
+        Raises:
+            Refusal: nothing can be read there.
+        """
+        payload = frame.payload
+        if (
+            frame.batch_id != _FETCH
+            or frame.flags != _CONTROL
+            or len(payload) != _WANTED.size
+            or not self._security.is_open
+            or self._role.behind
+            or self._subscriptions.by_topic
+        ):
+            return None
+        topic_id, start, max_bytes = _WANTED.unpack(payload)
+        topic = self._engine.find(topic_id)
+        if topic is None:
+            return None
+        most = min(max_bytes, dialect.max_fetch_data, topic.partition.end_offset - start)
+        if most <= 0 or not self._reads.is_free(most):
+            return None
+        begun = time.perf_counter_ns()
+        wanted = Range(start, most, not dialect.strict, HEADER_SIZE + dialect.fetch_header)
+        fetched = self._engine.fetch_at_once(topic, wanted)
+        if fetched is None:
+            return None
+        self._counters.fetches += 1
+        self._note_read(begun, len(fetched.buffer))
+        return self._answer(dialect, topic, fetched)
+
+    def fetch(self, payload: memoryview, dialect: Dialect, now: float) -> Answer | Outcome[Answer]:
+        """Answer a request at once from memory, or else once the disk was read.
+
+        Args:
+            payload: the request.
+            dialect: of the connection.
+            now: the current time in seconds.
+
+        Raises:
+            Refusal: there is nothing that can be read there, or not by this client.
+            PostponedError: there is no memory for the answer now.
+        """
+        self._guard.check(Right.READ)
+        request = read_request(lwp.Fetch, payload, dialect)
+        if self._subscriptions:
+            raise Refusal(
+                ErrorCode.INVALID_PAYLOAD,
+                "This connection is subscribed: unsubscribe, or fetch on another one",
+            )
+        topic_id, start = request.topic_id, request.start_offset
+        text = f"Topic {topic_id} not found"
+        topic = permitted_topic(self._engine, self._guard, Right.READ, topic_id, text=text)
+        end = topic.partition.end_offset
+        if self._role.behind:
+            end = self._role.visible_end(topic.partition.start_offset, end)
+        if end < start < END_OFFSET:
+            return catching_up(dialect, end)
+        start = min(start, end)
+        max_bytes = min(request.max_bytes, dialect.max_fetch_data)
+        if (pause := self._reads.wait(now)) > 0:
+            self._counters.throttled += 1
+            raise rate_limited(pause)
+        size = min(max_bytes, end - start)
+        if self._role.behind:
+            max_bytes = size
+        wanted = Range(start, max_bytes, not dialect.strict, room_for_headers(dialect))
+        return self._read(topic, wanted, dialect, size)
+
+    def _read(
+        self, topic: Topic, wanted: Range, dialect: Dialect, size: int
+    ) -> Answer | Outcome[Answer]:
+        """Read with ``size`` bytes set aside for the answer."""
+        self._reads.begin(size)
+        begun = time.perf_counter_ns()
+        try:
+            fetched = self._engine.fetch(topic, wanted)
+        except Refusal:
+            self._reads.end(size, 0)
+            raise
+        self._counters.fetches += 1
+        if isinstance(fetched, Outcome):
+            fetched.wake(partial(self._end_read, size, fetched, begun))
+            return fetched.then(partial(self._answer, dialect, topic))
+        length = len(fetched.buffer)
+        self._reads.end(size, length)
+        self._note_read(begun, length)
+        return self._answer(dialect, topic, fetched)
+
+    def _end_read(self, reserved: int, fetched: Outcome[Fetched], begun: int) -> None:
+        size = 0 if fetched.error else len(fetched.result().buffer)
+        self._note_read(begun, size)
+        self._reads.end(reserved, size)
+
+    def _note_read(self, begun: int, size: int) -> None:
+        took_ns = time.perf_counter_ns() - begun
+        self._counters.read_latency.observe(took_ns)
+        self._counters.span("lance.fetch", took_ns, bytes=size)
+
+    def _answer(self, dialect: Dialect, topic: Topic, fetched: Fetched) -> Answer:
+        self._counters.bytes_out += len(fetched.buffer) - room_for_headers(dialect)
+        return fetch_response(dialect, fetched, topic.partition.end_offset)

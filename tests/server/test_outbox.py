@@ -1,0 +1,62 @@
+"""Answers are handed to the socket in order, a bounded part of them at a time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_server import outbox
+from lance_server.outbox import Outbox
+
+PIECE = 100
+answers = st.lists(st.binary(min_size=1, max_size=350), min_size=1, max_size=12)
+
+
+@given(answers)
+def test_every_byte_is_handed_over_once_and_in_order(answers: list[bytes]) -> None:
+    """However large or small they are, no more than a piece goes at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outbox, "PIECE", PIECE)
+        box = Outbox()
+        box.add(answers)
+        handed: list[bytes] = []
+        while box:
+            pieces = [bytes(piece) for piece in box.next_pieces()]
+            assert 0 < sum(map(len, pieces)) <= PIECE
+            handed += pieces
+    assert b"".join(handed) == b"".join(answers)
+    assert (box.size, box.handed_over) == (0, sum(map(len, answers)))
+
+
+@given(answers)
+def test_an_answer_counts_until_the_last_of_it_is_gone(answers: list[bytes]) -> None:
+    """Its memory is not given back by parts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outbox, "PIECE", PIECE)
+        box = Outbox()
+        box.add(answers)
+        while box:
+            box.next_pieces()
+            ends, left = 0, 0
+            for each in answers:
+                ends += len(each)
+                left += len(each) if ends > box.handed_over else 0
+            assert box.size == left
+
+
+def test_small_answers_stay_as_they_are() -> None:
+    """They are handed over together, and none of them is copied."""
+    answers = [bytes([number]) * 10 for number in range(5)]
+    box = Outbox()
+    box.add(answers)
+    assert all(one is two for one, two in zip(box.next_pieces(), answers, strict=True))
+
+
+def test_nothing_is_left_of_what_was_thrown_away() -> None:
+    """Not even the place inside an answer that was begun."""
+    box = Outbox()
+    box.add([bytes(3 * outbox.PIECE)])
+    box.next_pieces()
+    box.clear()
+    assert (bool(box), box.size) == (False, 0)
+    box.add([b"next"])
+    assert box.next_pieces() == [b"next"]
