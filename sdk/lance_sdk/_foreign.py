@@ -8,7 +8,10 @@ from typing import Any, Final, TypeAlias
 import anyio
 from anyio.abc import ByteStream, SocketAttribute
 
-from lance_sdk.errors import Attempt, ConfigError, ConnectFailed
+from lance_sdk._core.events import Connect
+from lance_sdk._io.dialer import Dialer, DialFailed
+from lance_sdk._waits import ready
+from lance_sdk.errors import Attempt, ConfigError, ConnectFailed, DeadlineExceeded
 
 Address: TypeAlias = tuple[str, int]
 Tls: TypeAlias = ssl.SSLContext | bool | None
@@ -70,16 +73,23 @@ def connect(address: Address, timeout: float, tls: ssl.SSLContext | None) -> soc
         ConnectFailed: the server cannot be reached.
     """
     target = f"{address[0]}:{address[1]}"
-    phase = "tcp"
+    action = Connect(address[0], address[1], tls is not None, timeout)
     try:
-        found = socket.create_connection(address, timeout)
+        found = Dialer(action, tls, ready).dial().sock
         _set_up(found)
-        phase = "tls"
-        return found if tls is None else _wrapped(found, tls, address[0])
-    except socket.gaierror as error:
-        raise ConnectFailed(target, [Attempt(target, "dns", error)]) from error
-    except OSError as error:
-        raise ConnectFailed(target, [Attempt(target, phase, error)]) from error
+    except DialFailed as failed:
+        attempts = [_attempt(target, timeout, *each) for each in failed.tries]
+        raise ConnectFailed(target, attempts) from attempts[-1].cause
+    found.setblocking(True)
+    return found
+
+
+def _attempt(
+    target: str, timeout: float, phase: str, address: str | None, cause: Exception
+) -> Attempt:
+    if isinstance(cause, DeadlineExceeded):
+        cause = DeadlineExceeded(f"no answer in {timeout:g} s")
+    return Attempt(target, phase, cause, address)
 
 
 def _set_up(sock: Any) -> None:
@@ -88,14 +98,6 @@ def _set_up(sock: Any) -> None:
     for name, value in _KEEP_ALIVE.items():
         if hasattr(socket, name):  # not on every system
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def _wrapped(plain: socket.socket, tls: ssl.SSLContext, host: str) -> ssl.SSLSocket:
-    try:
-        return tls.wrap_socket(plain, server_hostname=host)
-    except BaseException:
-        plain.close()
-        raise
 
 
 async def connect_async(

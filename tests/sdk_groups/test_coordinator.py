@@ -418,7 +418,7 @@ def test_token_is_asked_for(server: Any, topics: Any) -> None:
         with connected(coordinator) as peer:
             frame = peer.ask_raw(Command.GROUP_JOIN, JOIN.encode())
             assert decode_error(frame.payload).message == "authenticate first"
-        wrong = coordinator.url.replace("://", "://wrong@")
+        wrong = coordinator.url.replace("://", "://guess@")
         right = coordinator.url.replace("://", "://secret@")
         with pytest.raises(Exception, match="wrong token"):
             describe_groups(wrong)

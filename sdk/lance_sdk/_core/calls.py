@@ -32,9 +32,21 @@ class Call(Outcome):
         expects: the code of the answer that fits.
         parse: turns the answer's payload into the result.
         repeatable: whether asking twice does no harm, so that a lost connection is no error.
+
+    Attributes:
+        abandoned: whether who asked waits no more, so that closing need not wait either.
     """
 
-    __slots__ = ("command", "deadline", "expects", "parse", "payload", "repeatable", "request")
+    __slots__ = (
+        "abandoned",
+        "command",
+        "deadline",
+        "expects",
+        "parse",
+        "payload",
+        "repeatable",
+        "request",
+    )
 
     def __init__(
         self,
@@ -53,6 +65,7 @@ class Call(Outcome):
         self.repeatable = repeatable
         self.request: Request | None = None
         self.deadline = math.inf
+        self.abandoned = False
 
     @property
     def name(self) -> str:
@@ -96,7 +109,7 @@ class Caller(AnswersOnly):
     @property
     def drained(self) -> bool:
         """Nobody waits for anything."""
-        return not (self._queue or self._sent)
+        return all(call.abandoned for call in (*self._queue, *self._sent))
 
     def ready(self, connection: Connection, topic: TopicInfo | None, now: float) -> None:
         """Nothing to prepare: `fill` sends what is queued."""

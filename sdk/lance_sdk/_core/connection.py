@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lance_sdk._core.keepalive import Keepalive, OnPong
+from lance_sdk._redaction import Redaction
 from lance_sdk.errors import (
     ChecksumMismatch,
     ConnectionLost,
@@ -101,6 +102,7 @@ class Connection:
         now: when the connection was made.
 
     Attributes:
+        redaction: hides the connection's token in what the server says.
         on_push: takes header topic, payload and time of a FetchResponse that nobody asked for,
             while there is a subscription (AMB-21); None while there is none.
         fault: why the connection is of no use any more; set once.
@@ -122,6 +124,7 @@ class Connection:
         self._speaking = speaking
         self._handler = handler
         self._request_timeout = limits.request_timeout
+        self.redaction = Redaction()
         self._requests: deque[Request] = deque()
         self._output: list[Buffer] = []
         self.keepalive = Keepalive(limits.keepalive_interval, limits.idle_timeout, now)
@@ -198,9 +201,9 @@ class Connection:
                 if self.fault is None:
                     self._dispatch(frame, now)
         except (RemoteProtocolError, DecodeError) as error:
-            self._fail(_as_protocol_error(error))
+            self._fail(self.as_protocol_error(error))
         if self._splitter.fault is not None:
-            self._fail(_as_frame_error(self._splitter.fault))
+            self._fail(self._as_frame_error(self._splitter.fault))
         self._answer_keepalive(now)
 
     def _fail(self, error: LanceError) -> None:
@@ -254,7 +257,8 @@ class Connection:
         return bool(self._requests) and Command.FETCH_RESPONSE in self._requests[0].expects
 
     def _error(self, body: ErrorBody, now: float) -> None:
-        error = server_error(body.code, body.message, body.details)
+        hidden = self.redaction
+        error = server_error(body.code, hidden.text(body.message), hidden.details(body.details))
         pushed = self.on_push is not None and "topic_id" in body.details
         if pushed or "batch_id" in body.details or not self._requests:
             self._handler.refused(error, now)
@@ -262,6 +266,17 @@ class Connection:
         request = self._requests.popleft()
         if not request.abandoned:
             request.on_error(error, now)
+
+    def as_protocol_error(self, error: RemoteProtocolError | DecodeError) -> RemoteProtocolError:
+        """Return what is wrong with the server's answer as an error, without the token."""
+        words = self.redaction.text(str(error))
+        if not isinstance(error, RemoteProtocolError):
+            return RemoteProtocolError(f"the server's answer cannot be read: {words}")
+        return error if words == str(error) else RemoteProtocolError(words)
+
+    def _as_frame_error(self, fault: FrameFault) -> FrameError:
+        kind = ChecksumMismatch if fault.kind in _CRC_FAULTS else FrameError
+        return kind(fault.field, fault.offset, fault.expected, self.redaction.text(fault.got))
 
     def _answer_keepalive(self, now: float) -> None:
         if self.keepalive.answer_due(now):
@@ -289,14 +304,3 @@ class Connection:
 def _largest_answer(dialects: tuple[Dialect, ...]) -> int:
     """Return the bytes of a FetchResponse with the most data it may have (AMB-32)."""
     return max(dialect.fetch_header + dialect.max_fetch_data for dialect in dialects)
-
-
-def _as_protocol_error(error: RemoteProtocolError | DecodeError) -> RemoteProtocolError:
-    if isinstance(error, RemoteProtocolError):
-        return error
-    return RemoteProtocolError(f"the server's answer cannot be read: {error}")
-
-
-def _as_frame_error(fault: FrameFault) -> FrameError:
-    kind = ChecksumMismatch if fault.kind in _CRC_FAULTS else FrameError
-    return kind(fault.field, fault.offset, fault.expected, fault.got)

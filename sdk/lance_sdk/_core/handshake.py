@@ -12,6 +12,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from lance_sdk._redaction import Redaction
 from lance_sdk.errors import (
     AuthenticationFailed,
     TopicAlreadyExists,
@@ -101,7 +102,8 @@ def _authenticate(token: str) -> Generator[Step, bytes, None]:
     )
     response = AuthenticateResponse.decode(answer)
     if not response.ok:
-        raise AuthenticationFailed(bytes(response.message).decode(errors="replace"))
+        words = bytes(response.message).decode(errors="replace")
+        raise AuthenticationFailed(Redaction(token).text(words))
 
 
 def _resolve(plan: Plan) -> Handshake:

@@ -23,6 +23,7 @@ from lance_sdk._core.events import Action, Close, Connect, Connected, Disconnect
 from lance_sdk._core.handshake import Handshake, Pause, Ping, Plan, Step, handshake
 from lance_sdk._core.hosts import Hosts
 from lance_sdk._core.outcome import Outcome
+from lance_sdk._redaction import Redaction
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     Attempt,
@@ -164,14 +165,10 @@ class Session:
         self.state = State.HANDSHAKE
         self._address = address
         self._handshake_until = now + self._settings.connect_timeout
-        self.connection = Connection(
-            self._hosts.candidates(pinned),
-            self._hosts.dialect(pinned),
-            self,
-            self._settings.connection,
-            now,
-        )
         plan = self._plan if token is None else dataclasses.replace(self._plan, token=token)
+        spoken, speaking = self._hosts.candidates(pinned), self._hosts.dialect(pinned)
+        self.connection = Connection(spoken, speaking, self, self._settings.connection, now)
+        self.connection.redaction = Redaction(plan.token)
         self._steps = handshake(plan)
         self._advance(None, now)
 
@@ -278,6 +275,7 @@ class Session:
     def _advance(self, answer: bytes | ServerError | None, now: float) -> None:
         """Step the handshake with an answer, and do what it asks for next."""
         assert self._steps is not None
+        assert self.connection is not None
         try:
             if isinstance(answer, ServerError):
                 self._step = self._steps.throw(answer)
@@ -290,7 +288,7 @@ class Session:
         except ServerError as error:
             self._refused(error, now)
         except DecodeError as error:
-            self._drop(RemoteProtocolError(f"the server's answer cannot be read: {error}"))
+            self._drop(self.connection.as_protocol_error(error))
         else:
             self._perform(self._step, now)
 

@@ -1,12 +1,14 @@
-"""The async pump: tasks in an anyio task group, on asyncio or trio.
+"""The async pump: tasks of its own, on asyncio or trio.
 
 One task looks after the core and its timers; each connection has a reader and a writer beside
 it. User tasks never touch the connection, so cancelling one of them cannot leave half a frame
-on the stream or an answer in the wrong hands.
+on the stream or an answer in the wrong hands. Nor do these tasks belong to a block of a user's
+task: objects may be opened and closed in any order, and by different tasks.
 """
 # ruff: noqa: ASYNC109 - both faces take the same parameters
 
 import contextlib
+import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
@@ -17,18 +19,21 @@ from anyio.abc import TaskGroup
 
 from lance_sdk._core.events import Close, Connect, Errand
 from lance_sdk._core.outcome import Outcome
-from lance_sdk._io import fork
+from lance_sdk._io import background, fork
 from lance_sdk._io.announcer import Announcer
 from lance_sdk._io.async_tokens import obtain
 from lance_sdk._io.contract import Pumpable
 from lance_sdk._io.dialer import DialFailed
+from lance_sdk._io.dialling import dial
 from lance_sdk._io.tls import Tls
 from lance_sdk._io.tokens import TokenSource
-from lance_sdk._io.transport import Dial, Transport, dial
+from lance_sdk._io.transport import Dial, Transport
 from lance_sdk._io.wirelog import WireLog
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import ClosedError, ForkedError, NotOpenError, UsageError
 from lance_sdk.hooks import Hooks
+from lance_sdk.logs import SESSION
+from lance_spec.checksum import Buffer
 
 _LONGEST_WAIT = 3600.0
 """Seconds; every wait ends."""
@@ -70,8 +75,10 @@ class TaskPump:
         self._wirelog: WireLog | None = None
         self._errands = anyio.Lock()
         self.announcer = Announcer(name, hooks, topic)
-        self._group: TaskGroup | None = None
-        self._owner = 0
+        self._call_soon: background.CallSoon | None = None
+        self._tasks: TaskGroup | None = None
+        self._beside: TaskGroup | None = None
+        self._until = math.inf
         self._link_scope: anyio.CancelScope | None = None
         self._look = anyio.Event()
         self._fill = anyio.Event()
@@ -94,25 +101,21 @@ class TaskPump:
         if self.guard is not None:
             raise self.guard.with_traceback(None)
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Start the tasks."""
-        group = anyio.create_task_group()
-        await group.__aenter__()
-        self._group = group
-        self._owner = anyio.get_current_task().id
         self.guard = None
         fork.register(self)
-        group.start_soon(self._run)
+        self._call_soon = background.start(self._run, self._name)
 
-    def spawn(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Run a task beside the pump's own; it must have ended before `leave`.
+    def spawn(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a task beside the pump's own; what still runs when the pump ends is cancelled.
 
         Raises:
             UsageError: not open, closed, forked.
         """
         self.check()
-        assert self._group is not None, "the pump was started"
-        self._group.start_soon(function)
+        assert self._beside is not None, "the pump has opened a connection"
+        self._beside.start_soon(background.uninterrupted(function))
 
     def wake(self) -> None:
         """Have the tasks look at the core again."""
@@ -147,20 +150,23 @@ class TaskPump:
             self._refuse(ClosedError(f"{self._name} is closed"))
             self._core.close(time.monotonic(), timeout)
             self.wake()
-            if self._group is not None:
+            if self._call_soon is not None:
                 await self._stopped.wait()
         self._fail(ClosedError(f"{self._name} is closed"))
 
-    async def leave(self) -> None:
-        """Leave the task group, after `close`; only the task that entered it can, others do not.
+    def let_go(self) -> None:
+        """Start closing without waiting: the face was dropped without being closed.
 
-        The body's exception, if there is one, is kept from the group: its tasks have ended, so
-        the group has nothing to add, and would only wrap it.
+        A finalizer may run anywhere, even in another thread.
         """
-        if self._group is None or anyio.get_current_task().id != self._owner:
-            return
-        group, self._group = self._group, None
-        await group.__aexit__(None, None, None)
+        if self._call_soon is not None:
+            with contextlib.suppress(RuntimeError):  # the event loop has ended, and the tasks too
+                self._call_soon(self._close_dropped)
+
+    def _close_dropped(self) -> None:
+        self._refuse(ClosedError(f"{self._name} is closed"))
+        self._core.close(time.monotonic(), _LONGEST_WAIT)
+        self.wake()
 
     def forked(self) -> None:
         """Refuse further use; called in a forked child, where the event loop is the parent's."""
@@ -181,40 +187,59 @@ class TaskPump:
     # The tasks
 
     async def _run(self) -> None:
-        # Shielded: when the block around is cancelled, `close` still gets its bounded time.
         try:
-            with anyio.CancelScope(shield=True):
-                async with anyio.create_task_group() as links:
-                    await self._loop(links)
-        except Exception as error:
+            async with anyio.create_task_group() as self._beside:
+                async with anyio.create_task_group() as self._tasks:
+                    await self._loop(self._tasks)  # errands are finished, though the core is
+                self._end()
+                self._beside.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 - told to whoever uses the object
+            SESSION.error("%s: its task ended by an error", self._name, exc_info=error)
             self._fail(ClosedError(f"{self._name}: its task ended by an error: {error!r}"))
-            raise
         finally:
-            if not self._core.finished:
-                self._fail(ClosedError(f"{self._name}: its task was cancelled"))
-            because = f": {self._core.failure}" if self._core.failure is not None else ""
-            self._refuse(ClosedError(f"{self._name} is closed{because}"))
-            fork.unregister(self)
+            self._end()
             self._stopped.set()
 
-    async def _loop(self, links: TaskGroup) -> None:
+    def _end(self) -> None:
+        """Refuse further use: there will be no connection any more."""
+        if not self._core.finished:
+            self._fail(ClosedError(f"{self._name}: its task was cancelled"))
+        because = f": {self._core.failure}" if self._core.failure is not None else ""
+        self._refuse(ClosedError(f"{self._name} is closed{because}"))
+        fork.unregister(self)
+
+    async def _loop(self, tasks: TaskGroup) -> None:
         while True:
             self._look = anyio.Event()  # before looking: what changes after this wakes again
-            now = time.monotonic()
-            self._core.handle_timeout(now)
-            action = self._core.next_action(now)
-            for errand in self.announcer.announce(self._core.take_events()):
-                links.start_soon(self._run_errand, errand)
+            self._step(tasks)
             if self._core.finished:
                 return
-            if isinstance(action, Connect):
-                # Made here, so that a Close reaches the task even before its first step.
-                self._link_scope = anyio.CancelScope()
-                links.start_soon(self._link, action, self._link_scope)
-            elif isinstance(action, Close) and self._link_scope is not None:
-                self._link_scope.cancel()
-            self._fill.set()
-            await self._sleep(self._core.next_deadline() - now)
+            now = time.monotonic()
+            self._until = min(self._core.next_deadline(), now + _LONGEST_WAIT)
+            with anyio.move_on_after(max(self._until - now, 0.0)):
+                await self._look.wait()
+
+    def _step(self, tasks: TaskGroup) -> None:
+        """Do what the core wants done now."""
+        now = time.monotonic()
+        self._core.handle_timeout(now)
+        action = self._core.next_action(now)
+        for errand in self.announcer.announce(self._core.take_events()):
+            tasks.start_soon(background.uninterrupted(self._run_errand), errand)
+        if isinstance(action, Connect):
+            # Made here, so that a Close reaches the task even before its first step.
+            self._link_scope = anyio.CancelScope()
+            tasks.start_soon(background.uninterrupted(self._link), action, self._link_scope)
+        elif isinstance(action, Close) and self._link_scope is not None:
+            self._link_scope.cancel()
+        self._fill.set()
+
+    def _changed(self) -> None:
+        """Look at the core after a connection's task has changed it."""
+        assert self._tasks is not None, "a connection's task runs in it"
+        self._step(self._tasks)
+        if self._core.finished or self._core.next_deadline() < self._until:
+            self._look.set()
 
     async def _run_errand(self, errand: Errand) -> None:
         """Run work that may take time in a thread, in the order in which it was asked for."""
@@ -226,10 +251,6 @@ class TaskPump:
                 error = failure
             errand.done(result, error, time.monotonic())
         self._look.set()
-
-    async def _sleep(self, seconds: float) -> None:
-        with anyio.move_on_after(min(max(seconds, 0.0), _LONGEST_WAIT)):
-            await self._look.wait()
 
     async def _link(self, action: Connect, scope: anyio.CancelScope) -> None:
         """Make a connection and look after it until it ends."""
@@ -277,16 +298,18 @@ class TaskPump:
                     ends.append(error)
                 both.cancel_scope.cancel()
 
-            both.start_soon(until_end, self._write)
-            both.start_soon(until_end, self._read)
+            both.start_soon(background.uninterrupted(until_end), self._write)
+            both.start_soon(background.uninterrupted(until_end), self._read)
         return ends[0] if ends else None
 
     async def _read(self, transport: Transport) -> None:
-        while data := await transport.receive():
-            if self._wirelog is not None:
-                self._wirelog.received(data)
-            self._core.receive_data(data, time.monotonic())
-            self._look.set()
+        await transport.receive(self._received)
+
+    def _received(self, data: Buffer) -> None:
+        if self._wirelog is not None:
+            self._wirelog.received(bytes(data))
+        self._core.receive_data(data, time.monotonic())
+        self._changed()
 
     async def _write(self, transport: Transport) -> None:
         while True:
@@ -295,6 +318,6 @@ class TaskPump:
                 if self._wirelog is not None:
                     self._wirelog.sent(buffers)
                 await transport.send(buffers)
-                self._look.set()
+                self._changed()
             else:
                 await self._fill.wait()

@@ -27,7 +27,7 @@ from lance_sdk._io.tokens import TokenSource
 from lance_sdk._io.waiter import Waiter
 from lance_sdk._io.wirelog import WireLog
 from lance_sdk._tree import LanceError
-from lance_sdk._waits import wait_on
+from lance_sdk._waits import join, wait_on
 from lance_sdk.errors import (
     ClosedError,
     ConcurrencyError,
@@ -172,8 +172,9 @@ class ThreadPump:
         if thread is None or not thread.is_alive():
             self._fail(ClosedError(f"{self._name} is closed"))
             return
-        thread.join(timeout + _JOIN_GRACE)
-        if thread.is_alive():  # in a callback or in name resolution: it cannot be interrupted
+        if not join(
+            thread, timeout + _JOIN_GRACE
+        ):  # in a callback or in name resolution: it cannot be interrupted
             self._fail(ClosedError(f"{self._name} was closed while its I/O thread was busy"))
 
     def close_at_exit(self, timeout: float) -> int:

@@ -1,19 +1,17 @@
 """The connection under the async pump, behind a seam.
 
-`Transport` is what the pump needs; `dial` makes one from anyio's streams, which run on asyncio
-and trio alike. Something closer to one of them, such as an ``asyncio.Protocol``, can take its
-place without touching the pump.
+`Transport` is what the pump needs. There are two: on asyncio a protocol that the event loop
+calls (`lance_sdk._io.protocol`), on trio a socket of anyio's (`lance_sdk._io.socket_stream`).
+`lance_sdk._io.dialling` makes the one that fits.
 """
 
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
 
 import anyio
-import anyio.to_thread
-from anyio.abc import ByteStream
-from anyio.streams.tls import TLSStream
 
 from lance_sdk._core.events import Connect
 from lance_sdk._io.dialer import DialFailed
@@ -22,7 +20,10 @@ from lance_sdk._io.tls import Tls, TlsSettings, tls_settings
 from lance_sdk.errors import ConfigError, DeadlineExceeded
 from lance_spec.checksum import Buffer
 
-_RECEIVE_BYTES = 256 * 1024
+RECEIVE_BYTES = 256 * 1024
+"""Bytes taken from a connection at once."""
+
+T = TypeVar("T")
 
 
 class Transport(Protocol):
@@ -34,18 +35,22 @@ class Transport(Protocol):
         ...
 
     async def send(self, buffers: list[Buffer]) -> None:
-        """Send all of it.
+        """Send all of it; they stay untouched until it returns.
 
         Raises:
             OSError: the connection is gone.
         """
         ...
 
-    async def receive(self) -> Buffer:
-        """Return the next bytes; none at the end of the stream.
+    async def receive(self, take: Callable[[Buffer], object]) -> None:
+        """Hand over what arrives until the peer ends the stream.
+
+        Args:
+            take: called with each piece, which counts only until it returns.
 
         Raises:
             OSError: the connection is gone.
+            Exception: what ``take`` raised.
         """
         ...
 
@@ -58,64 +63,48 @@ Dial: TypeAlias = Callable[[Connect, Tls], Awaitable[Transport]]
 """Makes a transport, or raises `DialFailed`."""
 
 
-class AnyioTransport:
-    """A transport over an anyio byte stream.
+@dataclass(frozen=True, slots=True)
+class Secure:
+    """How to speak TLS on one connection.
 
-    Args:
-        stream: the connected stream.
-        address: the peer, for messages.
+    Attributes:
+        settings: the files or the context.
+        host: what the server's certificate must say.
     """
 
-    def __init__(self, stream: ByteStream, address: str) -> None:
-        self._stream = stream
-        self.address = address
-
-    def __repr__(self) -> str:
-        return f"<AnyioTransport {self.address}>"
-
-    async def send(self, buffers: list[Buffer]) -> None:
-        """Send all of it; a broken connection raises `OSError`."""
-        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        try:
-            await self._stream.send(data if isinstance(data, bytes) else bytes(data))
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise _as_os_error(error) from error
-
-    async def receive(self) -> Buffer:
-        """Return the next bytes; none at the end of the stream."""
-        try:
-            return await self._stream.receive(_RECEIVE_BYTES)
-        except anyio.EndOfStream:
-            return b""
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise _as_os_error(error) from error
-
-    async def aclose(self) -> None:
-        """Close at once."""
-        await anyio.aclose_forcefully(self._stream)
+    settings: TlsSettings
+    host: str
 
 
-def _as_os_error(error: Exception) -> OSError:
-    """Return the system's own error where anyio tells it."""
-    cause = error.__cause__
-    return cause if isinstance(cause, OSError) else OSError("connection broken")
+Reach: TypeAlias = Callable[[SocketAddress], Awaitable[T]]
+"""Connects to an address."""
+Carry: TypeAlias = Callable[[T, str, Secure | None], Awaitable[Transport]]
+"""Makes a transport of a connection; closes it when that fails."""
 
 
-async def dial(action: Connect, tls: Tls) -> Transport:
+async def dial_with(action: Connect, tls: Tls, reach: Reach[T], carry: Carry[T]) -> Transport:
     """Dial each address of an endpoint in turn, until one answers.
+
+    Args:
+        action: what to dial; its timeout counts for each step of each address.
+        tls: how to speak TLS.
+        reach: connects.
+        carry: goes on from there.
 
     Raises:
         DialFailed: with every address and what was wrong with it.
     """
     tries: list[tuple[str, str | None, Exception]] = []
     settings = tls_settings(tls)
+    secure = Secure(settings, settings.server_name or action.host) if action.tls else None
     for address in await _resolve(action):
         phase = "tcp"
         try:
             with anyio.fail_after(action.timeout):
-                stream: ByteStream = await anyio.connect_tcp(str(address[1][0]), action.port)
+                reached = await reach(address)
             phase = "tls"
-            return AnyioTransport(await _secure(stream, action, settings), show(address))
+            with anyio.fail_after(action.timeout):
+                return await carry(reached, show(address), secure)
         except (OSError, ConfigError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
             tries.append((phase, show(address), _plain(error, action)))
     raise DialFailed(tries)
@@ -128,23 +117,6 @@ async def _resolve(action: Connect) -> list[SocketAddress]:
     except (OSError, UnicodeError) as error:
         raise DialFailed([("dns", None, _plain(error, action))]) from None
     return unique([(entry[0], entry[4]) for entry in found])
-
-
-async def _secure(stream: ByteStream, action: Connect, tls: TlsSettings) -> ByteStream:
-    if not action.tls:
-        return stream
-    try:
-        with anyio.fail_after(action.timeout):
-            return await TLSStream.wrap(
-                stream,
-                hostname=tls.server_name or action.host,
-                ssl_context=await anyio.to_thread.run_sync(tls.load),  # it reads files
-                standard_compatible=False,
-            )
-    except BaseException:
-        with anyio.CancelScope(shield=True):
-            await anyio.aclose_forcefully(stream)
-        raise
 
 
 def _plain(error: Exception, action: Connect) -> Exception:

@@ -40,8 +40,8 @@ class AsyncFace(Local):
     async def open(self) -> Self:
         """Connect; an ``async with`` block does it by itself.
 
-        Its helpers live in a task group of the opening task, so that task must leave the block,
-        or call ``close()``, in the end; others may call ``close()`` before.
+        Its helpers are tasks of their own: objects may be closed in any order, and by any task
+        of the same event loop.
 
         Raises:
             ConnectFailed: no host could be used; every attempt is listed.
@@ -54,14 +54,13 @@ class AsyncFace(Local):
             raise UsageError(f"{self!r} is open already")
         await self._begin()
         try:
-            await self._pump.start()
+            self._pump.start()
             await self._await_opened()
             await self._opened()
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._pump.close(0.0)
                 await self._end(0.0)
-            await self._pump.leave()
             raise
         return self
 
@@ -97,7 +96,6 @@ class AsyncFace(Local):
             until = await self._finish(until, failed=failed)
             await self._pump.close(max(0.0, until - time.monotonic()))
             await self._end(max(0.0, until - time.monotonic()))
-        await self._pump.leave()
         return self._report()
 
     async def _finish(self, until: float, *, failed: bool) -> float:
@@ -129,6 +127,7 @@ class AsyncFace(Local):
         pump = getattr(self, "_pump", None)
         if pump is not None and pump.guard is None:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
+            pump.let_go()
 
     @property
     def _state(self) -> str:

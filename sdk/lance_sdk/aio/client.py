@@ -159,7 +159,11 @@ class AsyncClient(AsyncFace):
         self._pump.check()
         self._caller.submit(call, began)
         self._pump.wake()
-        await self._pump.wait(call, None)  # the core settles it within request_timeout
+        try:
+            await self._pump.wait(call, None)  # the core settles it within request_timeout
+        except BaseException:
+            call.abandoned = True
+            raise
         if hooks := self._pump.announcer.hooks:
             hooks.call("on_call", called(self._name, call, began))
         if call.error is not None:

@@ -1,11 +1,11 @@
 """RustLog brokers as an end of a bridge."""
 
-import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from lance_sdk._waits import pause
 from lance_sdk.bridge.contract import Carried, RecordsGoneError, Source, SourceChangedError, Target
 from lance_sdk.bridge.ends import Reading, Writing
 from lance_sdk.bridge.foreign import End, Parts, chosen, picked, split
@@ -51,7 +51,7 @@ class _RustlogSource(End):
             if batch:
                 offset = batch.next_offset
             else:
-                time.sleep(self._reading.wait)  # the protocol has no other way to wait
+                pause(self._reading.wait)  # the protocol has no other way to wait
 
     def _kept(self, offset: int) -> RustlogBatch:
         """Return records; none only where the partition ends.

@@ -3,11 +3,12 @@
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Final, NoReturn, Self, TypeVar
+
+from lance_sdk import _waits
 
 T = TypeVar("T")
 _WAITING: Final = b"stopping when what is under way is stored; another signal ends at once\n"
@@ -84,7 +85,7 @@ class Stop:
         if self.asked is None:
             try:
                 self._waiting = True
-                time.sleep(seconds)
+                _waits.pause(seconds)
             except _Interrupted:
                 return
             finally:

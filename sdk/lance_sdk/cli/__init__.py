@@ -23,6 +23,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from lance_sdk.cli._app import run  # noqa: PLC0415 - click is an optional dependency
+        from lance_sdk.cli._nudge import nudge_main_thread  # noqa: PLC0415 - likewise
         from lance_sdk.cli._streams import CLOSED, settle  # noqa: PLC0415 - likewise
     except ModuleNotFoundError as error:
         if error.name != "click":
@@ -34,6 +35,7 @@ def main() -> NoReturn:
         sys.exit(_FAILED)
     signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGTERM, _terminate)
+    nudge_main_thread()
     sys.exit(run())
 
 

@@ -8,6 +8,7 @@ from struct import Struct
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from lance_sdk._waits import join, pause
 from lance_sdk.cli._exit import Failure
 from lance_sdk.cli._latencies import Latencies
 from lance_sdk.hooks import BatchAckedEvent, Hooks
@@ -104,7 +105,7 @@ class Producing:
         step = 1_000_000_000 / self.load.rate
         first = began + round(sent * step)
         if (early := first - time.monotonic_ns()) > 0:
-            time.sleep(early / 1e9)
+            pause(early / 1e9)
         behind = time.monotonic_ns() - first
         self.lateness = max(self.lateness, behind / 1e9)
         count = min(1 + int(behind / step), _SLICE, left)
@@ -153,7 +154,7 @@ class Consuming:
         traceback: TracebackType | None,
     ) -> None:
         self._stopped = True
-        self._thread.join()
+        join(self._thread)
         self._consumer.close()
 
     def finish(self, timeout: float | None) -> None:
@@ -169,7 +170,7 @@ class Consuming:
         seen = -1
         while self._thread.is_alive() and self._seen > seen:
             seen = self._seen
-            self._thread.join(patience)
+            join(self._thread, patience)
         if self._error is not None:
             raise self._error
         if self._thread.is_alive():

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from lance_sdk._waits import LOOK
 from lance_sdk.cli._exit import Failure, printable
 from lance_sdk.cli._streams import discard
 
@@ -68,7 +69,7 @@ class Output:
         assert self._descriptor is not None
         room = select.poll()
         room.register(self._descriptor, select.POLLOUT)
-        room.poll()
+        room.poll(1000 * LOOK)  # after that the next write finds out
 
     def _abandon(self) -> NoReturn:
         discard(sys.stdout)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
+from lance_sdk._waits import pause
 from lance_sdk.cli._exit import Failure
 
 
@@ -40,7 +41,7 @@ class Pace:
         rate: float | None = None,
         speed: float | None = None,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = pause,
     ) -> None:
         self._rate = rate
         self._speed = speed

@@ -1,12 +1,12 @@
 """``lwp ping``: is a LANCE server there, and how far away."""
 
 import statistics
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from lance_sdk._waits import pause
 from lance_sdk.cli import _format, _types
 from lance_sdk.cli._output import print_json, print_line
 from lance_sdk.cli._settings import common_options, current_settings
@@ -46,5 +46,5 @@ def ping(count: int, interval: float) -> None:
 def _round_trips(client: "Client", count: int, interval: float) -> Iterator[float]:
     for number in range(count):
         if number:
-            time.sleep(interval)
+            pause(interval)
         yield client.ping()

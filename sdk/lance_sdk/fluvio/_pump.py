@@ -1,5 +1,6 @@
 """One connection of the client for threads."""
 
+import math
 import ssl
 import threading
 import time
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from lance_sdk._foreign import Address, connect, is_quiet
+from lance_sdk._waits import receive, send_all
 from lance_sdk.errors import ConnectionLost, DeadlineExceeded, RemoteProtocolError, TransportError
 from lance_sdk.fluvio._asks import Ask
 from lance_sdk.fluvio._wire import Wire, not_greeted
@@ -80,14 +82,14 @@ class Pump:
 
     def next(self, number: int, timeout: float | None) -> Any | None:
         """Return the next response of a stream; None when none came in time."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         with self._lock:
             try:
                 return self._wait(number, deadline)
             except DeadlineExceeded:
                 return None
 
-    def _wait(self, number: int, deadline: float | None) -> Any:
+    def _wait(self, number: int, deadline: float) -> Any:
         self._send(self._deadline())
         while (response := self._wire.answer(number)) is None:
             self._wire.receive_data(self._receive(deadline))
@@ -96,17 +98,15 @@ class Pump:
     def _send(self, deadline: float) -> None:
         data = self._wire.data_to_send()
         if data:
-            self._within(deadline, lambda: self._socket.sendall(data))
+            self._carried(lambda: send_all(self._socket, data, deadline))
 
-    def _receive(self, deadline: float | None) -> bytes:
-        data = self._within(deadline, lambda: self._socket.recv(_READ))
+    def _receive(self, deadline: float) -> bytes:
+        data = self._carried(lambda: receive(self._socket, _READ, deadline))
         if not data:
             raise ConnectionLost(f"{self._peer} closed the connection", peer=self._peer)
         return data
 
-    def _within(self, deadline: float | None, work: Callable[[], T]) -> T:
-        left = None if deadline is None else max(deadline - time.monotonic(), 1e-6)
-        self._socket.settimeout(left)
+    def _carried(self, work: Callable[[], T]) -> T:
         try:
             return work()
         except TimeoutError:

@@ -1,11 +1,11 @@
 """The client for programs with threads."""
 
 import threading
-import time
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from lance_sdk._foreign import Address, Tls, parse_address, tls_context
+from lance_sdk._waits import pause
 from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Pause, Steps
@@ -162,7 +162,7 @@ class FluvioClient:
 
     def _done(self, wanted: Ask | Pause) -> Any:
         if isinstance(wanted, Pause):
-            return time.sleep(wanted.seconds)
+            return pause(wanted.seconds)
         address = wanted.at or self._sc
         pump = self._pump(wanted.server, address)
         try:

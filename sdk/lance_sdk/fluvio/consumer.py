@@ -6,6 +6,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from lance_sdk._waits import pause
 from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Steps
@@ -121,7 +122,7 @@ class FluvioConsumer:
                     raise
                 delay = self._patience.after(error)
                 left = time_left(deadline)
-                time.sleep(delay if left is None else min(delay, left))
+                pause(delay if left is None else min(delay, left))
                 if left is not None and left <= delay:
                     return []
             else:

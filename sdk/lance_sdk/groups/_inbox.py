@@ -5,8 +5,10 @@ can then be noticed.
 """
 
 import queue
+from time import monotonic
 from typing import TypeAlias
 
+from lance_sdk._waits import LOOK
 from lance_sdk.groups._feed import Delivery, Feed
 
 Item: TypeAlias = tuple[Feed, Delivery] | None
@@ -34,7 +36,11 @@ class Inbox:
 
     def take(self, timeout: float) -> Item:
         """Wait for a delivery; None when there is something else, or the time ran out."""
-        try:
-            return self._items.get(timeout=max(timeout, 0.0))
-        except queue.Empty:
-            return None
+        deadline = monotonic() + timeout
+        while True:
+            left = max(deadline - monotonic(), 0.0)
+            try:
+                return self._items.get(timeout=min(left, LOOK))
+            except queue.Empty:
+                if left <= LOOK:
+                    return None

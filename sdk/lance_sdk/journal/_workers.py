@@ -7,6 +7,8 @@ of the network.
 import threading
 from collections.abc import Callable
 
+from lance_sdk._waits import join
+
 
 class Worker:
     """A thread that runs a piece of work when it is woken, and again after a delay it asks for."""
@@ -38,8 +40,7 @@ class Worker:
         """End the thread; return whether it ended in time."""
         self._ended = True
         self._woken.set()
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return join(self._thread, timeout)
 
     def _run(self) -> None:
         delay: float | None = 0.0

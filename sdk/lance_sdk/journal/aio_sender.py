@@ -61,7 +61,7 @@ class AsyncForwardingSender(SenderState):
             await to_thread.run_sync(self._prepared, engine)  # it may wait for the disk
             self._pump = TaskPump(engine.carrier, self._name, **self._settings.pump_options)
             engine.carrier.open(time.monotonic())
-            await self._pump.start()
+            self._pump.start()
             await self._await_opened(engine, self._pump)
             self._drainers = engine.start_drainers(self._settings, self._factory)
         except BaseException:
@@ -113,8 +113,6 @@ class AsyncForwardingSender(SenderState):
             finally:
                 report = await to_thread.run_sync(engine.release, self._drainers)
                 self._report = report
-        if self._pump is not None:
-            await self._pump.leave()  # its task group was entered outside of the scope above
         return report
 
     async def __aenter__(self) -> Self:

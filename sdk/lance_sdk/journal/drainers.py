@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from lance_sdk._io.threads import ThreadPump
+from lance_sdk._waits import join
 from lance_sdk.errors import TransportError
 from lance_sdk.journal._layout import FAILED
 from lance_sdk.journal._lock import acquire
@@ -230,9 +231,7 @@ class DrainerPool:
     def join(self, timeout: float) -> bool:
         """Wait until every slot was looked at; return whether that is so."""
         deadline = time.monotonic() + timeout
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        return all(join(each, deadline - time.monotonic()) for each in self._threads)
 
     def stop(self) -> None:
         """End what is running; what is not acknowledged stays in its slot."""

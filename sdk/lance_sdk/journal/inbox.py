@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from lance_sdk._waits import join
 from lance_sdk.journal.rejections import Rejection
 from lance_sdk.logs import DELIVERY
 
@@ -86,7 +87,7 @@ class ErrorInbox:
             self._closed = True
             self._changed.notify()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
+            join(self._thread, timeout)
 
     def _run(self) -> None:
         while (rejection := self._next()) is not None:

@@ -5,6 +5,7 @@ import time
 from typing import Any, Final, TypeVar
 
 from lance_sdk._foreign import Address, connect, is_quiet
+from lance_sdk._waits import receive, send_all
 from lance_sdk.errors import ConnectionLost, DeadlineExceeded
 from lance_sdk.rustlog._asks import Ask
 from lance_sdk.rustlog._wire import Wire
@@ -48,12 +49,10 @@ class Link:
         """Send a request and return what its answer says."""
         deadline = time.monotonic() + self._timeout
         try:
-            self._limit(deadline)
-            self._socket.sendall(frame)
+            send_all(self._socket, frame, deadline)
             complete = False
             while not complete:
-                self._limit(deadline)
-                complete = wire.receive_data(self._received(ask))
+                complete = wire.receive_data(self._received(ask, deadline))
         except TimeoutError:
             raise late(self._peer, self._timeout, ask) from None
         except ConnectionLost:
@@ -63,14 +62,8 @@ class Link:
             raise ConnectionLost(text, peer=self._peer, maybe_applied=ask.changes) from error
         return wire.take(ask)
 
-    def _limit(self, deadline: float) -> None:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._socket.settimeout(left)
-
-    def _received(self, ask: Ask[Any]) -> bytes:
-        data = self._socket.recv(_READ)
+    def _received(self, ask: Ask[Any], deadline: float) -> bytes:
+        data = receive(self._socket, _READ, deadline)
         if not data:
             text = f"{self._peer} closed the connection"
             raise ConnectionLost(text, peer=self._peer, maybe_applied=ask.changes)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from lance_sdk._core.calls import Call, ping_call
+from lance_sdk._core.events import Close
 from lance_sdk.errors import (
     ConnectionLost,
     DeadlineExceeded,
@@ -144,3 +145,14 @@ def test_frames_about_ingest_mean_nothing_to_a_client(client: Any) -> None:
     rig.wire.connect()
     rig.wire.error(ErrorCode.INTERNAL_ERROR, "going down")
     assert "going down" in str(rig.session.connection.fault)
+
+
+def test_closing_does_not_wait_for_a_call_that_nobody_waits_for(client: Any) -> None:
+    """Ctrl-C, or a cancelled task, has left it; its answer may take its time."""
+    rig = client.build()
+    rig.wire.connect()
+    call = submit(rig, listing())
+    assert not rig.caller.drained
+    call.abandoned = True
+    rig.session.close(rig.clock.now, 60.0)
+    assert isinstance(rig.session.next_action(rig.clock.now), Close)

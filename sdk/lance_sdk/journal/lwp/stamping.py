@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from lance_sdk._waits import acquire
 from lance_sdk.journal._journal import Journal
 from lance_sdk.journal.errors import JournalFull
 from lance_spec.messages.store_forward import StoredBatch
@@ -68,7 +69,7 @@ class Stamper:
             JournalError: see `Journal.append`.
         """
         patience = self._patience if timeout is None else timeout
-        if not self._lock.acquire(timeout=patience):
+        if not acquire(self._lock, patience):
             raise JournalFull("reserving", patience, where=str(self._journal.path or "memory"))
         try:
             stamp = batch_id or self._next_id()

@@ -157,8 +157,12 @@ class QwpCarrier:
         """Ask for QWP on a connection that is made, TLS included."""
         del token  # the upgrade brings the credentials
         settings = self._settings
-        headers = request_headers(settings.credentials, durable=settings.durable)
-        self._link = Link(self.hosts.endpoint(self._index), tls=settings.tls, headers=headers)
+        self._link = Link(
+            self.hosts.endpoint(self._index),
+            tls=settings.tls,
+            headers=request_headers(settings.credentials, durable=settings.durable),
+            redaction=settings.credentials.redaction(),
+        )
         self._state = _State.UPGRADING
         self._state_until = now + settings.upgrade_timeout
         self._address = address

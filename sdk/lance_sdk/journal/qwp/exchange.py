@@ -153,12 +153,12 @@ class Exchange:
     def _refused(self, answer: ErrorResponse, now: float) -> None:
         """Do what the policy says; a host that refused takes nothing more on this connection."""
         fsn = self._ledger.frame_of(answer.wire_sequence)
+        words = self._settings.credentials.redaction().text(answer.text.decode(errors="replace"))
         if answer.status == Status.NOT_WRITABLE:
-            words = answer.text.decode(errors="replace")
             self._end(NotWritable(f"the host takes no writes for now: {words}"))
             return
         first = self._outbox.settled_fsn + 1 if fsn is None else fsn
-        self._judged(refusal(answer, first, self._outbox.journal), now)
+        self._judged(refusal(answer, words, first, self._outbox.journal), now)
 
     def _judged(self, rejection: Rejection, now: float) -> None:
         verdict = self._outbox.rejected(rejection, now)

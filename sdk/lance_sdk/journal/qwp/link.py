@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from lance_sdk._core.hosts import Endpoint
+from lance_sdk._redaction import Redaction
 from lance_sdk.errors import RemoteProtocolError
 from lance_spec.checksum import Buffer
-from lance_spec.qwp_upgrade import PATHS
+from lance_spec.qwp_upgrade import PATHS, ROLE_HEADER
 
 try:
     from websockets.client import ClientProtocol
@@ -69,18 +70,27 @@ class Link:
         endpoint: the host, for the ``Host`` header.
         tls: whether the connection is encrypted.
         headers: headers of the upgrade beside those of RFC 6455.
+        redaction: hides the sender's credentials in what the peer says.
 
     Attributes:
         queued: bytes that `data_to_send` has not handed out yet.
     """
 
-    def __init__(self, endpoint: Endpoint, *, tls: bool, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        tls: bool,
+        headers: Mapping[str, str],
+        redaction: Redaction | None = None,
+    ) -> None:
         uri = WebSocketURI(tls, endpoint.host, endpoint.port, PATHS[0], "")
         self._protocol = ClientProtocol(uri, max_size=_LARGEST_ANSWER)
         request = self._protocol.connect()
         for name, value in headers.items():
             request.headers[name] = value
         self._protocol.send_request(request)
+        self._redaction = redaction or Redaction()
         self._parts: list[bytes] | None = None
         self._pings = 0
         self.queued = 0
@@ -110,12 +120,25 @@ class Link:
     def _events(self) -> Iterator[LinkEvent]:
         for event in self._protocol.events_received():
             if isinstance(event, Response):
-                yield _answered(event)
+                yield self._answered(event)
             elif isinstance(event, Frame):
                 yield from self._frame(event)
         broken = self._protocol.parser_exc or self._protocol.handshake_exc
         if broken is not None and not isinstance(broken, InvalidStatus | EOFError):
-            raise RemoteProtocolError(f"the server broke the WebSocket protocol: {broken}")
+            words = self._redaction.text(str(broken))
+            raise RemoteProtocolError(f"the server broke the WebSocket protocol: {words}")
+
+    def _answered(self, response: Response) -> Answered:
+        headers: dict[str, str] = {}
+        for name in {each.lower() for each in response.headers}:
+            values = response.headers.get_all(name)
+            if len(values) == 1:
+                headers[name] = values[0]
+        role = ROLE_HEADER.lower()  # the one header that messages show
+        if role in headers:
+            headers[role] = self._redaction.text(headers[role])
+        words = self._redaction.text(response.reason_phrase)
+        return Answered(response.status_code, words, headers)
 
     def _frame(self, frame: Frame) -> Iterator[LinkEvent]:
         if frame.opcode is Opcode.TEXT:
@@ -123,7 +146,7 @@ class Link:
         if frame.opcode is Opcode.CLOSE:
             received = self._protocol.close_rcvd
             assert received is not None
-            yield Closed(received.code, received.reason)
+            yield Closed(received.code, self._redaction.text(received.reason))
         elif frame.opcode is Opcode.PING:
             self._pings += 1
             if self._pings > _MOST_PINGS:
@@ -158,12 +181,3 @@ class Link:
         """Return what to send; the end of the stream is left to who closes the connection."""
         self.queued = self._pings = 0
         return [each for each in self._protocol.data_to_send() if each]
-
-
-def _answered(response: Response) -> Answered:
-    headers: dict[str, str] = {}
-    for name in {each.lower() for each in response.headers}:
-        values = response.headers.get_all(name)
-        if len(values) == 1:
-            headers[name] = values[0]
-    return Answered(response.status_code, response.reason_phrase, headers)

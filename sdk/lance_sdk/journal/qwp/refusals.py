@@ -19,11 +19,18 @@ _CATEGORIES: Final[dict[int, Category]] = {
 }
 
 
-def refusal(answer: ErrorResponse, fsn: int, journal: Journal) -> Rejection:
-    """Return what an error frame says about a frame."""
+def refusal(answer: ErrorResponse, words: str, fsn: int, journal: Journal) -> Rejection:
+    """Return what an error frame says about a frame.
+
+    Args:
+        answer: the error frame.
+        words: its text, without the sender's credentials.
+        fsn: the frame.
+        journal: has the frame.
+    """
     return Rejection(
         category=_CATEGORIES.get(answer.status, Category.UNKNOWN),
-        message=answer.text.decode(errors="replace"),
+        message=words,
         first_fsn=fsn,
         last_fsn=fsn,
         status=answer.status,

@@ -4,6 +4,7 @@ import base64
 from dataclasses import dataclass
 from typing import Final
 
+from lance_sdk._redaction import Redaction
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal.qwp.errors import (
     DurableAckUnavailable,
@@ -59,10 +60,15 @@ class Credentials:
         """Return the headers that carry them."""
         if self.token is not None:
             return {"Authorization": f"Bearer {self.token}"}
-        if self.username is None:
-            return {}
-        pair = f"{self.username}:{self.password}".encode()
-        return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+        return {} if self.username is None else {"Authorization": f"Basic {self._pair()}"}
+
+    def redaction(self) -> Redaction:
+        """Return what hides them in a host's words, in the clear and as they are sent."""
+        sent = None if self.username is None else self._pair()
+        return Redaction(self.token, self.password, sent)
+
+    def _pair(self) -> str:
+        return base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,81 @@
+"""A transport over a socket of anyio's, for trio."""
+
+from collections.abc import Callable
+
+import anyio
+import anyio.to_thread
+from anyio.abc import ByteStream
+from anyio.streams.tls import TLSStream
+
+from lance_sdk._io.resolve import SocketAddress
+from lance_sdk._io.transport import RECEIVE_BYTES, Secure
+from lance_spec.checksum import Buffer
+
+
+class StreamTransport:
+    """A transport over a byte stream.
+
+    Args:
+        stream: the connected stream.
+        address: the peer, for messages.
+    """
+
+    def __init__(self, stream: ByteStream, address: str) -> None:
+        self._stream = stream
+        self.address = address
+
+    def __repr__(self) -> str:
+        return f"<StreamTransport {self.address}>"
+
+    async def send(self, buffers: list[Buffer]) -> None:
+        """Send all of it; a broken connection raises `OSError`."""
+        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+        try:
+            await self._stream.send(data if isinstance(data, bytes) else bytes(data))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise _as_os_error(error) from error
+
+    async def receive(self, take: Callable[[Buffer], object]) -> None:
+        """Hand over what arrives until the end of the stream."""
+        while True:
+            try:
+                data = await self._stream.receive(RECEIVE_BYTES)
+            except anyio.EndOfStream:
+                return
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+                raise _as_os_error(error) from error
+            take(data)
+
+    async def aclose(self) -> None:
+        """Close at once."""
+        await anyio.aclose_forcefully(self._stream)
+
+
+def _as_os_error(error: Exception) -> OSError:
+    """Return the system's own error where anyio tells it."""
+    cause = error.__cause__
+    return cause if isinstance(cause, OSError) else OSError("connection broken")
+
+
+async def reach(address: SocketAddress) -> ByteStream:
+    """Connect."""
+    host, port = address[1][:2]
+    return await anyio.connect_tcp(str(host), int(port))
+
+
+async def carry(stream: ByteStream, address: str, secure: Secure | None) -> StreamTransport:
+    """Speak TLS, where that is wanted; a stream that does not come to it is closed."""
+    if secure is None:
+        return StreamTransport(stream, address)
+    try:
+        wrapped = await TLSStream.wrap(
+            stream,
+            hostname=secure.host,
+            ssl_context=await anyio.to_thread.run_sync(secure.settings.load),  # it reads files
+            standard_compatible=False,
+        )
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await anyio.aclose_forcefully(stream)
+        raise
+    return StreamTransport(wrapped, address)

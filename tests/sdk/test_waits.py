@@ -1,0 +1,147 @@
+"""No wait of a user's thread outlasts Ctrl-C, although the signal came a moment before it."""
+
+import contextlib
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from lance_sdk import _waits
+from lance_sdk.groups._inbox import Inbox
+
+FAR = 60.0
+"""Seconds that the waits would last."""
+
+
+@pytest.fixture(autouse=True)
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look often, so that the tests are fast."""
+    monkeypatch.setattr(_waits, "LOOK", 0.02)
+    monkeypatch.setattr("lance_sdk.groups._inbox.LOOK", 0.02)
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Return two connected sockets."""
+    with contextlib.ExitStack() as stack:
+        left, right = (stack.enter_context(each) for each in socket.socketpair())
+        yield left, right
+
+
+def note_interrupt() -> None:
+    """Do what a signal does that comes between a look of the interpreter and a wait.
+
+    It is noted, and interrupts no wait of the main thread: another thread gets it.
+    """
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+
+def interrupted(wait: Callable[[], object]) -> None:
+    """Require that a wait of `FAR` seconds ends by an interrupt that was only noted."""
+    before = time.monotonic()
+    timer = threading.Timer(0.05, note_interrupt)
+
+    def run() -> None:
+        timer.start()
+        wait()
+        time.sleep(FAR)  # the wait has ended before the signal came
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    timer.join()
+    assert time.monotonic() - before < FAR / 2
+
+
+def test_a_pause_ends(pair: object) -> None:
+    """As between two attempts."""
+    del pair
+    interrupted(lambda: _waits.pause(FAR))
+
+
+def test_joining_a_thread_ends() -> None:
+    """As in close()."""
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait, args=(2 * FAR,))
+    thread.start()
+    interrupted(lambda: _waits.join(thread, FAR))
+    end.set()
+    thread.join()
+
+
+def test_taking_a_lock_ends() -> None:
+    """As where several threads store into one journal."""
+    lock = threading.Lock()
+    with lock:
+        interrupted(lambda: _waits.acquire(lock, FAR))
+
+
+def test_an_event_that_does_not_come_ends() -> None:
+    """As for an acknowledgement."""
+    event = threading.Event()
+    until = time.monotonic() + FAR
+
+    def wait() -> None:
+        while _waits.wait_on(event, until - time.monotonic()):
+            pass
+
+    interrupted(wait)
+
+
+def test_receiving_ends(pair: tuple[socket.socket, socket.socket]) -> None:
+    """As for the answer of a broker."""
+    interrupted(lambda: _waits.receive(pair[0], 10, time.monotonic() + FAR))
+
+
+def test_sending_ends(pair: tuple[socket.socket, socket.socket]) -> None:
+    """As to a broker that takes nothing."""
+    much = bytes(16 * 1024 * 1024)
+    interrupted(lambda: _waits.send_all(pair[0], much, time.monotonic() + FAR))
+
+
+def test_connecting_ends(pair: tuple[socket.socket, socket.socket]) -> None:
+    """As to a host that does not answer."""
+    interrupted(lambda: _waits.ready(pair[0], write=False, deadline=time.monotonic() + FAR))
+
+
+def test_a_members_wait_for_records_ends() -> None:
+    """As in a group's poll()."""
+    interrupted(lambda: Inbox().take(FAR))
+
+
+def test_what_comes_in_time_is_received(pair: tuple[socket.socket, socket.socket]) -> None:
+    """Over several looks."""
+    timer = threading.Timer(0.1, pair[1].sendall, [b"late"])
+    timer.start()
+    assert _waits.receive(pair[0], 10, time.monotonic() + FAR) == b"late"
+    timer.join()
+
+
+def test_what_does_not_come_in_time_is_a_timeout(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    """After the deadline, not after a look."""
+    with pytest.raises(TimeoutError):
+        _waits.receive(pair[0], 10, time.monotonic() + 0.1)
+
+
+def test_everything_is_sent(pair: tuple[socket.socket, socket.socket]) -> None:
+    """In as many pieces as it takes."""
+    much = bytes(range(256)) * 8192
+    thread = threading.Thread(target=_waits.send_all, args=(pair[0], much))
+    thread.start()
+    taken = bytearray()
+    while len(taken) < len(much):
+        taken += _waits.receive(pair[1], 1 << 20, time.monotonic() + FAR)
+    thread.join()
+    assert taken == much
+
+
+def test_a_lock_that_is_not_given_back_is_not_taken() -> None:
+    """Within the time, and not at all without any."""
+    lock = threading.Lock()
+    assert _waits.acquire(lock, 0)
+    assert not _waits.acquire(lock, 0)
+    assert not _waits.acquire(lock, 0.1)
