@@ -19,6 +19,8 @@ from lance_server.embedded import EmbeddedServer
 NEEDED = ("pyarrow", "numpy")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 WANTED = "LANCE_SPARK"
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A Java that lives for minutes loses more by compiling for hours than it gains."""
 
 
 class _Left(pytest.Module):
@@ -42,16 +44,17 @@ def sessions() -> None:
     if not os.environ.get(WANTED):
         pytest.skip(f"{WANTED} is not set: tests in a Spark session run with tox run -e spark")
     pytest.importorskip("pyspark", reason="pip install 'lance-sdk[spark]'")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["JAVA_TOOL_OPTIONS"] = BRIEF
+    os.environ.pop("PYTHONDEVMODE", None)  # Spark starts many a Python, and each would be slow
 
 
 @pytest.fixture(scope="session")
 def spark(sessions: None) -> Iterator[Any]:
     """One Spark session for the run, with two tasks at a time and three tries for each."""
-    del sessions
+    del sessions  # what it has set, Java sees
     from lance_sdk.spark.pipelines.session import local_session  # noqa: PLC0415 - an extra
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.pop("PYTHONDEVMODE", None)  # Spark starts many a Python, and each would be slow
     with local_session(cores=2) as session:
         yield session
 

@@ -1,5 +1,7 @@
 """Reading segment files without a server, whole ones, damaged ones, and ones being written."""
 
+import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -9,13 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lance_sdk import Producer
+from lance_sdk import Client, Producer
 from lance_sdk.errors import ConfigError, MisalignedOffset, OpaqueRecords, TopicNotFound
+from lance_sdk.spark import segments
 from lance_sdk.spark.errors import DataDamaged, DataLost
+from lance_sdk.spark.file_log import FilePiece
 from lance_sdk.spark.finding import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.audit import audit_one, targets
 from lance_sdk.spark.segments import ENTRY, topic_files
+from lance_sdk.spark.storage import entries
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
 from lance_spec.messages.engine import SidecarEntry
@@ -91,9 +96,9 @@ def test_a_path_without_segments_is_refused(reader: Any, tmp_path: Path) -> None
 
 
 def test_a_topic_that_is_not_in_the_files_is_refused(reader: Any, produce: Fill, data: str) -> None:
-    """As at a server."""
+    """As at a server, with what there is."""
     produce("orders", 1)
-    with pytest.raises(TopicNotFound, match="no topic 'other'"):
+    with pytest.raises(TopicNotFound, match=r"no topic 'other' in .*; there are: orders "):
         reader.pieces(path=data, topic="other")
 
 
@@ -157,6 +162,95 @@ def test_damage_is_shown_on_request(disk: Any, reader: Any, produce: Fill, data:
     wrong = [row for row in rows if not row["crc_ok"]]
     assert len(rows) == len(values)
     assert 0 < len(wrong) <= 2048 // 45
+
+
+@pytest.fixture
+def stopped(produce: Fill, server: EmbeddedServer) -> tuple[str, list[bytes]]:
+    """The data directory of a server that is gone, and what is in it."""
+    values = fill(produce)
+    server.stop()
+    return str(server.data_dir), values
+
+
+CUTS = ("everything", "almost everything", "inside a batch", "between batches", "one byte")
+
+
+def cut(path: Path, how: str) -> int:
+    """Cut a segment file somewhere; return how many bytes are left."""
+    with next(path.parent.glob(f"{path.name.partition('-')[0].removesuffix('.lnc')}.batches")).open(
+        "rb"
+    ) as file:
+        second = SidecarEntry.decode(file.read()[128:192]).relative_offset
+    places = (0, 1, second + 7, second, path.stat().st_size - 1)
+    os.truncate(path, places[CUTS.index(how)])
+    return path.stat().st_size
+
+
+@pytest.mark.parametrize("how", CUTS)
+@pytest.mark.parametrize("number", [0, -1], ids=["first", "last"])
+def test_a_segment_that_was_cut_is_damage(
+    disk: Any, reader: Any, stopped: tuple[str, list[bytes]], how: str, number: int
+) -> None:
+    """Anywhere, between two batches as well; what is left is read on request."""
+    data, values = stopped
+    whole = disk.segments_of(data)[number].stat().st_size
+    left = cut(disk.segments_of(data)[number], how)
+    with pytest.raises(DataDamaged, match=r"\.lnc: the \d+ bytes from offset \d+"):
+        reader.values(path=data, topic="orders")
+    found = reader.values(path=data, topic="orders", onDamage="skip")
+    assert set(found) < set(values)
+    assert (whole - left) // 45 <= len(values) - len(found) <= (whole - left + 2048) // 45 + 1
+    assert any(audit_one(target).findings for target in targets(data))
+
+
+@pytest.mark.parametrize("left", [64, 65, 128, -64, -1])
+def test_a_sidecar_that_was_cut_is_damage(
+    disk: Any, reader: Any, stopped: tuple[str, list[bytes]], left: int
+) -> None:
+    """No record of a closed segment is left out because nobody knows its batch."""
+    data, values = stopped
+    sidecar = next(disk.folder_of(data).glob("0_*.batches"))
+    size = sidecar.stat().st_size
+    os.truncate(sidecar, left if left > 0 else size + left)
+    with pytest.raises(DataDamaged, match=r"batches: it knows no batch for bytes \d+ to \d+ of 0_"):
+        reader.values(path=data, topic="orders")
+    found = reader.values(path=data, topic="orders", onDamage="skip")
+    assert 0 < len(found) < len(values)
+
+
+def test_a_segment_that_is_being_merged_is_read_whole(
+    disk: Any, reader: Any, stopped: tuple[str, list[bytes]]
+) -> None:
+    """A server gives the data file its name first, then the sidecar."""
+    data, values = stopped
+    pieces = reader.pieces(path=data, topic="orders")
+    sidecar = next(disk.folder_of(data).glob("0_*.batches"))
+    whole = sidecar.read_bytes()
+    sidecar.write_bytes(whole[:128])
+    kept = FilePiece._moved
+
+    def settle(piece: FilePiece) -> list[FilePiece]:
+        sidecar.write_bytes(whole)
+        return kept(piece)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FilePiece, "_moved", settle)
+        assert [row["value"] for row in reader.rows(pieces, "value")] == values
+
+
+def test_an_open_segment_that_was_cut_is_damage(
+    disk: Any, reader: Any, produce: Fill, data: str
+) -> None:
+    """As far as it was durable before."""
+    produce("orders", 100)
+    produce("orders", 100, first=100)
+    open_segment = disk.segments_of(data)[-1]
+    assert "-" not in open_segment.name
+    copied = Path(data).parent / "copy"
+    shutil.copytree(open_segment.parent, copied)
+    os.truncate(copied / open_segment.name, 0)
+    with pytest.raises(DataDamaged, match="do not match their checksum"):
+        reader.values(path=str(copied))
 
 
 def test_a_void_entry_is_damage(disk: Any, reader: Any, produce: Fill, data: str) -> None:
@@ -241,6 +335,54 @@ def test_a_topic_that_is_deleted_meanwhile_is_told(
     with pytest.raises(TopicNotFound, match="'orders' was deleted while it was read"):
         log.at(view, datetime.now(UTC))
     assert [each.name for each in log.look()] == ["other"]
+
+
+@pytest.mark.parametrize("sidecar", [None, b"", b"LANC"])
+def test_a_segment_that_is_being_made_holds_nothing_yet(
+    disk: Any, reader: Any, produce: Fill, data: str, sidecar: bytes | None
+) -> None:
+    """A server makes the data file first, then its sidecar."""
+    values = produce("orders", 10)
+    folder = disk.folder_of(data)
+    (folder / "10_9000000000000000000.lnc").touch()
+    if sidecar is not None:
+        (folder / "10_9000000000000000000.batches").write_bytes(sidecar)
+    assert reader.values(path=data, topic="orders") == values
+
+
+def test_a_sidecar_that_is_made_during_the_listing_is_found(
+    disk: Any, produce: Fill, data: str
+) -> None:
+    """A listing may lack what came while it was taken."""
+    produce("orders", 10)
+    folder = disk.folder_of(data)
+    listed = [entry for entry in entries(str(folder)) if not entry.name.endswith(".batches")]
+    (segment,) = segments._topic_files(str(folder), listed).segments
+    assert segment.sidecar is not None
+
+
+def test_a_topic_without_records_is_a_topic(reader: Any, server: EmbeddedServer, data: str) -> None:
+    """Of no rows; the default topic is none before it is used (AMB-34)."""
+    with Client(server.url) as client:
+        client.create_topic("empty")
+    assert reader.pieces(path=data, topic="empty") == []
+    assert [view.name for view in open_log(Options.parse({"path": data})).look()] == ["empty"]
+
+
+def test_a_topic_whose_records_are_all_gone_begins_where_they_ended(
+    disk: Any, produce: Fill, data: str, server: EmbeddedServer
+) -> None:
+    """So that a query that has read them does not take it for one that was cut."""
+    produce("orders", 10)
+    folder = disk.folder_of(data)
+    server.stop()
+    for path in [*folder.glob("*.lnc"), *folder.glob("*.batches")]:
+        path.unlink()
+    metadata = json.loads((folder / "metadata.json").read_text())
+    metadata["log"] |= {"start_offset": 450, "start_record": 10}
+    (folder / "metadata.json").write_text(json.dumps(metadata))
+    (view,) = open_log(Options.parse({"path": data})).look()
+    assert (view.start, view.end) == (450, 450)
 
 
 def test_opaque_batches_are_an_error_or_left_out(disk: Any, reader: Any, tmp_path: Path) -> None:

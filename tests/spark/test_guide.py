@@ -40,6 +40,8 @@ def test_the_guide_runs(
         addresses = {
             "localhost:1992": "{}:{}".format(*server.address),
             "/srv/flights": str(server.data_dir),
+            '"flights-archive"': repr(str(tmp_path / "archive")),  # Java stays where it started
+            '"late-checkpoint"': repr(str(tmp_path / "checkpoint")),
         }
         for number, block in enumerate(code_of("spark-guide.rst")):
             code = block

@@ -143,3 +143,16 @@ def test_every_option_has_a_documented_attribute() -> None:
     """The table in the guide is made of them."""
     documented = Options.__doc__ or ""
     assert all(f"        {attribute}: " in documented for attribute in NAMES)
+
+
+@pytest.mark.parametrize("which", [{"topics": "orders,returns"}, {"topicsPattern": "o.*|r.*"}])
+@pytest.mark.parametrize("name", ["startingOffsets", "endingOffsets"])
+def test_an_offset_for_a_topic_that_is_not_read_is_refused(
+    which: dict[str, str], name: str
+) -> None:
+    """A slip in a name would have the topic read from somewhere else."""
+    assert Options.parse({**which, name: '{"returns": 5}'}).topics_pattern == which.get(
+        "topicsPattern"
+    )
+    with pytest.raises(ConfigError, match=f"{name} names topic 'Orders', and the query reads o"):
+        Options.parse({**which, name: '{"Orders": 5}'})

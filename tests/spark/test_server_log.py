@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lance_sdk import Client, Producer
-from lance_sdk.errors import ConfigError, DeadlineExceeded, TopicNotFound
+from lance_sdk.errors import ConfigError, DeadlineExceeded, MisalignedOffset, TopicNotFound
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.server_log import batches_of
@@ -134,11 +134,20 @@ def test_a_record_larger_than_a_fetch_is_read_whole(reader: Any, produce: Fill, 
 def dropped(server: EmbeddedServer, produce: Fill, topic: str = "orders") -> int:
     """Fill a topic, have its beginning dropped, and return where it begins then."""
     with Client(server.url, dialect="specified") as client:
-        produce(topic, 4000)
+        produce(topic, 2000)  # all of it may go into one segment, which is full then
+        produce(topic, 2000, first=2000)
         client.set_retention(topic, max_bytes=64 << 10)
         while not (start := client.get_topic(topic).start_offset):
             client.ping()
     return start
+
+
+def test_a_start_inside_a_record_is_refused(reader: Any, produce: Fill, at: At) -> None:
+    """With the topic's name, as there may be several."""
+    produce("orders", 10)
+    pieces = reader.pieces(**at, topic="orders", startingOffsets='{"orders": 7}')
+    with pytest.raises(MisalignedOffset, match="topic 'orders': offset 7 lies inside a record"):
+        reader.rows(pieces)
 
 
 def test_what_retention_has_dropped_is_missed(

@@ -14,6 +14,7 @@ import pyspark_lwp.pipeline
 from lance_sdk import Client
 from lance_sdk.cli import _app
 from lance_sdk.cli._exit import ExitCode
+from lance_sdk.errors import ConfigError
 from lance_sdk.spark.pipelines import archive, audit, migrate, reindex, replay, report
 from lance_server.embedded import EmbeddedServer
 
@@ -124,11 +125,11 @@ def test_a_stream_goes_on_where_it_stopped(
 ) -> None:
     """From topic to topic, in several micro-batches and two runs."""
     expected = produce("orders", 400)
-    first = stream("orders", "copy", semantics=semantics, maxBytesPerTrigger="7000")
+    first = stream("orders", "copy", semantics=semantics, maxBytesPerTrigger="9500")
     expected += produce("orders", 100, first=400)
     stream("orders", "copy", semantics=semantics)
     assert sorted(reader.values(**at, topic="copy")) == sorted(expected)
-    assert len([each for each in first if each["numInputRows"]]) >= 3
+    assert len([each for each in first if each["numInputRows"]]) >= 2
 
 
 def test_a_task_that_fails_is_repeated_without_a_trace(
@@ -167,27 +168,23 @@ with local_session(cores=1) as spark:
     writer = writer.options(semantics="exactly-once", checkpointLocation=target)
     query = writer.trigger(availableNow=True).start()
     while not query.awaitTermination(0.05):
-        if {dies} and glob.glob(target + "/lwp-ledger/*/batch-1/manifest.json"):
+        if glob.glob(target + "/lwp-ledger/*/batch-1/manifest.json"):
             spark.sparkContext._gateway.proc.kill()
             os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.usefixtures("sessions")
 def test_a_driver_that_is_killed_is_taken_over(
-    produce: Fill, reader: Any, at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stream: Callable[..., Any], produce: Fill, reader: Any, at: At, tmp_path: Path
 ) -> None:
-    """SIGKILL of the driver and its Java side while a batch is committed; then another driver."""
-    monkeypatch.delenv("PYTHONDEVMODE", raising=False)
-    expected = produce("orders", 600)
-    codes = []
-    for dies in (True, False):
-        script = DRIVER.format(at=dict(at), target=str(tmp_path / "cp"), dies=dies)
-        done = subprocess.run(
-            [sys.executable, "-c", script], check=False, timeout=280, capture_output=True
-        )
-        codes.append(done.returncode)
-    assert codes == [-9, 0]
+    """SIGKILL of a driver and its Java side while a batch is committed; then another driver."""
+    expected = produce("orders", 300)
+    script = DRIVER.format(at=dict(at), target=str(tmp_path / "cp"))
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, timeout=280, capture_output=True
+    )
+    assert done.returncode == -9, done.stderr
+    stream("orders", "copy", semantics="exactly-once")
     assert reader.values(**at, topic="copy") == expected
 
 
@@ -197,7 +194,7 @@ def test_an_archive_goes_on_and_comes_back(
     """Topic to Parquet in two runs, then to another topic, once, in order."""
     expected = produce("orders", 300)
     target = str(tmp_path / "archive")
-    said = {**at, "topics": "orders", "maxBytesPerTrigger": "5000"}
+    said = {**at, "topics": "orders", "maxBytesPerTrigger": "7000"}
     told: list[tuple[int, int]] = []
     first = archive(spark, said, target, tell=lambda *both: told.append(both))
     expected += produce("orders", 50, first=300)
@@ -212,6 +209,13 @@ def test_an_archive_goes_on_and_comes_back(
         assert found.topics == {"orders": 350}
     assert told[-1] == (350, 350)
     assert reader.values(**at, topic="copy") == expected
+
+
+def test_a_folder_that_is_no_archive_is_refused(spark: Any, tmp_path: Path) -> None:
+    """Whether it is empty, or not there."""
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(ConfigError, match=f"{path} is no archive"):
+            replay(spark, str(path), {"servers": "127.0.0.1:9"})
 
 
 def test_files_are_archived_by_date(
@@ -296,11 +300,8 @@ def test_a_dry_run_of_every_command_tells_and_changes_nothing(
 
 
 @pytest.mark.usefixtures("sessions")
-def test_spark_submit_runs_the_same_commands(
-    produce: Fill, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_submit_runs_the_same_commands(produce: Fill, server: EmbeddedServer) -> None:
     """Where its command line says; it puts warnings into standard output, before the object."""
-    monkeypatch.delenv("PYTHONDEVMODE", raising=False)
     produce("orders", 100)
     program = Path(sys.executable).with_name("spark-submit")
     where = [str(program), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]

@@ -1,6 +1,7 @@
 """A streaming query's place: record boundaries, limits, and what became of the log meanwhile."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,12 @@ def source(request: Any, server: EmbeddedServer, at: Mapping[str, str]) -> dict[
     """The same topic, asked from the server or read from its files."""
     where = dict(at) if request.param == "server" else {"path": str(server.data_dir)}
     return {**where, "topic": "orders"}
+
+
+@pytest.fixture
+def place(source: dict[str, str]) -> dict[str, str]:
+    """The server, or its files, without a choice of topics."""
+    return {name: said for name, said in source.items() if name != "topic"}
 
 
 def test_micro_batches_hold_every_record_once(
@@ -137,11 +144,11 @@ def test_available_now_ends_where_the_log_did(
 
 
 def test_a_topic_that_was_created_anew_ends_the_query(
-    reader: Any, server: EmbeddedServer, produce: Fill, at: Mapping[str, str]
+    reader: Any, server: EmbeddedServer, produce: Fill, source: dict[str, str]
 ) -> None:
     """Its old offsets mean nothing (AMB-30)."""
     produce("orders", 100)
-    query = Query(reader, **at, topic="orders")
+    query = Query(reader, **source)
     query.rest()
     with Client(server.url) as client:
         client.delete_topic("orders")
@@ -151,11 +158,11 @@ def test_a_topic_that_was_created_anew_ends_the_query(
 
 
 def test_a_topic_that_was_created_anew_is_begun_anew_on_request(
-    reader: Any, server: EmbeddedServer, produce: Fill, at: Mapping[str, str]
+    reader: Any, server: EmbeddedServer, produce: Fill, source: dict[str, str]
 ) -> None:
     """With failOnDataLoss=false."""
     produce("orders", 100)
-    query = Query(reader, **at, topic="orders", failOnDataLoss="false")
+    query = Query(reader, **source, failOnDataLoss="false")
     query.rest()
     with Client(server.url) as client:
         client.delete_topic("orders")
@@ -230,25 +237,63 @@ def test_a_cut_log_goes_on_at_its_end_on_request(
     assert query.rest() == later
 
 
+@pytest.mark.parametrize("begin", ["earliest", "latest"])
 def test_a_topic_that_appears_is_read_from_its_beginning(
-    reader: Any, produce: Fill, at: Mapping[str, str]
+    reader: Any, produce: Fill, place: dict[str, str], begin: str
 ) -> None:
-    """As with Kafka's new partitions."""
+    """As with Kafka's new partitions, wherever the query itself began."""
     produce("logs-a", 10)
-    query = Query(reader, **at, topicsPattern="logs-.*")
+    query = Query(reader, **place, topicsPattern="logs-.*", startingOffsets=begin)
     query.rest()
+    produce("other", 10)
     values = produce("logs-b", 10, first=10)
     assert query.rest() == values
 
 
+def test_every_topic_that_appears_in_a_directory_is_read(
+    reader: Any, produce: Fill, server: EmbeddedServer
+) -> None:
+    """Where no topic is named, also in one that had none when the query began."""
+    query = Query(reader, path=str(server.data_dir))
+    assert query.step() is None
+    values = produce("orders", 10)
+    assert query.rest() == values
+    values = produce("returns", 10, first=10)
+    assert query.rest() == values
+
+
+def test_a_query_that_goes_on_finds_topics_that_appeared_meanwhile(
+    reader: Any, produce: Fill, place: dict[str, str]
+) -> None:
+    """Its checkpoint does not know them."""
+    produce("logs-a", 10)
+    first = Query(reader, **place, topicsPattern="logs-.*")
+    first.rest()
+    values = produce("logs-b", 10, first=10)
+    second = Query(reader, **place, topicsPattern="logs-.*")
+    second.at = first.at
+    assert second.rest() == values
+
+
+def test_a_topic_that_appears_after_the_start_is_not_available_now(
+    reader: Any, produce: Fill, place: dict[str, str]
+) -> None:
+    """It is for the next run."""
+    values = produce("logs-a", 10)
+    query = Query(reader, **place, topicsPattern="logs-.*")
+    query.progress.stop_at_now()
+    produce("logs-b", 10, first=10)
+    assert query.rest() == values
+
+
 def test_a_topic_that_goes_ends_the_query(
-    reader: Any, server: EmbeddedServer, produce: Fill, at: Mapping[str, str]
+    reader: Any, server: EmbeddedServer, produce: Fill, place: dict[str, str]
 ) -> None:
     """Or is left out, on request."""
     produce("logs-a", 10)
     produce("logs-b", 10)
-    strict = Query(reader, **at, topicsPattern="logs-.*")
-    lenient = Query(reader, **at, topicsPattern="logs-.*", failOnDataLoss="false")
+    strict = Query(reader, **place, topicsPattern="logs-.*")
+    lenient = Query(reader, **place, topicsPattern="logs-.*", failOnDataLoss="false")
     strict.rest()
     lenient.rest()
     with Client(server.url) as client:
@@ -256,6 +301,37 @@ def test_a_topic_that_goes_ends_the_query(
     with pytest.raises(DataLost, match="'logs-a', which is gone"):
         strict.step()
     assert lenient.rest() == []
+
+
+def test_a_named_topic_that_goes_ends_the_query(
+    reader: Any, server: EmbeddedServer, produce: Fill, source: dict[str, str]
+) -> None:
+    """Or is left out until it is there again, on request."""
+    produce("orders", 10)
+    strict = Query(reader, **source)
+    lenient = Query(reader, **source, failOnDataLoss="false")
+    strict.rest()
+    lenient.rest()
+    with Client(server.url) as client:
+        client.delete_topic("orders")
+    with pytest.raises(DataLost, match="'orders', which is gone"):
+        strict.step()
+    assert lenient.rest() == []
+    values = produce("orders", 5, first=10)
+    assert lenient.rest() == values
+
+
+def test_a_directory_that_is_gone_ends_the_query(
+    reader: Any, produce: Fill, server: EmbeddedServer
+) -> None:
+    """As topics that are gone do: a disk that is not mounted is no empty log."""
+    produce("orders", 10)
+    query = Query(reader, path=str(server.data_dir))
+    query.rest()
+    server.stop()
+    shutil.rmtree(server.data_dir)
+    with pytest.raises(DataLost, match="'orders', which is gone"):
+        query.step()
 
 
 def test_a_limit_is_shared_by_topics(reader: Any, produce: Fill, at: Mapping[str, str]) -> None:

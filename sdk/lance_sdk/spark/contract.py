@@ -1,6 +1,6 @@
 """What a log is to the pipeline, wherever it is: at a server, in files, or in a slot."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -66,11 +66,14 @@ class Piece(Protocol):
 class Log(Protocol):
     """Topics that can be read."""
 
-    def look(self) -> list[TopicView]:
+    def look(self, known: Collection[str] = ()) -> list[TopicView]:
         """Return the topics that the query is about, by name.
 
+        Args:
+            known: topics that were there before, and are left out when they are gone.
+
         Raises:
-            LanceError: they cannot be seen, or one that was named is not there.
+            LanceError: they cannot be seen, or another one that was named is not there.
         """
         ...
 

@@ -1,11 +1,12 @@
 """Topics in files: data directories, topic folders and single segments, without a server."""
 
+import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +19,25 @@ from lance_sdk.spark.contract import Piece, TopicView
 from lance_sdk.spark.errors import DataDamaged, DataLost
 from lance_sdk.spark.marks import Mark
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.packing import wanted_bytes
 from lance_sdk.spark.plain_segments import boundaries, read_plain
 from lance_sdk.spark.segments import Entries, Segment, TopicFiles, opaque, read_entries, topic_files
-from lance_sdk.spark.storage import exists, opened, steadily
+from lance_sdk.spark.storage import opened, steadily
 from lance_sdk.values.keyed import as_time_ns
 from lance_spec.errors import DecodeError
 
 CHUNK: Final = 1 << 20
 """Bytes of records that become one Arrow batch, about."""
+_PAUSE: Final = 0.05
+"""Seconds in which a server has given both files of a segment their names."""
+_MOST_NAMES: Final = 10
+"""Topics that a message names."""
+DEFAULT_TOPIC: Final = 0
+"""Number of the topic that every server has, and shows only once it is used (AMB-34)."""
+
+
+class _Unsettled(Exception):  # noqa: N818 - it says what the files are
+    """A segment and its sidecar do not fit: a server may be merging segments just now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +72,13 @@ class FilePiece:
             DataDamaged: the bytes are not what checksums or structure say.
             DataLost: the file is gone, and no other holds its records.
         """
-        segment = self.segment
         try:
-            yield from self._read(segment, schema)
-        except FileNotFoundError:  # closed, or merged with others, since it was listed
+            yield from self._read(self.segment, schema)
+        except (FileNotFoundError, _Unsettled):  # closed or merged meanwhile, or being merged
+            time.sleep(_PAUSE)
             for piece in self._moved():
-                yield from piece._read(piece.segment, schema)  # noqa: SLF001 - one of its kind
+                again = piece._read(piece.segment, schema, settled=True)  # noqa: SLF001 - its kind
+                yield from again
 
     def _moved(self) -> list["FilePiece"]:
         """Return the range as pieces of the files that hold it now."""
@@ -78,7 +91,9 @@ class FilePiece:
             )
         return pieces
 
-    def _read(self, segment: Segment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(
+        self, segment: Segment, schema: pa.Schema, *, settled: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         first, behind = self.start - segment.base, self.end - segment.base
         if segment.sidecar is None:
             plain = read_plain(segment, first, behind)
@@ -90,6 +105,8 @@ class FilePiece:
         self._check_void(segment, void)
         ends = found["start"] + found["length"]
         found = found[(ends > first) & (found["start"] < behind)]
+        if segment.name.is_closed:
+            self._check_cover(segment, _hole(found, first, behind), settled=settled)
         with opened(segment.path) as file:
             for part in _chunks(found):
                 yield from self._convert(schema, segment, part, _read_run(file, part))
@@ -163,12 +180,35 @@ class FilePiece:
                 "match their checksum; onDamage=skip leaves them out, the column crc_ok shows them"
             )
 
+    def _check_cover(
+        self, segment: Segment, hole: tuple[int, int] | None, *, settled: bool
+    ) -> None:
+        if hole is None:
+            return
+        if not settled:
+            raise _Unsettled
+        if self.options.on_damage == "raise":
+            raise DataDamaged(
+                f"{segment.sidecar}: it knows no batch for bytes {hole[0]} to {hole[1]} of "
+                f"{segment.label}; it was cut, or is another segment's. Run lance-server repair "
+                "on the data directory; onDamage=skip reads what the sidecar knows"
+            )
+
     def _check_void(self, segment: Segment, void: int) -> None:
         if void and self.options.on_damage == "raise":
             raise DataDamaged(
                 f"{segment.sidecar}: {void} entries are void, so that batches of {segment.path} "
                 "cannot be told; onDamage=skip leaves them out, lwp pipeline audit tells more"
             )
+
+
+def _hole(found: Entries, first: int, behind: int) -> tuple[int, int] | None:
+    """Return the first part of a range that belongs to no batch."""
+    starts: list[int] = [*found["start"].tolist(), behind]
+    ends: list[int] = [first, *(found["start"] + found["length"]).tolist()]
+    return next(
+        ((end, start) for end, start in zip(ends, starts, strict=True) if end < start), None
+    )
 
 
 def _matching(part: Entries, data: bytes) -> np.ndarray[Any, Any]:
@@ -245,37 +285,50 @@ def _edges(segment: Segment, first: int, behind: int, piece_bytes: int) -> list[
     return found
 
 
+class Folders(Protocol):
+    """Where topics are."""
+
+    def now(self) -> list[str]:
+        """Return the folders of all topics that there are now."""
+        ...
+
+
 class FileLog:
     """Topics in folders.
 
     Args:
         options: of the query.
-        folders: one for each topic.
+        folders: where the topics are.
     """
 
-    def __init__(self, options: Options, folders: Sequence[str]) -> None:
+    def __init__(self, options: Options, folders: Folders) -> None:
         self._options = options
-        self._folders = tuple(folders)
+        self._folders = folders
         self._seen: dict[str, TopicFiles] = {}
 
     def __repr__(self) -> str:
-        return f"<FileLog {len(self._folders)} topics>"
+        return f"<FileLog {self._folders!r}>"
 
-    def look(self) -> list[TopicView]:
-        """Return the topics of the query.
+    def look(self, known: Collection[str] = ()) -> list[TopicView]:
+        """Return the topics of the query, also those that came since the last look.
 
         Raises:
             TopicNotFound: one that was named is not there.
             ConfigError: two folders hold topics of one name.
         """
-        return steadily(self._look)
+        return steadily(lambda: self._look(known))
 
-    def _look(self) -> list[TopicView]:
+    def _look(self, known: Collection[str]) -> list[TopicView]:
         self._seen = {}
-        for folder in filter(exists, self._folders):
+        others: list[str] = []
+        for folder in self._folders.now():
             files = topic_files(folder)
             name = files.identity.label
+            unused = files.identity.id == DEFAULT_TOPIC and not files.segments
+            if unused:
+                continue
             if not self._options.wants(name):
+                others.append(name)
                 continue
             if name in self._seen:
                 raise ConfigError(
@@ -283,8 +336,11 @@ class FileLog:
                     "read one path at a time"
                 )
             self._seen[name] = files
-        if missing := set(self._options.topics) - set(self._seen):
-            raise TopicNotFound(f"there is no topic {min(missing)!r} in {self._options.path[0]}")
+        if missing := set(self._options.topics) - set(self._seen) - set(known):
+            there = ", ".join(sorted([*self._seen, *others])[:_MOST_NAMES]) or "none"
+            raise TopicNotFound(
+                f"there is no topic {min(missing)!r} in {self._options.path[0]}; there are: {there}"
+            )
         return [self._view(self._seen[name]) for name in sorted(self._seen)]
 
     def _files(self, view: TopicView) -> TopicFiles:
@@ -311,8 +367,7 @@ class FileLog:
 
     def plan(self, view: TopicView, start: int, end: int) -> list[Piece]:
         """Cut a range into pieces."""
-        wanted = -(-(end - start) // self._options.min_partitions)
-        size = max(1, min(self._options.max_partition_bytes, wanted))
+        size = wanted_bytes(end - start, self._options)
 
         def cut() -> list[FilePiece]:
             return cut_range(self._options, self._files(view), start, end, size)
@@ -383,7 +438,7 @@ class FileLog:
     def _view(self, files: TopicFiles) -> TopicView:
         """Return where a topic begins and ends; behind its last whole batch while it is written."""
         if not files.segments:
-            return TopicView(files.identity, 0, 0)
+            return TopicView(files.identity, files.floor, files.floor)
         last = files.segments[-1]
         end = last.end
         if not last.name.is_closed and last.sidecar is not None:

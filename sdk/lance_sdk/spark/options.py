@@ -136,6 +136,7 @@ class Options:
             values[attribute] = _READERS[attribute](NAMES[attribute], text)
         options = cls(**values)
         _check_times(options)
+        _check_places(options)
         return options
 
     def url(self, topic: str | None = None) -> URL:
@@ -225,6 +226,18 @@ def _check_times(options: Options) -> None:
         raise ConfigError("options topics and topicsPattern exclude each other; say one")
     if options.servers is not None and options.path:
         raise ConfigError("options servers and path exclude each other; read one of them")
+
+
+def _check_places(options: Options) -> None:
+    """Refuse an offset for a topic that is not read: it would begin somewhere else, unnoticed."""
+    for attribute in ("starting_offsets", "ending_offsets"):
+        said = getattr(options, attribute)
+        for topic in said if isinstance(said, Mapping) else ():
+            if not options.wants(topic):
+                read = options.topics_pattern or ", ".join(options.topics)
+                raise ConfigError(
+                    f"{NAMES[attribute]} names topic {shorten(topic)}, and the query reads {read}"
+                )
 
 
 # What each option's text means.

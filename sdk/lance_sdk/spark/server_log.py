@@ -1,6 +1,6 @@
 """Topics at a server."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic
@@ -11,13 +11,14 @@ from crc32c import crc32c
 
 from lance_sdk import Client, Consumer
 from lance_sdk._server_errors import InvalidOffset
-from lance_sdk.errors import DeadlineExceeded, LogTruncated, TopicNotFound
+from lance_sdk.errors import DeadlineExceeded, LogTruncated, MisalignedOffset, TopicNotFound
 from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
 from lance_sdk.spark.columns import Origin, bounds_of, to_batch
 from lance_sdk.spark.contract import Piece, TopicView
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.marks import Cut, Mark
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.packing import wanted_bytes
 from lance_sdk.types import RecordBatch
 from lance_spec.bodies import TopicInfo
 
@@ -119,6 +120,12 @@ class ServerPiece:
                 if earliest is None or not start < earliest:
                     return
                 start = earliest
+            except MisalignedOffset as error:
+                raise MisalignedOffset(
+                    f"topic {self.topic!r}: offset {start} lies inside a record; begin at an "
+                    "offset that a row had",
+                    start,
+                ) from error
             else:
                 return
 
@@ -147,8 +154,11 @@ class ServerLog:
     def __repr__(self) -> str:
         return f"<ServerLog {self._options.servers}>"
 
-    def look(self) -> list[TopicView]:
+    def look(self, known: Collection[str] = ()) -> list[TopicView]:
         """Return the topics of the query; one that was named must be there.
+
+        Args:
+            known: topics that need not be there any more.
 
         Raises:
             TopicNotFound: it is not.
@@ -159,7 +169,13 @@ class ServerLog:
                 names = list(options.topics)
             else:
                 names = [info.name for info in client.list_topics() if options.wants(info.name)]
-            found = [client.get_topic(name) for name in names]
+            found = []
+            for name in names:
+                try:
+                    found.append(client.get_topic(name))
+                except TopicNotFound:
+                    if name not in known and options.topics_pattern is None:
+                        raise
         return [self._view(info) for info in found]
 
     def at(self, view: TopicView, moment: datetime) -> int:
@@ -178,7 +194,8 @@ class ServerLog:
 
     def advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
         """Read on from a mark, so that the next one stands on a record's boundary."""
-        walk = _Walk(mark, limit, self._piece_bytes(min(limit, view.end - mark.offset)))
+        size = wanted_bytes(min(limit, max(0, view.end - mark.offset)), self._options)
+        walk = _Walk(mark, limit, max(_SMALLEST_PIECE, size))
         begin = walk.begin(view.start)
         with open_consumer(self._options, view.name, begin) as consumer:
             for batch in batches_of(consumer, self._options):
@@ -194,10 +211,6 @@ class ServerLog:
             found.append(ServerPiece(self._options, mark.topic.label, start, cut.end, cut.crc))
             start = cut.end
         return found
-
-    def _piece_bytes(self, size: int) -> int:
-        wanted = -(-size // self._options.min_partitions)
-        return max(_SMALLEST_PIECE, min(self._options.max_partition_bytes, wanted))
 
     def _view(self, info: TopicInfo) -> TopicView:
         end = info.end_offset

@@ -4,7 +4,7 @@ What waits has no offset in a topic yet. The column ``offset`` orders it all the
 of the frame, times 2^24, plus the record's place in the frame.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -186,8 +186,9 @@ class SlotLog:
     def __repr__(self) -> str:
         return f"<SlotLog {len(self._folders)} slots>"
 
-    def look(self) -> list[TopicView]:
+    def look(self, known: Collection[str] = ()) -> list[TopicView]:
         """Return the slots."""
+        del known
         return [self._view(name) for name in sorted(self._folders)]
 
     def _view(self, name: str) -> TopicView:

@@ -36,6 +36,7 @@ from lance_sdk.spark.contract import Piece
 from lance_sdk.spark.finding import open_log
 from lance_sdk.spark.narrowing import Range
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.packing import packed
 from lance_sdk.spark.streams import Progress
 
 _EVERYTHING = 2**62
@@ -89,11 +90,12 @@ def _arrow(schema: StructType) -> pa.Schema:
 
 def _read(partition: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if partition is not None and partition.value is not None:  # no pieces: one empty partition
-        yield from partition.value.read(schema)
+        for piece in partition.value:
+            yield from piece.read(schema)
 
 
-def _partitions(pieces: list[Piece]) -> list[InputPartition]:
-    return [InputPartition(piece) for piece in pieces]
+def _partitions(pieces: list[Piece], options: Options) -> list[InputPartition]:
+    return [InputPartition(group) for group in packed(pieces, options)]
 
 
 class _Reader(DataSourceReader):
@@ -104,7 +106,7 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         pieces = plan(open_log(self._options), self._options)
-        return _partitions(self._range.of(pieces))
+        return _partitions(self._range.of(pieces), self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for batch in _read(partition, self._schema):
@@ -179,7 +181,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if start == end:
             return []
-        return _partitions(self._place().pieces(end))
+        return _partitions(self._place().pieces(end), self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self._schema)

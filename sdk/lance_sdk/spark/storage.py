@@ -51,7 +51,7 @@ def is_folder(path: str) -> bool:
     system, inner = _place(path)
     info = system.get_file_info(inner)
     if info.type == fs.FileType.NotFound:
-        raise ConfigError(f"path={path!r}: there is nothing; name a folder or file that exists")
+        raise ConfigError(f"path={path!r}: there is nothing; name a folder that exists")
     return bool(info.type == fs.FileType.Directory)
 
 

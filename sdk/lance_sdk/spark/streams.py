@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +78,7 @@ class Progress:
             DataLost: what comes next is gone, or is not what followed before.
         """
         before = decode_marks(start)
-        views = {view.name: self._bounded(view) for view in self._look()}
+        views = {view.name: self._bounded(view) for view in self._look(before)}
         self._refuse_missing(before, views)
         after = dict(before)
         waiting = [view for view in views.values() if self._has_news(before, view)]
@@ -101,12 +101,12 @@ class Progress:
         marks = decode_marks(end)
         return [piece for name in sorted(marks) for piece in self._log.pieces(marks[name])]
 
-    def _look(self) -> list[TopicView]:
+    def _look(self, known: Collection[str] = ()) -> list[TopicView]:
         """Return the topics; the answer of a moment ago, when Spark asks again at once."""
         now = self._clock()
         if now - self._asked_at < self._options.poll_interval and self._views:
             self._sleep(self._options.poll_interval - (now - self._asked_at))
-        self._views = self._log.look()
+        self._views = self._log.look(known)
         self._asked_at = self._clock()
         return self._views
 
@@ -157,7 +157,7 @@ class Progress:
         while self._clock() < until:
             self._sleep(min(wait, max(0.0, until - self._clock())))
             wait = min(2 * wait, _LONGEST_WAIT)
-            for now in self._log.look():
+            for now in self._log.look({view.name}):
                 if now.name == view.name and now.end >= mark.offset:
                     return self._bounded(now)
         return None

@@ -71,7 +71,13 @@ def replay(
 
 
 def _archived(spark: "SparkSession", source: str, condition: str | None) -> "DataFrame":
-    frame = spark.read.parquet(source)
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - heavy
+
+    try:
+        frame = spark.read.parquet(source)
+    except AnalysisException as error:
+        told = str(error).partition("\n")[0]
+        raise ConfigError(f"{source} is no archive, name the folder of one: {told}") from None
     missing = {"topic", "offset", "type", "value"} - set(frame.columns)
     if missing:
         raise ConfigError(f"{source} is no archive: it has no column {min(missing)!r}")

@@ -1,0 +1,50 @@
+"""Which pieces one task reads: a task costs Spark as much as reading some ten megabytes."""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from lance_sdk.spark.contract import Piece
+from lance_sdk.spark.options import Options
+
+_WORTH_A_TASK: Final = 16 << 20
+"""Bytes below which nothing is cut just to give every core something to do."""
+
+
+def wanted_bytes(span: int, options: Options, cores: int | None = None) -> int:
+    """Return into pieces of how many bytes a range is cut, about.
+
+    Args:
+        span: bytes of the range.
+        options: of the query.
+        cores: see `packed`.
+    """
+    by_cores = max(_WORTH_A_TASK, -(-span // (cores or os.cpu_count() or 1)))
+    asked_for = -(-span // options.min_partitions)
+    return max(1, min(options.max_partition_bytes, asked_for, by_cores))
+
+
+def packed(
+    pieces: Sequence[Piece], options: Options, cores: int | None = None
+) -> list[list[Piece]]:
+    """Put pieces together, in their order, so that tasks are few and of about the same size.
+
+    There are as many tasks as cores, or more where ``minPartitions`` or ``maxPartitionBytes`` say
+    so; never more than pieces.
+
+    Args:
+        pieces: what there is to read.
+        options: of the query.
+        cores: how many tasks run at a time, as far as the driver knows; its own by default.
+    """
+    sizes = [max(1, piece.size) for piece in pieces]
+    total = sum(sizes)
+    least = max(options.min_partitions, cores or os.cpu_count() or 1)
+    wanted = max(least, -(-total // options.max_partition_bytes))
+    found: dict[int, list[Piece]] = {}
+    position = 0
+    for piece, size in zip(pieces, sizes, strict=True):
+        middle = 2 * position + size
+        found.setdefault(middle * wanted // (2 * total), []).append(piece)
+        position += size
+    return list(found.values())
