@@ -1,113 +1,103 @@
-"""``python -m bench``: measure, print a table, and say which bars are missed."""
+"""``python -m bench``: measure, print a table, and say which bars are missed.
+
+``python -m bench curves`` measures how costs grow, ``flames`` records where the time goes, and
+``plot`` draws what ``--save`` has written down.
+"""
 
 import argparse
 import json
-import statistics
+import os
+import resource
 import sys
-import tomllib
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
-from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from bench import (
-    clients,
-    codec,
-    fetching,
-    fluvio,
-    journal,
-    latency,
-    server,
-    spark,
-    spark_growth,
-)
-from bench.harness import Outcome, Scenario, measure
+from bench import flames, plots, report, results
+from bench.bars import bars, missed
+from bench.curves import command as curves
+from bench.harness import FULL, QUICK, Outcome, Scenario, measure
+from bench.progress import told
 
-SCENARIOS: tuple[Scenario, ...] = (
-    *codec.SCENARIOS,
-    *clients.SCENARIOS,
-    *server.SCENARIOS,
-    *fetching.SCENARIOS,
-    *latency.SCENARIOS,
-    *journal.SCENARIOS,
-    *spark.SCENARIOS,
-    *(spark_growth.SCENARIOS if spark.SCENARIOS else ()),
-    *fluvio.SCENARIOS,
-)
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "curves": curves.main,
+    "flames": flames.main,
+    "plot": plots.main,
+}
 
 
-def main() -> int:
-    """Run the chosen scenarios; 0 when every bar is reached (or none was asked for)."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("patterns", nargs="*", default=["*"], help="scenarios, e.g. 'codec/*'")
-    parser.add_argument("--quick", action="store_true", help="3 pairs a scenario instead of 7")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    parser.add_argument("--list", action="store_true", help="only name the scenarios")
-    options = parser.parse_args()
-    chosen = [s for s in SCENARIOS if any(fnmatch(s.name, p) for p in options.patterns)]
+def main(arguments: list[str]) -> int:
+    """Run a command, or else scenarios."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a thousand connections
+    if arguments and arguments[0] in COMMANDS:
+        return COMMANDS[arguments[0]](arguments[1:])
+    return scenarios(arguments)
+
+
+def scenarios(arguments: list[str]) -> int:
+    """Run the chosen scenarios.
+
+    Returns:
+        0 when every bar is reached (or none was asked for); 1 otherwise.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    chosen = _chosen(options.patterns, quick=options.quick)
     if not chosen:
         parser.error(f"no scenario matches {' '.join(options.patterns)}; see --list")
     if options.list:
         print(*(scenario.name for scenario in chosen), sep="\n")
         return 0
-    pairs, bars = (3 if options.quick else 7), _bars()
-    outcomes = [_told(scenario, pairs, bars.get(scenario.name)) for scenario in chosen]
-    if options.json:
-        print(json.dumps({o.scenario: asdict(o) | {"ratio": o.ratio} for o in outcomes}, indent=2))
+    path = results.FOLDER / "latest.json"
+    figures = results.kept(path, everything=options.patterns == ["*"]) if options.save else {}
+    outcomes = []
+    for outcome in _measured(chosen, quick=options.quick):
+        outcomes.append(outcome)
+        figures[outcome.scenario] = report.as_json(outcome)
+        if options.save:
+            results.save(path, figures)
+    _tell(outcomes, json_wanted=options.json)
+    problems = missed(outcomes)
+    print(*(f"missed: {problem}" for problem in problems), sep="\n", file=sys.stderr)
+    return int(options.check and bool(problems))
+
+
+def _tell(outcomes: list[Outcome], *, json_wanted: bool) -> None:
+    if json_wanted:
+        figures = {each.scenario: report.as_json(each) for each in outcomes}
+        print(json.dumps(figures, indent=2))
     else:
-        console = Console(width=None if sys.stdout.isatty() else 120)
-        console.print(_table(outcomes))
-        print(_notes(outcomes))
-    return int(options.check and not all(outcome.passed for outcome in outcomes))
+        console = Console(width=None if sys.stdout.isatty() else 130)
+        console.print(report.table(outcomes))
+        print(report.notes(outcomes))
 
 
-def _bars() -> dict[str, float]:
-    """Return the committed bars: the least ratio by scenario."""
-    return dict(tomllib.loads(Path(__file__).with_name("bars.toml").read_text())["bars"])
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("patterns", nargs="*", default=["*"], help="scenarios, e.g. 'codec/*'")
+    parser.add_argument("--quick", action="store_true", help="less than three minutes for all")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--save", action="store_true", help="write bench/results/latest.json")
+    parser.add_argument("--list", action="store_true", help="only name the scenarios")
+    return parser
 
 
-def _told(scenario: Scenario, pairs: int, floor: float | None) -> Outcome:
-    print(f"{scenario.name} …", file=sys.stderr)
-    return measure(scenario, pairs, floor)
+def _chosen(patterns: list[str], *, quick: bool) -> list[Scenario]:
+    if quick:
+        os.environ.setdefault("LANCE_BENCH_MB", "72")  # Spark's logs, of two whole segments
+    from bench.catalogue import SCENARIOS  # noqa: PLC0415 - heavy, and what it reads is set above
+
+    return [each for each in SCENARIOS if any(fnmatch(each.name, name) for name in patterns)]
 
 
-def _table(outcomes: list[Outcome]) -> Table:
-    table = Table("scenario", "unit", "ours", "other", "ratio", "min", "max", "bar", box=box.SIMPLE)
-    for outcome in outcomes:
-        bar = "-" if outcome.floor is None else f"{outcome.floor:.2f}"
-        table.add_row(
-            outcome.scenario,
-            outcome.unit,
-            _short(outcome.ours),
-            _short(outcome.theirs),
-            f"{outcome.ratio:.2f}",
-            f"{min(outcome.ratios):.2f}",
-            f"{max(outcome.ratios):.2f}",
-            bar if outcome.passed else f"{bar} MISSED",
-        )
-    return table
-
-
-def _notes(outcomes: list[Outcome]) -> str:
-    """Say with whom each scenario compares, and how noisy the machine was."""
-    return "\n".join(
-        f"{outcome.scenario}: against {outcome.other}"
-        + (f" ({outcome.disturbed} disturbed pairs taken again)" if outcome.disturbed else "")
-        for outcome in outcomes
-    )
-
-
-def _short(rates: list[float]) -> str:
-    value = statistics.median(rates)
-    for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= factor:
-            return f"{value / factor:.2f} {unit}"
-    return f"{value:.0f}"
+def _measured(chosen: list[Scenario], *, quick: bool) -> Iterator[Outcome]:
+    effort, floors = QUICK if quick else FULL, bars()
+    for scenario in told(chosen, [scenario.name for scenario in chosen]):
+        yield measure(scenario, effort, floors.get(scenario.name))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -2,15 +2,18 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from time import process_time
+from typing import TypeAlias
 
+import anyio
 import lnc_client
 
 from bench.harness import Rate, Scenario, rate
 from bench.peers import server_process
-from lance_sdk import AsyncProducer, Client, Consumer, Delivery, Producer, RecordType
+from lance_sdk import AsyncConsumer, AsyncProducer, Client, Consumer, Delivery, Producer, RecordType
 from lance_sdk._core.delivery import Batch
 
 _OURS = 200_000
@@ -20,6 +23,9 @@ _HANDLES = 1 / 0.5e-6
 """Delivery handles a second: 0.5 us a record is what one may cost at most."""
 _IN_BATCH = 624
 """Records of 100 bytes that fill a frame of 64 KiB."""
+_SENDING = "lnc-client 0.2.9, pipelined send_async"
+
+Sides: TypeAlias = tuple[Rate, Rate]
 
 
 def _send(address: str, topic: str) -> None:
@@ -84,6 +90,16 @@ def _poll(address: str, topic: str, count: int) -> None:
         raise RuntimeError(f"saw {seen} of {count} records")
 
 
+async def _poll_async(address: str, topic: str, count: int) -> None:
+    seen = 0
+    url = f"lance://{address}/{topic}"
+    async with AsyncConsumer(url, dialect="deployed", stop_at_end=True) as consumer:
+        async for batch in consumer.batches():
+            seen += len(batch)
+    if seen != count:
+        raise RuntimeError(f"saw {seen} of {count} records")
+
+
 def _make_handles() -> float:
     """Make what `Producer.send` returns, keep it until its batch is settled, and let go of it.
 
@@ -123,11 +139,11 @@ def _sync_send() -> Iterator[tuple[Rate, Rate]]:
 
 
 @contextmanager
-def _async_send() -> Iterator[tuple[Rate, Rate]]:
+def _async_send(loop: str) -> Iterator[tuple[Rate, Rate]]:
     with server_process() as address:
         name, number = _topic(address)
         yield (
-            rate(_OURS, lambda: asyncio.run(_send_async(address, name))),
+            rate(_OURS, lambda: anyio.run(_send_async, address, name, backend=loop)),
             rate(_THEIRS, lambda: asyncio.run(_peer_send(address, number))),
         )
 
@@ -167,6 +183,24 @@ def _polling() -> Iterator[tuple[Rate, Rate]]:
         )
 
 
+@contextmanager
+def _async_polling(loop: str) -> Iterator[tuple[Rate, Rate]]:
+    with server_process() as address:
+        name, number = _topic(address)
+        _send(address, name)
+        yield (
+            rate(_OURS, lambda: anyio.run(_poll_async, address, name, _OURS, backend=loop)),
+            rate(_OURS, lambda: asyncio.run(_peer_poll(address, number, _OURS))),
+        )
+
+
+def _on(
+    loop: str, name: str, other: str, sides: Callable[[str], AbstractContextManager[Sides]]
+) -> Scenario:
+    """Return a scenario of the async face on one event loop."""
+    return Scenario(name=name, unit="records/s", other=other, sides=partial(sides, loop))
+
+
 SCENARIOS = (
     Scenario(
         name="clients/delivery-handle",
@@ -180,12 +214,8 @@ SCENARIOS = (
         other="lnc-client 0.2.9, pipelined send_async",
         sides=_sync_send,
     ),
-    Scenario(
-        name="clients/async-send-100B",
-        unit="records/s",
-        other="lnc-client 0.2.9, pipelined send_async",
-        sides=_async_send,
-    ),
+    _on("asyncio", "clients/async-send-100B", _SENDING, _async_send),
+    _on("trio", "clients/trio-send-100B", _SENDING, _async_send),
     Scenario(
         name="clients/send-vs-batches-100B",
         unit="records/s",
@@ -204,4 +234,6 @@ SCENARIOS = (
         other="lnc-client 0.2.9, poll",
         sides=_polling,
     ),
+    _on("asyncio", "clients/async-poll-100B", "lnc-client 0.2.9, poll", _async_polling),
+    _on("trio", "clients/trio-poll-100B", "lnc-client 0.2.9, poll", _async_polling),
 )

@@ -5,7 +5,8 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count as counting
 from typing import TypeAlias
 
 Rate: TypeAlias = Callable[[], float]
@@ -13,6 +14,7 @@ Rate: TypeAlias = Callable[[], float]
 
 DISTURBED = 1.35
 """A pair during which the machine's speed moved by more than this factor is taken again."""
+_SEVERAL = 3
 RETRIES = 2
 """How many extra pairs per asked-for pair a noisy machine is given."""
 
@@ -26,12 +28,33 @@ class Scenario:
         unit: of both rates; higher is better.
         other: who we are compared with, in words.
         sides: opens what both sides need and yields (ours, theirs).
+        budget: seconds that all its pairs should take at most in a full run.
     """
 
     name: str
     unit: str
     other: str
     sides: Callable[[], AbstractContextManager[tuple[Rate, Rate]]]
+    budget: float = 25.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is measured.
+
+    Attributes:
+        pairs: how many of each scenario.
+        least: how many even of a scenario whose budget is spent.
+        share: of the scenarios' budgets that is given.
+    """
+
+    pairs: int
+    least: int
+    share: float
+
+
+FULL = Effort(pairs=7, least=3, share=1.0)
+QUICK = Effort(pairs=3, least=1, share=0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +69,7 @@ class Outcome:
         theirs: the other side's rates, one a pair.
         floor: the bar, if it has one.
         disturbed: pairs thrown away because the machine's speed moved meanwhile.
+        seconds: how long it all took, with what had to be set up.
     """
 
     scenario: str
@@ -55,6 +79,7 @@ class Outcome:
     theirs: list[float]
     floor: float | None
     disturbed: int
+    seconds: float = 0.0
 
     @property
     def ratios(self) -> list[float]:
@@ -67,44 +92,94 @@ class Outcome:
         return statistics.median(self.ratios)
 
     @property
+    def noise(self) -> float:
+        """How far a typical pair is from the median, as a part of it."""
+        return statistics.median(abs(each / self.ratio - 1) for each in self.ratios)
+
+    @property
     def passed(self) -> bool:
         """Whether the bar, if there is one, is reached."""
         return self.floor is None or self.ratio >= self.floor
 
 
-def measure(scenario: Scenario, pairs: int, floor: float | None = None) -> Outcome:
-    """Run both sides of a scenario in turn until ``pairs`` undisturbed pairs are there.
+@dataclass(slots=True)
+class _Taking:
+    """Takes pairs until there are enough, or the time is over."""
+
+    effort: Effort
+    limit: float
+    floor: float | None
+    clock: Callable[[], float]
+    ours: list[float] = field(default_factory=list)
+    theirs: list[float] = field(default_factory=list)
+    disturbed: int = 0
+
+    def run(self, us: Rate, them: Rate) -> None:
+        """Take the pairs, and as many again when they leave open whether the bar is missed."""
+        self._take(us, them, self.effort.pairs)
+        if self.floor is not None and _unclear(self.ours, self.theirs, self.floor):
+            self._take(us, them, self.effort.pairs)
+
+    def _take(self, us: Rate, them: Rate, pairs: int) -> None:
+        end, taken, spare = self.clock() + self.limit, 0, pairs * RETRIES
+        for calm, a, b in _pairs(us, them):
+            late = self.clock() > end
+            if not calm and spare and not late:
+                spare -= 1
+                self.disturbed += 1
+                continue
+            self.ours.append(a)
+            self.theirs.append(b)
+            taken += 1
+            if taken == pairs or (late and taken >= self.effort.least):
+                return
+
+
+def _unclear(ours: list[float], theirs: list[float], floor: float) -> bool:
+    """Whether the bar is missed, but not by every one of several pairs."""
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    return statistics.median(ratios) < floor and (len(ratios) < _SEVERAL or max(ratios) >= floor)
+
+
+def measure(
+    scenario: Scenario,
+    effort: Effort = FULL,
+    floor: float | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Outcome:
+    """Run both sides of a scenario in turn until enough undisturbed pairs are there.
 
     When the machine never calms down, the pairs that were taken stand, and the count of
-    disturbed ones says so.
+    disturbed ones says so. When the median misses the bar and some pair reaches it, or there are
+    not even three, as many are taken again, in as much time, and the median of all counts.
+
+    Args:
+        scenario: what to compare.
+        effort: how many pairs, and how much time for them.
+        floor: the least ratio that is accepted.
+        clock: seconds, from anywhere.
     """
-    ours: list[float] = []
-    theirs: list[float] = []
-    disturbed = 0
+    started = clock()
+    taking = _Taking(effort, scenario.budget * effort.share, floor, clock)
     with scenario.sides() as (us, them):
         us(), them()  # warm both up
-        for calm, a, b in _pairs(us, them, pairs * (1 + RETRIES)):
-            if not calm and disturbed < pairs * RETRIES:
-                disturbed += 1
-                continue
-            ours.append(a)
-            theirs.append(b)
-            if len(ours) == pairs:
-                break
+        taking.run(us, them)
     return Outcome(
         scenario=scenario.name,
         unit=scenario.unit,
         other=scenario.other,
-        ours=ours,
-        theirs=theirs,
+        ours=taking.ours,
+        theirs=taking.theirs,
         floor=floor,
-        disturbed=disturbed,
+        disturbed=taking.disturbed,
+        seconds=clock() - started,
     )
 
 
-def _pairs(us: Rate, them: Rate, most: int) -> Iterator[tuple[bool, float, float]]:
+def _pairs(us: Rate, them: Rate) -> Iterator[tuple[bool, float, float]]:
+    """Yield pairs without end: whether the machine was calm, our rate, their rate."""
     before = _machine_speed()
-    for turn in range(most):
+    for turn in counting():
         gc.collect()
         first, second = (us, them) if turn % 2 == 0 else (them, us)
         one, two = first(), second()
@@ -125,7 +200,13 @@ def _machine_speed() -> float:
 
 
 def rate(count: int, work: Callable[[], object]) -> Rate:
-    """Turn work on ``count`` units into a `Rate`."""
+    """Turn work on ``count`` units into a `Rate`.
+
+    Raises:
+        ValueError: there is nothing to do, so that every rate would be 0.
+    """
+    if count <= 0:
+        raise ValueError(f"there is no rate of {count} units")
 
     def run() -> float:
         start = time.perf_counter()

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { HEADER = 44, INGEST_FLAG = 0x04, ACK_FLAG = 0x08, BURST = 1 << 20, BUFFER = 1 << 18 };
+enum { HEADER = 44, INGEST_FLAG = 0x04, ACK_FLAG = 0x08, BUSY_FLAG = 0x10, BURST = 1 << 20, BUFFER = 1 << 18 };
 
 static void die(const char *what) { perror(what); exit(1); }
 
@@ -61,19 +61,22 @@ static int dial(int port)
     return fd;
 }
 
-/* Count acknowledgements; every answer must be one. */
+/* Count acknowledgements; every answer must be one, or say that the server is busy. */
 static uint64_t receive(int fd, uint8_t *buffer, size_t *held)
 {
     ssize_t got = recv(fd, buffer + *held, BUFFER - *held, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN))
         die("the server ended the connection");
     size_t size = *held + (got > 0 ? (size_t)got : 0), position = 0;
+    uint64_t acks = 0;
     for (; size - position >= HEADER; position += HEADER)
-        if (buffer[position + 5] != ACK_FLAG)
+        if (buffer[position + 5] == ACK_FLAG)
+            acks++;
+        else if (buffer[position + 5] != BUSY_FLAG)
             fprintf(stderr, "an answer that is no Ack: flags %#x\n", buffer[position + 5]), exit(1);
     *held = size - position;
     memmove(buffer, buffer + position, *held);
-    return position / HEADER;
+    return acks;
 }
 
 int main(int count, char **arguments)

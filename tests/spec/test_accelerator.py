@@ -289,3 +289,11 @@ def test_no_loop_writes_outside_its_buffers() -> None:
         timeout=110,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_buffer_to_be_filled_has_its_size() -> None:
+    """Its bytes may be any; everything else is as where they are zeros."""
+    for make in accelerator.unfilled, bytearray:
+        assert (type(make(70_000)), len(make(70_000)), make(0)) == (bytearray, 70_000, b"")
+        with pytest.raises(ValueError, match="negative count"):
+            make(-1)

@@ -9,6 +9,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from lance_docs import (
+    benchmarks,
     changelog,
     commands,
     configuration,
@@ -27,6 +28,7 @@ from lance_docs import (
 )
 
 _PARTS = (
+    benchmarks,
     changelog,
     commands,
     configuration,

@@ -1,0 +1,33 @@
+"""Every scenario there is.
+
+Importing this imports what the scenarios need: the published client, Spark, and so on.
+"""
+
+from bench import (
+    brokers,
+    clients,
+    codec,
+    fetching,
+    fluvio,
+    journal,
+    latency,
+    server,
+    spark,
+    spark_growth,
+    variants,
+)
+from bench.harness import Scenario
+
+SCENARIOS: tuple[Scenario, ...] = (
+    *codec.SCENARIOS,
+    *clients.SCENARIOS,
+    *server.SCENARIOS,
+    *fetching.SCENARIOS,
+    *latency.SCENARIOS,
+    *variants.SCENARIOS,
+    *journal.SCENARIOS,
+    *spark.SCENARIOS,
+    *(spark_growth.SCENARIOS if spark.SCENARIOS else ()),
+    *fluvio.SCENARIOS,
+    *brokers.SCENARIOS,
+)

@@ -1,0 +1,1 @@
+"""Cost curves: how time and memory grow with size and number."""
