@@ -81,3 +81,18 @@ def test_without_its_indexes_a_log_opens_as_well() -> None:
         if path.suffix == ".idx":
             disk.remove(path)
     assert LogDriver(disk).engine.report.findings == []
+
+
+def test_an_end_waits_for_no_indexes() -> None:
+    """What upkeep has not begun by then is for the next start."""
+    disk = MemoryStorage()
+    log = LogDriver(disk, options=LogOptions(segment_size=50, compaction=None))
+    for number in range(3):
+        log.store([bytes(60)], batch_id=number + 1)
+    log.engine.upkeep.visit(log.engine.topic(0))
+    log.close()
+    assert not [path for path in disk.files() if path.suffix == ".idx"]
+    again = LogDriver(disk, options=LogOptions(compaction=None))
+    again.engine.upkeep.visit(again.engine.topic(0))
+    again.scheduler.run_all()
+    assert len([path for path in disk.files() if path.suffix == ".idx"]) == 2 * 3

@@ -6,7 +6,7 @@ indexes. All of it is done topic by topic and step by step, between the writes o
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from lance_server.log.compaction import CompactionPolicy, candidates, merge, sweep
 from lance_server.log.dedup import WindowLimits
@@ -21,8 +21,13 @@ from lance_server.storage.contract import StorageBackend
 
 _log = logging.getLogger(__name__)
 _NANOSECONDS: Final = 1_000_000_000
+T = TypeVar("T")
 Steps: TypeAlias = Generator[Outcome[Any], Any, None]
 """Yields what must be waited for; gets its result, or its error thrown."""
+
+
+class _StoppedError(Exception):
+    """A step's turn came after the end."""
 
 
 class Kept(Protocol):
@@ -65,6 +70,7 @@ class Upkeep:
         self._node = node
         self._busy: set[TopicFile] = set()
         self._timer: Timer | None = None
+        self._stopped = False
 
     def __repr__(self) -> str:
         return f"<Upkeep busy with {len(self._busy)} topics>"
@@ -76,7 +82,8 @@ class Upkeep:
         self._timer = self._scheduler.call_later(interval, lambda: self.start(topics, interval))
 
     def stop(self) -> None:
-        """Visit no more topics."""
+        """Begin nothing any more: what is not done by now is for the next start."""
+        self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
 
@@ -87,7 +94,7 @@ class Upkeep:
 
     def visit(self, topic: Kept) -> None:
         """Do what is due for a topic, unless that is being done."""
-        if topic.file in self._busy:
+        if topic.file in self._busy or self._stopped:
             return
         if self._is_old(topic):
             topic.partition.roll()
@@ -107,13 +114,23 @@ class Upkeep:
                 following = steps.throw(last.error)
             else:
                 following = steps.send(None if last is None else last.result())
-        except StopIteration:
+        except (StopIteration, _StoppedError):
             self._busy.discard(topic.file)
         except OSError as error:
             self._busy.discard(topic.file)
             _log.warning("topic %d: upkeep is tried again: %s", topic.file.identity.id, error)
         else:
             following.wake(lambda: self._go_on(topic, steps, following))
+
+    def _run(self, work: Callable[[], T]) -> Outcome[T]:
+        """Run a step on the thread of topic files, unless this was stopped by then."""
+
+        def unless_stopped() -> T:
+            if self._stopped:
+                raise _StoppedError
+            return work()
+
+        return self._scheduler.run("meta", unless_stopped)
 
     def _steps(self, topic: Kept) -> Steps:
         yield from self._retain(topic)
@@ -127,7 +144,7 @@ class Upkeep:
             return
         floor = partition.floor_behind(gone)
         keys = [segment.name.key for segment in gone]
-        yield self._scheduler.run("meta", lambda: file.retire(keys, floor))
+        yield self._run(lambda: file.retire(keys, floor))
         partition.drop(gone, floor)
         if gone:
             _log.info(
@@ -137,7 +154,7 @@ class Upkeep:
                 floor.offset,
             )
         now_ns, present = self._clock(), partition.batches
-        yield self._scheduler.run("meta", lambda: self._remove(file, now_ns, present))
+        yield self._run(lambda: self._remove(file, now_ns, present))
 
     def _remove(self, file: TopicFile, now_ns: int, present: int) -> None:
         remove_retired(self._storage, file)
@@ -151,20 +168,17 @@ class Upkeep:
             )
             if not sources:
                 return
-            merged = yield self._scheduler.run("meta", lambda: merge(self._storage, file, sources))  # noqa: B023 - it is awaited before the loop goes on
+            merged = yield self._run(lambda: merge(self._storage, file, sources))  # noqa: B023 - it is awaited before the loop goes on
             if merged is None:
                 for segment in sources:
                     segment.unmergeable = True
                 continue
             partition.replace(sources, merged)
             _log.info("topic %d: %d segments are one now", file.identity.id, len(sources))
-            yield self._scheduler.run("meta", lambda: sweep(self._storage, file))
+            yield self._run(lambda: sweep(self._storage, file))
 
     def _index(self, topic: Kept) -> Steps:
         for segment in list(topic.partition.segment_list):
             if segment.live is None and not segment.indexed:
-                yield self._scheduler.run(
-                    "meta",
-                    lambda: index_segment(self._storage, segment, self._node),  # noqa: B023 - as above
-                )
+                yield self._run(lambda: index_segment(self._storage, segment, self._node))  # noqa: B023 - as above
                 segment.indexed = True
