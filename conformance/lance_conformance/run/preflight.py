@@ -27,6 +27,11 @@ ROUND_TRIPS = 20
 WRITES = 5
 
 
+def budget_of(slowest: float) -> float:
+    """Seconds that one case gets where the slowest step that was measured took so many."""
+    return max(MIN_BUDGET, ROUND_TRIPS * slowest)
+
+
 class PreflightError(Exception):
     """Nothing can be proven about this target: it is not there, or speaks no LWP."""
 
@@ -63,7 +68,7 @@ class Axes:
     @property
     def budget(self) -> float:
         """Seconds that one case needs at most, going by what was measured."""
-        return max(MIN_BUDGET, ROUND_TRIPS * max(self.round_trip, self.write or 0.0))
+        return budget_of(max(self.round_trip, self.write or 0.0))
 
 
 async def preflight(

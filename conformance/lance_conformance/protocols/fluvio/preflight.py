@@ -13,12 +13,10 @@ from lance_conformance.protocols.fluvio.peer import Peer
 from lance_conformance.protocols.fluvio.wire.answers import Versions
 from lance_conformance.protocols.fluvio.wire.calls import api_versions, watch
 from lance_conformance.protocols.fluvio.wire.objects import Kind, Spu
-from lance_conformance.run.preflight import MIN_BUDGET, PATIENCE, PreflightError, reached
+from lance_conformance.run.preflight import PATIENCE, PreflightError, budget_of, reached
 
 T = TypeVar("T")
 
-ROUND_TRIPS = 20
-"""The budget of a case is this many times the slowest step that was measured."""
 WRITES = 3
 
 
@@ -39,7 +37,7 @@ class Findings:
     @property
     def budget(self) -> float:
         """Seconds that one case needs at most, going by what was measured."""
-        return max(MIN_BUDGET, ROUND_TRIPS * self.slowest)
+        return budget_of(self.slowest)
 
     def facts(self) -> dict[str, Any]:
         """What was found, for the head of the run file."""

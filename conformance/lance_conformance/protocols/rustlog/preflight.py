@@ -10,10 +10,10 @@ from lance_conformance.peer.verdict import Failure
 from lance_conformance.protocols.rustlog.dialect import PRESETS, Speech
 from lance_conformance.protocols.rustlog.dialogue import Dialogue
 from lance_conformance.run.preflight import (
-    MIN_BUDGET,
     PATIENCE,
     ROUND_TRIPS,
     PreflightError,
+    budget_of,
     reached,
 )
 
@@ -37,7 +37,7 @@ class Findings:
     @property
     def budget(self) -> float:
         """Seconds that one case needs at most, going by what was measured."""
-        return max(MIN_BUDGET, ROUND_TRIPS * max(self.round_trip, self.write or 0.0))
+        return budget_of(max(self.round_trip, self.write or 0.0))
 
     def facts(self) -> dict[str, Any]:
         """What was found, for the head of the run file."""
