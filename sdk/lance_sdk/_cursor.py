@@ -18,6 +18,9 @@ class Cursor:
     A loop over records may be left in the middle of a batch and begun again: the rest of the
     batch is still here, for the next loop or for `rest`.
 
+    Args:
+        commits: whether `evidence` is needed: the two batches taken up last are kept for it.
+
     Attributes:
         records: the records of the batch that have not been handed out; replaced by a seek.
         last: the record handed out last, or None when a whole batch was.
@@ -26,6 +29,7 @@ class Cursor:
     __slots__ = (
         "_anchor",
         "_begun",
+        "_commits",
         "_newest",
         "_position",
         "_previous",
@@ -34,7 +38,8 @@ class Cursor:
         "records",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, commits: bool) -> None:
+        self._commits = commits
         self._newest: RecordBatch | None = None
         self._previous: RecordBatch | None = None
         self._anchor = 0
@@ -99,8 +104,9 @@ class Cursor:
         self.records = iter(())
 
     def _take_up(self, batch: RecordBatch) -> None:
-        self._previous, self._newest = self._newest, batch
-        self._anchor = batch.offset
+        if self._commits:
+            self._previous, self._newest = self._newest, batch
+            self._anchor = batch.offset
 
     def evidence(self, offset: int) -> Buffer:
         """Return whole records that end at an offset, as far as they are at hand.

@@ -99,7 +99,7 @@ class RecordMaker:
         """
         source = iter(values)
         while chunk := list(islice(source, CHUNK)):
-            if record_type is None and all(type(value) is self.plain for value in chunk):
+            if record_type is None and set(map(type, chunk)) == {self.plain}:
                 yield chunk, RecordType.RAW_DATA
                 continue
             made = [self.make(value, dialect, record_type=record_type) for value in chunk]

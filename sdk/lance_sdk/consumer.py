@@ -48,7 +48,7 @@ class Consumer(Face):
         super().__init__(self._core)
         config = self._core.config
         self._fetcher = self._core.fetcher
-        self._cursor = Cursor()
+        self._cursor = Cursor(commits=config.offsets is not None)
         self._values = None if config.values is None else codec_for(config.values)
         self._plan = CommitPlan(config, self._fetcher, self._cursor, self._core.url.label)
         self._store: OffsetStore | None = None

@@ -11,6 +11,10 @@
 
 #include <string.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #define RECORD_HEADER 5
 #define MAX_RECORD_VALUE (16u * 1024 * 1024)
 #define RING_HEADER 8
@@ -427,6 +431,8 @@ static PyObject *split_frames(PyObject *module, PyObject *args)
 }
 
 #include "_runs.h"
+#include "_fetching.h"
+#include "_sending.h"
 
 /* Buffers ------------------------------------------------------------------------------------ */
 
@@ -445,6 +451,22 @@ static PyObject *unfilled(PyObject *module, PyObject *size)
     return PyByteArray_FromStringAndSize(NULL, length);
 }
 
+PyDoc_STRVAR(keep_doc,
+"keep_freed(size, largest) -> bool\n\n"
+"Keep up to `size` freed bytes, of blocks of up to `largest` bytes, instead of giving them back to\n"
+"the system; False where the C library cannot be told.");
+
+static PyObject *keep_freed(PyObject *module, PyObject *args)
+{
+    int size, largest, told = 0;
+    if (!PyArg_ParseTuple(args, "ii", &size, &largest))
+        return NULL;
+#ifdef __GLIBC__
+    told = mallopt(M_MMAP_THRESHOLD, largest) && mallopt(M_TRIM_THRESHOLD, size);
+#endif
+    return PyBool_FromLong(told);
+}
+
 /* The module --------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
@@ -457,7 +479,12 @@ static PyMethodDef methods[] = {
     {"gather_run", gather_run, METH_VARARGS, gather_doc},
     {"join_acks", join_acks, METH_VARARGS, acks_doc},
     {"join_entries", join_entries, METH_VARARGS, entries_doc},
+    {"whole_batches", (PyCFunction)(void (*)(void))whole_batches, METH_FASTCALL, whole_doc},
+    {"seal", (PyCFunction)(void (*)(void))seal, METH_FASTCALL, seal_doc},
+    {"keep_freed", keep_freed, METH_VARARGS, keep_doc},
     {"unfilled", unfilled, METH_O, unfilled_doc},
+    {"add_record", (PyCFunction)(void (*)(void))add_record, METH_FASTCALL, add_doc},
+    {"join_records", (PyCFunction)(void (*)(void))join_records, METH_FASTCALL, join_doc},
     {NULL, NULL, 0, NULL},
 };
 

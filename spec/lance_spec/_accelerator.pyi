@@ -1,7 +1,11 @@
+from array import array
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from lance_spec.checksum import Buffer
 from lance_spec.frames import Frame, FrameKind
+
+_Handle = TypeVar("_Handle", bound=tuple[Any, int])
 
 def scan_records(data: Buffer, /) -> tuple[int, int]: ...
 def record_bounds(data: Buffer, /) -> tuple[bytes, int]: ...
@@ -21,4 +25,29 @@ def split_frames(
     frames: list[Frame],
     /,
 ) -> int: ...
+def add_record(
+    batcher: object, value: object, record_type: int, handle_type: type[_Handle], /
+) -> _Handle | None: ...
+def join_records(values: object, record_type: int, /) -> bytes | None: ...
 def unfilled(size: int, /) -> bytearray: ...
+def keep_freed(size: int, largest: int, /) -> bool: ...
+def whole_batches(
+    starts: array[int],
+    ends: array[int],
+    counts: array[int],
+    kinds: bytearray,
+    checked: bytearray,
+    holes: list[int],
+    start: int,
+    limit: int,
+    /,
+) -> tuple[int, int] | None: ...
+def seal(
+    frame: bytearray,
+    prefix: bytes,
+    batch_id: int,
+    topic_id: int,
+    checksum: Callable[[Buffer], int],
+    is_crc32c: bool,
+    /,
+) -> None: ...

@@ -10,3 +10,19 @@ unfilled: Final[Callable[[int], bytearray]] = accelerator.unfilled if accelerato
 
 Without the compiled loops they are zeros, which costs as much again as filling them does.
 """
+
+
+def keep_freed(size: int, largest: int) -> bool:
+    """Let the process keep freed memory for its next buffers, instead of giving it back.
+
+    A page that was given back is cleared and mapped anew when it is touched, which costs several
+    times what filling it does. For a program that owns its process, once, at its start.
+
+    Args:
+        size: how many free bytes are kept at most, where they are at the end of the heap.
+        largest: the largest block that is kept, in bytes; at most 32 MiB.
+
+    Returns:
+        Whether that is so: only the GNU C library can be told, and only by the compiled loops.
+    """
+    return accelerator is not None and bool(accelerator.keep_freed(size, largest))

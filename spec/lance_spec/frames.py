@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Final
 
 from lance_spec._native import accelerator
-from lance_spec.checksum import CRC32C, Buffer
+from lance_spec.checksum import CRC32_IEEE, CRC32C, Buffer
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, Flag
 from lance_spec.limits import HEADER_SIZE, MAGIC, PREFIX_SIZE, VERSION
@@ -31,10 +31,15 @@ __all__ = [
     "encode_control",
     "encode_header",
     "encode_keepalive",
+    "seal_control",
 ]
 
 _HEADER: Final = Struct("<12sQQLLLL")
 _ACK: Final = Struct("<12sQ24x")
+_SEALED: Final = Struct("<12sQ12xLLL")  # `_HEADER` without the fields that a Control frame lacks
+_CONTROL_PREFIXES: Final = {
+    each.name: prefixes(each)[Flag.CONTROL] for each in (CRC32C, CRC32_IEEE)
+}
 _NO_PAYLOAD: Final = memoryview(b"")
 _FIELD_OFFSETS: Final = {
     "magic": 0,
@@ -359,6 +364,26 @@ def encode_control(dialect: Dialect, command: int, payload: Buffer = b"") -> byt
     return b"".join(
         (encode_header(dialect, Flag.CONTROL, batch_id=command, payload=payload), payload)
     )
+
+
+def seal_control(dialect: Dialect, command: int, frame: bytearray, topic_id: int = 0) -> None:
+    """Write the header of a Control frame before a payload that stands where it is sent from.
+
+    Args:
+        dialect: whose checksum to use.
+        command: the command code.
+        frame: `HEADER_SIZE` bytes that are overwritten, then the payload.
+        topic_id: set in the header of a push (AMB-21).
+    """
+    checksum = dialect.checksum
+    prefix = _CONTROL_PREFIXES[checksum.name]
+    if accelerator is not None:
+        is_crc32c = checksum is CRC32C
+        accelerator.seal(frame, prefix, command, topic_id, checksum.compute, is_crc32c)
+        return
+    payload = memoryview(frame)[HEADER_SIZE:]
+    crc = checksum.compute(payload) if payload else 0
+    _SEALED.pack_into(frame, 0, prefix, command, len(payload), crc, topic_id)
 
 
 def encode_ack(dialect: Dialect, batch_id: int) -> bytes:

@@ -87,6 +87,9 @@ def encode_records(values: Sequence[Buffer], record_type: int = RecordType.RAW_D
     Raises:
         EncodeError: when a value is too large or the type is no byte.
     """
+    joined: bytes | None = _join(values, record_type) if _join is not None else None
+    if joined is not None:
+        return joined
     lengths = list(map(len, values))
     headers = {length: _header(record_type, length) for length in set(lengths)}
     if len(headers) == 1:  # one length for all, as in many a topic: four times faster
@@ -196,6 +199,7 @@ def _walk_in_python(data: Buffer) -> tuple[int, int]:
     return count, position
 
 
+_join: Final = accelerator.join_records if accelerator else None
 _take: Final = accelerator.decode_records if accelerator else _take_in_python
 _bounds: Final = accelerator.record_bounds if accelerator else _bounds_in_python
 _walk: Final = accelerator.scan_records if accelerator else _walk_in_python

@@ -15,6 +15,7 @@ from lance_spec import frames, records, runs
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
+from lance_spec.enums import Flag
 from lance_spec.frames import FrameFault, FrameSplitter
 from lance_spec.records import encode_records
 from lance_spec.strategies import frames as frame_bytes
@@ -100,6 +101,63 @@ def test_frames_of_every_flags_byte_are_split_alike() -> None:
             assert _splits(dialect, [one, stream], fast=True) == _splits(
                 dialect, [one, stream], fast=False
             )
+
+
+PREFIX = frames._CONTROL_PREFIXES["crc32c"]
+
+
+@given(
+    st.sampled_from([SPECIFIED, DEPLOYED]),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**32 - 1),
+    st.one_of(st.binary(max_size=100), st.binary(min_size=4090, max_size=4100)),
+)
+def test_frames_are_sealed_alike(
+    dialect: Dialect, command: int, topic_id: int, payload: bytes
+) -> None:
+    """The header that is written before a payload is the one that is encoded for it."""
+    sealed, same = (bytearray(b"x" * 44 + payload) for _ in range(2))
+    frames.seal_control(dialect, command, sealed, topic_id)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames, "accelerator", None)
+        frames.seal_control(dialect, command, same, topic_id)
+    header = frames.encode_header(
+        dialect, Flag.CONTROL, batch_id=command, topic_id=topic_id, payload=payload
+    )
+    assert sealed == same == header + payload
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((), TypeError),
+        ((bytes(44), PREFIX, 0, 0, CRC32C, True), TypeError),
+        ((bytearray(44), PREFIX[:-1], 0, 0, CRC32C, True), TypeError),
+        ((bytearray(43), PREFIX, 0, 0, CRC32C, True), ValueError),
+        ((bytearray(44), PREFIX, 2**64, 0, CRC32C, True), OverflowError),
+        ((bytearray(44), PREFIX, -1, 0, CRC32C, True), OverflowError),
+        ((bytearray(44), PREFIX, 0, 2**32, CRC32C, True), ValueError),
+        ((bytearray(9000), PREFIX, 0, 0, None, True), TypeError),
+    ],
+)
+def test_what_is_no_frame_is_not_sealed(arguments: tuple[object, ...], error: type) -> None:
+    """Whatever is wrong is an exception, and never a write outside the buffer."""
+    with pytest.raises(error):
+        accelerator.seal(*arguments)
+
+
+def test_a_frame_that_shrinks_meanwhile_is_not_sealed() -> None:
+    """A checksum function that takes bytes away from the frame is found out."""
+    frame = bytearray(9000)
+    with pytest.raises(BufferError):
+        accelerator.seal(frame, PREFIX, 0, 0, lambda part: frame.clear() or len(part), False)
+
+
+def test_freed_memory_is_kept_where_the_library_can_be_told() -> None:
+    """Asking twice does no harm; sizes that are no numbers are refused."""
+    assert accelerator.keep_freed(64 << 20, 32 << 20) == accelerator.keep_freed(64 << 20, 32 << 20)
+    with pytest.raises(OverflowError):
+        accelerator.keep_freed(1 << 40, 1)
 
 
 def _ring(payloads: list[bytes]) -> bytes:

@@ -50,8 +50,9 @@ class Batcher:
     """Collects records into batches, oldest first in `queue`.
 
     The common case, one more record of the same type into a batch with room, is `add`: it asks
-    nothing but whether `room` is left, which was computed with every limit in mind. Whatever
-    changes a limit for the worse takes the room away, and `append` looks at everything again.
+    nothing but whether `used` stays below `bound`, which was computed with every limit in mind.
+    Whatever changes a limit for the worse, or counts what is there, first takes the bound away,
+    and `append` looks at everything again.
 
     Args:
         limits: when a batch is full.
@@ -60,10 +61,28 @@ class Batcher:
         waiter: the pump's side of waiting, handed to every delivery.
         queue: batches not yet sent; only the last may be open.
         last: the batch that the last record went to; an empty sealed one before the first.
-        room: bytes that the open batch may still take without a further look.
-        room_type: the only type of record that may take them.
+        used: bytes in the open batch.
+        bound: what `used` must stay below for a record to be taken without a further look.
+        plain_type: the only type of record that is taken so.
         attention: set when a batch was opened or sealed: the pump's deadline may have moved.
     """
+
+    __slots__ = (
+        "_capacity",
+        "_full_at",
+        "_limits",
+        "_max_bytes",
+        "_max_value",
+        "_refusal",
+        "_sealed_bytes",
+        "attention",
+        "bound",
+        "last",
+        "plain_type",
+        "queue",
+        "used",
+        "waiter",
+    )
 
     def __init__(self, limits: BatchLimits) -> None:
         self._limits = limits
@@ -72,14 +91,14 @@ class Batcher:
         self._full_at = limits.max_records - 1
         self._capacity = limits.capacity
         self._refusal: LanceError | None = None
-        self._grant = 0
         self._sealed_bytes = 0
         self.waiter: object = None
         self.queue: deque[Batch] = deque()
         self.last = Batch(_NO_TYPE, 0.0, 0.0, None)
         self.last.seal()
-        self.room = 0
-        self.room_type = _NO_TYPE
+        self.used = 0
+        self.bound = 0
+        self.plain_type = _NO_TYPE
         self.attention = False
 
     def __repr__(self) -> str:
@@ -88,12 +107,7 @@ class Batcher:
     @property
     def buffered(self) -> int:
         """Bytes of all records not yet settled."""
-        return self._sealed_bytes + self._used
-
-    @property
-    def _used(self) -> int:
-        """Bytes in the open batch."""
-        return self._grant - self.room
+        return self._sealed_bytes + self.used
 
     def add(self, value: bytes, record_type: int) -> int:
         """Put one record into the open batch, `last`, if there is plainly room for it.
@@ -103,10 +117,10 @@ class Batcher:
         Returns:
             Its index in the batch; -1 when `append` must have a look.
         """
-        room = self.room - RECORD_HEADER_SIZE - len(value)
-        if room <= 0 or record_type != self.room_type:
+        used = self.used + RECORD_HEADER_SIZE + len(value)
+        if used >= self.bound or record_type != self.plain_type:
             return -1
-        self.room = room  # before the record itself: an interrupt here errs on the safe side
+        self.used = used  # before the record itself: an interrupt here errs on the safe side
         values = self.last.values
         index = len(values)
         values.append(value)
@@ -124,27 +138,24 @@ class Batcher:
             ClosedError: nothing was added, and nothing will be.
         """
         size = RECORD_HEADER_SIZE + len(value)
+        self.bound = 0
         if self.buffered + size > self._capacity:
             raise self._full(size)
         batch = self._batch_for(size, record_type, now)
-        used = self._used + size
-        self._give_room(used, 0)
+        self.used += size
         batch.add(value, record_type)
         count = len(batch.values)
-        if used >= self._max_bytes or count > self._full_at:
+        if self.used >= self._max_bytes or count > self._full_at:
             self.seal()
         else:
-            self._give_room(used, self._room_for(used, count))
-            self.room_type = _NO_TYPE if batch.mixed else record_type
+            self.plain_type = _NO_TYPE if batch.mixed else record_type
+            self.bound = self._bound_for(count)
         return count - 1
 
-    def _give_room(self, used: int, room: int) -> None:
-        self._grant, self.room = used + room, room
-
-    def _room_for(self, used: int, count: int) -> int:
-        """Return what may be added without a look: every record takes at least its header."""
-        limit = min(max(self._max_bytes, used), self._capacity - self._sealed_bytes)
-        return min(limit - used, RECORD_HEADER_SIZE * (self._full_at - count + 1))
+    def _bound_for(self, count: int) -> int:
+        """Return what may be filled without a look: every record takes at least its header."""
+        limit = min(max(self._max_bytes, self.used), self._capacity - self._sealed_bytes)
+        return min(limit, self.used + RECORD_HEADER_SIZE * (self._full_at - count + 1))
 
     def extend(
         self, values: Sequence[bytes], record_type: int, now: float, batches: list[Batch]
@@ -177,12 +188,17 @@ class Batcher:
         return added
 
     def _add_some(self, values: Sequence[bytes], record_type: int, now: float) -> int:
-        """Add as many values as plainly fit, by halves; at least one."""
-        while len(values) > 1 and record_type == self.room_type:
-            room = self.room - RECORD_HEADER_SIZE * len(values) - sum(map(len, values))
-            if room > 0:
-                self.room = room
+        """Add as many values as plainly fit, by halves of what fits if all are as the first."""
+        bound, self.bound = self.bound, 0
+        size = RECORD_HEADER_SIZE + len(values[0])
+        fitting = (bound - 1 - self.used) // size if record_type == self.plain_type else 1
+        values = values[: max(1, fitting)]
+        while len(values) > 1:
+            used = self.used + RECORD_HEADER_SIZE * len(values) + sum(map(len, values))
+            if used < bound:
+                self.used = used
                 self.last.values.extend(values)
+                self.bound = bound
                 return len(values)
             values = values[: len(values) // 2]
         self.append(values[0], record_type, now)
@@ -190,7 +206,7 @@ class Batcher:
 
     def _batch_for(self, size: int, record_type: int, now: float) -> Batch:
         """Return an open batch that takes ``size`` bytes of this type."""
-        if self.last.sealed or self._used + size > self._max_bytes:
+        if self.last.sealed or self.used + size > self._max_bytes:
             self._roll(size, record_type, now)
         return self.last
 
@@ -228,12 +244,13 @@ class Batcher:
     def seal(self) -> None:
         """Close the open batch, if there is one, so that it can be sent."""
         batch = self.last
-        self._give_room(0, 0)
-        self.room_type = _NO_TYPE
+        self.bound = 0
+        self.plain_type = _NO_TYPE
         if not batch.sealed:
             batch.seal()
             self._sealed_bytes += batch.size
             self.attention = True
+        self.used = 0
 
     def put(self, batch: Batch) -> None:
         """Queue a sealed batch that was made elsewhere, behind everything that is there."""

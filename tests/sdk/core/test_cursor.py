@@ -1,5 +1,6 @@
 """Where the application is: nothing is committed ahead of it, nothing is skipped."""
 
+import gc
 from dataclasses import dataclass
 
 from hypothesis import given
@@ -21,7 +22,7 @@ class Application:
     sizes: list[int]
 
     def __post_init__(self) -> None:
-        self.cursor = Cursor()
+        self.cursor = Cursor(commits=True)
         self.fetched = 0
         self.returned: list[RecordBatch] = []
         self.seen: list[bytes] = []
@@ -117,7 +118,7 @@ def test_evidence_is_whole_records_that_end_at_the_offset(
 def test_evidence_stays_small_however_large_the_batch() -> None:
     """Committing after every record costs no walk through the batch."""
     data = encode_records([bytes(995)] * 1000)
-    cursor = Cursor()
+    cursor = Cursor(commits=True)
     cursor.load(RecordBatch("t", 0, 1000, data))
     walked = 0
     for record in cursor.records:
@@ -126,3 +127,13 @@ def test_evidence_stays_small_however_large_the_batch() -> None:
         walked += len(evidence) > 70_000
         assert Fingerprint.of(evidence, record.next_offset) is not None
     assert walked == 0
+
+
+def test_without_commits_what_was_taken_up_is_let_go() -> None:
+    """Nobody will ask for evidence, so only the application may keep a batch."""
+    data = encode_records([bytes(995)] * 1000)
+    cursor = Cursor(commits=False)
+    for offset in (0, len(data)):
+        cursor.skip(RecordBatch("t", offset, 1000, data))
+    assert gc.get_referrers(data) == []
+    assert cursor.position == 2 * len(data)
