@@ -6,21 +6,18 @@ from typing import Any, Final, TypeAlias
 from lance_server.log.reader import Fetched
 from lance_server.refusals import Refusal, storage_refusal
 from lance_spec.bodies import ErrorBody, encode_json
-from lance_spec.checksum import CRC32_IEEE, CRC32C
 from lance_spec.dialect import Dialect
-from lance_spec.enums import Command, ErrorCode, Flag
-from lance_spec.frames import encode_control
+from lance_spec.enums import Command, ErrorCode
+from lance_spec.frames import encode_control, seal_control
 from lance_spec.limits import HEADER_SIZE
 from lance_spec.messages.lwp import CatchingUp, FetchResponseExtended
-from lance_spec.prefixes import prefixes
 
 Answer: TypeAlias = bytes | bytearray
 
 # What is written for each Fetch is laid out here once more; tests compare it with the grammar's.
-_HEADER: Final = Struct("<12sQ12xLLL")
 _RESPONSE: Final = Struct("<QLL")
+_EXTENDED: Final = FetchResponseExtended.MIN_SIZE
 _FETCH_RESPONSE: Final = int(Command.FETCH_RESPONSE)
-_PREFIXES: Final = {each.name: prefixes(each)[Flag.CONTROL] for each in (CRC32C, CRC32_IEEE)}
 
 
 def error_frame(dialect: Dialect, refusal: Refusal, batch_id: int | None = None) -> bytes:
@@ -77,26 +74,19 @@ def fetch_response(
         end_offset: the high water mark.
         topic_id: set in the header of a push (AMB-21).
     """
-    buffer, room = fetched.buffer, room_for_headers(dialect)
+    behind, count, buffer = fetched
+    header = dialect.fetch_header
+    room = HEADER_SIZE + header
     size = len(buffer) - room
-    if dialect.fetch_header == FetchResponseExtended.MIN_SIZE:
-        behind, data = fetched.next_offset, memoryview(buffer)[room:]
+    if header == _EXTENDED:
+        data = memoryview(buffer)[room:]
         message = FetchResponseExtended(behind - size, behind, end_offset, data)
         buffer[HEADER_SIZE:room] = message.encode_prefix()
     else:
-        count = fetched.record_count if dialect.strict else min(size, 1)
-        _RESPONSE.pack_into(buffer, HEADER_SIZE, fetched.next_offset, size, count)
-    payload = memoryview(buffer)[HEADER_SIZE:]
-    checksum = dialect.checksum
-    _HEADER.pack_into(
-        buffer,
-        0,
-        _PREFIXES[checksum.name],
-        _FETCH_RESPONSE,
-        len(payload),
-        checksum.compute(payload),
-        topic_id,
-    )
+        if not dialect.strict:
+            count = min(size, 1)
+        _RESPONSE.pack_into(buffer, HEADER_SIZE, behind, size, count)
+    seal_control(dialect, _FETCH_RESPONSE, buffer, topic_id)
     return buffer
 
 

@@ -10,6 +10,7 @@ from lance_server.errors import ConfigError
 from lance_server.log.compaction import CompactionPolicy
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.engine import LogOptions
+from lance_server.log.flusher import FlushPolicy
 from lance_server.security.access import AccessConfig
 from lance_server.security.tls import TlsConfig
 from lance_server.security.tokens import AuthConfig
@@ -24,6 +25,8 @@ _SMALLEST_PAYLOAD: Final = 1024
 _LARGEST_PAYLOAD: Final = 256 * 1024 * 1024
 _FRAMES_IN_BUDGET: Final = 3
 _LARGEST_NODE_ID: Final = 65_535
+_LONE_BYTES: Final = 16 * 1024
+"""Bytes of a batch up to which its sync takes most of the time of its commit."""
 _AT_LEAST_ONE: Final = (
     "segment_size",
     "max_connections",
@@ -121,6 +124,8 @@ class ServerConfig:
         storage: ``io_uring``, ``pwritev2``, or ``auto``: the faster one in a short trial.
         durability: when a batch counts as durable: ``fsync`` on the disk, ``wal`` in a write-ahead
             log, ``os`` in the system's memory.
+        inline_commits: whether a small batch that comes alone is made durable by the event loop
+            itself, which is quicker, but holds up everything else for as long as the disk takes.
         validate_records: look at every record of a batch before it is stored (AMB-27); without
             it whoever reads the batch may find that it is no chain of records.
         segment_size: bytes after which a segment is closed.
@@ -160,6 +165,7 @@ class ServerConfig:
     validate_records: bool = True
     segment_size: int = 1024 * 1024 * 1024
     segment_age_secs: int = 7 * 24 * 3600
+    inline_commits: bool = False
     compaction: bool = True
     upkeep_interval: float = 30.0
     dedup_entries: int = WindowLimits().entries
@@ -246,6 +252,7 @@ class ServerConfig:
             compaction=CompactionPolicy() if self.compaction else None,
             node=self.node_id,
             synced=self.durability != "os",
+            flush=FlushPolicy(lone_bytes=_LONE_BYTES if self.inline_commits else 0),
             window=WindowLimits(self.dedup_entries, self.dedup_max_age_secs),
             max_topics=self.max_topics,
         )

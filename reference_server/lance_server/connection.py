@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from lance_server.answers import Answer
@@ -118,12 +118,14 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """The peer reads more slowly than it is answered."""
         self._is_blocked = True
+        self.session.writable = False
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._is_blocked = False
         if not self._is_gone():
-            self._hand_over()  # first, so that the session learns that there is room again
+            self._hand_over()  # first: what waits may fill the socket again
+        self.session.writable = not self._is_blocked
         self.wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -185,21 +187,29 @@ class Connection(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         """Write what is ready, all answers of one turn in one piece."""
-        session = self.session
+        session, outbox = self.session, self._outbox
         if self._is_gone():
             return
-        if self._line.is_active:
-            self._outbox.add(self._through_faults([]))
-        self._hand_over()
-        while answers := session.data_to_send():
-            self._outbox.add(self._through_faults(answers) if self._line.is_active else answers)
+        is_faulty = self._line.is_active
+        if is_faulty:
+            outbox.add(self._through_faults([]))
+        if is_faulty or outbox.size:
             self._hand_over()
+        while answers := session.data_to_send():
+            if is_faulty:
+                outbox.add(self._through_faults(answers))
+                self._hand_over()
+            elif self._is_blocked or not outbox.pass_on(answers):
+                outbox.add(answers)
+                self._hand_over()
+            else:
+                self._write(answers)
             if session.closing is None:
                 session.advance(self._server.now())
         self._keep_account()
         if session.closing is None:
             self._set_reading(session.wants_data and self._may_go_on())
-        elif self._outbox:
+        elif outbox:
             self._set_reading(wanted=False)
         else:
             self._end(session.closing)
@@ -222,14 +232,19 @@ class Connection(asyncio.BufferedProtocol):
         """Give the socket as much as it takes."""
         transport, outbox = self._transport, self._outbox
         while outbox.size and not self._is_blocked and transport is not None:
-            pieces = outbox.next_pieces()
-            if len(pieces) == 1:
-                transport.write(pieces[0])
-            else:
-                transport.writelines(pieces)
+            self._write(outbox.next_pieces())
         if self._line.ends and not outbox:
             self._through_faults([])
-        self.session.writable = not self._is_blocked
+
+    def _write(self, pieces: Sequence[Answer | memoryview]) -> None:
+        """Give pieces to asyncio, which writes at once what the socket takes."""
+        transport = self._transport
+        if transport is None:
+            return
+        if len(pieces) == 1:
+            transport.write(pieces[0])
+        else:
+            transport.writelines(pieces)
 
     def _may_go_on(self) -> bool:
         """Whether memory allows to read on: what was begun may be finished."""

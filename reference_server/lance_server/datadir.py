@@ -24,9 +24,10 @@ class DataDirLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._name = str(path / _LOCK_NAME)
         try:
             _make_durably(path)
-            self._fd = os.open(path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            self._fd = os.open(self._name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         except OSError as error:
             raise DataDirError(
                 f"cannot use '{path}' as data directory: {error.strerror}; "
@@ -54,8 +55,7 @@ class DataDirLock:
         """
         held = os.fstat(self._fd)
         try:
-            seen = (self._path / _LOCK_NAME).stat()
-            same = (seen.st_dev, seen.st_ino) == (held.st_dev, held.st_ino)
+            same = os.path.samestat(os.stat(self._name), held)  # noqa: PTH116 - for each flush
         except OSError:
             same = False
         if not same:

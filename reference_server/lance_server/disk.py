@@ -2,8 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lance_server.breaker import CircuitBreaker, CircuitState
@@ -81,16 +80,6 @@ class WatchedStorage(DelegatingStorage):
             raise
         self.latency[kind].observe(time.perf_counter_ns() - begun)
 
-    @contextmanager
-    def _working(self) -> Iterator[None]:
-        with self._lock:
-            self.in_flight += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.in_flight -= 1
-
     def _note(self, errors: Sequence[OSError]) -> None:
         """Count errors, and one failure for all of them."""
         for error in errors:
@@ -121,19 +110,24 @@ class WatchedStorage(DelegatingStorage):
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable, in a folder that is still there."""
-        begun = time.perf_counter_ns()
-        with self._working():
-            errors = self.inner.commit(writes)
-        if failed := [error for error in errors if error is not None]:
-            self._note(failed)
-        else:
-            self.latency["sync"].observe(time.perf_counter_ns() - begun)
-            self.bytes_written += sum(len(each.data) for each in writes)
-            self.breaker.succeeded()
         try:
             self._confirm()
         except OSError as error:
             return [error] * len(writes)
+        begun = time.perf_counter_ns()
+        with self._lock:
+            self.in_flight += 1
+        try:
+            errors = self.inner.commit(writes)
+        finally:
+            with self._lock:
+                self.in_flight -= 1
+        if any(errors):
+            self._note([error for error in errors if error is not None])
+        else:
+            self.latency["sync"].observe(time.perf_counter_ns() - begun)
+            self.bytes_written += sum([len(each.data) for each in writes])
+            self.breaker.succeeded()
         return errors
 
     def sync_dir(self, path: Path) -> None:

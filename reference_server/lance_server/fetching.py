@@ -1,10 +1,12 @@
 """Fetch: the answer of one connection to one request (LWP section 5.8)."""
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from struct import Struct
 from typing import Final
 
+from lance_server.answer_queue import AnswerQueue
 from lance_server.answers import Answer, catching_up, fetch_response, room_for_headers
 from lance_server.log.engine import Topic
 from lance_server.log.reader import Fetched, Range
@@ -20,13 +22,15 @@ from lance_server.throttle import ReadGate, rate_limited
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, ErrorCode, Flag
 from lance_spec.frames import Frame
-from lance_spec.limits import END_OFFSET, HEADER_SIZE
+from lance_spec.limits import END_OFFSET
 from lance_spec.messages import lwp
 
 # Plain integers: an enumeration costs more to compare with, and these are compared per frame.
 _FETCH: Final = int(Command.FETCH)
 _CONTROL: Final = int(Flag.CONTROL)
 _WANTED: Final = Struct("<LQL")  # `Fetch`; a test compares
+_WANTED_SIZE: Final = _WANTED.size
+_unpack: Final = _WANTED.unpack
 
 
 class Fetching:
@@ -53,46 +57,67 @@ class Fetching:
     def __repr__(self) -> str:
         return f"<Fetching {self._reads!r}>"
 
-    def fetch_plainly(self, frame: Frame, dialect: Dialect) -> Answer | None:
-        """Answer the usual request: everyone may read, and there is memory for what is there.
+    def fetch_plainly(self, frames: Sequence[Frame], dialect: Dialect, answers: AnswerQueue) -> int:
+        """Answer the usual requests: everyone may read, and there is memory for what is there.
 
-        Nothing happens when it is another one, or the disk would have to be waited for.
+        Nothing happens to the first that is another one, or for which the disk would have to be
+        waited for, and to those behind it: `fetch` has to look at it, or it is no Fetch.
 
         Args:
-            frame: any frame.
+            frames: any frames.
             dialect: of the connection.
+            answers: where answers are put as long as there is room.
 
         Returns:
-            None when `fetch` has to look at it, or it is no Fetch.
-
-        Raises:
-            Refusal: nothing can be read there.
+            How many were answered.
         """
-        payload = frame.payload
-        if (
-            frame.batch_id != _FETCH
-            or frame.flags != _CONTROL
-            or len(payload) != _WANTED.size
-            or not self._security.is_open
-            or self._role.behind
-            or self._subscriptions.by_topic
-        ):
+        if not self._security.is_open or self._role.behind or self._subscriptions.by_topic:
+            return 0
+        free, room = self._reads.free_bytes(), room_for_headers(dialect)
+        begun = time.perf_counter_ns()
+        answered = 0
+        try:
+            for frame in frames:
+                if frame.flags != _CONTROL or frame.batch_id != _FETCH or not answers.has_room:
+                    break
+                answer = self._answer_plainly(frame.payload, dialect, room, free)
+                if answer is None:
+                    break
+                answers.send(answer)
+                answered += 1
+                ended = time.perf_counter_ns()
+                self._count(ended - begun, len(answer), room)
+                begun = ended
+        except Refusal as refusal:
+            answers.add_error(dialect, refusal, None)
+            answered += 1
+        return answered
+
+    def _answer_plainly(
+        self, payload: memoryview, dialect: Dialect, room: int, free: int
+    ) -> Answer | None:
+        """Answer one request with what is in memory, or return None."""
+        if len(payload) != _WANTED_SIZE:
             return None
-        topic_id, start, max_bytes = _WANTED.unpack(payload)
-        topic = self._engine.find(topic_id)
+        topic_id, start, max_bytes = _unpack(payload)
+        engine = self._engine
+        topic = engine.find(topic_id)
         if topic is None:
             return None
-        most = min(max_bytes, dialect.max_fetch_data, topic.partition.end_offset - start)
-        if most <= 0 or not self._reads.is_free(most):
+        end = topic.partition.end_offset
+        most = min(max_bytes, dialect.max_fetch_data, end - start)
+        if not 0 < most <= free:
             return None
-        begun = time.perf_counter_ns()
-        wanted = Range(start, most, not dialect.strict, HEADER_SIZE + dialect.fetch_header)
-        fetched = self._engine.fetch_at_once(topic, wanted)
-        if fetched is None:
-            return None
-        self._counters.fetches += 1
-        self._note_read(begun, len(fetched.buffer))
-        return self._answer(dialect, topic, fetched)
+        fetched = engine.fetch_at_once(topic, Range(start, most, not dialect.strict, room))
+        return None if fetched is None else fetch_response(dialect, fetched, end)
+
+    def _count(self, took_ns: int, size: int, room: int) -> None:
+        counters = self._counters
+        counters.fetches += 1
+        counters.bytes_out += size - room
+        counters.read_latency.observe(took_ns)
+        if counters.on_span is not None:
+            counters.span("lance.fetch", took_ns, bytes=size)
 
     def fetch(self, payload: memoryview, dialect: Dialect, now: float) -> Answer | Outcome[Answer]:
         """Answer a request at once from memory, or else once the disk was read.

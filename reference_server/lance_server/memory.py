@@ -68,9 +68,9 @@ class MemoryBudget:
             return _NORMAL
         return Level.HIGH if used < self._critical else Level.CRITICAL
 
-    def is_free(self, size: int) -> bool:
-        """Whether ``size`` more bytes may be held without asking: nobody waits, and they fit."""
-        return not self._waiters and self.held + self._pending() + size <= self._high
+    def free_bytes(self) -> int:
+        """Return how much more may be held without asking: nobody waits, and it fits."""
+        return 0 if self._waiters else self._high - self.held - self._pending()
 
     @property
     def is_short(self) -> bool:

@@ -41,6 +41,20 @@ class Outbox:
         self.size += sum(map(len, answers))
         self._answers.extend(answers)
 
+    def pass_on(self, answers: Sequence[Answer]) -> bool:
+        """Count answers as handed over if nothing is before them and they are one piece.
+
+        Args:
+            answers: what the caller hands over at once when the answer is yes.
+        """
+        if self._answers:
+            return False
+        total = sum(map(len, answers))
+        if total > PIECE:
+            return False
+        self.handed_over += total
+        return True
+
     def next_pieces(self) -> list[Answer | memoryview]:
         """Return the next bytes to hand over; only while there are some.
 

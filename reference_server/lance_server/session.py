@@ -101,8 +101,9 @@ class Session:
     @property
     def wants_data(self) -> bool:
         """Whether more may be read from the socket."""
-        open_to_more = self.closing is None and not self._ending
-        return open_to_more and self.writable and self._owed_bytes < self._config.max_unacked_bytes
+        open_to_more = self.closing is None and not self._ending and self.writable
+        owed = self._answers.owed_bytes + self._held.size
+        return open_to_more and owed < self._config.max_unacked_bytes
 
     @property
     def partial_bytes(self) -> int:
@@ -118,7 +119,8 @@ class Session:
     def memory(self) -> int:
         """Bytes that this connection makes the server hold, the log's excepted."""
         return (
-            self.request_bytes
+            self._splitter.pending
+            + self._held.size
             + self._answers.ready_bytes
             + self._reads.reserved
             + self._ingest.memory
@@ -151,7 +153,7 @@ class Session:
 
     def data_to_send(self) -> list[Answer]:
         """Return what is to be written now, and forget it."""
-        return self._answers.take_ready()
+        return self._answers.take_ready() if self._answers.ready_bytes else []
 
     # What happens ------------------------------------------------------------------------------
 
@@ -163,10 +165,12 @@ class Session:
             self.see_off()
             return
         if frames:
-            self._ingest.memory_level = self._service.memory.level
             self._silence.heard_frame(now)
             self._counters.frames_in += len(frames)
-            self._take(frames, now)
+            answered = self._fetch_plainly(frames, now) if frames[0].flags == _CONTROL else 0
+            if answered < len(frames):
+                self._ingest.memory_level = self._service.memory.level
+                self._take(frames, answered, now)
         if self._splitter.fault is not None and not self._fault_seen:
             self._on_fault(now)
         self.advance(now)
@@ -179,7 +183,8 @@ class Session:
     def advance(self, now: float) -> None:
         """Make the answers ready that can be, and begin what waited for them."""
         self._is_postponed = False
-        if self._is_idle and not self._ending:
+        nothing_waits = not (self._answers.waiting or self._held.frames)
+        if nothing_waits and not self._subscriptions.by_topic and not self._ending:
             return
         while self._splitter.proven:
             if self._answers.collect(self._dialect, now):
@@ -215,9 +220,15 @@ class Session:
 
     # Frames ------------------------------------------------------------------------------------
 
-    def _take(self, frames: list[Frame], now: float) -> None:
+    def _fetch_plainly(self, frames: list[Frame], now: float) -> int:
+        """Answer the Fetches of the usual kind that come first, at once; return how many."""
+        if self._answers.waiting or self._held.frames or not self.writable:
+            return 0
+        self._pace.begins(now)
+        return self._fetching.fetch_plainly(frames, self._dialect, self._answers)
+
+    def _take(self, frames: list[Frame], position: int, now: float) -> None:
         """Take what one read brought; batches that go the same way go together."""
-        position = 0
         while position < len(frames):
             frame, owed = frames[position], self._answers.batches
             position += 1
@@ -239,9 +250,11 @@ class Session:
         self._held.add(frame)
 
     def _handle(self, frame: Frame, now: float) -> None:
-        if not self._answers.waiting:
+        answers = self._answers
+        if not answers.waiting:
             self._pace.begins(now)
-            if frame.flags == _CONTROL and self._has_room() and self._fetch_plainly(frame):
+            may_fetch = frame.flags == _CONTROL and self._has_room()
+            if may_fetch and self._fetching.fetch_plainly((frame,), self._dialect, answers):
                 return
         kind = frame.kind
         if self._following.concerns(frame):
@@ -260,18 +273,6 @@ class Session:
             self._answers.add_error(self._dialect, no_kind(), None)
         else:
             self._counters.ignored_frames += 1
-
-    def _fetch_plainly(self, frame: Frame) -> bool:
-        """Answer a Fetch of the usual kind; return whether it was one."""
-        try:
-            answer = self._fetching.fetch_plainly(frame, self._dialect)
-        except Refusal as refusal:
-            self._answers.add_error(self._dialect, refusal, None)
-            return True
-        if answer is None:
-            return False
-        self._answers.send(answer)
-        return True
 
     def _take_batch(self, frame: Frame, now: float) -> None:
         self._pace.produces(now)
@@ -334,11 +335,6 @@ class Session:
         dialect = self._splitter.dialect
         assert dialect is not None, "a frame has arrived: its header proved a dialect"
         return dialect
-
-    @property
-    def _is_idle(self) -> bool:
-        """Whether nothing waits, and nothing is pushed."""
-        return not (self._answers.waiting or self._held.frames or self._subscriptions.by_topic)
 
     def _has_room(self) -> bool:
         return self.writable and self._answers.has_room

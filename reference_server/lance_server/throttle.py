@@ -74,9 +74,9 @@ class ReadGate:
         """Return for how many seconds the connection has read enough."""
         return self._bucket.wait(now)
 
-    def is_free(self, size: int) -> bool:
-        """Whether an answer of ``size`` bytes may be read at once, at any rate."""
-        return self._bucket.is_endless and self._memory.is_free(size)
+    def free_bytes(self) -> int:
+        """Return how large an answer may be that is read at once, at any rate; 0 for none."""
+        return self._memory.free_bytes() if self._bucket.is_endless else 0
 
     def begin(self, size: int) -> None:
         """Set memory aside for an answer of at most ``size`` bytes.

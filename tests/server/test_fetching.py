@@ -1,7 +1,9 @@
 """The usual Fetch takes a short way to its answer, and gets the same one."""
 
 import errno
+from bisect import bisect_right
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 
 import pytest
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 from lance_server.answers import fetch_response, room_for_headers
 from lance_server.distribution import Distribution
 from lance_server.fetching import _WANTED, Fetching
-from lance_server.log.reader import Fetched
+from lance_server.log.reader import Fetched, Range
+from lance_server.log.segment import View
 from lance_server.rehearsal.role import Role
 from lance_server.testing import SessionPeer, told
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
@@ -105,9 +108,16 @@ worlds = st.builds(
 
 def the_long_way(peer: SessionPeer) -> SessionPeer:
     """Take the short cuts away: that of the request, and that of the read."""
-    vars(peer.session._fetching)["fetch_plainly"] = lambda *_: None
-    vars(peer.log.engine.topic(0).partition._reader)["_read_batches"] = lambda *_: None
+    vars(peer.session._fetching)["fetch_plainly"] = lambda *_: 0
+    vars(peer.log.engine.topic(0).partition._reader)["fetch"] = partial(judged, peer)
     return peer
+
+
+def judged(peer: SessionPeer, view: View, wanted: Range, *, cached_only: bool = False) -> Fetched:
+    """Read as where something is to be judged first."""
+    number = bisect_right([segment.base_offset for segment in view.segments], wanted.start) - 1
+    reader = peer.log.engine.topic(0).partition._reader
+    return reader._fetch_judged(view, wanted, number, cached_only)
 
 
 def state(peer: SessionPeer) -> dict[str, object]:
@@ -167,7 +177,7 @@ def test_whole_batches_are_not_judged_again(monkeypatch: pytest.MonkeyPatch) -> 
     peer = World().peer()
     reader = peer.log.engine.topic(0).partition._reader
     peer.exchange(peer.fetch(0, MIB), peer.fetch(EDGES[4], MIB))
-    monkeypatch.setattr(reader, "_fetch_from", None)
+    monkeypatch.setattr(reader, "_fetch_judged", None)
     assert told(peer.exchange(peer.fetch(0, MIB))) == ["FETCH_RESPONSE"]
 
 

@@ -19,6 +19,7 @@ from lance_server.offline.importing import import_topic, published_topics
 from lance_server.offline.stepping import opened
 from lance_server.offline.verifying import verify
 from lance_server.storage.pwritev import PwritevStorage
+from lance_server.storage.wal_file import END, Entry
 from lance_server.testing import LogDriver
 from lance_spec.records import encode_records
 
@@ -154,6 +155,41 @@ def test_repair_cuts_a_torn_tail_and_keeps_a_copy(data_dir: Path) -> None:
     assert verify(data_dir).findings == []
     (copy,) = (data_dir / "quarantine" / "1").iterdir()
     assert copy.read_bytes() == b"torn"
+
+
+@pytest.fixture
+def crashed(data_dir: Path) -> Path:
+    """Return a data directory whose last bytes are in the write-ahead log alone."""
+    path = first(data_dir, "*.lnc")
+    whole = path.read_bytes()
+    entry = Entry(1, str(path.relative_to(data_dir)), 40, whole[40:])
+    path.write_bytes(whole[:40])
+    (data_dir / "wal").mkdir()
+    (data_dir / "wal" / "0.wal").write_bytes(entry.encode() + END)
+    return data_dir
+
+
+def test_verify_tells_what_the_write_ahead_log_alone_has(crashed: Path) -> None:
+    """It is found before whatever is missing for it, and nothing is changed."""
+    before = state_of(crashed)
+    told = run("verify", crashed)
+    assert "unrepeated write" in told.stdout
+    assert "'repair' puts it there" in told.stdout
+    assert (told.returncode, state_of(crashed)) == (1, before)
+
+
+def test_repair_repeats_the_write_ahead_log_first(crashed: Path) -> None:
+    """Nothing is cut away that it has."""
+    assert run("repair", crashed).returncode == 0
+    assert not verify(crashed).findings
+    assert not (crashed / "wal").exists()
+
+
+def test_dump_wants_the_write_ahead_log_repeated(crashed: Path) -> None:
+    """It would print less than there is."""
+    told = run("dump", crashed, "orders")
+    assert told.returncode == 3
+    assert "lance-server repair" in told.stderr
 
 
 def test_dump_prints_records_with_their_offsets(data_dir: Path) -> None:

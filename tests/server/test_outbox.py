@@ -60,3 +60,19 @@ def test_nothing_is_left_of_what_was_thrown_away() -> None:
     assert (bool(box), box.size) == (False, 0)
     box.add([b"next"])
     assert box.next_pieces() == [b"next"]
+
+
+@pytest.mark.parametrize(
+    ("before", "answers", "passes"),
+    [([], [b"a", b"bc"], True), ([b"x"], [b"a"], False), ([], [bytes(outbox.PIECE + 1)], False)],
+    ids=["empty", "others are before", "more than a piece"],
+)
+def test_a_piece_that_nothing_is_before_need_not_wait(
+    before: list[bytes], answers: list[bytes], passes: bool
+) -> None:
+    """It counts as handed over at once; anything else changes nothing."""
+    box = Outbox()
+    box.add(before)
+    size = box.size
+    assert box.pass_on(answers) is passes
+    assert (box.size, box.handed_over) == (size, sum(map(len, answers)) if passes else 0)

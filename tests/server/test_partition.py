@@ -1,5 +1,7 @@
 """Group commit, segments, and what a failing disk leads to (AMB-14, AMB-16, AMB-41)."""
 
+import errno
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from lance_server.refusals import Refusal
 from lance_server.testing import FaultyStorage, LogDriver, ManualClock, MemoryStorage
 from lance_spec.checksum import CRC32C
 from lance_spec.enums import ErrorCode
-from lance_spec.records import encode_records
+from lance_spec.records import decode_records, encode_records
 
 ONE = encode_records([b"one"])
 
@@ -53,6 +55,76 @@ def test_what_arrives_during_a_flush_goes_with_the_next_one() -> None:
     assert (first.done, second.done) == (True, False)
     log.scheduler.run_work()
     assert (second.done, third.done) == (True, True)
+
+
+def quick_log(policy: FlushPolicy, took: float = 0.0001) -> LogDriver:
+    """Return a log with an open segment, on a disk of which each flush takes so many seconds."""
+    log = LogDriver(MemoryStorage(), options=LogOptions(flush=policy))
+    log.engine.flusher.clock = count(0, took).__next__
+    log.store([b"first"])
+    return log
+
+
+@pytest.mark.parametrize(
+    ("took", "here"), [(0.0001, True), (0.02, False)], ids=["quick disk", "slow disk"]
+)
+def test_a_lone_batch_is_flushed_at_once_where_that_is_quick(took: float, here: bool) -> None:
+    """The event loop's thread does it; on a slow disk a worker, so that nobody is held up."""
+    log = quick_log(FlushPolicy(lone_bytes=1000), took)
+    outcome = log.append([b"alone"], batch_id=2)
+    log.scheduler.run_soon()
+    assert (outcome.done, len(log.scheduler.work)) == (here, 0 if here else 1)
+
+
+def test_each_batch_may_lead_to_the_next() -> None:
+    """Who sends one batch after the other is served without end."""
+    log, left = quick_log(FlushPolicy(lone_bytes=1000)), iter(range(2, 3000))
+
+    def send_next() -> None:
+        if (number := next(left, None)) is not None:
+            log.append([b"next"], batch_id=number).wake_later(send_next)
+
+    send_next()
+    log.scheduler.run_soon()
+    assert (next(left, None), len(log.scheduler.work)) == (None, 0)
+
+
+def test_batches_that_come_together_go_to_a_worker() -> None:
+    """More may come while it writes them."""
+    log = quick_log(FlushPolicy(lone_bytes=1000))
+    outcomes = [log.append([b"together"], batch_id=number) for number in (2, 3)]
+    log.scheduler.run_soon()
+    assert not any(outcome.done for outcome in outcomes)
+
+
+def test_a_large_batch_goes_to_a_worker() -> None:
+    """Writing it would take longer than handing it over."""
+    log = quick_log(FlushPolicy(lone_bytes=1000))
+    outcome = log.append([bytes(1000)], batch_id=2)
+    log.scheduler.run_soon()
+    assert not outcome.done
+
+
+def test_a_batch_that_needs_a_new_file_goes_to_a_worker() -> None:
+    """Creating one takes longer than writing to it."""
+    log = LogDriver(MemoryStorage(), options=LogOptions(flush=FlushPolicy(lone_bytes=1000)))
+    outcome = log.append([b"first"])
+    log.scheduler.run_soon()
+    assert not outcome.done
+
+
+def test_a_lone_batch_that_the_disk_refuses_fails_alone() -> None:
+    """What comes after it is stored."""
+    faulty = FaultyStorage(MemoryStorage())
+    log = LogDriver(faulty, options=LogOptions(flush=FlushPolicy(lone_bytes=1000)))
+    log.store([b"first"])
+    faulty.fail["sync"] = errno.EIO
+    refused = log.append([b"refused"], batch_id=2)
+    log.scheduler.run_soon()
+    assert isinstance(refused.error, Refusal)
+    del faulty.fail["sync"]
+    log.store([b"next"], batch_id=3)
+    assert [value for _, value in decode_records(log.read_all().data)] == [b"first", b"next"]
 
 
 def two_topics(policy: FlushPolicy | None = None) -> tuple[LogDriver, int]:

@@ -252,11 +252,16 @@ ROUNDS = int(os.environ.get("LANCE_KILL_ROUNDS", "7"))
 
 @pytest.mark.parametrize(
     "options",
-    [("--storage", "pwritev2"), ("--storage", "io_uring"), ("--durability", "wal")],
-    ids=lambda options: options[1],
+    [
+        ("--storage", "pwritev2"),
+        ("--storage", "io_uring"),
+        ("--durability", "wal"),
+        ("--durability", "wal", "--inline-commits"),
+    ],
+    ids=lambda options: " ".join(options[1:]),
 )
 def test_sigkill_under_load_loses_and_moves_nothing(
-    tmp_path: Path, options: tuple[str, str]
+    tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     """Killed again and again: what was acked stays, what was read keeps its offset."""
     if "io_uring" in options:

@@ -1,5 +1,6 @@
 """Fetch: where an answer begins and ends (AMB-06, AMB-18, AMB-19, AMB-27)."""
 
+import resource
 from itertools import accumulate
 
 import pytest
@@ -118,16 +119,18 @@ def test_known_boundaries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_stays_open_while_it_is_read() -> None:
-    """Also when its topic is deleted meanwhile; afterwards it is closed."""
+    """Also when its topic is deleted meanwhile; it is closed at the next turn."""
     disk = MemoryStorage()
     log = LogDriver(disk)
     log.store([b"one"])
     (segment,) = log.engine.topic(0).partition._segments
     cache = log.engine._cache
     before = len(disk._open)
-    with cache.lease(segment, 0, 1, cached_only=False) as opened:
-        cache.forget([segment])
-        assert disk.size(opened.data) == 8
+    file, _ = cache.open(segment, 0, 1, cached_only=False)
+    cache.forget([segment])
+    assert disk.size(file.data) == 8
+    del file
+    cache.forget([])
     assert len(disk._open) == before
 
 
@@ -219,3 +222,15 @@ def test_open_segments_are_bounded() -> None:
         log.store([b"each its own segment"], batch_id=number)
     log.read_all()
     assert len(disk._open) <= 3 + 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "allowed"),
+    [(1024, 256), (20_000, 5000), (100, 64), (1 << 20, 16_384), (resource.RLIM_INFINITY, 16_384)],
+)
+def test_open_segments_follow_the_limit_of_descriptors(
+    limit: int, allowed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter of what the process may have, within bounds."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    assert LogOptions().open_segments == allowed

@@ -1,5 +1,7 @@
 """Sidecar entries: written fast, read carefully (AMB-14)."""
 
+from array import array
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from lance_server.log.sidecar import (
     encode_header,
 )
 from lance_server.testing import MemoryStorage
+from lance_spec._native import accelerator
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarEntry, SidecarHeader
 from lance_spec.runs import BatchMeta, encode_entries
@@ -131,3 +134,48 @@ def test_a_run_has_one_kind_and_no_hole(parts: list[tuple[int, int]], data: st.D
     ):
         behind += 1
     assert index.run_end(first, limit) == behind
+
+
+numbers = st.integers(0, 60)
+batches = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(1, 9), st.sampled_from([0, 0, 0, 1, 2]), st.booleans())
+)
+
+
+def columns_of(parts: list[tuple[int, int, int, bool]]) -> BatchIndex:
+    """Return an index of batches given by the gap before each, its length, kind and mark."""
+    index, end = BatchIndex(), 0
+    for gap, length, kind, checked in parts:
+        index._add(end + gap, end + gap + length, length * 3, 0, kind)
+        index.checked[-1] = checked
+        end += gap + length
+    return index
+
+
+@pytest.mark.skipif(accelerator is None, reason="the compiled loops were not built")
+@given(batches, numbers, numbers)
+def test_whole_batches_are_found_alike(
+    parts: list[tuple[int, int, int, bool]], start: int, limit: int
+) -> None:
+    """The compiled search ends where the one in Python does, and counts the same records."""
+    index = columns_of(parts)
+    assert index.whole_batches(start, limit) == index._whole_in_python(start, limit)
+    for begin in index.starts:
+        assert index.whole_batches(begin, limit) == index._whole_in_python(begin, limit)
+
+
+@pytest.mark.skipif(accelerator is None, reason="the compiled loops were not built")
+def test_columns_of_unlike_length_are_refused() -> None:
+    """The compiled search reads nothing behind the end of a column."""
+    columns = [array("Q", [0, 5]), array("Q", [5, 9]), array("I", [1, 1]), bytearray(2)]
+    whole = [*columns, bytearray(b"\1\1")]
+    assert accelerator.whole_batches(*whole, [], 0, 9) == (9, 2)
+    for place in range(1, 5):
+        with pytest.raises(ValueError, match="one length"):
+            accelerator.whole_batches(
+                *whole[:place], whole[place][:1], *whole[place + 1 :], [], 0, 9
+            )
+    for holes, start, error in (((), 0, TypeError), ([], -1, OverflowError), (["x"], 0, TypeError)):
+        with pytest.raises(error):
+            accelerator.whole_batches(*whole, holes, start, 9)
+    assert accelerator.whole_batches(*whole, [2**40], 0, 9) == (9, 2)

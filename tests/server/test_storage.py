@@ -22,7 +22,7 @@ from lance_server.storage.contract import (
     replace_file,
 )
 from lance_server.storage.pwritev import PwritevStorage
-from lance_server.storage.uring._abi import Register, register
+from lance_server.storage.uring._abi import Register, enter, register
 from lance_server.storage.uring.backend import UringStorage
 from lance_server.testing import FaultyStorage, MemoryStorage
 
@@ -139,6 +139,29 @@ def test_without_locked_memory_plain_writes_are_used(
     fd = storage.open(tmp_path / "a", create=True)
     assert storage.commit([Write(fd, b"plain", 0)]) == [None]
     assert bytes(read_at(storage, fd, 9, 0)) == b"plain"
+
+
+def test_what_the_kernel_does_not_take_fails_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operations before it are awaited, and the ring is as good as new afterwards."""
+    storage = uring()
+    fds = [storage.open(tmp_path / f"{number}", create=True) for number in range(4)]
+    storage.commit([Write(fd, b"first", 0) for fd in fds])
+    calls = iter([1, errno.EBUSY])
+
+    def take_one(ring: int, submitted: int) -> int:
+        assert submitted
+        if next(calls) == 1:
+            return enter(ring, 1)
+        raise OSError(errno.EBUSY, "busy")
+
+    monkeypatch.setattr("lance_server.storage.uring.ring.enter", take_one)
+    errors = storage.commit([Write(fd, b"second", 0) for fd in fds])
+    monkeypatch.undo()
+    assert [each and each.errno for each in errors] == [None, None, errno.EBUSY, errno.EBUSY]
+    assert storage.commit([Write(fd, b"third", 0) for fd in fds]) == [None] * 4
+    assert [bytes(read_at(storage, fd, 9, 0)) for fd in fds] == [b"thirdd"] * 2 + [b"third"] * 2
 
 
 def test_a_forked_child_makes_its_own_ring(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The write-ahead log: what it holds, when it is used again, and what is repeated (AMB-47)."""
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -140,6 +142,78 @@ def test_a_full_file_is_used_again() -> None:
     found = read_at(again, again.open(ROOT / "a"), 10_000, 0)
     assert found == b"".join(bytes([number]) * 50 for number in range(100))
     assert {len(memory.peek(path)) for path in memory.files() if path.suffix == ".wal"} == {200}
+
+
+def test_a_file_grows_where_commits_touch_many_files() -> None:
+    """To make so many files durable costs more than a larger write-ahead log."""
+    faulty = FaultyStorage(disk())
+    storage = WalStorage(faulty, ROOT, size=8192, max_size=32_768)
+    fds = [storage.open(ROOT / f"{number}", create=True) for number in range(80)]
+    before = faulty.calls["sync"]
+    for turn in range(8):
+        assert storage.commit([Write(fd, bytes(40), 40 * turn) for fd in fds]) == [None] * 80
+    assert faulty.calls["sync"] - before < 20
+    assert "of 32768" in repr(storage)
+
+
+def test_a_large_commit_goes_where_it_belongs() -> None:
+    """Writing many bytes twice costs more than another sync."""
+    memory = disk()
+    storage = WalStorage(memory, ROOT, size=4096, small=100)
+    fd = storage.open(ROOT / "a", create=True)
+    assert storage.commit([Write(fd, bytes(101), 0)]) == [None]
+    assert memory.peek(ROOT / "wal" / "0.wal") == bytes(4096)
+    assert len(memory._folders[ROOT]["a"].durable) == 101  # type: ignore[union-attr]
+
+
+def test_a_crash_behind_small_and_large_commits_leaves_both() -> None:
+    """What is repeated lies beside what was written to its place."""
+    memory = disk()
+    storage = WalStorage(memory, ROOT, size=4096, small=100)
+    fd = storage.open(ROOT / "a", create=True)
+    storage.sync_dir(ROOT)
+    for place, size in ((0, 50), (50, 200), (250, 50)):
+        storage.commit([Write(fd, bytes([size]) * size, place)])
+    after = memory.crash(Random(1))
+    again = WalStorage(after, ROOT, size=4096)
+    found = read_at(again, again.open(ROOT / "a"), 1000, 0)
+    assert found == bytes([50]) * 50 + bytes([200]) * 200 + bytes([50]) * 50
+
+
+def test_after_a_sync_that_failed_everything_is_written_again() -> None:
+    """A system may forget what it could not write, and call the next sync a success."""
+    memory = disk()
+    faulty = FaultyStorage(memory)
+    storage = WalStorage(faulty, ROOT, size=4096)
+    fd = storage.open(ROOT / "a", create=True)
+    storage.commit([Write(fd, b"kept", 0)])
+    faulty.fail["sync"] = errno.EIO
+    with pytest.raises(OSError, match="Input/output"):
+        storage.truncate(fd, 4)
+    del faulty.fail["sync"]
+    memory.poke(ROOT / "a", b"lost")
+    storage.truncate(fd, 4)
+    assert memory.peek(ROOT / "a") == b"kept"
+
+
+def test_a_commit_that_was_refused_is_not_repeated() -> None:
+    """Its entries are taken back, although the disk may have had them already."""
+
+    class Late(FaultyStorage):
+        """A disk that has the bytes when it says that it has not."""
+
+        def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
+            super().commit(writes)
+            return [OSError(errno.EIO, "late") if b"refused" in w.data else None for w in writes]
+
+    memory = disk()
+    storage = WalStorage(Late(memory), ROOT, size=4096)
+    fd = storage.open(ROOT / "a", create=True)
+    (error,) = storage.commit([Write(fd, b"refused", 0)])
+    assert error is not None
+    storage.truncate(fd, 0)  # as whoever was refused does
+    WalStorage(memory, ROOT, size=4096)
+    assert memory.peek(ROOT / "a") == b""
 
 
 def test_what_is_larger_than_the_file_is_committed_directly() -> None:

@@ -5,11 +5,13 @@ when reading goes on behind it, so that a reader who goes through everything loa
 time and one who seeks loads little at all.
 """
 
+import contextlib
 import logging
+import resource
 import threading
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
-from typing import Final, Self
+from dataclasses import dataclass
+from typing import Final
 
 from lance_server.log.scan import load_index
 from lance_server.log.search import SidecarSearch
@@ -25,6 +27,21 @@ _SCAN_ENTRIES: Final = 8192
 """Batches in a part that is loaded where reading went on behind another one."""
 _PARTS: Final = 64
 """Parts kept of one segment's index."""
+_SHARE: Final = 4
+"""What part of the descriptors that the process may have is for reading: one in so many."""
+_FEWEST: Final = 64
+_MOST: Final = 16_384
+
+
+def files_allowed() -> int:
+    """Return how many segments may be kept open for reading, by the limit of descriptors.
+
+    An open segment takes some 300 bytes, and 800 more once it is closed for writing, beside the
+    index of its batches, which has a bound of its own: 18 MiB for the most that there can be.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = _MOST if soft == resource.RLIM_INFINITY else soft // _SHARE
+    return max(_FEWEST, min(allowed, _MOST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,59 +64,49 @@ class _Part:
         return len(self.index) >= _SCAN_ENTRIES
 
 
-@dataclass(slots=True, eq=False)
-class _Files:
-    """A segment's open file.
+class OpenFile:
+    """A segment's open file; it is closed when nobody holds it any more.
+
+    Args:
+        data: descriptor of the data file.
+        live: the index of the segment that is being written.
+        unused: where the descriptor is put in the end; the cache closes what is there. The
+            garbage collector may be what ends this, in the middle of anything.
 
     Attributes:
         data: descriptor of the data file.
         live: the index of the segment that is being written.
         parts: what is loaded of a closed segment's index, newest first.
+        last: the part that was used last.
         batches: how many batches these index, for readers alone.
-        leases: readers that use it at the moment.
-        dropped: nobody new may use it; the last reader closes the files.
+        dropped: nobody new may use it.
     """
 
-    data: int
-    live: BatchIndex | None = None
-    parts: deque[_Part] = field(default_factory=deque)
-    batches: int = 0
-    leases: int = 0
-    dropped: bool = False
+    __slots__ = ("_unused", "batches", "data", "dropped", "last", "live", "parts")
+
+    def __init__(self, data: int, live: BatchIndex | None, unused: deque[int]) -> None:
+        self.data = data
+        self.live = live
+        self.parts: tuple[_Part, ...] = ()
+        self.last: _Part | None = None
+        self.batches = 0
+        self.dropped = False
+        self._unused = unused
+
+    def __del__(self) -> None:
+        """Give the descriptor up: the last reader is done, and the cache has dropped it."""
+        self._unused.append(self.data)
+
+    def __repr__(self) -> str:
+        return f"<OpenFile {self.data} {len(self.parts)} parts, {self.batches} batches>"
 
     def keep(self, part: _Part) -> int:
         """Keep a part, for the oldest of too many; return how many more batches there are now."""
-        gone = len(self.parts.pop().index) if len(self.parts) == _PARTS else 0
-        self.parts.appendleft(part)
-        more = len(part.index) - gone
+        gone = self.parts[_PARTS - 1 :]
+        self.parts = (part, *self.parts[: _PARTS - 1])
+        more = len(part.index) - sum(len(each.index) for each in gone)
         self.batches += more
         return more
-
-
-class OpenSegment:
-    """A segment that can be read around some position until the end of a ``with`` block.
-
-    Attributes:
-        data: descriptor of the data file.
-        index: where the batches around that position stand.
-    """
-
-    __slots__ = ("_cache", "_files", "data", "index")
-
-    def __init__(self, cache: "SegmentCache", files: _Files, index: BatchIndex) -> None:
-        self._cache = cache
-        self._files = files
-        self.data = files.data
-        self.index = index
-
-    def __repr__(self) -> str:
-        return f"<OpenSegment {self._files!r}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._cache.give_back(self._files)
 
 
 class SegmentCache:
@@ -107,7 +114,7 @@ class SegmentCache:
 
     Args:
         storage: the backend.
-        max_files: segments kept open.
+        max_files: segments kept open; what that costs is said at `files_allowed`.
         max_batches: batches whose index is kept, 26 bytes each.
     """
 
@@ -117,7 +124,8 @@ class SegmentCache:
         self._storage = storage
         self._max_files = max_files
         self._max_batches = max_batches
-        self._open: OrderedDict[Segment, _Files] = OrderedDict()
+        self._open: OrderedDict[Segment, OpenFile] = OrderedDict()
+        self._unused: deque[int] = deque()
         self._batches = 0
         self._lock = threading.Lock()
 
@@ -127,10 +135,12 @@ class SegmentCache:
     def __repr__(self) -> str:
         return f"<SegmentCache {len(self)} of {self._max_files} files open>"
 
-    def lease(
+    def open(
         self, segment: Segment, position: int, length: int, *, cached_only: bool
-    ) -> OpenSegment:
-        """Lend a segment's file, and its index of what is to be read, for one ``with`` block.
+    ) -> tuple[OpenFile, BatchIndex]:
+        """Return a segment's file, and its index of what is to be read.
+
+        The file stays open for as long as the caller holds it.
 
         Args:
             segment: the segment.
@@ -142,80 +152,68 @@ class SegmentCache:
             WouldBlockError: ``cached_only`` is set and the disk would have to be waited for.
             OSError: a file cannot be opened or read.
         """
-        files = self._take(segment) or self._insert(segment, self._open_files(segment))
+        files = self._open
         try:
-            index = self._index(segment, files, position, position + length, cached_only)
-        except BaseException:
-            self.give_back(files)
-            raise
-        return OpenSegment(self, files, index)
+            files.move_to_end(segment)
+            file = files[segment]  # another thread may have dropped it between these two
+        except KeyError:
+            file = self._insert(segment, self._open_file(segment))
+        if self._unused:
+            self._close_unused()
+        if file.live is not None:
+            return file, file.live
+        part, stop = file.last, position + length
+        if part is None or not part.low <= position <= stop <= part.high:
+            part = file.last = self._part(segment, file, position, stop, cached_only)
+        return file, part.index
 
-    def _take(self, segment: Segment) -> _Files | None:
+    def _insert(self, segment: Segment, opened: OpenFile) -> OpenFile:
         with self._lock:
-            files = self._open.get(segment)
-            if files is not None:
-                files.leases += 1
-                self._open.move_to_end(segment)
-            return files
-
-    def _insert(self, segment: Segment, opened: _Files) -> _Files:
-        with self._lock:
-            files = self._open.setdefault(segment, opened)
-            files.leases += 1
-            if files is not opened:  # another reader was quicker
-                self._storage.close(opened.data)
+            file = self._open.setdefault(segment, opened)  # or another reader's, who was quicker
             self._evict()
-            return files
+        self._close_unused()
+        return file
 
-    def give_back(self, files: _Files) -> None:
-        """Note that a reader is done."""
-        with self._lock:
-            files.leases -= 1
-            if files.dropped and not files.leases:
-                self._storage.close(files.data)
-
-    def _open_files(self, segment: Segment) -> _Files:
+    def _open_file(self, segment: Segment) -> OpenFile:
         live = segment.live
         for _ in range(_RENAME_RETRIES):  # it may be getting its closed name at this moment
             try:
-                return _Files(self._storage.open(segment.data_path), live)
+                return OpenFile(self._storage.open(segment.data_path), live, self._unused)
             except FileNotFoundError:
                 continue
-        return _Files(self._storage.open(segment.data_path), live)
+        return OpenFile(self._storage.open(segment.data_path), live, self._unused)
 
-    def _index(
-        self, segment: Segment, files: _Files, start: int, stop: int, cached_only: bool
-    ) -> BatchIndex:
-        """Return the index of what is wanted; it is loaded when it is not there."""
-        if files.live is not None:
-            return files.live
+    def _part(
+        self, segment: Segment, file: OpenFile, start: int, stop: int, cached_only: bool
+    ) -> _Part:
+        """Return the part of the index that has what is wanted; load it if it is not there."""
         stop = min(stop, segment.size)
         follows = False
-        for part in list(files.parts):
+        for part in file.parts:
             if part.low <= start < part.high and (stop <= part.high or part.long):
-                return part.index
+                return part
             follows = follows or part.low < start <= part.high
         count = _SCAN_ENTRIES if follows else _SEEK_ENTRIES
-        part = self._load(segment, files, start, count, cached_only)
+        part = self._load(segment, file, start, count, cached_only)
         if part.high < stop and not follows:
-            part = self._load(segment, files, start, _SCAN_ENTRIES, cached_only)
+            part = self._load(segment, file, start, _SCAN_ENTRIES, cached_only)
         with self._lock:
-            if not files.dropped:
-                self._batches += files.keep(part)
+            if not file.dropped:
+                self._batches += file.keep(part)
                 self._evict()
-        return part.index
+        return part
 
     def _load(
-        self, segment: Segment, files: _Files, position: int, count: int, cached_only: bool
+        self, segment: Segment, file: OpenFile, position: int, count: int, cached_only: bool
     ) -> _Part:
         storage = self._storage
         sidecar = storage.open(segment.sidecar_path)
         try:
             search = SidecarSearch(storage, sidecar, cached_only=cached_only)
-            first = search.entry_at(position)
+            first = search.entry_at(position) if search.count > count else 0
             wanted = slice(first, first + count)
             index = load_index(
-                storage, segment, files.data, sidecar, wanted, cached_only=cached_only
+                storage, segment, file.data, sidecar, wanted, cached_only=cached_only
             )
         finally:
             storage.close(sidecar)
@@ -226,27 +224,33 @@ class SegmentCache:
         return _Part(low, high, index)
 
     def _evict(self) -> None:
-        """Close what was read longest ago; what is being read closes when its reader is done."""
+        """Drop what was read longest ago; what is being read closes when its reader is done."""
         while len(self._open) > 1 and (
             len(self._open) > self._max_files or self._batches > self._max_batches
         ):
-            _, files = self._open.popitem(last=False)
-            self._drop(files)
+            self._drop(self._open.popitem(last=False)[1])
 
-    def _drop(self, files: _Files) -> None:
-        files.dropped = True
-        self._batches -= files.batches
-        if not files.leases:
-            self._storage.close(files.data)
+    def _drop(self, file: OpenFile) -> None:
+        file.dropped = True
+        self._batches -= file.batches
 
     def forget(self, segments: list[Segment]) -> None:
-        """Close segments that are about to be deleted."""
+        """Give up segments that are about to be deleted."""
         with self._lock:
             for segment in segments:
-                files = self._open.pop(segment, None)
-                if files is not None:
-                    self._drop(files)
+                file = self._open.pop(segment, None)
+                if file is not None:
+                    self._drop(file)
+                file = None  # the last hold on it, unless it is being read
+
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        """Close the files that nobody holds any more."""
+        while self._unused:
+            with contextlib.suppress(IndexError, OSError):  # another thread was quicker
+                self._storage.close(self._unused.popleft())
 
     def close(self) -> None:
-        """Close everything."""
+        """Give up everything."""
         self.forget(list(self._open))

@@ -1,13 +1,18 @@
 """Group commit: when which partitions are made durable (AMB-41).
 
-With nothing in flight a batch is flushed at once. While a flush runs, what arrives is collected
-for the next one; it starts when the running one ends, or beside it once 4 MiB are waiting or
-the first waiting byte is 5 ms old, so that one slow sync does not hold up the other topics.
+With nothing in flight a batch is flushed at once, by a worker thread; a lone small one by the
+event loop's thread itself, as long as the disk is so quick that handing it over would take about
+as long. While a flush runs,
+what arrives is collected for the next one; it starts when the running one ends, or beside it
+once 4 MiB are waiting or the first waiting byte is 5 ms old, so that one slow sync does not hold
+up the other topics.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Final
 
 from lance_server.log.group import Group
 from lance_server.log.partition import Partition
@@ -15,6 +20,9 @@ from lance_server.log.segment import Segment
 from lance_server.outcome import Outcome
 from lance_server.scheduling import Scheduler, Timer
 from lance_server.storage.contract import StorageBackend, Write
+
+_SMOOTHING: Final = 8
+"""Flushes over which their usual time is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +33,16 @@ class FlushPolicy:
         max_bytes: as soon as so many bytes wait.
         max_delay: as soon as the first of them has waited so long, in seconds.
         overlap: at most so many flushes at once.
+        lone_bytes: the most bytes of a batch that came alone and that the event loop's thread
+            flushes itself; 0 is never.
+        quick: for how many seconds it may be held up by that, as flushes go lately.
     """
 
     max_bytes: int = 4 * 1024 * 1024
     max_delay: float = 0.005
     overlap: int = 2
+    lone_bytes: int = 0
+    quick: float = 0.001
 
 
 @dataclass(slots=True)
@@ -61,8 +74,14 @@ class _Job:
 class Flusher:
     """Decides when partitions are flushed. Belongs to the event loop's thread.
 
+    Args:
+        storage: the backend.
+        scheduler: the loop and its worker threads.
+        policy: when, and by whom.
+
     Attributes:
         flushes: how many flushes were started.
+        clock: tells the seconds that flushes take.
     """
 
     def __init__(self, storage: StorageBackend, scheduler: Scheduler, policy: FlushPolicy) -> None:
@@ -76,7 +95,10 @@ class Flusher:
         self._timer: Timer | None = None
         self._idle: Outcome[None] | None = None
         self._in_flight: set[Partition] = set()
+        self._usual = 0.0
+        """Seconds that a flush takes, as they go lately."""
         self.flushes = 0
+        self.clock: Callable[[], float] = time.perf_counter
 
     def __repr__(self) -> str:
         return (
@@ -98,6 +120,9 @@ class Flusher:
         """
         if not partition.flushing:
             self._dirty[partition] = None
+        self._consider_soon()
+
+    def _consider_soon(self) -> None:
         if not self._considering:
             self._considering = True
             self._scheduler.call_soon(self._consider)
@@ -122,28 +147,67 @@ class Flusher:
 
     def _start(self) -> None:
         jobs = [_Job(partition, partition.begin_flush()) for partition in self._dirty]
-        self._in_flight.update(self._dirty)
         self._dirty.clear()
         self._overdue = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._running += 1
         self.flushes += 1
-        written = self._scheduler.run("flush", lambda: _write_all(self._storage, jobs))
-        written.wake(lambda: self._finish(jobs, written))
+        if self._is_for_here(jobs):
+            self._flush_here(jobs)
+            return
+        self._running += 1
+        self._in_flight.update(job.partition for job in jobs)
+        written = self._scheduler.run("flush", lambda: self._write_all(jobs))
+        written.wake(lambda: self._written(jobs, written))
 
-    def _finish(self, jobs: Sequence[_Job], written: Outcome[None]) -> None:
+    def _is_for_here(self, jobs: Sequence[_Job]) -> bool:
+        """Whether the event loop's thread is to make a lone batch durable itself."""
+        if self._running or len(jobs) > 1 or self._usual >= self._policy.quick:
+            return False
+        (job,) = jobs
+        small = len(job.group.data) <= self._policy.lone_bytes
+        return small and len(job.group.batches) == 1 and job.partition.is_ready_for(job.group)
+
+    def _flush_here(self, jobs: Sequence[_Job]) -> None:
+        try:
+            self._write_all(jobs)
+        except Exception as error:  # noqa: BLE001 - as a worker's it fails the batches
+            self._finish(jobs, error)
+        else:
+            self._finish(jobs, None)
+        if self._dirty:  # not at once: a peer that sends one batch after the other is no recursion
+            self._consider_soon()
+        self._note_if_idle()
+
+    def _written(self, jobs: Sequence[_Job], written: Outcome[None]) -> None:
         self._running -= 1
         self._in_flight.difference_update(job.partition for job in jobs)
+        self._finish(jobs, written.error)
+        self._consider()
+        self._note_if_idle()
+
+    def _write_all(self, jobs: Sequence[_Job]) -> None:
+        """Make the groups of several partitions durable together (any thread)."""
+        begun = self.clock()
+        for job in jobs:
+            job.prepare()
+        writes = [each for job in jobs for each in job.writes]
+        errors = iter(self._storage.commit(writes) if writes else ())
+        for job in jobs:
+            job.conclude(list(islice(errors, len(job.writes))))
+        self._usual += (self.clock() - begun - self._usual) / _SMOOTHING
+
+    def _finish(self, jobs: Sequence[_Job], problem: Exception | None) -> None:
         for job in jobs:
             error = job.error
             if error is None and not job.done:
-                error = OSError(f"the flush stopped: {written.error}")
+                error = OSError(f"the flush stopped: {problem}")
             job.partition.finish(job.group, error, job.segment)
             if job.partition.dirty:
                 self._dirty[job.partition] = None
-        self._consider()
+
+    def _note_if_idle(self) -> None:
         if self._idle is not None and not self._running and not self._dirty:
             self._idle.settle(None)
             self._idle = None
@@ -157,13 +221,3 @@ class Flusher:
                 idle.settle(None)
                 return idle
         return self._idle
-
-
-def _write_all(storage: StorageBackend, jobs: Sequence[_Job]) -> None:
-    """Make the groups of several partitions durable together (worker thread)."""
-    for job in jobs:
-        job.prepare()
-    writes = [each for job in jobs for each in job.writes]
-    errors = iter(storage.commit(writes) if writes else ())
-    for job in jobs:
-        job.conclude(list(islice(errors, len(job.writes))))

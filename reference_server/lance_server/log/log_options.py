@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from lance_server.log.cache import files_allowed
 from lance_server.log.compaction import CompactionPolicy
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.flusher import FlushPolicy
@@ -16,7 +17,7 @@ class LogOptions:
         window: how far back repeated batches are recognised.
         flush: when waiting bytes are flushed.
         max_topics: most topics that may exist.
-        open_segments: segments kept open for reading.
+        open_segments: segments kept open for reading; as many as `files_allowed` by default.
         segment_age_secs: seconds after which a segment is closed; 0 means never by age.
         compaction: which segments are merged; None means none.
         node: this server's number, for sort keys.
@@ -27,7 +28,7 @@ class LogOptions:
     window: WindowLimits = field(default_factory=WindowLimits)
     flush: FlushPolicy = field(default_factory=FlushPolicy)
     max_topics: int = 10_000
-    open_segments: int = 256
+    open_segments: int = field(default_factory=files_allowed)
     segment_age_secs: int = 7 * 24 * 3600
     compaction: CompactionPolicy | None = field(default_factory=CompactionPolicy)
     node: int = 0

@@ -45,7 +45,7 @@ class Partition:
     """The log of one topic.
 
     All methods but `prepare`, `conclude` and `seal` belong to the event loop's thread; those
-    run on a worker thread, never two at once.
+    run on any thread, never two at once.
 
     Args:
         storage: the backend.
@@ -224,6 +224,10 @@ class Partition:
         group, self._open_group = self._open_group, None
         self._flushing = group
         return group
+
+    def is_ready_for(self, group: Group) -> bool:
+        """Whether a group needs nothing but to be written: no file is opened or closed for it."""
+        return self._tail.is_ready_for(group)
 
     def prepare(self, group: Group) -> list[Write]:
         """Return what must become durable for a group (worker thread).

@@ -3,11 +3,10 @@
 import logging
 from bisect import bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from lance_server.log.cache import OpenSegment, SegmentCache
+from lance_server.log.cache import OpenFile, SegmentCache
 from lance_server.log.segment import Segment, View
 from lance_server.log.sidecar import DAMAGED, OPAQUE, BatchIndex
 from lance_server.refusals import Refusal
@@ -38,8 +37,7 @@ class Range(NamedTuple):
     room: int = 0
 
 
-@dataclass(slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """What a Fetch returns.
 
     Attributes:
@@ -51,6 +49,20 @@ class Fetched:
     next_offset: int
     record_count: int
     buffer: bytearray
+
+
+class _Opened(NamedTuple):
+    """A segment that is being read.
+
+    Attributes:
+        segment: the segment.
+        file: its file, which stays open meanwhile.
+        batches: where the batches around the place stand.
+    """
+
+    segment: Segment
+    file: OpenFile
+    batches: BatchIndex
 
 
 class _Window(NamedTuple):
@@ -107,10 +119,30 @@ class LogReader:
             WouldBlockError: ``cached_only`` is set and the disk would have to be waited for.
             OSError: the disk failed.
         """
+        start, max_bytes, _, room = wanted
+        segments, earliest, end_offset = view
+        number = bisect_right(segments, start, key=_base) - 1
+        if number >= 0 and max_bytes and earliest <= start < end_offset:
+            segment = segments[number]
+            base, size = segment.base_offset, segment.size
+            low = start - base
+            if low < size:
+                file, index = self._cache.open(segment, low, max_bytes, cached_only=cached_only)
+                whole = index.whole_batches(low, min(low + max_bytes, size))
+                if whole is not None:
+                    end, count = whole
+                    buffer = unfilled(room + end - low)
+                    data = memoryview(buffer)[room:]
+                    got = self._storage.read_into(file.data, data, low, cached_only=cached_only)
+                    if got == end - low:
+                        return Fetched(base + end, count, buffer)
+        return self._fetch_judged(view, wanted, number, cached_only)
+
+    def _fetch_judged(self, view: View, wanted: Range, number: int, cached_only: bool) -> Fetched:
+        """Return what stands there, where something about it is to be judged first."""
         start, segments = wanted.start, view.segments
         if start < view.start_offset:
             raise below_start(start, view.start_offset)
-        number = bisect_right(segments, start, key=_base) - 1
         is_last = number + 1 == len(segments)
         following = view.end_offset if is_last else segments[number + 1].base_offset
         segment = segments[number] if number >= 0 else None
@@ -119,25 +151,14 @@ class LogReader:
         if not wanted.max_bytes:
             return Fetched(start, 0, bytearray(wanted.room))
         position = start - segment.base_offset
-        with self._cache.lease(
-            segment, position, wanted.max_bytes, cached_only=cached_only
-        ) as opened:
-            limit = min(position + wanted.max_bytes, segment.size)
-            whole = self._read_batches(opened, position, limit, wanted.room, cached_only)
-            if whole is not None:
-                end, count, buffer = whole
-                return Fetched(segment.base_offset + end, count, buffer)
-            return self._fetch_from(segment, opened, wanted, following, cached_only)
+        file, index = self._cache.open(segment, position, wanted.max_bytes, cached_only=cached_only)
+        return self._fetch_from(_Opened(segment, file, index), wanted, following, cached_only)
 
     def _fetch_from(
-        self,
-        segment: Segment,
-        opened: OpenSegment,
-        wanted: Range,
-        following: int,
-        cached_only: bool,
+        self, opened: _Opened, wanted: Range, following: int, cached_only: bool
     ) -> Fetched:
-        base, index = segment.base_offset, opened.index
+        segment, _, index = opened
+        base = segment.base_offset
         start = wanted.start - base
         batch = index.find(start)
         if batch < 0 or start >= index.ends[batch]:
@@ -150,42 +171,21 @@ class LogReader:
             limit = min(start + wanted.max_bytes, segment.size)
             window = _Window(batch, index.run_end(batch, limit), start, limit)
             try:
-                return self._read_window(segment, opened, window, wanted.room, cached_only)
+                return self._read_window(opened, window, wanted.room, cached_only)
             except _DamageFoundError:
                 continue  # the batch is marked now: the run ends before it, or is refused
 
-    def _read_batches(
-        self, opened: OpenSegment, start: int, limit: int, room: int, cached_only: bool
-    ) -> tuple[int, int, bytearray] | None:
-        """Read whole batches about which nothing is left to be judged; None without such.
-
-        Returns:
-            Relative offset behind them, their records, ``room`` free bytes with their bytes.
-        """
-        found = opened.index.whole_batches(start, limit)
-        if found is None:
-            return None
-        end, count = found
-        buffer = unfilled(room + end - start)
-        data = memoryview(buffer)[room:]
-        got = self._storage.read_into(opened.data, data, start, cached_only=cached_only)
-        return (end, count, buffer) if got == len(data) else None
-
     def _read_window(
-        self,
-        segment: Segment,
-        opened: OpenSegment,
-        window: _Window,
-        room: int,
-        cached_only: bool,
+        self, opened: _Opened, window: _Window, room: int, cached_only: bool
     ) -> Fetched:
         """Read the window and cut it on a record boundary.
 
         More is read than is returned where the batch's checksum must be verified, or where its
         chain must be walked from its beginning to learn what is a boundary.
         """
-        index, first = opened.index, window.batch
-        unknown = not self._is_boundary(segment, opened, window)
+        segment, _, index = opened
+        first = window.batch
+        unknown = not self._is_boundary(opened, window)
         low, high = window.start, window.limit
         if not index.checked[first]:
             low, high = index.starts[first], max(high, index.ends[first])
@@ -196,7 +196,7 @@ class LogReader:
         buffer = bytearray(room + high - low)
         with memoryview(buffer) as whole, whole[room:] as data:
             self._read(opened, data, low, cached_only)
-            self._verify(segment, opened, window, data, low)
+            self._verify(opened, window, data, low)
             cut = self._cut(opened, window, data, low, unknown=unknown)
         next_offset = segment.base_offset + cut.end
         if cut.on_boundary and cut.end < index.ends[first]:
@@ -205,36 +205,35 @@ class LogReader:
         del buffer[room : room + window.start - low]
         return Fetched(next_offset, cut.records, buffer)
 
-    def _is_boundary(self, segment: Segment, opened: OpenSegment, window: _Window) -> bool:
+    def _is_boundary(self, opened: _Opened, window: _Window) -> bool:
         """Whether the window is already known to begin on a record boundary."""
-        starts_batch = window.start == opened.index.starts[window.batch]
-        return starts_batch or segment.base_offset + window.start in self._boundaries
+        starts_batch = window.start == opened.batches.starts[window.batch]
+        return starts_batch or opened.segment.base_offset + window.start in self._boundaries
 
-    def _read(self, opened: OpenSegment, data: memoryview, low: int, cached_only: bool) -> None:
-        got = self._storage.read_into(opened.data, data, low, cached_only=cached_only)
+    def _read(self, opened: _Opened, data: memoryview, low: int, cached_only: bool) -> None:
+        got = self._storage.read_into(opened.file.data, data, low, cached_only=cached_only)
         if got < len(data):
-            found = opened.index.find(low + got)
-            opened.index.kinds[found] = DAMAGED
-            _log.error("a segment is shorter than its sidecar says: %r at %d", opened, low + got)
+            found = opened.batches.find(low + got)
+            opened.batches.kinds[found] = DAMAGED
+            path = opened.segment.data_path
+            _log.error("%s is shorter than its sidecar says, at byte %d", path, low + got)
             raise _DamageFoundError
 
-    def _verify(
-        self, segment: Segment, opened: OpenSegment, window: _Window, data: memoryview, low: int
-    ) -> None:
+    def _verify(self, opened: _Opened, window: _Window, data: memoryview, low: int) -> None:
         """Compare every batch that was never read before with its checksum."""
-        index = opened.index
+        index = opened.batches
         for number in index.unchecked(window.batch, max(window.behind, window.batch + 1)):
             begin, end = index.starts[number], index.ends[number]
             if CRC32C.compute(data[begin - low : end - low]) != index.crcs[number]:
                 index.kinds[number] = DAMAGED
-                place = f"{segment.data_path} at byte {begin}, {end - begin} bytes"
+                place = f"{opened.segment.data_path} at byte {begin}, {end - begin} bytes"
                 _log.error("damage in %s: it does not match its checksum", place)
                 raise _DamageFoundError
             index.checked[number] = 1
 
     def _cut(
         self,
-        opened: OpenSegment,
+        opened: _Opened,
         window: _Window,
         data: memoryview,
         low: int,
@@ -242,7 +241,7 @@ class LogReader:
         unknown: bool,
     ) -> _Cut:
         """Decide where the answer ends, and how many whole records it has."""
-        index, first = opened.index, window.batch
+        index, first = opened.batches, window.batch
         if index.kinds[first] == OPAQUE:
             return _Cut(min(window.limit, index.ends[max(window.behind - 1, first)]), 0, False)
         start = window.start - low

@@ -17,8 +17,8 @@ class Finding:
     """One thing that is not as a clean stop leaves it.
 
     Attributes:
-        kind: ``torn tail``, ``damage``, ``retired hole``, ``lost segment``, ``repaired`` or
-            ``unavailable topic``.
+        kind: ``torn tail``, ``damage``, ``retired hole``, ``lost segment``, ``repaired``,
+            ``unavailable topic`` or ``unrepeated write``.
         topic_id: the topic it concerns, or None.
         path: the file it was found in.
         offset: where in the file, in bytes.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
+from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C, Buffer
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
@@ -147,6 +148,21 @@ class BatchIndex:
             None when no batch begins at ``start`` and fits, or something is to be judged first:
             they are no records, or were never compared to their CRC.
         """
+        if accelerator is not None:
+            found: tuple[int, int] | None = accelerator.whole_batches(
+                self.starts,
+                self.ends,
+                self.counts,
+                self.kinds,
+                self.checked,
+                self.holes,
+                start,
+                limit,
+            )
+            return found
+        return self._whole_in_python(start, limit)
+
+    def _whole_in_python(self, start: int, limit: int) -> tuple[int, int] | None:
         first = bisect_right(self.starts, start) - 1
         if first < 0 or self.starts[first] != start or self.kinds[first] != VALID:
             return None

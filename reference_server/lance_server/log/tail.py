@@ -58,6 +58,16 @@ class Tail:
     def __repr__(self) -> str:
         return f"<Tail of topic {self._file.identity.id}: {self._writer!r}>"
 
+    def is_ready_for(self, group: Group) -> bool:
+        """Whether a group goes to the segment that is open, and no failure is to be undone."""
+        writer = self._writer
+        return (
+            writer is not None
+            and not self._must_cut_back
+            and not group.roll
+            and not self._is_full(writer, group)
+        )
+
     def prepare(self, group: Group, place: Place) -> list[Write]:
         """Return what must become durable for a group that goes to this place.
 

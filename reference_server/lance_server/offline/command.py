@@ -15,9 +15,10 @@ from lance_server.offline.dumping import dump as dump_topic
 from lance_server.offline.dumping import find_topic
 from lance_server.offline.importing import ImportedTopic, import_topic, published_topics
 from lance_server.offline.stepping import existing, opened
-from lance_server.offline.verifying import data_files
+from lance_server.offline.verifying import ReadOnlyStorage, data_files
 from lance_server.offline.verifying import verify as verify_all
 from lance_server.storage.pwritev import PwritevStorage
+from lance_server.storage.wal import unrepeated
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _DATA_DIR = click.argument("data_dir", type=_FOLDER)
@@ -107,9 +108,14 @@ def dump(data_dir: Path, topic: str, start: int) -> None:
     """Print a topic's records, one JSON object a line, and what cannot be read of it.
 
     A value that is no UTF-8 text is printed as base64. Exit codes: 0 all was read; 1 some was
-    not; 2 there is no such topic.
+    not; 2 there is no such topic; 3 a crash left some of it in the write-ahead log: repair first.
     """
     problems = 0
+    if waiting := unrepeated(ReadOnlyStorage(), existing(data_dir)):
+        raise DataDirError(
+            f"{len(waiting)} writes are in the write-ahead log and not in their places; "
+            f"run 'lance-server repair {data_dir}' first"
+        )
     for each in dump_topic(find_topic(existing(data_dir), topic), start):
         problems += each.problem is not None
         click.echo(json.dumps(each.as_json(), ensure_ascii=False))

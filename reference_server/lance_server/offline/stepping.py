@@ -11,6 +11,7 @@ from lance_server.log.engine import Engine, LogOptions
 from lance_server.outcome import Outcome, T
 from lance_server.scheduling import Job
 from lance_server.storage.pwritev import PwritevStorage
+from lance_server.storage.wal import repeat
 
 
 class _NoTimer:
@@ -71,7 +72,9 @@ def opened(
     with DataDirLock(data_dir):
         scheduler = StepScheduler()
         try:
-            engine = Engine.open(data_dir, PwritevStorage(), scheduler, options)
+            storage = PwritevStorage()
+            repeat(storage, data_dir)
+            engine = Engine.open(data_dir, storage, scheduler, options)
         except OSError as error:
             raise DataDirError(f"cannot use '{data_dir}' as data directory: {error}") from error
         try:

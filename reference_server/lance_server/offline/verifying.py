@@ -19,6 +19,7 @@ from lance_server.log.sidecar import ENTRY_SIZE, HEADER_SIZE, OPAQUE, decode_hea
 from lance_server.log.topic_file import TopicFile
 from lance_server.storage.contract import read_at
 from lance_server.storage.pwritev import PwritevStorage
+from lance_server.storage.wal import unrepeated
 from lance_spec.checksum import CRC32C
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarEntry, SparseIndexEntry
@@ -69,10 +70,15 @@ def verify(data_dir: Path, progress: Callable[[int], object] = lambda _: None) -
         progress: called with the size of each data file once it was read, in bytes.
 
     Raises:
+        DataDirError: the write-ahead log cannot be trusted.
         OSError: a file cannot be read.
     """
     found = Verification()
     storage = ReadOnlyStorage()
+    for entry in unrepeated(storage, data_dir):
+        note = "the write-ahead log has it, and it is not in its place; 'repair' puts it there"
+        path, size = data_dir / entry.name, len(entry.data)
+        found.findings.append(Finding("unrepeated write", None, path, entry.offset, size, note))
     for folder in sorted((data_dir / "segments").iterdir()):
         if folder.is_dir() and folder.name.isdecimal():
             found.topics += 1

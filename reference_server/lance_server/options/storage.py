@@ -27,6 +27,12 @@ STORAGE: Final = group(
         help="When a batch counts as durable: on the disk, in a write-ahead log on the disk, or in "
         "the system's memory, where it outlives the server but not the machine.",
     ),
+    click.option(
+        "--inline-commits/--no-inline-commits",
+        default=False,
+        help="Make a small batch that comes alone durable in the event loop: quicker on a quick "
+        "disk, but a disk that stalls then holds up everyone.",
+    ),
     click.option("--segment-size", default="1GiB", type=SIZE, help="Close segments of this size."),
     click.option(
         "--segment-age-secs",

@@ -129,10 +129,9 @@ class PageCacheStorage(PwritevStorage):
 
 
 def _write(fd: int, data: Buffer, offset: int, flags: int) -> None:
-    rest = memoryview(data)
-    while rest:
-        done = os.pwritev(fd, [rest], offset, flags)
-        if done <= 0:
+    done = os.pwritev(fd, (data,), offset, flags)
+    while done < len(data):  # seldom: the disk is full, or a signal came
+        more = os.pwritev(fd, (memoryview(data)[done:],), offset + done, flags)
+        if more <= 0:
             raise OSError(errno.EIO, "the disk took no bytes")
-        rest = rest[done:]
-        offset += done
+        done += more

@@ -1,5 +1,6 @@
 """The write-ahead log's file: entries, ended by a length of 0 (AMB-47, AMB-50)."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -32,10 +33,14 @@ class Entry:
     data: Buffer
 
     def encode(self) -> bytes:
-        """Return the entry as bytes: length, CRC32C, and what both are about."""
-        name = self.name.encode()
-        body = b"".join((_BODY.pack(self.sequence, self.offset, len(name)), name, self.data))
-        return _FRAME.pack(len(body), CRC32C.compute(body)) + body
+        """Return the entry as bytes."""
+        return encode_entry(self.sequence, self.name.encode(), self.offset, self.data)
+
+
+def encode_entry(sequence: int, name: bytes, offset: int, data: Buffer) -> bytes:
+    """Return an entry as bytes: length, CRC32C, and what both are about."""
+    body = b"".join((_BODY.pack(sequence, offset, len(name)), name, data))
+    return _FRAME.pack(len(body), CRC32C.compute(body)) + body
 
 
 def decode_entries(data: Buffer) -> Iterator[Entry]:
@@ -60,33 +65,73 @@ def decode_entries(data: Buffer) -> Iterator[Entry]:
 class WalFile:
     """One preallocated file that is written over and over.
 
+    Args:
+        storage: what it stands on.
+        path: the file; it must not exist yet.
+        size: its bytes at first.
+        max_size: bytes that it may grow to.
+
     Attributes:
+        size: its bytes.
         position: where the next entry goes.
-        dirty: files that have writes which only this file has durably.
+        dirty: descriptors of the files that have writes which only this file has durably.
+        doubted: whether a sync of one of them has failed, so that the system may have forgotten
+            what was written there.
     """
 
-    def __init__(self, storage: StorageBackend, path: Path, size: int) -> None:
+    def __init__(self, storage: StorageBackend, path: Path, size: int, max_size: int) -> None:
         self._storage = storage
-        self._size = size
+        self._max_size = max_size
+        self.size = 0
         self.position = 0
-        self.dirty: dict[int, Path] = {}
+        self.dirty: set[int] = set()
+        self.doubted = False
         self.fd = storage.open(path, create=True)
-        for place in range(0, size, len(_ZEROS)):
-            storage.write(self.fd, memoryview(_ZEROS)[: size - place], place)
-        storage.sync(self.fd)
+        self._fill(size)
+
+    def _fill(self, size: int) -> None:
+        """Give the file a size, all of it written, so that commits need not change its length."""
+        for place in range(self.size, size, len(_ZEROS)):
+            self._storage.write(self.fd, memoryview(_ZEROS)[: size - place], place)
+        self._storage.sync(self.fd)
+        self.size = size
 
     def fits(self, length: int) -> bool:
-        """Whether so many bytes can be appended, before `recycle` or after it."""
-        return self.position + length + len(END) <= self._size
+        """Whether so many bytes can be appended now."""
+        return self.position + length + len(END) <= self.size
+
+    def grow(self) -> bool:
+        """Make the file twice as large; return whether it was allowed to.
+
+        Raises:
+            OSError: the disk refused; the entries stand.
+        """
+        if self.size >= self._max_size:
+            return False
+        self._fill(min(2 * self.size, self._max_size))
+        return True
 
     def append(self, entries: bytes) -> None:
         """Append entries, durably, and the end behind them.
 
         Raises:
+            OSError: the disk refused; the entries are taken back as far as it lets them.
+        """
+        try:
+            self._write(entries + END, self.position)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._write(END, self.position)
+            raise
+        self.position += len(entries)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield what was appended since the file was used anew.
+
+        Raises:
             OSError: the disk refused.
         """
-        self._write(entries + END, self.position)
-        self.position += len(entries)
+        return decode_entries(bytes(read_at(self._storage, self.fd, self.position, 0)))
 
     def recycle(self) -> None:
         """Begin anew; what is in it need not be repeated any more.
@@ -98,6 +143,7 @@ class WalFile:
             self._write(END, 0)
             self.position = 0
         self.dirty.clear()
+        self.doubted = False
 
     def _write(self, data: bytes, place: int) -> None:
         (error,) = self._storage.commit([Write(self.fd, data, place)])
@@ -119,17 +165,10 @@ def replay(storage: StorageBackend, root: Path, paths: list[Path]) -> int:
         OSError: the disk refused.
         ValueError: an entry names a file outside the data directory.
     """
-    entries: list[Entry] = []
-    for path in paths:
-        fd = storage.open(path)
-        try:
-            entries += decode_entries(bytes(read_at(storage, fd, storage.size(fd), 0)))
-        finally:
-            storage.close(fd)
     opened: dict[str, int | None] = {}
     done = 0
     try:
-        for entry in sorted(entries, key=lambda each: each.sequence):
+        for entry in _read_all(storage, paths):
             if entry.name not in opened:
                 opened[entry.name] = _open(storage, root, entry.name)
             fd_or_none = opened[entry.name]
@@ -142,6 +181,41 @@ def replay(storage: StorageBackend, root: Path, paths: list[Path]) -> int:
                 storage.sync(each)
                 storage.close(each)
     return done
+
+
+def not_in_place(storage: StorageBackend, root: Path, paths: list[Path]) -> Iterator[Entry]:
+    """Yield what write-ahead logs hold and what does not stand where it belongs.
+
+    Args:
+        storage: the backend; nothing is written.
+        root: the data directory.
+        paths: the files of the write-ahead log.
+
+    Raises:
+        OSError: the disk refused.
+        ValueError: an entry names a file outside the data directory.
+    """
+    for entry in _read_all(storage, paths):
+        fd = _open(storage, root, entry.name)
+        if fd is None:
+            continue
+        try:
+            if read_at(storage, fd, len(entry.data), entry.offset) != entry.data:
+                yield entry
+        finally:
+            storage.close(fd)
+
+
+def _read_all(storage: StorageBackend, paths: list[Path]) -> list[Entry]:
+    """Return the entries of write-ahead logs in the order in which they were written."""
+    entries: list[Entry] = []
+    for path in paths:
+        fd = storage.open(path)
+        try:
+            entries += decode_entries(bytes(read_at(storage, fd, storage.size(fd), 0)))
+        finally:
+            storage.close(fd)
+    return sorted(entries, key=lambda each: each.sequence)
 
 
 def _open(storage: StorageBackend, root: Path, name: str) -> int | None:

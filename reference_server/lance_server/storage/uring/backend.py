@@ -20,10 +20,11 @@ _BUFFER_SIZE: Final = 64 * 1024
 class UringStorage(PwritevStorage):
     """Positioned I/O whose commits go through io_uring.
 
-    All writes of a commit are submitted together and awaited together, so that the disk sees
-    the syncs of several files at once. Small ones are copied into registered buffers, large ones
-    are written from where they are. Each thread has a ring of its own: several commits may be in
-    flight.
+    All writes of a commit but the largest are submitted together; the thread does the largest
+    itself meanwhile, which spares the kernel a worker, and then awaits the others. So the disk
+    sees the syncs of several files at once. Small ones are copied into registered buffers, large
+    ones are written from where they are. Each thread has a ring of its own: several commits may
+    be in flight.
 
     Raises:
         OSError: the kernel does not offer io_uring, or not to this process.
@@ -41,10 +42,12 @@ class UringStorage(PwritevStorage):
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable; return what went wrong for each."""
+        if len(writes) == 1:
+            return super().commit(writes)
         ring = self._ring()
         errors: list[OSError | None] = []
-        for start in range(0, len(writes), ring.entries):
-            errors += self._commit_together(ring, writes[start : start + ring.entries])
+        for start in range(0, len(writes), ring.entries + 1):
+            errors += self._commit_together(ring, writes[start : start + ring.entries + 1])
         return errors
 
     def _ring(self) -> Ring:
@@ -54,14 +57,18 @@ class UringStorage(PwritevStorage):
         return ring
 
     def _commit_together(self, ring: Ring, writes: Sequence[Write]) -> list[OSError | None]:
+        own = max(range(len(writes)), key=lambda number: len(writes[number].data))
+        others = [each for number, each in enumerate(writes) if number != own]
         buffers = count()
         # The second of each pair keeps the bytes where they are until they were written.
-        pinned = [_submission(ring, buffers, each) for each in writes]
+        pinned = [_submission(ring, buffers, each) for each in others]
+        ring.begin([submission for submission, _ in pinned])
         try:
-            results = ring.perform([submission for submission, _ in pinned])
-        except OSError as error:
-            return [error] * len(writes)
-        return [self._judge(*each) for each in zip(writes, results, strict=True)]
+            own_errors = super().commit([writes[own]])
+        finally:
+            results = ring.finish()
+        errors = [self._judge(*each) for each in zip(others, results, strict=True)]
+        return [*errors[:own], *own_errors, *errors[own:]]
 
     def _judge(self, write: Write, result: int) -> OSError | None:
         """Return a write's error; finish what was written short."""

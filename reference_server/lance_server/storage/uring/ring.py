@@ -7,6 +7,7 @@ that made it.
 """
 
 import ctypes
+import errno
 import mmap
 import os
 import weakref
@@ -104,6 +105,8 @@ class Ring:
         # A ring ends with the thread that has it; at the end of the process the kernel does it.
         self._finalizer = weakref.finalize(self, _give_up, self._views, self._maps, fds)
         self._finalizer.atexit = False
+        self._results: list[int] = []
+        self._pending = 0
         try:
             self._map(parameters)
             self._event = os.eventfd(0, os.EFD_CLOEXEC)
@@ -160,28 +163,28 @@ class Ring:
             return False
         return True
 
-    def perform(self, submissions: Sequence[Submission]) -> list[int]:
-        """Submit operations and wait for all of them; return their results, in their order.
-
-        A result is what the system call would return, or the negative number of an error.
+    def begin(self, submissions: Sequence[Submission]) -> None:
+        """Submit operations; `finish` must follow before anything else is begun.
 
         Args:
             submissions: at most `entries`.
-
-        Raises:
-            OSError: the kernel took none of them.
         """
         assert os.getpid() == self.process, "a ring does not survive a fork"
         assert len(submissions) <= self.entries, "more submissions than entries"
         self._publish(submissions)
-        results = [0] * len(submissions)
-        pending = len(submissions)
-        self._submit(pending)
-        while pending:
-            pending -= self._collect(results)
-            if pending:
+        self._results = [0] * len(submissions)
+        self._pending = self._submit()
+
+    def finish(self) -> list[int]:
+        """Wait for all operations that were begun; return their results, in their order.
+
+        A result is what the system call would return, or the negative number of an error.
+        """
+        while self._pending:
+            self._pending -= self._collect(self._results)
+            if self._pending:
                 os.eventfd_read(self._event)
-        return results
+        return self._results
 
     def _publish(self, submissions: Sequence[Submission]) -> None:
         words, at = self._sq_words, self._at
@@ -193,10 +196,21 @@ class Ring:
         # Submission reads the ring within the system call that follows, which orders these stores.
         words[at.tail // _WORD] = (tail + len(submissions)) & _LAST
 
-    def _submit(self, count: int) -> None:
-        taken = 0
-        while taken < count:
-            taken += enter(self._fd, count - taken)
+    def _submit(self) -> int:
+        """Have the kernel take what was published; return how many operations it took.
+
+        Those that it does not take fail with its error, and are taken back from the ring.
+        """
+        taken, count = 0, len(self._results)
+        try:
+            while taken < count:
+                taken += enter(self._fd, count - taken)
+        except OSError as error:
+            untaken = count - taken
+            self._results[taken:] = [-(error.errno or errno.EIO)] * untaken
+            tail = self._at.tail // _WORD
+            self._sq_words[tail] = (self._sq_words[tail] - untaken) & _LAST
+        return taken
 
     def _collect(self, results: list[int]) -> int:
         words, at = self._cq_words, self._completed_at
