@@ -34,24 +34,30 @@ def _timed(step: Callable[[], None]) -> list[float]:
     return times
 
 
+def _frames() -> Iterator[bytes]:
+    """Yield Ingest frames of a producer of their own."""
+    nonce = int.from_bytes(os.urandom(3), "big") << 40
+    for number in range(1, _COUNT + 1):
+        head = encode_header(
+            SPECIFIED,
+            Flag.BATCH_MODE,
+            batch_id=nonce | number,
+            timestamp_ns=1,
+            record_count=1,
+            payload=_PAYLOAD,
+        )
+        yield head + _PAYLOAD
+
+
 def _acks(address: str) -> list[float]:
     """Send a batch, wait for its acknowledgement, and so on; return what each took."""
     host, port = address.split(":")
-    nonce = int.from_bytes(os.urandom(3), "big") << 40
-    numbers = iter(range(1, _COUNT + 1))
+    frames = iter(list(_frames()))  # made before the clock runs
     with socket.create_connection((host, int(port)), 30) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
         def step() -> None:
-            head = encode_header(
-                SPECIFIED,
-                Flag.BATCH_MODE,
-                batch_id=nonce | next(numbers),
-                timestamp_ns=1,
-                record_count=1,
-                payload=_PAYLOAD,
-            )
-            peer.sendall(head + _PAYLOAD)
+            peer.sendall(next(frames))
             if peer.recv(HEADER_SIZE, socket.MSG_WAITALL)[5] != Flag.ACK:
                 raise RuntimeError("an answer that is no Ack")
 
@@ -74,8 +80,8 @@ def _writes(folder: Path) -> list[float]:
 
 
 @contextmanager
-def _against_disk(share: float) -> Iterator[tuple[Rate, Rate]]:
-    with server_process() as address, data_directory() as folder:
+def _against_disk(share: float, *options: str) -> Iterator[tuple[Rate, Rate]]:
+    with server_process(*options) as address, data_directory() as folder:
         yield (
             lambda: 1 / _quantile(_acks(address), share),
             lambda: 1 / _quantile(_writes(folder), share),
@@ -94,13 +100,21 @@ def _backends(share: float) -> Iterator[tuple[Rate, Rate]]:
         )
 
 
+_QUICKEST = ("--durability", "wal", "--inline-commits")
+"""A batch that comes alone is durable by one sync, and no thread is handed it."""
+
+
 SCENARIOS = (
     *(
         Scenario(
-            name=f"server/ack-{name}",
-            unit=f"1/s, of the {name}",
+            name=f"server/ack-{name}{kind}",
+            unit=f"1/s, of the {name}, {told}",
             other=_DISK,
-            sides=partial(_against_disk, share),
+            sides=partial(_against_disk, share, *options),
+        )
+        for kind, options, told in (
+            ("", _QUICKEST, f"with `{' '.join(_QUICKEST)}`"),
+            ("-default", (), "with default settings"),
         )
         for name, share in (("p50", 0.5), ("p99", 0.99))
     ),

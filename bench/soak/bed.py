@@ -1,5 +1,6 @@
 """The three processes of a soak, while they run."""
 
+import os
 import subprocess
 import sys
 import time
@@ -23,6 +24,9 @@ _STOPPED = 120
 """Seconds within which a process must stop."""
 DISK_LIMIT = 2 << 30
 """Bytes on the disk that a soak may take."""
+_ONE_HEAP = {"MALLOC_ARENA_MAX": "1"}
+"""One heap for all threads: the C library gives the free end of no other one back to the system,
+and a free end of some MiB is what differs from rest to rest then."""
 WINDOW_ENTRIES = 1024
 """Batches in the duplicate window: few enough that it is full before the processes are settled."""
 
@@ -146,7 +150,12 @@ def _address(server: Process) -> str:
 def _process(module: str, *arguments: str) -> Iterator[Process]:
     command = [sys.executable, "-m", f"bench.soak.{module}", *arguments]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=_ROOT,
+        env=os.environ | _ONE_HEAP,
     ) as process:
         try:
             yield process
