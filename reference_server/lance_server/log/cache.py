@@ -25,7 +25,7 @@ _SEEK_ENTRIES: Final = 128
 """Batches in a part of an index that a seek loads: 8 KiB of a sidecar."""
 _SCAN_ENTRIES: Final = 8192
 """Batches in a part that is loaded where reading went on behind another one."""
-_PARTS: Final = 64
+_PARTS: Final = 256
 """Parts kept of one segment's index."""
 _SHARE: Final = 4
 """What part of the descriptors that the process may have is for reading: one in so many."""
