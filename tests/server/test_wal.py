@@ -15,7 +15,7 @@ from lance_server.storage.contract import Write, read_at
 from lance_server.storage.wal import WalStorage
 from lance_server.storage.wal_file import END, Entry, decode_entries
 from lance_server.testing import FaultyStorage, MemoryStorage
-from lance_spec.checksum import CRC32C
+from lance_spec.checksum import CRC32C, Buffer
 from lance_spec.messages.engine import RedoEntry, RedoWrite
 
 ROOT = Path("/data")
@@ -154,6 +154,26 @@ def test_a_file_grows_where_commits_touch_many_files() -> None:
         assert storage.commit([Write(fd, bytes(40), 40 * turn) for fd in fds]) == [None] * 80
     assert faulty.calls["sync"] - before < 20
     assert "of 32768" in repr(storage)
+
+
+def test_a_disk_without_room_for_a_larger_file_is_no_reason_to_refuse(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The file is used again from its start instead, as where it may not grow."""
+
+    class Small(FaultyStorage):
+        """A disk on which no file is longer than 8 KiB."""
+
+        def write(self, fd: int, data: Buffer, offset: int) -> None:
+            if offset + len(data) > 8192:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            super().write(fd, data, offset)
+
+    storage = WalStorage(Small(disk()), ROOT, size=8192, max_size=32_768)
+    fds = [storage.open(ROOT / f"{number}", create=True) for number in range(80)]
+    for turn in range(8):
+        assert storage.commit([Write(fd, bytes(40), 40 * turn) for fd in fds]) == [None] * 80
+    assert "stays at 8192 bytes" in caplog.text
 
 
 def test_a_large_commit_goes_where_it_belongs() -> None:

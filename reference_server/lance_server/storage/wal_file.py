@@ -1,6 +1,7 @@
 """The write-ahead log's file: entries, ended by a length of 0 (AMB-47, AMB-50)."""
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -10,6 +11,7 @@ from typing import Final
 from lance_server.storage.contract import StorageBackend, Write, read_at
 from lance_spec.checksum import CRC32C, Buffer
 
+_log = logging.getLogger(__name__)
 _FRAME: Final = Struct("<LL")
 _BODY: Final = Struct("<QQH")
 END: Final = bytes(4)
@@ -101,14 +103,15 @@ class WalFile:
         return self.position + length + len(END) <= self.size
 
     def grow(self) -> bool:
-        """Make the file twice as large; return whether it was allowed to.
-
-        Raises:
-            OSError: the disk refused; the entries stand.
-        """
+        """Make the file twice as large; return whether it may be and the disk has room for it."""
         if self.size >= self._max_size:
             return False
-        self._fill(min(2 * self.size, self._max_size))
+        try:
+            self._fill(min(2 * self.size, self._max_size))
+        except OSError as error:
+            _log.warning("the write-ahead log stays at %d bytes: %s", self.size, error)
+            self._max_size = self.size
+            return False
         return True
 
     def append(self, entries: bytes) -> None:
