@@ -110,10 +110,6 @@ class WatchedStorage(DelegatingStorage):
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable, in a folder that is still there."""
-        try:
-            self._confirm()
-        except OSError as error:
-            return [error] * len(writes)
         begun = time.perf_counter_ns()
         with self._lock:
             self.in_flight += 1
@@ -128,6 +124,10 @@ class WatchedStorage(DelegatingStorage):
             self.latency["sync"].observe(time.perf_counter_ns() - begun)
             self.bytes_written += sum([len(each.data) for each in writes])
             self.breaker.succeeded()
+        try:
+            self._confirm()
+        except OSError as error:
+            return [error] * len(writes)
         return errors
 
     def sync_dir(self, path: Path) -> None:

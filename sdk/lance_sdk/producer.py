@@ -5,6 +5,7 @@ from time import monotonic
 from typing import Any, Final, Unpack
 
 from lance_sdk._assembly import ACK_SHARE, DISK_GRACE, build_producer
+from lance_sdk._core.batcher import add_record
 from lance_sdk._core.delivery import Batch, first_failure
 from lance_sdk._face import Face
 from lance_sdk._records import RecordMaker
@@ -16,15 +17,11 @@ from lance_sdk.stats import ProducerStats
 from lance_sdk.types import CloseReport
 from lance_sdk.url import URL
 from lance_sdk.values.keyed import Time
-from lance_spec._native import accelerator
 from lance_spec.enums import RecordType
-from lance_spec.limits import RECORD_HEADER_SIZE
 
 __all__ = ["Producer"]
 
 _RAW: Final = int(RecordType.RAW_DATA)
-_add_record: Final = accelerator.add_record if accelerator else None
-"""Does what `Batcher.add` does, in one step for all threads: it needs no lock."""
 
 
 class Producer(Face):
@@ -104,19 +101,14 @@ class Producer(Face):
                     value, dialect, key=key, timestamp=timestamp, record_type=record_type
                 )
             )
-        if _add_record is not None:
-            delivery = _add_record(self._batcher, value, _RAW, Delivery)
-            return self._add(value, _RAW) if delivery is None else delivery
         batcher = self._batcher
-        with self._pump.lock:  # what `Batcher.add` does, without the call
-            used = batcher.used + RECORD_HEADER_SIZE + len(value)
-            if used < batcher.bound and batcher.plain_type == _RAW:
-                batcher.used = used
-                batch = batcher.last
-                values = batch.values
-                index = len(values)
-                values.append(value)
-                return Delivery((batch, index))
+        if add_record is not None:
+            delivery = add_record(batcher, value, _RAW, Delivery)
+            return self._add(value, _RAW) if delivery is None else delivery
+        with self._pump.lock:
+            index = batcher.add(value, _RAW)
+            if index >= 0:
+                return Delivery((batcher.last, index))
         return self._add(value, _RAW)
 
     def send_many(self, values: Iterable[Any], *, record_type: int | None = None) -> Deliveries:

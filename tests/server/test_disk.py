@@ -1,6 +1,8 @@
 """The watched disk: circuit breaker, latency, and a data directory that goes away."""
 
+import errno
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from lance_server.breaker import BreakerPolicy, CircuitBreaker, CircuitState
 from lance_server.disk import WatchedStorage
 from lance_server.distribution import Distribution
 from lance_server.errors import UncleanStopError
+from lance_server.storage.contract import Write
 from lance_server.testing import (
     FaultyStorage,
     MemoryStorage,
@@ -198,6 +201,28 @@ def test_nothing_is_acknowledged_once_the_data_directory_is_gone(tmp_path: Path,
         assert server.stats()["batches_acked"] == 1
         with pytest.raises(UncleanStopError, match="could not be closed cleanly"):
             server.stop()
+
+
+def test_a_data_directory_that_goes_while_the_disk_works_is_noticed() -> None:
+    """The last look is behind the sync: a slow one leaves time for much."""
+    inner, gone = MemoryStorage(), list[OSError]()
+
+    class Removed(FaultyStorage):
+        """A disk during whose commits the folder is removed."""
+
+        def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
+            gone.append(OSError(errno.ESTALE, "gone"))
+            return super().commit(writes)
+
+    def check() -> None:
+        if gone:
+            raise gone[0]
+
+    disk = WatchedStorage(Removed(inner))
+    disk.check_with(check)
+    disk.make_dir(Path("/data"))
+    fd = disk.open(Path("/data/file"), create=True)
+    assert disk.commit([Write(fd, b"one", 0)]) == gone
 
 
 # Signals to slow down ---------------------------------------------------------------------------

@@ -216,6 +216,35 @@ def test_after_a_sync_that_failed_everything_is_written_again() -> None:
     assert memory.peek(ROOT / "a") == b"kept"
 
 
+def test_an_error_that_another_thread_was_told_of_counts_as_well() -> None:
+    """The system tells of it once; a checkpoint that ran meanwhile must not call it done."""
+
+    class ToldElsewhere(FaultyStorage):
+        """A disk that drops a write, and tells so to a commit during the sync of another file."""
+
+        lose = False
+
+        def sync(self, fd: int) -> None:
+            super().sync(fd)
+            if self.lose and fd == other:
+                self.lose = False
+                memory.poke(ROOT / "a", b"lost")
+                self.fail["write"] = errno.EIO
+                assert storage.commit([Write(fd_a, bytes(5000), 4)])[0] is not None
+                del self.fail["write"]
+
+    memory = disk()
+    faulty = ToldElsewhere(memory)
+    storage = WalStorage(faulty, ROOT, size=4096, small=100)
+    fd_a, other = (storage.open(ROOT / name, create=True) for name in ("a", "b"))
+    storage.commit([Write(fd_a, b"kept", 0), Write(other, b"b", 0)])
+    faulty.lose = True
+    with pytest.raises(OSError, match="was not written"):
+        storage.truncate(other, 1)
+    storage.truncate(other, 1)
+    assert memory.peek(ROOT / "a")[:4] == b"kept"
+
+
 def test_a_commit_that_was_refused_is_not_repeated() -> None:
     """Its entries are taken back, although the disk may have had them already."""
 

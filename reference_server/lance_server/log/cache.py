@@ -242,7 +242,6 @@ class SegmentCache:
                 if file is not None:
                     self._drop(file)
                 file = None  # the last hold on it, unless it is being read
-
         self._close_unused()
 
     def _close_unused(self) -> None:

@@ -1,11 +1,10 @@
 """Group commit: when which partitions are made durable (AMB-41).
 
-With nothing in flight a batch is flushed at once, by a worker thread; a lone small one by the
-event loop's thread itself, as long as the disk is so quick that handing it over would take about
-as long. While a flush runs,
-what arrives is collected for the next one; it starts when the running one ends, or beside it
-once 4 MiB are waiting or the first waiting byte is 5 ms old, so that one slow sync does not hold
-up the other topics.
+With nothing in flight a batch is flushed at once, by a worker thread; or, where the policy says
+so, a lone small one by the event loop's thread, as long as the disk is about as quick as handing
+it over. While a flush runs, what arrives is collected for the next one; it starts when the
+running one ends, or beside it once 4 MiB are waiting or the first waiting byte is 5 ms old, so
+that one slow sync does not hold up the other topics.
 """
 
 import time

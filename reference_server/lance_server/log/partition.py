@@ -230,7 +230,7 @@ class Partition:
         return self._tail.is_ready_for(group)
 
     def prepare(self, group: Group) -> list[Write]:
-        """Return what must become durable for a group (worker thread).
+        """Return what must become durable for a group (any thread).
 
         A group without batches needs nothing; it only closes the segment before it.
 
@@ -241,7 +241,7 @@ class Partition:
         return self._tail.prepare(group, Place(self.end_offset, self.end_record, last))
 
     def conclude(self, group: Group, error: OSError | None) -> Segment | None:
-        """Return the segment that a group went to (worker thread).
+        """Return the segment that a group went to (any thread).
 
         Raises:
             OSError: the group is not durable, and what was written of it is cut away, now or

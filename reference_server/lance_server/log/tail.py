@@ -1,6 +1,6 @@
 """The segment that a topic is being written to: begun, filled, cut back, closed.
 
-It belongs to worker threads, of which one at a time works for a topic.
+It belongs to whoever flushes its topic: one thread at a time.
 """
 
 import contextlib

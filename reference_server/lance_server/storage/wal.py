@@ -9,6 +9,7 @@ sync and no file changes its length; a flush that touches many topics gains more
 bytes to few files gains nothing from being written twice: it goes where it belongs at once.
 """
 
+import errno
 import logging
 import threading
 from collections.abc import Sequence
@@ -202,8 +203,11 @@ class WalStorage(DelegatingStorage):
         """Make durable elsewhere what a file holds, and begin it anew."""
         if file.doubted:
             self._write_again(file)
+            file.doubted = False
         for fd in list(file.dirty):
             self.sync(fd)
+        if file.doubted:  # by another thread's commit, which may have had the error instead of us
+            raise OSError(errno.EIO, "a file that the write-ahead log stands for was not written")
         file.recycle()
 
     def _doubt(self, fd: int) -> None:

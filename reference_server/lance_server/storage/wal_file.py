@@ -146,7 +146,6 @@ class WalFile:
             self._write(END, 0)
             self.position = 0
         self.dirty.clear()
-        self.doubted = False
 
     def _write(self, data: bytes, place: int) -> None:
         (error,) = self._storage.commit([Write(self.fd, data, place)])

@@ -16,14 +16,18 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from lance_sdk._core.delivery import Batch
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import BufferFull, ClosedError, RecordTooLarge
+from lance_spec._native import accelerator
 from lance_spec.dialect import Dialect
 from lance_spec.limits import MAX_RECORD_VALUE, RECORD_HEADER_SIZE
 
 _NO_TYPE = -1
+add_record: Final = accelerator.add_record if accelerator else None
+"""`Batcher.add` and the record's handle in one step for all threads, which needs no lock."""
 """Type of no record: whatever comes, `Batcher.append` looks at it."""
 
 

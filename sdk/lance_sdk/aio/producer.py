@@ -9,6 +9,7 @@ from anyio import to_thread
 from anyio.lowlevel import cancel_shielded_checkpoint
 
 from lance_sdk._assembly import ACK_SHARE, DISK_GRACE, build_producer
+from lance_sdk._core.batcher import add_record
 from lance_sdk._core.delivery import Batch, first_failure
 from lance_sdk._records import RecordMaker
 from lance_sdk._units import seconds
@@ -20,15 +21,11 @@ from lance_sdk.stats import ProducerStats
 from lance_sdk.types import CloseReport
 from lance_sdk.url import URL
 from lance_sdk.values.keyed import Time
-from lance_spec._native import accelerator
 from lance_spec.enums import RecordType
-from lance_spec.limits import RECORD_HEADER_SIZE
 
 __all__ = ["AsyncProducer"]
 
 _RAW: Final = int(RecordType.RAW_DATA)
-_add_record: Final = accelerator.add_record if accelerator else None
-"""Does what `Batcher.add` does, in one step for all threads: it needs no lock."""
 
 
 class AsyncProducer(AsyncFace):
@@ -106,19 +103,12 @@ class AsyncProducer(AsyncFace):
                     value, dialect, key=key, timestamp=timestamp, record_type=record_type
                 )
             )
-        if _add_record is not None:
-            delivery = _add_record(self._batcher, value, _RAW, AsyncDelivery)
+        batcher = self._batcher
+        if add_record is not None:
+            delivery = add_record(batcher, value, _RAW, AsyncDelivery)
             return await self._add(value, _RAW) if delivery is None else delivery
-        batcher = self._batcher  # what `Batcher.add` does, without the call
-        used = batcher.used + RECORD_HEADER_SIZE + len(value)
-        if used < batcher.bound and batcher.plain_type == _RAW:
-            batcher.used = used
-            batch = batcher.last
-            values = batch.values
-            index = len(values)
-            values.append(value)
-            return AsyncDelivery((batch, index))
-        return await self._add(value, _RAW)
+        index = batcher.add(value, _RAW)
+        return await self._add(value, _RAW) if index < 0 else AsyncDelivery((batcher.last, index))
 
     async def send_many(
         self, values: Iterable[Any], *, record_type: int | None = None
