@@ -80,8 +80,9 @@ class Commits:
 
 
 def lines(path: Path, what: str) -> list[tuple[str, int]]:
-    """Return the lines of one kind that a worker wrote."""
-    split = (line.split() for line in path.read_text().splitlines()) if path.exists() else ()
+    """Return the lines of one kind that a worker wrote; one cut off at a page is not there yet."""
+    text = path.read_text() if path.exists() else ""
+    split = (line.split() for line in text.splitlines(keepends=True) if line.endswith("\n"))
     return [(topic, int(offset)) for kind, topic, offset in split if kind == what]
 
 
