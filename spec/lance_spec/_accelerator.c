@@ -87,6 +87,43 @@ static int has_instruction(void) { return 0; }
 
 static int instruction;
 
+#define POLYNOMIAL 0x82F63B78u /* of CRC-32C, its bits reversed as those of all numbers here */
+
+/* Multiply two polynomials over GF(2), modulo that of the checksum. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (uint32_t bit = 1u << 31; a; bit >>= 1) {
+        if (a & bit) {
+            product ^= b;
+            a ^= bit;
+        }
+        b = b & 1 ? b >> 1 ^ POLYNOMIAL : b >> 1;
+    }
+    return product;
+}
+
+/* Return what a checksum is multiplied with when `size` bytes follow: x to the power of their bits. */
+static uint32_t shift_by(uint64_t size)
+{
+    static uint64_t last_size; /* batches are often of one size; the interpreter's lock is held */
+    static uint32_t last;
+    if (last && size == last_size)
+        return last;
+    uint32_t shift = 1u << 31, power = 1u << 23; /* x^0 and x^8 */
+    for (uint64_t left = size; left; left >>= 1, power = multiply(power, power))
+        if (left & 1)
+            shift = multiply(shift, power);
+    last_size = size;
+    return last = shift;
+}
+
+/* Return the checksum of some bytes and `size` more behind them, from the checksums of both. */
+static uint32_t crc_of_both(uint32_t first, uint32_t second, uint64_t size)
+{
+    return multiply(shift_by(size), first) ^ second;
+}
+
 /* Compute a checksum with a Python function over part of a buffer; -1 with an error set. */
 static int crc_by_call(PyObject *function, PyObject *view, Py_ssize_t from, Py_ssize_t to, uint32_t *crc)
 {
@@ -118,6 +155,18 @@ static inline Py_ssize_t record_at(const uint8_t *at, Py_ssize_t left)
     return RECORD_HEADER + (Py_ssize_t)length;
 }
 
+/* Return where the whole records from the start on end; counts them. */
+static Py_ssize_t walk_records(const Py_buffer *buffer, Py_ssize_t *count)
+{
+    Py_ssize_t position = 0, size;
+    *count = 0;
+    while ((size = record_at((const uint8_t *)buffer->buf + position, buffer->len - position)) > 0) {
+        position += size;
+        ++*count;
+    }
+    return position;
+}
+
 PyDoc_STRVAR(scan_doc,
 "scan_records(data) -> (count, end)\n\nCount the whole records from the start on; `end` is behind the last one.");
 
@@ -126,12 +175,7 @@ static PyObject *scan_records(PyObject *module, PyObject *data)
     Py_buffer buffer;
     if (PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0)
         return NULL;
-    const uint8_t *base = buffer.buf;
-    Py_ssize_t position = 0, count = 0, size;
-    while ((size = record_at(base + position, buffer.len - position)) > 0) {
-        position += size;
-        count++;
-    }
+    Py_ssize_t count, position = walk_records(&buffer, &count);
     PyBuffer_Release(&buffer);
     return Py_BuildValue("nn", count, position);
 }
@@ -146,11 +190,8 @@ static PyObject *record_bounds(PyObject *module, PyObject *data)
     if (PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0)
         return NULL;
     const uint8_t *base = buffer.buf;
-    Py_ssize_t position = 0, count = 1, size;
-    while ((size = record_at(base + position, buffer.len - position)) > 0) {
-        position += size;
-        count++;
-    }
+    Py_ssize_t count, position = walk_records(&buffer, &count);
+    count++; /* the last one's end is a bound, too */
     PyObject *bounds = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof(int64_t));
     if (bounds != NULL) {
         char *out = PyBytes_AS_STRING(bounds);
@@ -202,6 +243,51 @@ static PyObject *decode_records(PyObject *module, PyObject *data)
     }
     PyBuffer_Release(&buffer);
     return records == NULL ? NULL : Py_BuildValue("Nn", records, position);
+}
+
+/* Move the values of whole records together, in place; write their kinds and where each begins. */
+static void part(uint8_t *base, Py_ssize_t count, uint8_t *kinds, uint8_t *offsets)
+{
+    Py_ssize_t from = 0;
+    int32_t to = 0;
+    for (Py_ssize_t index = 0; index < count; index++, offsets += sizeof to) {
+        uint32_t length = load32(base + from + 1);
+        kinds[index] = base[from];
+        memcpy(offsets, &to, sizeof to);
+        memmove(base + to, base + from + RECORD_HEADER, length);
+        from += RECORD_HEADER + (Py_ssize_t)length;
+        to += (int32_t)length;
+    }
+    memcpy(offsets, &to, sizeof to);
+}
+
+PyDoc_STRVAR(part_doc,
+"part_records(buffer) -> (kinds, offsets) | None\n\n"
+"Move the values of all records to the front of the buffer, back to back. `kinds` has a byte for\n"
+"each record, `offsets` where each value begins and the last one ends, as 32-bit numbers of this\n"
+"machine. None, and nothing was moved, where the buffer is not whole records of less than 2 GiB.");
+
+static PyObject *part_records(PyObject *module, PyObject *data)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(data, &buffer, PyBUF_WRITABLE) < 0)
+        return NULL;
+    Py_ssize_t count, position = walk_records(&buffer, &count);
+    PyObject *found = NULL;
+    if (position != buffer.len || position > INT32_MAX) {
+        found = Py_NewRef(Py_None);
+    } else {
+        PyObject *kinds = PyBytes_FromStringAndSize(NULL, count);
+        PyObject *offsets = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(int32_t));
+        if (kinds != NULL && offsets != NULL) {
+            part(buffer.buf, count, (uint8_t *)PyBytes_AS_STRING(kinds), (uint8_t *)PyBytes_AS_STRING(offsets));
+            found = PyTuple_Pack(2, kinds, offsets);
+        }
+        Py_XDECREF(kinds);
+        Py_XDECREF(offsets);
+    }
+    PyBuffer_Release(&buffer);
+    return found;
 }
 
 /* Frames of a store-and-forward segment: CRC-32C u32, length u32, payload --------------------- */
@@ -451,6 +537,8 @@ static PyObject *unfilled(PyObject *module, PyObject *size)
     return PyByteArray_FromStringAndSize(NULL, length);
 }
 
+static int keeping; /* whether this process keeps freed memory */
+
 PyDoc_STRVAR(keep_doc,
 "keep_freed(size, largest) -> bool\n\n"
 "Keep up to `size` freed bytes, of blocks of up to `largest` bytes, instead of giving them back to\n"
@@ -463,8 +551,24 @@ static PyObject *keep_freed(PyObject *module, PyObject *args)
         return NULL;
 #ifdef __GLIBC__
     told = mallopt(M_MMAP_THRESHOLD, largest) && mallopt(M_TRIM_THRESHOLD, size);
+    keeping |= told;
 #endif
     return PyBool_FromLong(told);
+}
+
+PyDoc_STRVAR(give_doc,
+"give_back() -> bool\n\nGive back to the system what `keep_freed` let the process keep; False where it was not told so.");
+
+static PyObject *give_back(PyObject *module, PyObject *nothing)
+{
+#ifdef __GLIBC__
+    if (keeping) {
+        Py_BEGIN_ALLOW_THREADS
+        malloc_trim(0);
+        Py_END_ALLOW_THREADS
+    }
+#endif
+    return PyBool_FromLong(keeping);
 }
 
 /* The module --------------------------------------------------------------------------------- */
@@ -472,6 +576,7 @@ static PyObject *keep_freed(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
     {"scan_records", scan_records, METH_O, scan_doc},
     {"record_bounds", record_bounds, METH_O, bounds_doc},
+    {"part_records", part_records, METH_O, part_doc},
     {"decode_records", decode_records, METH_O, decode_doc},
     {"follow_ring", follow_ring, METH_VARARGS, follow_doc},
     {"split_frames", split_frames, METH_VARARGS, split_doc},
@@ -480,8 +585,10 @@ static PyMethodDef methods[] = {
     {"join_acks", join_acks, METH_VARARGS, acks_doc},
     {"join_entries", join_entries, METH_VARARGS, entries_doc},
     {"whole_batches", (PyCFunction)(void (*)(void))whole_batches, METH_FASTCALL, whole_doc},
+    {"answer_fetch", (PyCFunction)(void (*)(void))answer_fetch, METH_FASTCALL, answer_doc},
     {"seal", (PyCFunction)(void (*)(void))seal, METH_FASTCALL, seal_doc},
     {"keep_freed", keep_freed, METH_VARARGS, keep_doc},
+    {"give_back", give_back, METH_NOARGS, give_doc},
     {"unfilled", unfilled, METH_O, unfilled_doc},
     {"add_record", (PyCFunction)(void (*)(void))add_record, METH_FASTCALL, add_doc},
     {"join_records", (PyCFunction)(void (*)(void))join_records, METH_FASTCALL, join_doc},

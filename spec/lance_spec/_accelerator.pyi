@@ -9,6 +9,7 @@ _Handle = TypeVar("_Handle", bound=tuple[Any, int])
 
 def scan_records(data: Buffer, /) -> tuple[int, int]: ...
 def record_bounds(data: Buffer, /) -> tuple[bytes, int]: ...
+def part_records(buffer: bytearray | memoryview, /) -> tuple[bytes, bytes] | None: ...
 def decode_records(data: Buffer, /) -> tuple[list[tuple[int, bytes]], int]: ...
 def follow_ring(
     data: Buffer, offset: int, crc32c: Callable[[Buffer], int], /
@@ -30,11 +31,13 @@ def add_record(
 ) -> _Handle | None: ...
 def join_records(values: object, record_type: int, /) -> bytes | None: ...
 def unfilled(size: int, /) -> bytearray: ...
+def give_back() -> bool: ...
 def keep_freed(size: int, largest: int, /) -> bool: ...
 def whole_batches(
     starts: array[int],
     ends: array[int],
     counts: array[int],
+    crcs: array[int],
     kinds: bytearray,
     checked: bytearray,
     holes: list[int],
@@ -42,6 +45,19 @@ def whole_batches(
     limit: int,
     /,
 ) -> tuple[int, int] | None: ...
+def answer_fetch(
+    descriptor: int,
+    place: tuple[
+        tuple[array[int], array[int], array[int], array[int], bytearray, bytearray, list[int]],
+        int,
+        int,
+        int,
+    ],
+    form: tuple[bytes, int, bool, Callable[[Buffer], int], bool],
+    start: int,
+    most: int,
+    /,
+) -> bytearray | None: ...
 def seal(
     frame: bytearray,
     prefix: bytes,

@@ -56,29 +56,23 @@ static int is_frame(PyObject *object, PyTypeObject *type)
 }
 
 PyDoc_STRVAR(count_doc,
-"count_run(frames, first, most, kind, unwanted, validates, frame_type) -> count\n\n"
-"Count the frames from `first` on that go with the one before them.");
+"count_run(frames, first, most, topic_id, above, kind, unwanted, validates, frame_type) -> count\n\n"
+"Count the frames from `first` on that go with the batch `above` of the topic.");
 
 static PyObject *count_run(PyObject *module, PyObject *args)
 {
     PyObject *frames, *kind;
     Py_ssize_t first, most, count = 0;
-    unsigned long long unwanted;
+    unsigned long long topic, above, unwanted;
     int validates, plain = 1;
     PyTypeObject *type;
-    if (!PyArg_ParseTuple(args, "O!nnOKpO!", &PyList_Type, &frames, &first, &most, &kind, &unwanted, &validates,
-                          &PyType_Type, &type))
+    if (!PyArg_ParseTuple(args, "O!nnKKOKpO!", &PyList_Type, &frames, &first, &most, &topic, &above, &kind,
+                          &unwanted, &validates, &PyType_Type, &type))
         return NULL;
     if (type != shape.type && learn_shape(type) < 0)
         return NULL;
-    if (first < 1 || first > PyList_GET_SIZE(frames))
-        return PyErr_Format(PyExc_ValueError, "frame %zd has none before it", first);
-    PyObject *leader = PyList_GET_ITEM(frames, first - 1);
-    if (!is_frame(leader, type))
-        return NULL;
-    uint64_t topic = number(leader, TOPIC), above = number(leader, BATCH_ID);
-    if (PyErr_Occurred())
-        return NULL;
+    if (first < 0 || first > PyList_GET_SIZE(frames))
+        return PyErr_Format(PyExc_ValueError, "there is no frame %zd", first);
     Py_ssize_t left = PyList_GET_SIZE(frames) - first;
     for (most = most < left ? most : left; plain > 0 && count < most; count += plain) {
         PyObject *frame = PyList_GET_ITEM(frames, first + count);
@@ -221,8 +215,6 @@ static int store_entry(uint8_t *at, PyObject *meta, uint64_t start, uint64_t dur
     }
     for (int i = 0; i < 7; i++)
         numbers[i] = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(meta, i));
-    if (!PyErr_Occurred() && (numbers[0] | numbers[1] | numbers[5] | numbers[6]) > UINT32_MAX)
-        PyErr_SetString(PyExc_OverflowError, "length, record count, CRC and flags have 32 bits");
     if (!PyErr_Occurred() && (numbers[0] | numbers[1] | numbers[5] | numbers[6]) > UINT32_MAX)
         PyErr_SetString(PyExc_OverflowError, "length, record count, CRC and flags have 32 bits");
     if (PyErr_Occurred())

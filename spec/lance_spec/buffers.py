@@ -26,3 +26,15 @@ def keep_freed(size: int, largest: int) -> bool:
         Whether that is so: only the GNU C library can be told, and only by the compiled loops.
     """
     return accelerator is not None and bool(accelerator.keep_freed(size, largest))
+
+
+def give_back() -> bool:
+    """Give back to the system what `keep_freed` let the process keep.
+
+    It takes up to some milliseconds, and more once the memory is needed again: for a program
+    that has nothing to do.
+
+    Returns:
+        Whether that was done; where nothing is kept on purpose, nothing happens.
+    """
+    return accelerator is not None and bool(accelerator.give_back())

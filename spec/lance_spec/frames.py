@@ -10,7 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32_IEEE, CRC32C, Buffer
@@ -40,6 +40,7 @@ _SEALED: Final = Struct("<12sQ12xLLL")  # `_HEADER` without the fields that a Co
 _CONTROL_PREFIXES: Final = {
     each.name: prefixes(each)[Flag.CONTROL] for each in (CRC32C, CRC32_IEEE)
 }
+_ACK_PREFIXES: Final = {each.name: prefixes(each)[Flag.ACK] for each in (CRC32C, CRC32_IEEE)}
 _NO_PAYLOAD: Final = memoryview(b"")
 _FIELD_OFFSETS: Final = {
     "magic": 0,
@@ -133,12 +134,12 @@ class FrameSplitter:
 
     __slots__ = (
         "_candidates",
+        "_fast",
         "_known",
         "_limit",
         "_max_payload",
         "_need",
         "_offset",
-        "_plain",
         "_tail",
         "dialect",
         "fault",
@@ -150,7 +151,7 @@ class FrameSplitter:
             raise ValueError("a FrameSplitter needs at least one dialect")
         self._candidates = dialects
         self._known = known_prefixes(dialects)
-        self._plain: dict[bytes, Known] = {}
+        self._fast: tuple[Any, ...] = ()  # what the compiled loop is told, once it may run
         self._max_payload = max_payload
         self._limit = 0
         self._tail = bytearray()
@@ -221,7 +222,7 @@ class FrameSplitter:
 
     def _split(self, view: memoryview, position: int, frames: list[Frame]) -> int:
         """Append the whole frames found from `position`; return where the rest begins."""
-        if accelerator and self.proven:
+        if self._fast:
             position = self._split_fast(view, position, frames)
         end = len(view)
         unpack_from, known = _HEADER.unpack_from, self._known
@@ -257,19 +258,7 @@ class FrameSplitter:
     def _split_fast(self, view: memoryview, position: int, frames: list[Frame]) -> int:
         """Append frames as long as everything is in order; return where something is not."""
         assert accelerator is not None
-        assert self.dialect is not None, "the dialect was proven"
-        checksum = self.dialect.checksum
-        end: int = accelerator.split_frames(
-            view,
-            position,
-            self._plain,
-            self._limit,
-            checksum.compute,
-            checksum is CRC32C,
-            _NO_PAYLOAD,
-            Frame,
-            frames,
-        )
+        end: int = accelerator.split_frames(view, position, *self._fast, frames)
         self._offset += end - position
         return end
 
@@ -279,7 +268,10 @@ class FrameSplitter:
         self._limit = dialect.max_payload if self._max_payload is None else self._max_payload
         self._candidates = (dialect,)
         self._known = known_prefixes(self._candidates)
-        self._plain = plain_prefixes(dialect)
+        if accelerator:
+            plain, checksum = plain_prefixes(dialect), dialect.checksum
+            is_crc32c = checksum is CRC32C
+            self._fast = (plain, self._limit, checksum.compute, is_crc32c, _NO_PAYLOAD, Frame)
         return self._known
 
     def _judge_prefix(self, prefix: bytes) -> Known | None:
@@ -388,12 +380,12 @@ def seal_control(dialect: Dialect, command: int, frame: bytearray, topic_id: int
 
 def encode_ack(dialect: Dialect, batch_id: int) -> bytes:
     """Return the frame that acknowledges ``batch_id`` (LWP section 4.2)."""
-    return _ACK.pack(prefixes(dialect.checksum)[Flag.ACK], batch_id)
+    return _ACK.pack(_ACK_PREFIXES[dialect.checksum.name], batch_id)
 
 
 def encode_acks(dialect: Dialect, batch_ids: list[int]) -> bytes:
     """Return the frames that acknowledge batches, back to back (LWP section 4.2)."""
-    prefix = prefixes(dialect.checksum)[Flag.ACK]
+    prefix = _ACK_PREFIXES[dialect.checksum.name]
     if accelerator is None:
         return b"".join([_ACK.pack(prefix, batch_id) for batch_id in batch_ids])
     acks: bytes = accelerator.join_acks(prefix, batch_ids)

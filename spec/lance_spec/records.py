@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from struct import Struct
 from typing import Final
 
@@ -14,6 +15,7 @@ from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.limits import MAX_RECORD_VALUE, RECORD_HEADER_SIZE
 
 _RECORD_HEADER: Final = Struct("<BL")
+_MOST_PARTED: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,7 @@ def decode_records(data: Buffer) -> list[tuple[int, bytes]]:
     """
     found, end = _take(data)
     if end != len(data):
-        fault = _explain(data, len(found), end)
-        raise DecodeError(
-            "Record", f"[{fault.index}]", fault.offset, "a whole record", fault.reason
-        )
+        raise _cut_short(data, len(found), end)
     return found
 
 
@@ -145,11 +144,45 @@ def record_bounds(data: Buffer) -> bytes:
     """
     bounds, end = _bounds(data)
     if end != len(data):
-        fault = _explain(data, len(bounds) // 8 - 1, end)
-        raise DecodeError(
-            "Record", f"[{fault.index}]", fault.offset, "a whole record", fault.reason
-        )
+        raise _cut_short(data, len(bounds) // 8 - 1, end)
     return bounds
+
+
+def part_records(buffer: bytearray | memoryview) -> tuple[bytes, bytes]:
+    """Move the values of all records to the front of their buffer, back to back.
+
+    Args:
+        buffer: whole records, back to back; it is written to.
+
+    Returns:
+        The type of each record, a byte each; and an array of signed 32-bit numbers, as this
+        machine has them, which tell where each value begins now and where the last one ends.
+
+    Raises:
+        DecodeError: as for `decode_records`, or there are 2 GiB or more; nothing was moved.
+        BufferError: the buffer cannot be written to.
+    """
+    size = len(buffer)
+    if size > _MOST_PARTED:
+        raise DecodeError("Record", "", 0, f"at most {_MOST_PARTED} bytes at once", f"{size} bytes")
+    parted: tuple[bytes, bytes] | None = _part(buffer)
+    if parted is None:
+        raise _cut_short(buffer, *_walk(buffer))
+    return parted
+
+
+def _part_in_python(buffer: bytearray | memoryview) -> tuple[bytes, bytes] | None:
+    """Move the values, and return types and places; None where a record is not whole."""
+    with memoryview(buffer) as view:
+        if view.readonly:
+            raise BufferError("the values of records can only be moved where they can be written")
+        found, end = _take_in_python(view)
+        if end != len(view):
+            return None
+        values = [value for _, value in found]
+        offsets = array("i", accumulate(map(len, values), initial=0))
+        view[: offsets[-1]] = b"".join(values)
+    return bytes([kind for kind, _ in found]), offsets.tobytes()
 
 
 def _bounds_in_python(data: Buffer) -> tuple[bytes, int]:
@@ -201,8 +234,14 @@ def _walk_in_python(data: Buffer) -> tuple[int, int]:
 
 _join: Final = accelerator.join_records if accelerator else None
 _take: Final = accelerator.decode_records if accelerator else _take_in_python
+_part: Final = accelerator.part_records if accelerator else _part_in_python
 _bounds: Final = accelerator.record_bounds if accelerator else _bounds_in_python
 _walk: Final = accelerator.scan_records if accelerator else _walk_in_python
+
+
+def _cut_short(data: Buffer, index: int, offset: int) -> DecodeError:
+    fault = _explain(data, index, offset)
+    return DecodeError("Record", f"[{index}]", offset, "a whole record", fault.reason)
 
 
 def _explain(data: Buffer, index: int, offset: int) -> RecordFault:

@@ -45,29 +45,45 @@ def content_of(client_timestamp_ns: int, length: int, crc: int) -> bytes:
     return _CONTENT.pack(crc, length, client_timestamp_ns)
 
 
-def count_run(frames: list[Frame], first: int, most: int, *, validates: bool) -> int:
-    """Return how many frames from ``first`` on go with the one before them.
+class Leader(NamedTuple):
+    """A batch that others may go with.
+
+    Attributes:
+        topic_id: its topic.
+        batch_id: its id.
+    """
+
+    topic_id: int
+    batch_id: int
+
+
+def count_run(
+    frames: list[Frame], first: int, most: int, leader: Leader, *, validates: bool
+) -> int:
+    """Return how many frames from ``first`` on go with a batch that was accepted before them.
 
     They are Ingest frames of the same topic and nonce with rising ids and a timestamp, neither
     compressed nor encrypted, and hold something.
 
     Args:
         frames: of a dialect whose payload CRC is CRC32C, as the splitter returned them.
-        first: 1 or more.
-        most: where to stop.
+        first: where to begin.
+        most: how many are enough.
+        leader: the batch.
         validates: whether each must also hold exactly the records its header states.
     """
     if accelerator is None:
-        return _count_in_python(frames, first, most, validates=validates)
+        return _count_in_python(frames, first, most, leader, validates=validates)
     count: int = accelerator.count_run(
-        frames, first, most, FrameKind.INGEST, _ODD, validates, Frame
+        frames, first, most, *leader, FrameKind.INGEST, _ODD, validates, Frame
     )
     return count
 
 
-def _count_in_python(frames: list[Frame], first: int, most: int, *, validates: bool) -> int:
-    count, leader = 0, frames[first - 1]
-    topic_id, above = leader.topic_id, leader.batch_id
+def _count_in_python(
+    frames: list[Frame], first: int, most: int, leader: Leader, *, validates: bool
+) -> int:
+    count, (topic_id, above) = 0, leader
     for frame in frames[first : first + most]:
         if frame.topic_id != topic_id or not _follows(frame, above, validates=validates):
             break

@@ -9,8 +9,8 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.spark.columns import (
     TYPES,
     Origin,
+    Parted,
     arrow_schema,
-    bounds_of,
     check_schema,
     to_batch,
 )
@@ -32,7 +32,7 @@ def chain(records: list[tuple[int, bytes]]) -> bytes:
 
 def rows(data: bytes, *names: str) -> list[dict[str, object]]:
     """Return records as rows."""
-    batch = to_batch(arrow_schema(names), data, bounds_of(data), HERE)
+    batch = to_batch(arrow_schema(names), Parted.of(bytearray(data)), HERE)
     return batch.to_pylist()
 
 
@@ -62,7 +62,7 @@ def test_rows_become_the_bytes_they_were_read_from(
 ) -> None:
     """Reading and writing are inverse, however the bytes are cut into frames."""
     data = chain(records)
-    batch = to_batch(arrow_schema(("type", "value")), data, bounds_of(data), HERE)
+    batch = to_batch(arrow_schema(("type", "value")), Parted.of(bytearray(data)), HERE)
     frames = list(frames_of(batch, "copy", limit))
     assert b"".join(frame.payload for frame in frames) == data
     assert sum(frame.count for frame in frames) == len(records)
@@ -76,17 +76,40 @@ def test_a_chain_that_is_cut_is_refused(
 ) -> None:
     """With the index and the place of the record at fault."""
     whole = chain(records)
-    bounds = set(bounds_of(whole).tolist())
-    end = data.draw(st.integers(0, len(whole)).filter(lambda place: place not in bounds))
+    places = {0, len(whole), *Parted.of(bytearray(whole)).places().tolist()}
+    end = data.draw(st.integers(0, len(whole)).filter(lambda place: place not in places))
     with pytest.raises(DecodeError, match="a whole record"):
-        bounds_of(whole[:end])
+        Parted.of(bytearray(whole[:end]))
+
+
+@settings(deadline=None)
+@given(RECORDS, st.data())
+def test_what_is_left_out_on_either_side_is_not_shown(
+    records: list[tuple[int, bytes]], data: st.DataObject
+) -> None:
+    """Every column says of the others what it said of all, also once they have travelled."""
+    whole = chain(records)
+    first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(whole) + 9)] * 2)))
+    expected = [
+        row
+        for row in rows(whole, *TYPES)
+        if first <= row["offset"] - HERE.offset <= last - 5 - row["size"]  # type: ignore[operator]
+    ]
+    inside = Parted.of(bytearray(whole)).between(first // 2, last + 5).between(first, last)
+    batch = to_batch(arrow_schema(TYPES), inside, HERE)
+    batch.validate(full=True)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    travelled = pa.ipc.open_stream(sink.getvalue()).read_all()
+    assert batch.to_pylist() == travelled.to_pylist() == expected
 
 
 def test_a_record_over_the_limit_is_refused() -> None:
     """A length beyond 16 MiB is no record's, even when so many bytes follow."""
     huge = bytes((1,)) + (2**24 + 1).to_bytes(4, "little") + bytes(2**24 + 1)
     with pytest.raises(DecodeError, match="over the limit"):
-        bounds_of(huge)
+        Parted.of(bytearray(huge))
 
 
 def test_only_the_columns_asked_for_are_made() -> None:
@@ -98,7 +121,7 @@ def test_only_the_columns_asked_for_are_made() -> None:
 def test_all_columns_have_the_types_that_are_promised() -> None:
     """An Arrow batch must be exactly what Spark was told."""
     data = chain([(1, b"value")])
-    batch = to_batch(arrow_schema(TYPES), data, bounds_of(data), HERE)
+    batch = to_batch(arrow_schema(TYPES), Parted.of(bytearray(data)), HERE)
     assert batch.schema == arrow_schema(TYPES)
     batch.validate(full=True)
 
@@ -127,7 +150,7 @@ def test_an_offset_that_spark_cannot_count_is_refused() -> None:
     """Spark's integers have a sign."""
     data = chain([(1, b"x")])
     with pytest.raises(DataDamaged, match="beyond what Spark can count"):
-        to_batch(arrow_schema(["offset"]), data, bounds_of(data), Origin("t", 2**63 - 1))
+        to_batch(arrow_schema(["offset"]), Parted.of(bytearray(data)), Origin("t", 2**63 - 1))
 
 
 def test_an_unknown_column_is_refused() -> None:

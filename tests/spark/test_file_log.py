@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,13 +16,14 @@ import pytest
 from lance_sdk import Client, Producer
 from lance_sdk.errors import ConfigError, MisalignedOffset, OpaqueRecords, TopicNotFound
 from lance_sdk.spark import segments
+from lance_sdk.spark.columns import arrow_schema
 from lance_sdk.spark.errors import DataDamaged, DataLost
 from lance_sdk.spark.file_log import FilePiece
 from lance_sdk.spark.finding import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.audit import audit_one, targets
 from lance_sdk.spark.segments import ENTRY, topic_files
-from lance_sdk.spark.storage import entries
+from lance_sdk.spark.storage import ReadMemory, entries, opened
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
 from lance_spec.messages.engine import SidecarEntry
@@ -162,6 +165,65 @@ def test_damage_is_shown_on_request(disk: Any, reader: Any, produce: Fill, data:
     wrong = [row for row in rows if not row["crc_ok"]]
     assert len(rows) == len(values)
     assert 0 < len(wrong) <= 2048 // 45
+    changed = [row for row, value in zip(rows, values, strict=True) if row["value"] != value]
+    assert len(changed) == 1
+    assert changed[0] in wrong
+
+
+@pytest.fixture(scope="module")
+def long_segment(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[bytes]]:
+    """A data directory with several MiB in one segment, and their values."""
+    folder = str(tmp_path_factory.mktemp("long") / "data")
+    values = [b"%06d" % number * 1500 for number in range(600)]
+    with (
+        running(Path(folder), segment_size=16 << 20) as server,
+        Producer(f"{server.url}/orders", create_topic=True, dialect="specified") as producer,
+    ):
+        producer.send_many(values)
+    return folder, values
+
+
+def test_batches_that_are_kept_stay_as_they_are(
+    reader: Any, long_segment: tuple[str, list[bytes]]
+) -> None:
+    """What is read later goes into other memory."""
+    folder, values = long_segment
+    (piece,) = reader.pieces(path=folder)
+    kept = list(piece.read(arrow_schema(["value"])))
+    assert len(kept) > 4
+    assert [value for batch in kept for value in batch["value"].to_pylist()] == values
+
+
+def test_batches_that_are_dropped_leave_their_memory(
+    reader: Any, long_segment: tuple[str, list[bytes]]
+) -> None:
+    """A loop needs that of two, and Spark, which keeps the first one, that of three."""
+    folder, values = long_segment
+    (piece,) = reader.pieces(path=folder)
+    first, found, places = None, [], []
+    for batch in piece.read(arrow_schema(["value"])):
+        first = first or batch
+        found += batch["value"].to_pylist()
+        places.append(batch["value"].buffers()[2].address)
+    assert found == values
+    assert first["value"].to_pylist() == values[: len(first)]
+    assert len(places) > len(set(places)) == 3
+
+
+def test_memory_that_is_shown_is_not_read_into(tmp_path: Path) -> None:
+    """However small the part that is shown; it is used again afterwards."""
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(100)))
+    memory = ReadMemory()
+    with opened(str(path)) as file:
+        part = memory.read(file, 50, 0)[7:8]
+        assert memory.read(file, 50, 50) == bytes(range(50, 100))
+        assert part == b"\x07"
+        del part
+        again = memory.read(file, 20, 90)
+        assert again == bytes(range(90, 100))
+        assert memory.read(file, 20, 100) == memory.read(file, 20, 200) == b""
+        assert again == bytes(range(90, 100))
 
 
 @pytest.fixture
@@ -464,3 +526,14 @@ def test_identity_comes_from_the_metadata(disk: Any, produce: Fill, data: str) -
     identity = topic_files(str(disk.folder_of(data))).identity
     assert (identity.name, identity.epoch) == ("orders", 1)
     assert identity.created_at is not None
+
+
+def test_a_task_that_reads_files_loads_nothing_that_only_others_need() -> None:
+    """Neither what sends nor what speaks with servers: Spark collects all of it after each task."""
+    names = ("producer", "consumer", "journal", "_server", "spark.sinks", "spark.ledger")
+    code = (
+        "import sys, lance_sdk.spark.source, lance_sdk.spark.file_log\n"
+        f"print([name for name in {names!r} if 'lance_sdk.' + name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"

@@ -8,6 +8,7 @@ import pytest
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal import Journal, JournalConfig, SlotKind
 from lance_sdk.spark.errors import DataDamaged
+from lance_sdk.spark.finding import SLOT_SUFFIXES
 from lance_sdk.spark.slot_log import FRAME_SHIFT
 
 VALUES = [b"%04d" % number for number in range(200)]
@@ -69,3 +70,8 @@ def test_a_slot_has_no_times(reader: Any, slot: Path) -> None:
     """No server has seen its records."""
     with pytest.raises(ConfigError, match="no time of a server yet"):
         reader.pieces(path=str(slot), startingTimestamp="0")
+
+
+def test_slots_are_found_by_what_their_files_end_with() -> None:
+    """The suffixes stand once more where nothing of the journal is imported."""
+    assert set(SLOT_SUFFIXES) == {kind.suffix for kind in SlotKind}

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 from struct import pack
 
 import pytest
@@ -52,6 +53,24 @@ def test_bounds_are_found_alike(data: bytes) -> None:
     bounds, end = accelerator.record_bounds(data)
     assert (bounds, end) == records._bounds_in_python(data)
     assert (len(bounds) // 8 - 1, end) == accelerator.scan_records(data)
+
+
+@given(damaged)
+def test_values_are_moved_alike(data: bytes) -> None:
+    """The same types, places and values; nothing moves where a record is not whole."""
+    fast, slow = bytearray(data), bytearray(data)
+    found = accelerator.part_records(memoryview(fast))
+    assert (found, fast) == (records._part_in_python(memoryview(slow)), slow)
+    if found is None:
+        assert fast == data
+
+
+def test_values_are_only_moved_where_they_can_be_written() -> None:
+    """Both refuse bytes, and a view that only reads."""
+    for part in accelerator.part_records, records._part_in_python:
+        for fixed in b"", encode_records([b"x"]), memoryview(bytearray(5)).toreadonly():
+            with pytest.raises(BufferError):
+                part(fixed)
 
 
 @pytest.mark.parametrize("length", [16 * 1024 * 1024, 16 * 1024 * 1024 + 1, 2**32 - 1])
@@ -160,6 +179,15 @@ def test_freed_memory_is_kept_where_the_library_can_be_told() -> None:
         accelerator.keep_freed(1 << 40, 1)
 
 
+def test_only_what_is_kept_on_purpose_is_given_back() -> None:
+    """A program that keeps nothing is left as it is; it may be asked any number of times."""
+    asked = "from lance_spec.buffers import give_back, keep_freed"
+    code = f"{asked}; print(give_back(), keep_freed(1 << 20, 1 << 20), give_back(), give_back())"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, kept, *after = said.stdout.split()
+    assert (before, set(after)) == ("False", {kept})
+
+
 def _ring(payloads: list[bytes]) -> bytes:
     bodies = [pack("<L", len(payload)) + payload for payload in payloads]
     return b"".join(pack("<L", CRC32C(body)) + body for body in bodies)
@@ -264,10 +292,12 @@ some_frames = st.lists(
 @given(some_frames, st.integers(0, 12), st.booleans())
 def test_runs_are_counted_alike(run: list[frames.Frame], most: int, validates: bool) -> None:
     """The same frames go with the one before them, whatever is odd about any of them."""
-    assert [
-        runs.count_run(run, first, most, validates=validates) for first in range(1, len(run))
-    ] == [
-        runs._count_in_python(run, first, most, validates=validates) for first in range(1, len(run))
+    places = [
+        (run, first, most, runs.Leader(run[first - 1].topic_id, run[first - 1].batch_id))
+        for first in range(1, len(run))
+    ]
+    assert [runs.count_run(*place, validates=validates) for place in places] == [
+        runs._count_in_python(*place, validates=validates) for place in places
     ]
 
 
@@ -304,12 +334,12 @@ def test_acks_are_joined_alike(dialect: Dialect, ids: list[int]) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("count_run", ([1, 2], 1, 5, None, 0, True, frames.Frame)),
+        ("count_run", ([1, 2], 1, 5, 0, 1, None, 0, True, frames.Frame)),
         (
             "count_run",
-            ([frames.Frame.__new__(frames.Frame)] * 2, 1, 5, None, 0, True, frames.Frame),
+            ([frames.Frame.__new__(frames.Frame)] * 2, 1, 5, 0, 1, None, 0, True, frames.Frame),
         ),
-        ("count_run", ([], 1, 5, None, 0, True, frames.Frame)),
+        ("count_run", ([], 1, 5, 0, 1, None, 0, True, frames.Frame)),
         ("gather_run", ([object()], 1, 0, runs.BatchMeta, frames.Frame, bytearray())),
         ("gather_run", ([], 1, 0, int, frames.Frame, bytearray())),
         ("join_acks", (b"short", [1])),
@@ -337,7 +367,8 @@ def test_a_released_payload_is_refused() -> None:
 
 def test_no_loop_writes_outside_its_buffers() -> None:
     """Everything above goes well under the allocator that notices, too."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    files = [__file__, str(Path(__file__).with_name("test_answering.py"))]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(
         [*command, "-k", "not outside_its_buffers"],
         env={**os.environ, "PYTHONMALLOC": "debug"},

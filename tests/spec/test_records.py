@@ -1,5 +1,8 @@
 """TLV record chains (LWP section 8)."""
 
+from array import array
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +10,14 @@ from hypothesis import strategies as st
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.limits import MAX_RECORD_VALUE
-from lance_spec.records import decode_records, encode_record, encode_records, scan_records
+from lance_spec.records import (
+    decode_records,
+    encode_record,
+    encode_records,
+    part_records,
+    record_bounds,
+    scan_records,
+)
 
 HELLO_WORLD = bytes.fromhex("010500000068656c6c6f0105000000776f726c64")
 values = st.lists(st.binary(max_size=300), max_size=20)
@@ -43,6 +53,32 @@ def test_a_scan_finds_the_last_whole_record(chain: list[bytes], cut: int) -> Non
     if scan.fault:
         assert scan.fault.offset == scan.end
         assert scan.fault.needed > len(data) - scan.end
+
+
+@given(st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=300)), max_size=20))
+def test_values_are_parted_where_they_are(chain: list[tuple[int, bytes]]) -> None:
+    """They end up back to back in front, what is outside of the view stays as it is."""
+    data = b"".join(encode_record(value, kind) for kind, value in chain)
+    buffer = bytearray(b"xx" + data + b"yy")
+    kinds, offsets = part_records(memoryview(buffer)[2:-2])
+    places = list(pairwise(array("i", offsets)))
+    assert [(k, buffer[2 + a : 2 + b]) for k, (a, b) in zip(kinds, places, strict=True)] == chain
+    assert (buffer[:2], buffer[-2:]) == (b"xx", b"yy")
+
+
+@given(values.filter(bool), st.integers(1, 6500))
+def test_a_cut_chain_is_not_parted(chain: list[bytes], cut: int) -> None:
+    """Nothing is moved, and the error is that of everything else that wants whole records."""
+    data = encode_records(chain)[:-cut]
+    buffer = bytearray(data)
+    if scan_records(data).fault is None:
+        part_records(buffer)
+        return
+    with pytest.raises(DecodeError) as parting:
+        part_records(buffer)
+    with pytest.raises(DecodeError) as reading:
+        record_bounds(data)
+    assert (buffer, str(parting.value)) == (data, str(reading.value))
 
 
 def test_a_scan_takes_views() -> None:

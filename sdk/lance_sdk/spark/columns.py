@@ -1,10 +1,10 @@
 """The columns of a topic as a table, and records in their bytes as Arrow batches.
 
-A chain of records becomes a column without touching a value in Python: headers and values
-alternate, so both together are a binary array without a gap, and every second element of it is
-taken.
+A chain of records becomes a column without touching a value in Python: the values are moved
+together in the memory that they were read into, and are the column as they lie there.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,10 +16,9 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.types import KEYED
 from lance_sdk.values.keyed import split
-from lance_spec.checksum import Buffer
 from lance_spec.errors import DecodeError
 from lance_spec.limits import RECORD_HEADER_SIZE
-from lance_spec.records import record_bounds
+from lance_spec.records import part_records
 
 DEFAULT_COLUMNS: Final = ("topic", "offset", "type", "value")
 TYPES: Final = {
@@ -91,19 +90,62 @@ def check_schema(schema: pa.Schema) -> None:
             )
 
 
-def bounds_of(data: Buffer) -> np.ndarray[Any, Any]:
-    """Return where each record of a chain begins, and where the last one ends.
+@dataclass(frozen=True, slots=True, eq=False)
+class Parted:
+    """Records whose values were moved together.
 
-    Raises:
-        DecodeError: the chain does not end where the data does.
+    A place is where a record began in the bytes that were parted.
+
+    Attributes:
+        values: the memory that the values are in, back to back.
+        offsets: where each value begins there, and where the last one ends; 32 bits each.
+        kinds: the type of each record.
+        before: how many records in front of these were left out.
     """
-    return np.frombuffer(record_bounds(data), np.int64)
+
+    values: bytearray | memoryview
+    offsets: np.ndarray[Any, Any]
+    kinds: bytes
+    before: int = 0
+
+    @classmethod
+    def of(cls, buffer: bytearray | memoryview) -> "Parted":
+        """Part a chain of records where it is; nobody else may use the buffer from then on.
+
+        Raises:
+            DecodeError: the chain does not end where the buffer does; nothing was moved.
+        """
+        kinds, offsets = part_records(buffer)
+        return cls(buffer, np.frombuffer(offsets, np.int32), kinds)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def place(self, index: int) -> int:
+        """Return where a record began; the number of records asks where the last one ended."""
+        return int(self.offsets[index]) + RECORD_HEADER_SIZE * (self.before + index)
+
+    def places(self) -> np.ndarray[Any, Any]:
+        """Return where each record began."""
+        numbers: np.ndarray[Any, Any] = np.arange(
+            self.before, self.before + len(self), dtype=np.int64
+        )
+        return np.asarray(self.offsets[:-1] + RECORD_HEADER_SIZE * numbers)
+
+    def between(self, first: int, last: int) -> "Parted":
+        """Return the records that began at a place or later, and ended at another or before."""
+        count = len(self)
+        if first <= self.place(0) and self.place(count) <= last:
+            return self
+        start = min(count, bisect_left(range(count + 1), first, key=self.place))
+        stop = max(start, bisect_right(range(count + 1), last, key=self.place) - 1)
+        offsets, kinds = self.offsets[start : stop + 1], self.kinds[start:stop]
+        return Parted(self.values, offsets, kinds, self.before + start)
 
 
 def to_batch(
     schema: pa.Schema,
-    data: Buffer,
-    bounds: np.ndarray[Any, Any],
+    records: Parted,
     origin: Origin,
     times: np.ndarray[Any, Any] | None = None,
 ) -> pa.RecordBatch:
@@ -111,15 +153,14 @@ def to_batch(
 
     Args:
         schema: columns of `TYPES`, in any order.
-        data: whole records, less than 2 GiB.
-        bounds: from `bounds_of`.
+        records: the records; a column of values is the memory that they are in.
         origin: where they are from.
         times: when each of them arrived, in nanoseconds since the Unix epoch, where known.
 
     Raises:
         DataDamaged: a record with a key or a time is not laid out as its type says.
     """
-    maker = _Maker(data, bounds, origin, times)
+    maker = _Maker(records, origin, times)
     arrays = [getattr(maker, field.name)() for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -127,20 +168,12 @@ def to_batch(
 class _Maker:
     """Makes the columns, each one only when it is asked for."""
 
-    def __init__(
-        self,
-        data: Buffer,
-        bounds: np.ndarray[Any, Any],
-        origin: Origin,
-        times: np.ndarray[Any, Any] | None,
-    ) -> None:
-        self._data = data
-        self._starts = bounds[:-1]
-        self._ends = bounds[1:]
+    def __init__(self, records: Parted, origin: Origin, times: np.ndarray[Any, Any] | None) -> None:
+        self._records = records
         self._origin = origin
         self._times = times
         self._parts: list[tuple[bytes | None, int | None]] | None = None
-        if origin.offset + len(data) > MAX_OFFSET:
+        if origin.offset + records.place(len(records)) > MAX_OFFSET:
             raise DataDamaged(
                 f"topic {origin.topic!r}: offset {origin.offset} is beyond what Spark can count"
             )
@@ -152,26 +185,21 @@ class _Maker:
         return self._same(self._origin.segment)
 
     def crc_ok(self) -> pa.Array:
-        return pa.repeat(pa.scalar(self._origin.crc_ok), len(self._starts))
+        return pa.repeat(pa.scalar(self._origin.crc_ok), len(self._records))
 
     def offset(self) -> pa.Array:
-        return pa.array(self._starts + self._origin.offset, pa.int64())
+        return pa.array(self._records.places() + self._origin.offset, pa.int64())
 
     def type(self) -> pa.Array:
         return pa.array(self._kinds().astype(np.int32))
 
     def size(self) -> pa.Array:
-        return pa.array((self._ends - self._starts - RECORD_HEADER_SIZE).astype(np.int32))
+        return pa.array(np.diff(self._records.offsets))
 
     def value(self) -> pa.Array:
-        count = len(self._starts)
-        offsets: np.ndarray[Any, Any] = np.empty(2 * count + 1, dtype=np.int32)
-        offsets[0:-1:2] = self._starts
-        offsets[1::2] = self._starts + RECORD_HEADER_SIZE
-        offsets[-1] = self._ends[-1] if count else 0
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._data)]
-        both = pa.Array.from_buffers(pa.binary(), 2 * count, buffers)
-        return both.take(pa.array(np.arange(1, 2 * count, 2, dtype=np.int32)))
+        records = self._records
+        buffers = [None, pa.py_buffer(records.offsets), pa.py_buffer(records.values)]
+        return pa.Array.from_buffers(pa.binary(), len(records), buffers)
 
     def key(self) -> pa.Array:
         return pa.array([key for key, _ in self._keyed()], pa.binary())
@@ -184,26 +212,26 @@ class _Maker:
         return pa.array([there if mine is None else mine for mine, there in pairs], pa.int64())
 
     def _same(self, text: str | None) -> pa.Array:
-        return pa.repeat(pa.scalar(text, pa.string()), len(self._starts))
+        return pa.repeat(pa.scalar(text, pa.string()), len(self._records))
 
     def _kinds(self) -> np.ndarray[Any, Any]:
-        return np.frombuffer(self._data, np.uint8)[self._starts] if len(self._starts) else _NONE
+        return np.frombuffer(self._records.kinds, np.uint8)
 
     def _keyed(self) -> Sequence[tuple[bytes | None, int | None]]:
         """Return key and time of each record; most have neither, and cost nothing."""
         if self._parts is None:
-            self._parts = [(None, None)] * len(self._starts)
+            self._parts = [(None, None)] * len(self._records)
             for index in np.flatnonzero(np.isin(self._kinds(), _KEYED_TYPES)).tolist():
                 self._parts[index] = self._split(index)
         return self._parts
 
     def _split(self, index: int) -> tuple[bytes | None, int | None]:
-        start, end = int(self._starts[index]), int(self._ends[index])
-        record = bytes(memoryview(self._data)[start:end])
+        records = self._records
+        start, end = records.offsets[index : index + 2].tolist()
         try:
-            parts = split(record[0], record[RECORD_HEADER_SIZE:])
+            parts = split(records.kinds[index], bytes(records.values[start:end]))
         except DecodeError as error:
-            where = self._origin.offset + start
+            where = self._origin.offset + records.place(index)
             raise DataDamaged(
                 f"topic {self._origin.topic!r}, record at offset {where}: {error}; "
                 "leave out the columns key and ts_ns to read it as it is"
@@ -211,5 +239,4 @@ class _Maker:
         return parts.key, parts.timestamp_ns
 
 
-_NONE: Final[np.ndarray[Any, Any]] = np.empty(0, np.uint8)
 _KEYED_TYPES: Final = np.array(sorted(int(kind) for kind in KEYED), np.uint8)

@@ -14,7 +14,7 @@ from crc32c import crc32c
 
 from lance_sdk.errors import ConfigError, MisalignedOffset, OpaqueRecords, TopicNotFound
 from lance_sdk.offsets.contract import Fingerprint
-from lance_sdk.spark.columns import Origin, bounds_of, to_batch
+from lance_sdk.spark.columns import Origin, Parted, to_batch
 from lance_sdk.spark.contract import Piece, TopicView
 from lance_sdk.spark.errors import DataDamaged, DataLost
 from lance_sdk.spark.marks import Mark
@@ -22,7 +22,7 @@ from lance_sdk.spark.options import Options
 from lance_sdk.spark.packing import wanted_bytes
 from lance_sdk.spark.plain_segments import boundaries, read_plain
 from lance_sdk.spark.segments import Entries, Segment, TopicFiles, opaque, read_entries, topic_files
-from lance_sdk.spark.storage import opened, steadily
+from lance_sdk.spark.storage import ReadMemory, opened, steadily
 from lance_sdk.values.keyed import as_time_ns
 from lance_spec.errors import DecodeError
 
@@ -96,10 +96,9 @@ class FilePiece:
     ) -> Iterator[pa.RecordBatch]:
         first, behind = self.start - segment.base, self.end - segment.base
         if segment.sidecar is None:
-            plain = read_plain(segment, first, behind)
-            for offset, data, bounds in plain:
+            for offset, records in read_plain(segment, first, behind):
                 origin = Origin(self.topic, segment.base + offset, segment.label)
-                yield to_batch(schema, data, bounds, origin)
+                yield to_batch(schema, records, origin)
             return
         found, void = read_entries(segment)
         self._check_void(segment, void)
@@ -107,14 +106,20 @@ class FilePiece:
         found = found[(ends > first) & (found["start"] < behind)]
         if segment.name.is_closed:
             self._check_cover(segment, _hole(found, first, behind), settled=settled)
+        memory = ReadMemory()
         with opened(segment.path) as file:
             for part in _chunks(found):
-                yield from self._convert(schema, segment, part, _read_run(file, part))
+                start = int(part["start"][0])
+                size = int(part["start"][-1]) + int(part["length"][-1]) - start
+                yield from self._convert(schema, segment, part, memory.read(file, size, start))
 
     def _convert(
-        self, schema: pa.Schema, segment: Segment, part: Entries, data: bytes
+        self, schema: pa.Schema, segment: Segment, part: Entries, data: memoryview
     ) -> Iterator[pa.RecordBatch]:
-        """Yield a run of batches that lie back to back, as few Arrow batches as can be."""
+        """Yield a run of batches that lie back to back, as few Arrow batches as can be.
+
+        All checksums are compared before the first value is moved.
+        """
         good = _matching(part, data) & ~opaque(part)
         if good.all():
             yield self._batch(schema, segment, part, data)
@@ -128,34 +133,37 @@ class FilePiece:
                 yield from self._bad_batch(schema, segment, one, batch)
 
     def _batch(
-        self, schema: pa.Schema, segment: Segment, part: Entries, data: bytes, *, ok: bool = True
+        self,
+        schema: pa.Schema,
+        segment: Segment,
+        part: Entries,
+        data: memoryview,
+        *,
+        ok: bool = True,
     ) -> pa.RecordBatch:
         offset = segment.base + int(part["start"][0])
-        bounds = self._trimmed(bounds_of(data), offset, segment)
+        records = self._trimmed(Parted.of(data), offset, segment)
         times = None
         if "ts_ns" in schema.names:
             edges = (part["start"] - part["start"][0]).astype(np.int64)
-            numbers = np.searchsorted(edges, bounds[:-1], side="right") - 1
+            numbers = np.searchsorted(edges, records.places(), side="right") - 1
             times = part["server_ns"][numbers]
-        return to_batch(schema, data, bounds, Origin(self.topic, offset, segment.label, ok), times)
+        return to_batch(schema, records, Origin(self.topic, offset, segment.label, ok), times)
 
-    def _trimmed(
-        self, bounds: np.ndarray[Any, Any], offset: int, segment: Segment
-    ) -> np.ndarray[Any, Any]:
+    def _trimmed(self, records: Parted, offset: int, segment: Segment) -> Parted:
         """Leave out the records of a batch that lie outside of the range."""
-        first, last = self.start - offset, self.end - offset
-        if first > 0:
-            bounds = bounds[bounds >= first]
-            if not len(bounds) or bounds[0] != first:
-                raise MisalignedOffset(
-                    f"{segment.path}: offset {self.start} lies inside a record; begin at an offset "
-                    "that a row had",
-                    self.start,
-                )
-        return bounds if bounds[-1] <= last else bounds[bounds <= last]
+        first = max(0, self.start - offset)
+        inside = records.between(first, self.end - offset)
+        if inside.place(0) != first:
+            raise MisalignedOffset(
+                f"{segment.path}: offset {self.start} lies inside a record; begin at an offset "
+                "that a row had",
+                self.start,
+            )
+        return inside
 
     def _bad_batch(
-        self, schema: pa.Schema, segment: Segment, part: Entries, data: bytes
+        self, schema: pa.Schema, segment: Segment, part: Entries, data: memoryview
     ) -> Iterator[pa.RecordBatch]:
         offset = segment.base + int(part["start"][0])
         if opaque(part)[0]:
@@ -211,11 +219,10 @@ def _hole(found: Entries, first: int, behind: int) -> tuple[int, int] | None:
     )
 
 
-def _matching(part: Entries, data: bytes) -> np.ndarray[Any, Any]:
-    view = memoryview(data)
+def _matching(part: Entries, data: memoryview) -> np.ndarray[Any, Any]:
     starts = (part["start"] - part["start"][0]).tolist()
     ends = (part["start"] - part["start"][0] + part["length"]).tolist()
-    sums = [crc32c(view[start:end]) for start, end in zip(starts, ends, strict=True)]
+    sums = [crc32c(data[start:end]) for start, end in zip(starts, ends, strict=True)]
     whole = np.array(ends) <= len(data)
     return (np.array(sums, dtype=np.uint32) == part["crc"]) & whole
 
@@ -231,13 +238,6 @@ def _chunks(found: Entries, limit: int = CHUNK) -> Iterator[Entries]:
             last = max(first + 1, min(behind, int(np.searchsorted(ends, target, side="right"))))
             yield found[first:last]
             first = last
-
-
-def _read_run(file: Any, part: Entries) -> bytes:
-    """Read a run of batches, as far as the file reaches: an entry may say any length."""
-    start = int(part["start"][0])
-    end = min(file.size(), int(part["start"][-1]) + int(part["length"][-1]))
-    return bytes(file.read_at(max(0, end - start), start))
 
 
 def cut_range(

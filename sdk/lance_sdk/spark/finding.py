@@ -1,15 +1,17 @@
 """Which log a query reads: a server's, or what lies at a path."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.contract import Log
 from lance_sdk.spark.file_log import FileLog
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.segments import SEGMENTS, is_topic
-from lance_sdk.spark.server_log import ServerLog
-from lance_sdk.spark.slot_log import SlotLog, has_slot
 from lance_sdk.spark.storage import Entry, entries, is_folder
+
+SLOT_SUFFIXES: Final = (".sfa", ".sfl")
+"""What the files of slots end with, as `lance_sdk.journal` has it; a test compares."""
 
 
 def open_log(options: Options) -> Log:
@@ -23,6 +25,8 @@ def open_log(options: Options) -> Log:
         if not (options.topics or options.topics_pattern):
             raise ConfigError("say what to read: option topic=NAME, topics=A,B or topicsPattern")
         options.url()
+        from lance_sdk.spark.server_log import ServerLog  # noqa: PLC0415 - as in `source`
+
         return ServerLog(options)
     topics: list[str] = []
     slots: list[str] = []
@@ -31,6 +35,8 @@ def open_log(options: Options) -> Log:
     if topics and slots:
         raise ConfigError("path: slots and segments cannot be read together; read one of them")
     if slots:
+        from lance_sdk.spark.slot_log import SlotLog  # noqa: PLC0415 - as in `source`
+
         return SlotLog(options, slots)
     return FileLog(options, TopicFolders(options.path, topics))
 
@@ -124,7 +130,7 @@ def _take(path: str, topics: list[str], slots: list[str]) -> bool:
         return False
     if is_topic(path, listed):
         topics.append(path)
-    elif has_slot(listed):
+    elif any(entry.name.endswith(SLOT_SUFFIXES) for entry in listed):
         slots.append(path)
     else:
         return False

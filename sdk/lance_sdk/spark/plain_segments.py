@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from lance_sdk.spark.columns import bounds_of
+from lance_sdk.spark.columns import Parted
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.segments import Segment
-from lance_sdk.spark.storage import opened
+from lance_sdk.spark.storage import ReadMemory, opened
 from lance_spec.messages.engine import SecondaryIndexEntry, SparseIndexEntry
 from lance_spec.records import scan_records
 
@@ -46,10 +46,8 @@ def _key(segment: Segment) -> str:
     return f"{segment.name.start_index}_{segment.name.start_ns}"
 
 
-def read_plain(
-    segment: Segment, first: int, behind: int
-) -> Iterator[tuple[int, bytes, np.ndarray[Any, Any]]]:
-    """Yield (relative offset, whole records, their bounds) of a range.
+def read_plain(segment: Segment, first: int, behind: int) -> Iterator[tuple[int, Parted]]:
+    """Yield (relative offset, whole records) of a range.
 
     A record that is cut short ends a segment that is still being written; anywhere else it is
     damage.
@@ -58,13 +56,14 @@ def read_plain(
         DataDamaged: the chain of records does not reach the end of the range.
     """
     open_end = not segment.name.is_closed and behind >= segment.size
+    memory = ReadMemory()
     with opened(segment.path) as file:
         position, want = first, _CHUNK
         while position < behind:
-            data = bytes(file.read_at(min(want, behind - position), position))
+            data = memory.read(file, min(want, behind - position), position)
             scan = scan_records(data)
             if scan.end:
-                yield position, data[: scan.end], bounds_of(data[: scan.end])
+                yield position, Parted.of(data[: scan.end])
                 position += scan.end
                 want = _CHUNK
                 continue

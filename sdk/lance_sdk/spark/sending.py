@@ -12,10 +12,10 @@ from lance_sdk._core.delivery import Batch, first_failure
 from lance_sdk.delivery import wait_for_all
 from lance_sdk.errors import BufferFull, UnsafeRecordType
 from lance_sdk.producer import Producer
-from lance_sdk.spark.columns import bounds_of
 from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.options import Options
 from lance_spec.enums import RecordType
+from lance_spec.records import record_bounds
 
 _BUFFER: Final = 32 << 20
 _COUNTER_BITS: Final = 40
@@ -127,7 +127,7 @@ class FrameSender(Producer):
         dialect = self._session.dialect
         if dialect is None or dialect.all_record_types:
             return
-        starts = bounds_of(frame.payload)[:-1].tolist()
+        starts = memoryview(record_bounds(frame.payload)).cast("q")[:-1]
         unsafe = next((frame.payload[at] for at in starts if frame.payload[at] in _UNSAFE), None)
         if unsafe is not None:
             raise UnsafeRecordType(

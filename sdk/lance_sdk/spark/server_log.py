@@ -6,6 +6,7 @@ from datetime import datetime
 from time import monotonic
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from crc32c import crc32c
 
@@ -13,14 +14,16 @@ from lance_sdk import Client, Consumer
 from lance_sdk._server_errors import InvalidOffset
 from lance_sdk.errors import DeadlineExceeded, LogTruncated, MisalignedOffset, TopicNotFound
 from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
-from lance_sdk.spark.columns import Origin, bounds_of, to_batch
+from lance_sdk.spark.columns import Origin, Parted, to_batch
 from lance_sdk.spark.contract import Piece, TopicView
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.marks import Cut, Mark
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.packing import wanted_bytes
+from lance_sdk.spark.storage import ReadMemory
 from lance_sdk.types import RecordBatch
 from lance_spec.bodies import TopicInfo
+from lance_spec.records import record_bounds
 
 _SMALLEST_PIECE: Final = 1 << 20
 """Bytes below which a piece costs more in starting a task than in reading."""
@@ -92,15 +95,13 @@ class ServerPiece:
         Raises:
             DataLost: they are gone, or are not those that were planned.
         """
-        crc = 0
+        crc, memory = 0, ReadMemory()
         for batch in self._batches():
-            data, bounds = batch.data, bounds_of(batch.data)
-            if batch.next_offset > self.end:
-                bounds = bounds[bounds <= self.end - batch.offset]
-                data = data[: int(bounds[-1])]
-            crc = crc32c(data, crc)
-            if len(bounds) > 1:
-                yield to_batch(schema, data, bounds, Origin(self.topic, batch.offset))
+            records = Parted.of(memory.copy(batch.data))
+            records = records.between(0, self.end - batch.offset)
+            crc = crc32c(memoryview(batch.data)[: records.place(len(records))], crc)
+            if len(records):
+                yield to_batch(schema, records, Origin(self.topic, batch.offset))
         if self.crc is not None and crc != self.crc and self.options.fail_on_data_loss:
             raise DataLost(
                 f"topic {self.topic!r}: the records from offset {self.start} to {self.end} are not "
@@ -285,7 +286,7 @@ class _Walk:
     def _walk(self, data: bytes, offset: int, size: int) -> bool:
         taken = size
         if size > self._left or size < len(data):
-            bounds = bounds_of(data)
+            bounds = np.frombuffer(record_bounds(data), np.int64)
             fitting = bounds[bounds <= min(size, self._left)]
             taken = int(fitting[-1])
             if not taken and not self._cuts and not self._piece and size:

@@ -21,12 +21,12 @@ from lance_sdk.journal.lwp.metadata import SlotMetadata
 from lance_sdk.journal.orphans import inspect
 from lance_sdk.journal.tools import frames_of, kind_of
 from lance_sdk.offsets.contract import TopicIdentity
-from lance_sdk.spark.columns import Origin, bounds_of, to_batch
+from lance_sdk.spark.columns import Origin, Parted, to_batch
 from lance_sdk.spark.contract import Piece, TopicView
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.marks import Mark
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.storage import Entry, entries, read_file
+from lance_sdk.spark.storage import entries, read_file
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError
 from lance_spec.messages.store_forward import StoredBatch
@@ -35,11 +35,6 @@ from lance_spec.records import encode_record
 SUFFIXES: Final = tuple(kind.suffix for kind in SlotKind)
 FRAME_SHIFT: Final = 24
 """Bits of ``offset`` below the number of the frame: a frame is smaller than 2^24 bytes."""
-
-
-def has_slot(listed: list[Entry]) -> bool:
-    """Whether a folder is a slot."""
-    return any(entry.name.endswith(SUFFIXES) for entry in listed)
 
 
 def slot_files(path: str) -> tuple[Files, Path]:
@@ -160,10 +155,10 @@ class SlotPiece:
     def _batch(
         self, schema: pa.Schema, fsn: int, topic: str, records: bytes, time_ns: int | None = None
     ) -> pa.RecordBatch:
-        bounds = bounds_of(records)
-        times = None if time_ns is None else np.full(len(bounds) - 1, time_ns)
+        parted = Parted.of(bytearray(records))
+        times = None if time_ns is None else np.full(len(parted), time_ns)
         origin = Origin(topic, fsn << FRAME_SHIFT, self.topic)
-        return to_batch(schema, records, bounds, origin, times)
+        return to_batch(schema, parted, origin, times)
 
 
 def _topics(files: Files, folder: Path) -> dict[int, str]:

@@ -1,7 +1,11 @@
-"""The format ``lwp`` as Spark sees it: thin classes around what is tested without Spark."""
+"""The format ``lwp`` as Spark sees it: thin classes around what is tested without Spark.
+
+What only some queries need is imported by them: every task of Spark's collects the garbage of its
+process, which takes the longer the more modules there are.
+"""
 
 from collections.abc import Iterator, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -29,7 +33,6 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from lance_sdk.spark import sinks
 from lance_sdk.spark.batches import plan
 from lance_sdk.spark.columns import TYPES, check_schema
 from lance_sdk.spark.contract import Piece
@@ -37,7 +40,10 @@ from lance_sdk.spark.finding import open_log
 from lance_sdk.spark.narrowing import Range
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.packing import packed
-from lance_sdk.spark.streams import Progress
+
+if TYPE_CHECKING:
+    from lance_sdk.spark import sinks
+    from lance_sdk.spark.streams import Progress
 
 _EVERYTHING = 2**62
 """Bytes: more than any log has."""
@@ -75,10 +81,14 @@ class LwpDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return what writes a DataFrame; a log is only ever appended to."""
+        from lance_sdk.spark import sinks  # noqa: PLC0415 - only for queries that write
+
         return _Writer(sinks.batch_sink(self._options, schema.names, overwrite=overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's
         """Return what writes a streaming query."""
+        from lance_sdk.spark import sinks  # noqa: PLC0415 - only for queries that write
+
         return _StreamWriter(sinks.stream_sink(self._options, schema.names, overwrite=overwrite))
 
 
@@ -158,8 +168,10 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_progress": None}  # tasks read; the place is the driver's
 
-    def _place(self) -> Progress:
+    def _place(self) -> "Progress":
         if self._progress is None:
+            from lance_sdk.spark.streams import Progress  # noqa: PLC0415 - only for streams
+
             self._progress = Progress(open_log(self._options), self._options)
         return self._progress
 
@@ -205,7 +217,7 @@ def _told(messages: list[WriterCommitMessage | None]) -> list[Any]:
 
 
 class _Writer(DataSourceArrowWriter):
-    def __init__(self, sink: sinks.Sink) -> None:
+    def __init__(self, sink: "sinks.Sink") -> None:
         self._sink = sink
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -219,7 +231,7 @@ class _Writer(DataSourceArrowWriter):
 
 
 class _StreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, sink: sinks.Sink) -> None:
+    def __init__(self, sink: "sinks.Sink") -> None:
         self._sink = sink
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -232,7 +244,9 @@ class _StreamWriter(DataSourceStreamArrowWriter):
         self._sink.abort(_told(messages), batchId)
 
 
-def _task() -> sinks.Task:
+def _task() -> "sinks.Task":
+    from lance_sdk.spark import sinks  # noqa: PLC0415 - only for queries that write
+
     """Return which task this is, by what Spark tells only inside of it."""
     from pyspark import TaskContext  # noqa: PLC0415 - there is one in tasks only
 

@@ -1,5 +1,6 @@
 """Files wherever Arrow can open them: local paths, and URIs such as ``hdfs://`` and ``s3://``."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,8 +10,12 @@ import pyarrow as pa
 from pyarrow import fs
 
 from lance_sdk.errors import ConfigError
+from lance_spec.buffers import unfilled
+from lance_spec.checksum import Buffer
 
 _TRIES: Final = 5
+_BUFFERS: Final = 2
+"""One is read into while the last batch of a loop still shows the other."""
 T = TypeVar("T")
 
 
@@ -111,6 +116,55 @@ def opened(path: str) -> Iterator[Any]:
     system, inner = _place(path)
     with system.open_input_file(inner) as file:
         yield file
+
+
+class ReadMemory:
+    """Memory to read into: used again once nothing shows what was read into it."""
+
+    def __init__(self) -> None:
+        self._buffers: deque[bytearray] = deque(maxlen=_BUFFERS)
+
+    def read(self, file: Any, size: int, start: int) -> memoryview:
+        """Read a range of a file from `opened`, as far as the file reaches.
+
+        Returns:
+            Memory that may be written to; it is not used again while this, a part of it, or an
+            Arrow array over it is there.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        view = self._unused(max(0, min(size, file.size() - start)))
+        if not view:
+            return view
+        file.seek(start)
+        done = 0
+        while done < len(view) and (count := file.readinto(view[done:])):
+            done += count
+        return view[:done]
+
+    def copy(self, data: Buffer) -> memoryview:
+        """Return a copy of some bytes, as `read` returns those of a file."""
+        view = self._unused(len(data))
+        view[:] = data
+        return view
+
+    def _unused(self, size: int) -> memoryview:
+        for buffer in self._buffers:
+            if len(buffer) >= size and not _is_shown(buffer):
+                return memoryview(buffer)[:size]
+        made = unfilled(1 << max(0, size - 1).bit_length())
+        self._buffers.append(made)
+        return memoryview(made)[:size]
+
+
+def _is_shown(buffer: bytearray) -> bool:
+    """Whether anything shows a buffer's bytes: its size cannot change then."""
+    try:
+        buffer.append(buffer.pop())  # in this order it stays where it is
+    except BufferError:
+        return True
+    return False
 
 
 def read_file(path: str, limit: int = 64 << 20) -> bytes:
