@@ -53,6 +53,8 @@ class ProtocolTransport(asyncio.BufferedProtocol):
             under.write(buffers[0])
         else:
             under.writelines(buffers)
+            if under.get_write_buffer_size():
+                under.set_write_buffer_limits(0)  # looks at it, as 3.12.0 and 3.13.0 forget to do
         if self._room is not None:
             await self._room
             self._connected()
