@@ -3,14 +3,18 @@
 from struct import Struct
 from typing import Any, Final, TypeAlias
 
+from lance_server.log.lane import Form
 from lance_server.log.reader import Fetched
 from lance_server.refusals import Refusal, storage_refusal
+from lance_spec._native import accelerator
 from lance_spec.bodies import ErrorBody, encode_json
+from lance_spec.checksum import CRC32C
 from lance_spec.dialect import Dialect
-from lance_spec.enums import Command, ErrorCode
+from lance_spec.enums import Command, ErrorCode, Flag
 from lance_spec.frames import encode_control, seal_control
 from lance_spec.limits import HEADER_SIZE
 from lance_spec.messages.lwp import CatchingUp, FetchResponseExtended
+from lance_spec.prefixes import prefixes
 
 Answer: TypeAlias = bytes | bytearray
 
@@ -60,6 +64,15 @@ def catching_up(dialect: Dialect, end_offset: int) -> bytes:
 def room_for_headers(dialect: Dialect) -> int:
     """Return how many bytes stand before the data of a FetchResponse."""
     return HEADER_SIZE + dialect.fetch_header
+
+
+def fetch_form(dialect: Dialect) -> Form | None:
+    """Return how `fetch_response` looks, for lanes; None for what these cannot build."""
+    if accelerator is None or dialect.fetch_header == _EXTENDED:
+        return None
+    checksum = dialect.checksum
+    prefix = prefixes(checksum)[Flag.CONTROL]
+    return prefix, _FETCH_RESPONSE, dialect.strict, checksum.compute, checksum is CRC32C
 
 
 def fetch_response(

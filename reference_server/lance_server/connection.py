@@ -97,7 +97,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         session = self.session
         self._received += nbytes
-        before = self._requested
+        before = self._requested  # answers within this read keep the account as well
         session.receive_data(self._server.receive_buffer[:nbytes], self._server.now())
         if session.request_bytes > before:
             self._keep_account()
@@ -191,19 +191,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_gone():
             return
         is_faulty = self._line.is_active
-        if is_faulty:
-            outbox.add(self._through_faults([]))
         if is_faulty or outbox.size:
-            self._hand_over()
+            self._send([], is_faulty=is_faulty)
         while answers := session.data_to_send():
-            if is_faulty:
-                outbox.add(self._through_faults(answers))
-                self._hand_over()
-            elif self._is_blocked or not outbox.pass_on(answers):
-                outbox.add(answers)
-                self._hand_over()
-            else:
-                self._write(answers)
+            self._send(answers, is_faulty=is_faulty)
             if session.closing is None:
                 session.advance(self._server.now())
         self._keep_account()
@@ -213,6 +204,17 @@ class Connection(asyncio.BufferedProtocol):
             self._set_reading(wanted=False)
         else:
             self._end(session.closing)
+
+    def _send(self, answers: list[Answer], *, is_faulty: bool) -> None:
+        """Give the socket answers, and before them what it did not take yet."""
+        outbox = self._outbox
+        if is_faulty:
+            answers = self._through_faults(answers)
+        elif not self._is_blocked and outbox.pass_on(answers):
+            self._write(answers)
+            return
+        outbox.add(answers)
+        self._hand_over()
 
     def _through_faults(self, answers: list[Answer]) -> list[Answer]:
         """Let what was ordered happen to answers; return what is to be written now."""
@@ -245,6 +247,9 @@ class Connection(asyncio.BufferedProtocol):
             transport.write(pieces[0])
         else:
             transport.writelines(pieces)
+            if transport.get_write_buffer_size():
+                # This looks at it, as asyncio of Python 3.12.0 and 3.13.0 forgets to do.
+                transport.set_write_buffer_limits(high=_WRITE_HIGH, low=0)
 
     def _may_go_on(self) -> bool:
         """Whether memory allows to read on: what was begun may be finished."""
@@ -252,8 +257,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _keep_account(self) -> None:
         session = self.session
-        self._requested = session.request_bytes
-        self._account.update(session.memory + self._outbox.size + self._written())
+        self._requested = requested = session.request_bytes
+        self._account.update(requested + session.other_bytes + self._outbox.size + self._written())
 
     def _set_reading(self, wanted: bool) -> None:
         transport = self._transport

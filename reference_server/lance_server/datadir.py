@@ -41,6 +41,8 @@ class DataDirLock:
             raise DataDirBusyError(
                 f"'{path}' is in use by process {holder}; stop it or choose another data directory"
             ) from None
+        held = os.fstat(self._fd)
+        self._identity = held.st_ino, held.st_dev
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
@@ -53,9 +55,9 @@ class DataDirLock:
         Raises:
             OSError: it was removed, moved or replaced; nothing written there can be found again.
         """
-        held = os.fstat(self._fd)
         try:
-            same = os.path.samestat(os.stat(self._name), held)  # noqa: PTH116 - for each flush
+            found = os.stat(self._name)  # noqa: PTH116 - for each flush
+            same = (found.st_ino, found.st_dev) == self._identity
         except OSError:
             same = False
         if not same:

@@ -1,6 +1,5 @@
 """A watched disk: how long it takes, whether it may be used, whether it is still there."""
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,7 +27,6 @@ class WatchedStorage(DelegatingStorage):
         latency: nanoseconds that syncs and writes took, by ``sync`` and ``write``.
         errors: how often the disk refused, by the number of the error.
         bytes_written: bytes of data and sidecars that flushes wrote.
-        in_flight: flushes that the disk works on.
         lost: why the data directory is no longer this server's, or None.
     """
 
@@ -38,8 +36,7 @@ class WatchedStorage(DelegatingStorage):
         self.latency = {name: Distribution(NANOSECOND_BOUNDS) for name in ("sync", "write")}
         self.errors: dict[int, int] = {}
         self.bytes_written = 0
-        self.in_flight = 0
-        self._lock = threading.Lock()
+        self._begun: list[int] = []  # one for each flush: a counter would need a lock
         self.lost: str | None = None
         self._check: Callable[[], None] = lambda: None
 
@@ -54,6 +51,11 @@ class WatchedStorage(DelegatingStorage):
     def check_with(self, check: Callable[[], None]) -> None:
         """Call ``check`` before anything counts as durable; it raises `OSError` if it is not."""
         self._check = check
+
+    @property
+    def in_flight(self) -> int:
+        """Flushes that the disk works on."""
+        return len(self._begun)
 
     def refusal(self) -> Refusal | None:
         """Return why nothing is to be written now, or None when it may be."""
@@ -111,13 +113,11 @@ class WatchedStorage(DelegatingStorage):
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable, in a folder that is still there."""
         begun = time.perf_counter_ns()
-        with self._lock:
-            self.in_flight += 1
+        self._begun.append(begun)
         try:
             errors = self.inner.commit(writes)
         finally:
-            with self._lock:
-                self.in_flight -= 1
+            self._begun.pop()
         if any(errors):
             self._note([error for error in errors if error is not None])
         else:

@@ -1,13 +1,20 @@
 """Fetch: the answer of one connection to one request (LWP section 5.8)."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from weakref import ref
 
 from lance_server.answer_queue import AnswerQueue
-from lance_server.answers import Answer, catching_up, fetch_response, room_for_headers
+from lance_server.answers import (
+    Answer,
+    catching_up,
+    fetch_form,
+    fetch_response,
+    room_for_headers,
+)
 from lance_server.log.engine import Topic
 from lance_server.log.reader import Fetched, Range
 from lance_server.outcome import Outcome
@@ -25,12 +32,19 @@ from lance_spec.frames import Frame
 from lance_spec.limits import END_OFFSET
 from lance_spec.messages import lwp
 
+if TYPE_CHECKING:
+    from lance_server.log.lane import Form, Lane
+
 # Plain integers: an enumeration costs more to compare with, and these are compared per frame.
 _FETCH: Final = int(Command.FETCH)
 _CONTROL: Final = int(Flag.CONTROL)
 _WANTED: Final = Struct("<LQL")  # `Fetch`; a test compares
 _WANTED_SIZE: Final = _WANTED.size
 _unpack: Final = _WANTED.unpack
+
+
+def _no_lane() -> None:
+    """Return None, as a reference to a lane does that is gone."""
 
 
 class Fetching:
@@ -53,6 +67,10 @@ class Fetching:
         self._guard = guard
         self._subscriptions = subscriptions
         self._reads = reads
+        self._dialect: Dialect | None = None
+        self._form: Form | None = None
+        self._lane: Callable[[], Lane | None] = _no_lane
+        self._lane_topic = 0
 
     def __repr__(self) -> str:
         return f"<Fetching {self._reads!r}>"
@@ -73,9 +91,11 @@ class Fetching:
         """
         if not self._security.is_open or self._role.behind or self._subscriptions.by_topic:
             return 0
+        if dialect is not self._dialect:
+            self._dialect, self._form, self._lane = dialect, fetch_form(dialect), _no_lane
         free, room = self._reads.free_bytes(), room_for_headers(dialect)
-        begun = time.perf_counter_ns()
-        answered = 0
+        counters, clock = self._counters, time.perf_counter_ns
+        answered, begun = 0, clock()
         try:
             for frame in frames:
                 if frame.flags != _CONTROL or frame.batch_id != _FETCH or not answers.has_room:
@@ -85,8 +105,12 @@ class Fetching:
                     break
                 answers.send(answer)
                 answered += 1
-                ended = time.perf_counter_ns()
-                self._count(ended - begun, len(answer), room)
+                ended, size = clock(), len(answer)
+                counters.fetches += 1
+                counters.bytes_out += size - room
+                counters.read_latency.observe(ended - begun)
+                if counters.on_span is not None:
+                    counters.span("lance.fetch", ended - begun, bytes=size)
                 begun = ended
         except Refusal as refusal:
             answers.add_error(dialect, refusal, None)
@@ -100,24 +124,27 @@ class Fetching:
         if len(payload) != _WANTED_SIZE:
             return None
         topic_id, start, max_bytes = _unpack(payload)
-        engine = self._engine
-        topic = engine.find(topic_id)
+        topic = self._engine.find(topic_id)
         if topic is None:
             return None
-        end = topic.partition.end_offset
+        partition = topic.partition
+        end = partition.end_offset
         most = min(max_bytes, dialect.max_fetch_data, end - start)
         if not 0 < most <= free:
             return None
-        fetched = engine.fetch_at_once(topic, Range(start, most, not dialect.strict, room))
-        return None if fetched is None else fetch_response(dialect, fetched, end)
-
-    def _count(self, took_ns: int, size: int, room: int) -> None:
-        counters = self._counters
-        counters.fetches += 1
-        counters.bytes_out += size - room
-        counters.read_latency.observe(took_ns)
-        if counters.on_span is not None:
-            counters.span("lance.fetch", took_ns, bytes=size)
+        form = self._form
+        if form is not None and topic_id == self._lane_topic and start >= partition.floor.offset:
+            lane = self._lane()
+            answer = None if lane is None else lane.answer(form, start, most)
+            if answer is not None:
+                return answer
+        fetched = self._engine.fetch_at_once(topic, Range(start, most, not dialect.strict, room))
+        if fetched is None:
+            return None
+        if form is not None:
+            lane = partition.lane_at(start)
+            self._lane, self._lane_topic = (_no_lane if lane is None else ref(lane)), topic_id
+        return fetch_response(dialect, fetched, end)
 
     def fetch(self, payload: memoryview, dialect: Dialect, now: float) -> Answer | Outcome[Answer]:
         """Answer a request at once from memory, or else once the disk was read.

@@ -20,18 +20,16 @@ from lance_spec.enums import ErrorCode, Flag
 from lance_spec.frames import Frame
 from lance_spec.messages.engine import EntryFlag
 from lance_spec.records import RecordFault, scan_records
-from lance_spec.runs import BatchMeta, content_of, count_run
+from lance_spec.runs import BatchMeta, Leader, content_of, count_run
 
 # Plain integers: an IntFlag costs a microsecond at each use, and these are used for each frame.
 _COMPRESSED: Final = int(Flag.COMPRESSED)
 _ENCRYPTED: Final = int(Flag.ENCRYPTED)
 _OPAQUE: Final = int(EntryFlag.OPAQUE)
 _UNVERIFIED: Final = int(EntryFlag.COUNT_UNVERIFIED)
+_NORMAL: Final = Level.NORMAL
 _REMEMBERED: Final = 4096
 """Batches of one connection whose ids are known to be taken: between one and two times this."""
-
-_WORTHWHILE: Final = 2
-"""Batches from which on a run is quicker than each batch by itself."""
 
 _REMEMBERED_IN_NEED: Final = 64
 """The same while memory is short."""
@@ -55,11 +53,7 @@ class Run(NamedTuple):
 
 
 class Ingest:
-    """Takes the batches of one connection.
-
-    Attributes:
-        memory_level: how short memory is; set by the session.
-    """
+    """Takes the batches of one connection."""
 
     def __init__(self, service: Service, guard: Guard) -> None:
         self._engine = service.engine
@@ -69,10 +63,26 @@ class Ingest:
         self._guard = guard
         self._looks_back = service.engine.window.entries > 0
         self._validates = service.config.validate_records
-        self.memory_level = Level.NORMAL
+        self._memory_level = Level.NORMAL
+        self._leader: Leader | None = None
         self._highest_id = 0
         self._recent: dict[_Key, _Sent] = {}
         self._older: dict[_Key, _Sent] = {}
+
+    def begin(self, memory_level: Level) -> None:
+        """Take what one read brought.
+
+        Args:
+            memory_level: how short memory is.
+        """
+        self._memory_level = memory_level
+        if not self._security.is_open:
+            self._leader = None  # whether its client may still write is to be asked
+
+    @property
+    def is_short(self) -> bool:
+        """Whether memory is short."""
+        return self._memory_level is not _NORMAL
 
     def accept(self, frame: Frame, dialect: Dialect) -> Outcome[None] | None:
         """Store a batch, unless it is stored already; the outcome decides its acknowledgement.
@@ -112,57 +122,62 @@ class Ingest:
         now_ns = self._engine.now_ns(topic)
         batch = BatchMeta(length, count, batch_id, frame.timestamp_ns, now_ns, crc, flags)
         outcome = topic.partition.append(records, batch, content)
+        self._leader = Leader(topic.id, batch_id)
         self._recent[key] = (content, outcome)
         self._forget_some()
-        self._counters.batches_in += 1
-        self._counters.records_in += count
-        self._counters.batch_size.observe(count)
-        self._counters.bytes_in += length
+        self._count(length, (count,))
         return outcome
 
     def accept_run(self, frames: list[Frame], first: int, dialect: Dialect) -> Run | None:
-        """Store the batches that go the same way as the one before them, which was accepted.
+        """Store the batches that go the same way as one that was accepted before.
 
         Only what is certain to be new and in order is taken: the first that might be a
         duplicate, or is to be refused, ends the run, and `accept` judges it.
 
         Args:
             frames: what one read brought, in order.
-            first: 1 or more; the batch before it was accepted a moment ago.
+            first: where to begin.
             dialect: the peer's.
 
         Returns:
             None when there is nothing to take.
         """
-        if not dialect.strict or dialect.checksum is not CRC32C or self.memory_level:
+        leader = self._leader
+        if leader is None or self._memory_level or not dialect.strict:
+            return None
+        topic = self._engine.find(leader.topic_id)
+        if topic is None or dialect.checksum is not CRC32C:
             return None
         most = _REMEMBERED - len(self._recent)
-        count = count_run(frames, first, most, validates=self._validates)
-        if count < _WORTHWHILE:
+        count = count_run(frames, first, most, leader, validates=self._validates)
+        if not count:
             return None
-        run, topic = frames[first : first + count], self._engine.topic(frames[first].topic_id)
-        lowest = run[0].batch_id
-        if lowest <= self._highest_id or topic.partition.may_know(lowest) or self._disk.refusal():
+        partition, lowest = topic.partition, frames[first].batch_id
+        if lowest <= self._highest_id or partition.may_know(lowest) or self._disk.refusal():
             return None
+        run = frames if count == len(frames) else frames[first : first + count]
         flags = 0 if self._validates else _UNVERIFIED
-        now_ns = self._engine.now_ns(topic)
-        outcome, metas, contents = topic.partition.append_run(run, now_ns, flags)
+        outcome, metas, contents = partition.append_run(run, self._engine.now_ns(topic), flags)
         lengths, counts, ids, *_ = zip(*metas, strict=True)
         self._highest_id = ids[-1]
-        keys = zip(ids, repeat(topic.id), strict=False)
+        self._leader = Leader(leader.topic_id, ids[-1])
+        keys = zip(ids, repeat(leader.topic_id), strict=False)
         self._recent.update(zip(keys, zip(contents, repeat(outcome), strict=False), strict=True))
         self._forget_some()
-        self._count_run(lengths, counts)
-        return Run(outcome, ids, sum(lengths) + count * FRAME_COST)
+        size = sum(lengths)
+        self._count(size, counts)
+        return Run(outcome, ids, size + count * FRAME_COST)
 
-    def _count_run(self, lengths: Sequence[int], counts: Sequence[int]) -> None:
-        self._counters.batches_in += len(counts)
-        self._counters.records_in += sum(counts)
-        self._counters.batch_size.observe_all(counts)
-        self._counters.bytes_in += sum(lengths)
+    def _count(self, size: int, records: Sequence[int]) -> None:
+        """Count batches by the records in each."""
+        counters = self._counters
+        counters.batches_in += len(records)
+        counters.records_in += sum(records)
+        counters.bytes_in += size
+        counters.batch_size.observe_all(records)
 
     def _forget_some(self) -> None:
-        if len(self._recent) >= (_REMEMBERED_IN_NEED if self.memory_level else _REMEMBERED):
+        if len(self._recent) >= (_REMEMBERED_IN_NEED if self._memory_level else _REMEMBERED):
             self._older, self._recent = self._recent, {}
 
     @property
@@ -173,7 +188,7 @@ class Ingest:
     def _judge_capacity(self) -> None:
         """Refuse what cannot be stored now; nothing of it is."""
         refusal = self._disk.refusal()
-        if refusal is None and self.memory_level is Level.CRITICAL:
+        if refusal is None and self._memory_level is Level.CRITICAL:
             refusal = Refusal(
                 ErrorCode.BACKPRESSURE,
                 "Nothing was stored: the server is short of memory; slow down, then retry",

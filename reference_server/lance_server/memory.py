@@ -11,6 +11,8 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
+from lance_server.backlog import Backlog
+
 _HIGH: Final = 0.80
 _CRITICAL: Final = 0.95
 _FEW: Final = 64 * 1024
@@ -32,7 +34,7 @@ class MemoryBudget:
 
     Args:
         limit: the budget in bytes.
-        pending: returns the bytes that the log holds because they are not durable yet.
+        backlog: what the log holds because it is not durable yet.
 
     Attributes:
         limit: the budget in bytes.
@@ -40,10 +42,10 @@ class MemoryBudget:
         on_relief: called when something was given back while somebody waited for it.
     """
 
-    def __init__(self, limit: int, pending: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, limit: int, backlog: Backlog | None = None) -> None:
         self.limit = limit
         self.held = 0
-        self._pending = pending
+        self._backlog = backlog or Backlog()
         self.on_relief: Callable[[], None] = lambda: None
         self._high = int(limit * _HIGH)
         self._critical = int(limit * _CRITICAL)
@@ -58,19 +60,19 @@ class MemoryBudget:
     @property
     def used(self) -> int:
         """Bytes in use now."""
-        return self.held + self._pending()
+        return self.held + self._backlog.size
 
     @property
     def level(self) -> Level:
         """How tight memory is."""
-        used = self.held + self._pending()
+        used = self.held + self._backlog.size
         if used < self._high:
             return _NORMAL
         return Level.HIGH if used < self._critical else Level.CRITICAL
 
     def free_bytes(self) -> int:
         """Return how much more may be held without asking: nobody waits, and it fits."""
-        return 0 if self._waiters else self._high - self.held - self._pending()
+        return 0 if self._waiters else self._high - self.held - self._backlog.size
 
     @property
     def is_short(self) -> bool:

@@ -36,9 +36,11 @@ class Pace:
         self._progress_at = now
         self.is_stalled = False
 
-    def produces(self, now: float) -> None:
-        """Note that the client sent a batch."""
+    def produces(self, now: float, *, first: bool) -> None:
+        """Note that the client sent a batch, the first or not of what is owed an answer now."""
         self._produced_at = now
+        if first:
+            self._progress_at = now
 
     def is_producer(self, now: float) -> bool:
         """Whether the client sent a batch a moment ago."""

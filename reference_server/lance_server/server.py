@@ -21,6 +21,7 @@ from lance_server.log.engine import Engine
 from lance_server.log.report import RecoveryReport
 from lance_server.outcome import Outcome
 from lance_server.pressure import PressureGauge
+from lance_server.resting import Resting
 from lance_server.scheduling import LoopScheduler
 from lance_server.security.guard import Security
 from lance_server.service import Service
@@ -119,6 +120,7 @@ class Server:
             self._telemetry = open_telemetry(self._service)
             self._crowd = Crowd(self._service, self._loop.call_soon)
             self._gauge = PressureGauge(self._service, self.now())
+            self._resting = Resting(self._service.counters, self.now())
             await self._listen()
             await self._start_others()
         except BaseException:
@@ -298,6 +300,7 @@ class Server:
         self.crowd.tick(now)
         service.pressure = self._gauge.read(self.crowd.queue_depth, now)
         service.sampler.sample(now)
+        self._resting.tick(now)
         pause = min(_TICK, self.config.idle_timeout / 4)
         self._ticking = self._loop.call_later(pause, self._tick)
 
@@ -323,7 +326,7 @@ class Server:
             "uptime_seconds": round(time.monotonic() - self._started_at, 3),
             "backend": self._disk.name,
             "flushes": engine.flusher.flushes,
-            "pending_bytes": engine.flusher.pending_bytes,
+            "pending_bytes": engine.backlog.size,
             "memory": self.service.memory.used,
             "memory_held": self.service.memory.held,
             "recovery": str(engine.report),

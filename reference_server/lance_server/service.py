@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from operator import attrgetter
 
 from lance_server.config import ServerConfig
 from lance_server.disk import WatchedStorage
@@ -56,6 +54,4 @@ class Service:
 
     def __post_init__(self) -> None:
         self.sampler = Sampler(self.counters, self.engine)
-        self.memory = MemoryBudget(
-            self.config.max_memory, partial(attrgetter("pending_bytes"), self.engine.flusher)
-        )
+        self.memory = MemoryBudget(self.config.max_memory, self.engine.backlog)

@@ -59,6 +59,8 @@ class Session:
         self._service = service
         self._config = service.config
         self._counters = service.counters
+        self._flusher = service.engine.flusher
+        self._role = service.role
         self._dialects = dialects
         self._splitter = FrameSplitter(dialects)
         self._guard = Guard(service.security)
@@ -116,12 +118,10 @@ class Session:
         return self._splitter.pending + self._held.size
 
     @property
-    def memory(self) -> int:
-        """Bytes that this connection makes the server hold, the log's excepted."""
+    def other_bytes(self) -> int:
+        """Bytes that this connection makes the server hold beside them, the log's excepted."""
         return (
-            self._splitter.pending
-            + self._held.size
-            + self._answers.ready_bytes
+            self._answers.ready_bytes
             + self._reads.reserved
             + self._ingest.memory
             + self._following.held
@@ -160,17 +160,22 @@ class Session:
     def receive_data(self, data: Buffer, now: float) -> None:
         """Take bytes from the socket; they may be overwritten afterwards."""
         frames = self._splitter.receive_data(data)
-        self._silence.heard(len(data))
         if self._turned_away is not None:
             self.see_off()
             return
-        if frames:
+        if not frames:
+            self._silence.heard(len(data))
+        else:
             self._silence.heard_frame(now)
             self._counters.frames_in += len(frames)
-            answered = self._fetch_plainly(frames, now) if frames[0].flags == _CONTROL else 0
+            answered = 0
+            if frames[0].flags == _CONTROL and self._owes_nothing():
+                self._pace.begins(now)
+                answered = self._fetching.fetch_plainly(frames, self._dialect, self._answers)
             if answered < len(frames):
-                self._ingest.memory_level = self._service.memory.level
+                self._ingest.begin(self._service.memory.level)
                 self._take(frames, answered, now)
+                self._flusher.flush_lone()
         if self._splitter.fault is not None and not self._fault_seen:
             self._on_fault(now)
         self.advance(now)
@@ -186,15 +191,17 @@ class Session:
         nothing_waits = not (self._answers.waiting or self._held.frames)
         if nothing_waits and not self._subscriptions.by_topic and not self._ending:
             return
-        while self._splitter.proven:
-            if self._answers.collect(self._dialect, now):
+        answers, held, dialect = self._answers, self._held, self._splitter.dialect
+        while dialect is not None and self._splitter.proven:
+            if answers.collect(dialect, now):
                 self._pace.progresses(now)
-            if self._answers or not self._held or not self._has_room() or self._is_postponed:
+            if answers.waiting or not held.frames or not self._has_room() or self._is_postponed:
                 break
-            frame = self._held.take()
-            self._ingest.memory_level = self._service.memory.level
+            frame = held.take()
+            self._ingest.begin(self._service.memory.level)
             self._handle(frame, now)
-        self._push(now)
+        if self._subscriptions.by_topic:
+            self._push(now)
         if self._ending and not self.owed and self.closing is None:
             self._last_words()
 
@@ -220,27 +227,26 @@ class Session:
 
     # Frames ------------------------------------------------------------------------------------
 
-    def _fetch_plainly(self, frames: list[Frame], now: float) -> int:
-        """Answer the Fetches of the usual kind that come first, at once; return how many."""
-        if self._answers.waiting or self._held.frames or not self.writable:
-            return 0
-        self._pace.begins(now)
-        return self._fetching.fetch_plainly(frames, self._dialect, self._answers)
+    def _owes_nothing(self) -> bool:
+        """Whether a request may be answered at once: nothing waits before it."""
+        return self.writable and not self._answers.waiting and not self._held.frames
 
     def _take(self, frames: list[Frame], position: int, now: float) -> None:
         """Take what one read brought; batches that go the same way go together."""
+        answers, held, dialect = self._answers, self._held, self._dialect
         while position < len(frames):
-            frame, owed = frames[position], self._answers.batches
-            position += 1
-            if self._held.frames or self._answers.command_running:
-                self._hold(frame, now)
+            if held.frames or answers.command_running:
+                self._hold(frames[position], now)
+            elif not self._role.is_follower and (
+                run := self._ingest.accept_run(frames, position, dialect)
+            ):
+                self._pace.produces(now, first=not answers.waiting)
+                answers.add_batches(run.outcome, run.ids, run.cost, now)
+                position += len(run.ids)
                 continue
-            self._handle(frame, now)
-            if self._answers.batches > owed and position < len(frames):
-                run = self._ingest.accept_run(frames, position, self._dialect)
-                if run is not None:
-                    self._answers.add_batches(run.outcome, run.ids, run.cost, now)
-                    position += len(run.ids)
+            else:
+                self._handle(frames[position], now)
+            position += 1
 
     def _hold(self, frame: Frame, now: float) -> None:
         """Keep a frame until what came before it is done."""
@@ -275,8 +281,8 @@ class Session:
             self._counters.ignored_frames += 1
 
     def _take_batch(self, frame: Frame, now: float) -> None:
-        self._pace.produces(now)
-        if self._ingest.memory_level:
+        self._pace.produces(now, first=False)
+        if self._ingest.is_short:
             self._pulse.warn(self._dialect, now)
         try:
             outcome = self._ingest.accept(frame, self._dialect)

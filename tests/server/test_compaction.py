@@ -98,7 +98,7 @@ def test_a_reader_from_before_goes_on() -> None:
     log = filled(MemoryStorage())
     read = log.engine.topic(0).partition.reading(Range(start=0, max_bytes=1000))
     tend(log)
-    assert decode_records(read(False).buffer)[0] == (1, b"0" + bytes(50))
+    assert decode_records(read().buffer)[0] == (1, b"0" + bytes(50))
 
 
 def test_a_damaged_segment_is_left_alone() -> None:

@@ -12,7 +12,8 @@ from lance_server.breaker import BreakerPolicy, CircuitBreaker, CircuitState
 from lance_server.disk import WatchedStorage
 from lance_server.distribution import Distribution
 from lance_server.errors import UncleanStopError
-from lance_server.storage.contract import Write
+from lance_server.storage.contract import StorageBackend, Write
+from lance_server.storage.pwritev import PageCacheStorage, PwritevStorage
 from lance_server.testing import (
     FaultyStorage,
     MemoryStorage,
@@ -247,3 +248,18 @@ def test_a_slow_disk_is_told_to_producers(tmp_path: Path) -> None:
             return FrameKind.BACKPRESSURE in kinds
 
         eventually(told_to_slow_down)
+
+
+@pytest.mark.parametrize(
+    ("storage", "plain"),
+    [
+        (MemoryStorage(), None),
+        (FaultyStorage(PwritevStorage()), None),
+        (WatchedStorage(FaultyStorage(PwritevStorage())), None),
+        (WatchedStorage(PwritevStorage()), 3),
+        (PageCacheStorage(), 3),
+    ],
+)
+def test_a_disk_for_tests_is_never_read_past(storage: StorageBackend, plain: int | None) -> None:
+    """Nor one behind others; a real one may be."""
+    assert storage.plain_fd(3) == plain

@@ -123,12 +123,16 @@ def judged(peer: SessionPeer, view: View, wanted: Range, *, cached_only: bool = 
 def state(peer: SessionPeer) -> dict[str, object]:
     """Return the counters, how much was observed, and what the connection holds."""
     counted = {
-        name: sum(value._counts) if isinstance(value, Distribution) else value
+        name: value.cumulative()[0][-1] if isinstance(value, Distribution) else value
         for name in peer.counters.__dataclass_fields__
         if isinstance(value := getattr(peer.counters, name), int | Distribution)
     }
     session = peer.session
-    held = {"memory": session.memory, "owed": session._owed_bytes, "shown": repr(session)}
+    held = {
+        "memory": session.request_bytes + session.other_bytes,
+        "owed": session._owed_bytes,
+        "shown": repr(session),
+    }
     return {**counted, **held, "used": peer.service.memory.used}
 
 

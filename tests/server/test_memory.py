@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_server import running
+from lance_server.backlog import Backlog
 from lance_server.config import ServerConfig
 from lance_server.errors import ConfigError
 from lance_server.memory import Level, MemoryBudget
@@ -56,7 +57,9 @@ def test_the_marks_are_at_80_and_95_percent(held: int, level: Level) -> None:
 
 def test_what_is_not_durable_counts() -> None:
     """Bytes in the log's buffers are held for clients, too."""
-    memory = MemoryBudget(100, lambda: 90)
+    backlog = Backlog()
+    backlog.size = 90
+    memory = MemoryBudget(100, backlog)
     assert (memory.used, memory.level) == (90, Level.HIGH)
 
 
@@ -180,9 +183,9 @@ def test_what_was_set_aside_for_a_read_is_given_back() -> None:
     """After the answer, nothing is reserved; nor after a read that is refused."""
     peer = SessionPeer()
     peer.exchange(peer.ingest(1, [bytes(MIB // 2)]))
-    before = peer.session.memory
+    before = peer.session.other_bytes
     peer.exchange(peer.fetch(0, 2 * MIB), peer.fetch(2**63, 2 * MIB), peer.fetch(5, 0))
-    assert peer.session.memory == before
+    assert peer.session.other_bytes == before
 
 
 def test_errors_that_wait_for_their_turn_are_bounded() -> None:

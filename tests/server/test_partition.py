@@ -10,6 +10,7 @@ from lance_server.log.engine import LogOptions
 from lance_server.log.flusher import FlushPolicy
 from lance_server.log.segment import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
 from lance_server.log.sidecar import HEADER_SIZE, decode_entries, decode_header
+from lance_server.outcome import Outcome
 from lance_server.refusals import Refusal
 from lance_server.testing import FaultyStorage, LogDriver, ManualClock, MemoryStorage
 from lance_spec.checksum import CRC32C
@@ -87,6 +88,35 @@ def test_each_batch_may_lead_to_the_next() -> None:
     send_next()
     log.scheduler.run_soon()
     assert (next(left, None), len(log.scheduler.work)) == (None, 0)
+
+
+def alone(log: LogDriver, batch_id: int) -> Outcome[None]:
+    """Append a batch as a connection does that has nothing else."""
+    outcome = log.append([b"alone"], batch_id=batch_id)
+    log.engine.flusher.flush_lone()
+    return outcome
+
+
+def test_after_a_batch_that_came_alone_the_next_waits_for_nothing() -> None:
+    """It is durable before anything else is looked at."""
+    log = quick_log(FlushPolicy(lone_bytes=1000))
+    assert not alone(log, 2).done
+    for batch_id in (3, 4):
+        log.scheduler.run_soon()
+        assert alone(log, batch_id).done
+
+
+def test_only_the_first_batch_of_a_turn_is_flushed_at_once() -> None:
+    """Others may have come as well: they are made durable together."""
+    log = quick_log(FlushPolicy(lone_bytes=1000))
+    alone(log, 2)
+    log.scheduler.run_soon()
+    outcomes = [alone(log, batch_id) for batch_id in (3, 4, 5)]
+    assert [outcome.done for outcome in outcomes] == [True, False, False]
+    log.scheduler.run_soon()
+    log.scheduler.run_work()
+    assert all(outcome.done for outcome in outcomes)
+    assert not alone(log, 6).done, "the last turn brought several"
 
 
 def test_batches_that_come_together_go_to_a_worker() -> None:

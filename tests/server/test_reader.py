@@ -184,7 +184,7 @@ def test_cold_data_is_read_on_a_worker_thread() -> None:
     disk.cold = True
     topic = log.engine.topic(0)
     with pytest.raises(WouldBlockError):
-        topic.partition.reading(Range(start=0, max_bytes=100))(True)
+        topic.partition.read_cached(Range(start=0, max_bytes=100))
     assert log.fetch(0).buffer == encode_records([b"one"])
 
 

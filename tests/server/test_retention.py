@@ -182,7 +182,7 @@ def test_a_reader_of_a_dropped_segment_is_told_so() -> None:
     read = log.engine.topic(0).partition.reading(Range(start=0, max_bytes=100))
     drop(log)
     with pytest.raises(Refusal, match="the earliest that can be read"):
-        read(False)
+        read()
 
 
 def test_an_old_segment_is_closed_without_a_write() -> None:

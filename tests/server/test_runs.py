@@ -110,8 +110,10 @@ def test_batches_in_one_read_are_one_run(monkeypatch: pytest.MonkeyPatch) -> Non
     taken: list[int] = []
     counting = runs.count_run
 
-    def noting(frames: list[Frame], first: int, most: int, *, validates: bool) -> int:
-        taken.append(counting(frames, first, most, validates=validates))
+    def noting(
+        frames: list[Frame], first: int, most: int, leader: runs.Leader, *, validates: bool
+    ) -> int:
+        taken.append(counting(frames, first, most, leader, validates=validates))
         return taken[-1]
 
     monkeypatch.setattr(ingest, "count_run", noting)
@@ -119,6 +121,8 @@ def test_batches_in_one_read_are_one_run(monkeypatch: pytest.MonkeyPatch) -> Non
     answers = peer.exchange(*(batch(number) for number in range(50)))
     assert told(answers) == [FIRST_LASTING_ID + number for number in range(50)]
     assert taken == [49]
+    peer.exchange(*(batch(number) for number in range(50, 60)))
+    assert taken == [49, 10], "a later read goes on where this one ended"
 
 
 def test_a_run_ends_where_a_batch_is_refused() -> None:

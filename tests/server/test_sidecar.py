@@ -1,11 +1,20 @@
 """Sidecar entries: written fast, read carefully (AMB-14)."""
 
+import os
 from array import array
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lance_server.answers import fetch_form, fetch_response, room_for_headers
+from lance_server.log.cache import OpenFile
+from lance_server.log.lane import Lane
+from lance_server.log.reader import Fetched
 from lance_server.log.scan import load_index
 from lance_server.log.segment import Segment, SegmentName
 from lance_server.log.sidecar import (
@@ -17,8 +26,10 @@ from lance_server.log.sidecar import (
     decode_header,
     encode_header,
 )
+from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import MemoryStorage
 from lance_spec._native import accelerator
+from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarEntry, SidecarHeader
 from lance_spec.runs import BatchMeta, encode_entries
@@ -94,8 +105,6 @@ def test_an_entry_that_overlaps_the_one_before_is_void() -> None:
 
 def index_of(disk: MemoryStorage, entries: bytes, data: bytes) -> BatchIndex:
     """Return the index that a closed segment with these entries and this data gets."""
-    from pathlib import Path  # noqa: PLC0415 - only this helper has files
-
     folder = Path("/topic")
     disk.make_dir(folder)
     segment = Segment(folder, SegmentName(0, 1, 1), 0, 0, size=len(data))
@@ -164,13 +173,59 @@ def test_whole_batches_are_found_alike(
         assert index.whole_batches(begin, limit) == index._whole_in_python(begin, limit)
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BinaryIO]:
+    """Return a file that can be read from memory alone."""
+    with (tmp_path_factory.mktemp("stored") / "file").open("w+b") as file:
+        os.write(file.fileno(), b"x")
+        try:
+            os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+        except OSError as error:
+            pytest.skip(f"the file system cannot read without waiting: {error.strerror}")
+        yield file
+
+
+@pytest.mark.skipif(accelerator is None, reason="the compiled loops were not built")
+@pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=lambda each: each.name)
+@given(parts=batches, base=st.sampled_from([0, 7, 2**40]), data=st.data())
+def test_whole_batches_are_answered_alike(
+    stored: BinaryIO,
+    dialect: Dialect,
+    parts: list[tuple[int, int, int, bool]],
+    base: int,
+    data: st.DataObject,
+) -> None:
+    """A lane gives the answer that is put together of what is found in Python, or none."""
+    index, form = columns_of(parts), fetch_form(dialect)
+    size = index.ends[-1] if parts else 0
+    high = data.draw(st.sampled_from([size, *index.starts]), "high")
+    content = os.urandom(size)[: data.draw(st.sampled_from([size, size, size // 2]), "kept")]
+    os.ftruncate(stored.fileno(), 0)
+    os.pwrite(stored.fileno(), content, 0)
+    file = OpenFile(stored.fileno(), None, deque())
+    segment = Segment(Path("/none"), SegmentName(0, 1, 1), base, 0, size=size)
+    lane = Lane.over(PwritevStorage(), segment, file, index, high)
+    assert lane is not None
+    assert form is not None
+    for start in {0, *index.starts, *index.ends, data.draw(numbers, "start")}:
+        most = data.draw(numbers | st.sampled_from([size, 2**32 - 1]), "most")
+        limit = min(start + most, size)
+        whole = index._whole_in_python(start, limit) if limit <= high else None
+        expected = None
+        if whole is not None and whole[0] <= len(content):
+            end, count = whole
+            buffer = bytearray(room_for_headers(dialect)) + content[start:end]
+            expected = fetch_response(dialect, Fetched(base + end, count, buffer), base + size)
+        assert lane.answer(form, base + start, most) == expected
+
+
 @pytest.mark.skipif(accelerator is None, reason="the compiled loops were not built")
 def test_columns_of_unlike_length_are_refused() -> None:
     """The compiled search reads nothing behind the end of a column."""
-    columns = [array("Q", [0, 5]), array("Q", [5, 9]), array("I", [1, 1]), bytearray(2)]
-    whole = [*columns, bytearray(b"\1\1")]
+    numbers = [array("Q", [0, 5]), array("Q", [5, 9]), array("I", [1, 1]), array("I", [7, 7])]
+    whole = [*numbers, bytearray(2), bytearray(b"\1\1")]
     assert accelerator.whole_batches(*whole, [], 0, 9) == (9, 2)
-    for place in range(1, 5):
+    for place in range(1, 6):
         with pytest.raises(ValueError, match="one length"):
             accelerator.whole_batches(
                 *whole[:place], whole[place][:1], *whole[place + 1 :], [], 0, 9

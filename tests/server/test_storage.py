@@ -311,6 +311,18 @@ def test_reading_from_memory_only_does_not_wait(tmp_path: Path) -> None:
     storage.close(fd)
 
 
+def test_a_descriptor_that_may_be_read_itself_shows_the_file(disk: Disk) -> None:
+    """What was written through the backend is what is read past it, where that is allowed."""
+    storage, folder = disk
+    fd = storage.open(folder / "a", create=True)
+    storage.commit([Write(fd, b"as it is", 0)])
+    plain = storage.plain_fd(fd)
+    assert (plain is None) == isinstance(storage, MemoryStorage)
+    if plain is not None:
+        assert os.pread(plain, 9, 0) == b"as it is"
+    storage.close(fd)
+
+
 def test_a_disk_that_takes_no_bytes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather than an endless loop."""
     monkeypatch.setattr(os, "pwritev", lambda *_: 0)

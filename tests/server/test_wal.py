@@ -1,7 +1,6 @@
 """The write-ahead log: what it holds, when it is used again, and what is repeated (AMB-47)."""
 
 import errno
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -251,15 +250,21 @@ def test_a_commit_that_was_refused_is_not_repeated() -> None:
     class Late(FaultyStorage):
         """A disk that has the bytes when it says that it has not."""
 
-        def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
-            super().commit(writes)
-            return [OSError(errno.EIO, "late") if b"refused" in w.data else None for w in writes]
+        is_late = False
+
+        def sync(self, fd: int) -> None:
+            super().sync(fd)
+            if self.is_late:
+                raise OSError(errno.EIO, "late")
 
     memory = disk()
-    storage = WalStorage(Late(memory), ROOT, size=4096)
+    late = Late(memory)
+    storage = WalStorage(late, ROOT, size=4096)
     fd = storage.open(ROOT / "a", create=True)
+    late.is_late = True
     (error,) = storage.commit([Write(fd, b"refused", 0)])
     assert error is not None
+    late.is_late = False
     storage.truncate(fd, 0)  # as whoever was refused does
     WalStorage(memory, ROOT, size=4096)
     assert memory.peek(ROOT / "a") == b""

@@ -70,6 +70,10 @@ class ForgetfulStorage(PwritevStorage):
                     filled = max(filled, last - offset)
             return filled
 
+    def plain_fd(self, fd: int) -> None:
+        """Return None: the file itself lacks what was kept back."""
+        del fd
+
     def _of(self, fd: int) -> list[Held]:
         return self._held.setdefault(os.fstat(fd).st_ino, [])
 

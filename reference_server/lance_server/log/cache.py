@@ -13,6 +13,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Final
 
+from lance_server.log.lane import Lane
 from lance_server.log.scan import load_index
 from lance_server.log.search import SidecarSearch
 from lance_server.log.segment import Segment
@@ -52,11 +53,13 @@ class _Part:
         low: the relative offset from which on it answers.
         high: the one from which on it does not any more.
         index: the batches between, and the one behind them.
+        lane: what answers with whole ones of them at once, if anything does.
     """
 
     low: int
     high: int
     index: BatchIndex
+    lane: Lane | None
 
     @property
     def long(self) -> bool:
@@ -82,7 +85,7 @@ class OpenFile:
         dropped: nobody new may use it.
     """
 
-    __slots__ = ("_unused", "batches", "data", "dropped", "last", "live", "parts")
+    __slots__ = ("__weakref__", "_unused", "batches", "data", "dropped", "last", "live", "parts")
 
     def __init__(self, data: int, live: BatchIndex | None, unused: deque[int]) -> None:
         self.data = data
@@ -221,7 +224,23 @@ class SegmentCache:
             _log.error("%s has %d damaged ranges", segment.data_path, damaged)
         low = index.starts[0] if first else 0
         high = segment.size if wanted.stop >= search.count else index.starts[-1]
-        return _Part(low, high, index)
+        return _Part(low, high, index, Lane.over(storage, segment, file, index, high))
+
+    def lane_at(self, segment: Segment, position: int) -> Lane | None:
+        """Return the lane of the part that a closed segment was last read from, or None.
+
+        Args:
+            segment: a closed one.
+            position: what the part must hold, relative to the segment.
+        """
+        file = self._open.get(segment)
+        if file is None:
+            return None
+        part, index = file.last, file.live
+        if part is None and index is not None:  # it was opened while it was being written
+            lane = Lane.over(self._storage, segment, file, index, segment.size)
+            part = file.last = _Part(0, segment.size, index, lane)
+        return part.lane if part is not None and part.low <= position < part.high else None
 
     def _evict(self) -> None:
         """Drop what was read longest ago; what is being read closes when its reader is done."""

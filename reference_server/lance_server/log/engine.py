@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+from lance_server.backlog import Backlog
 from lance_server.errors import DataDirError
 from lance_server.log.cache import SegmentCache
 from lance_server.log.clock import Clock, ClockWatch
@@ -41,6 +42,7 @@ class Engine:
 
     Attributes:
         report: what was found when it was opened.
+        backlog: what is on its way to the disk.
         flusher: when batches become durable.
         upkeep: what is done to topics from time to time.
     """
@@ -67,6 +69,7 @@ class Engine:
         self._creating: dict[str, Outcome[Topic]] = {}
         self._unavailable: dict[int, str] = {}
         self._watch = ClockWatch()
+        self.backlog = Backlog()
         self.flusher = Flusher(storage, scheduler, options.flush)
         self.upkeep = Upkeep(
             storage,
@@ -116,6 +119,7 @@ class Engine:
             opened.file,
             opened.log,
             opened.window,
+            backlog=self.backlog,
             on_dirty=self.flusher.mark_dirty,
             segment_size=self._options.segment_size,
             synced=self._options.synced,
@@ -328,7 +332,7 @@ class Engine:
             Refusal: there is nothing that can be read at this offset.
         """
         try:
-            return topic.partition.reading(wanted)(True)
+            return topic.partition.read_cached(wanted)
         except WouldBlockError:
             return None
         except OSError as error:
@@ -343,8 +347,7 @@ class Engine:
         fetched = self.fetch_at_once(topic, wanted)
         if fetched is not None:
             return fetched
-        read = topic.partition.reading(wanted)
-        return self._scheduler.run("read", lambda: read(False))
+        return self._scheduler.run("read", topic.partition.reading(wanted))
 
     def offset_for_time(self, topic: Topic, time_ns: int) -> Outcome[int]:
         """Find the first batch that arrived at a server time or later (AMB-37).

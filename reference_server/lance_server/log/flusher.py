@@ -9,8 +9,7 @@ that one slow sync does not hold up the other topics.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from typing import Final
 
 from lance_server.log.group import Group
@@ -50,16 +49,17 @@ class _Job:
 
     partition: Partition
     group: Group
-    writes: list[Write] = field(default_factory=list)
+    writes: Sequence[Write] = ()
     segment: Segment | None = None
     error: OSError | None = None
     done: bool = False
 
-    def prepare(self) -> None:
+    def prepare(self) -> Sequence[Write]:
         try:
             self.writes = self.partition.prepare(self.group)
         except OSError as error:
             self.error = error
+        return self.writes
 
     def conclude(self, errors: Sequence[OSError | None]) -> None:
         try:
@@ -93,24 +93,17 @@ class Flusher:
         self._overdue = False
         self._timer: Timer | None = None
         self._idle: Outcome[None] | None = None
-        self._in_flight: set[Partition] = set()
         self._usual = 0.0
         """Seconds that a flush takes, as they go lately."""
+        self._alone = False
+        """Whether the last turn of the loop brought one batch, and this thread flushed it."""
+        self._took_lone = False
+        """Whether the first batch of this turn was flushed at once."""
         self.flushes = 0
         self.clock: Callable[[], float] = time.perf_counter
 
     def __repr__(self) -> str:
-        return (
-            f"<Flusher {len(self._dirty)} dirty partitions, {self._running} flushes running, "
-            f"{self.pending_bytes} bytes pending>"
-        )
-
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes that were appended and are not durable yet."""
-        if not self._dirty and not self._in_flight:  # asked for with each request
-            return 0
-        return sum(partition.pending_bytes for partition in self._in_flight.union(self._dirty))
+        return f"<Flusher {len(self._dirty)} dirty partitions, {self._running} flushes running>"
 
     def mark_dirty(self, partition: Partition) -> None:
         """Note that a partition has something to flush.
@@ -121,20 +114,40 @@ class Flusher:
             self._dirty[partition] = None
         self._consider_soon()
 
+    def flush_lone(self) -> None:
+        """Make a batch that came alone durable at once, if this thread is to do it.
+
+        Only the first in a turn of the loop, and only as long as batches come alone: of several
+        connections that send at the same time, each would wait for the syncs of all others.
+        """
+        if self._alone and self._is_for_here():
+            self._flush_here()
+            self._alone, self._took_lone = False, True
+
     def _consider_soon(self) -> None:
         if not self._considering:
             self._considering = True
-            self._scheduler.call_soon(self._consider)
+            self._scheduler.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._considering = False
+        took_lone, self._took_lone = self._took_lone, False
+        if self._dirty:
+            self._consider()
+            self._alone = self._alone and not took_lone
+        else:
+            self._alone = took_lone
 
     def _consider(self) -> None:
-        self._considering = False
-        if self._dirty and self._running < self._policy.overlap and self._is_due():
+        if not self._dirty:
+            return
+        if not self._running or (self._running < self._policy.overlap and self._is_due()):
             self._start()
         if self._dirty and self._timer is None and not self._overdue:
             self._timer = self._scheduler.call_later(self._policy.max_delay, self._on_time)
 
     def _is_due(self) -> bool:
-        if not self._running or self._overdue:
+        if self._overdue:
             return True
         waiting = sum(partition.dirty_bytes for partition in self._dirty)
         return waiting >= self._policy.max_bytes
@@ -145,6 +158,16 @@ class Flusher:
         self._consider()
 
     def _start(self) -> None:
+        self._alone = self._is_for_here()
+        if self._alone:
+            self._flush_here()
+            return
+        jobs = self._begin()
+        self._running += 1
+        written = self._scheduler.run("flush", lambda: self._write_all(jobs))
+        written.wake(lambda: self._written(jobs, written))
+
+    def _begin(self) -> list[_Job]:
         jobs = [_Job(partition, partition.begin_flush()) for partition in self._dirty]
         self._dirty.clear()
         self._overdue = False
@@ -152,23 +175,18 @@ class Flusher:
             self._timer.cancel()
             self._timer = None
         self.flushes += 1
-        if self._is_for_here(jobs):
-            self._flush_here(jobs)
-            return
-        self._running += 1
-        self._in_flight.update(job.partition for job in jobs)
-        written = self._scheduler.run("flush", lambda: self._write_all(jobs))
-        written.wake(lambda: self._written(jobs, written))
+        return jobs
 
-    def _is_for_here(self, jobs: Sequence[_Job]) -> bool:
+    def _is_for_here(self) -> bool:
         """Whether the event loop's thread is to make a lone batch durable itself."""
-        if self._running or len(jobs) > 1 or self._usual >= self._policy.quick:
+        most = self._policy.lone_bytes
+        if not most or self._running or len(self._dirty) != 1 or self._usual >= self._policy.quick:
             return False
-        (job,) = jobs
-        small = len(job.group.data) <= self._policy.lone_bytes
-        return small and len(job.group.batches) == 1 and job.partition.is_ready_for(job.group)
+        (partition,) = self._dirty
+        return partition.has_lone(most)
 
-    def _flush_here(self, jobs: Sequence[_Job]) -> None:
+    def _flush_here(self) -> None:
+        jobs = self._begin()
         try:
             self._write_all(jobs)
         except Exception as error:  # noqa: BLE001 - as a worker's it fails the batches
@@ -181,20 +199,20 @@ class Flusher:
 
     def _written(self, jobs: Sequence[_Job], written: Outcome[None]) -> None:
         self._running -= 1
-        self._in_flight.difference_update(job.partition for job in jobs)
         self._finish(jobs, written.error)
         self._consider()
         self._note_if_idle()
 
     def _write_all(self, jobs: Sequence[_Job]) -> None:
         """Make the groups of several partitions durable together (any thread)."""
-        begun = self.clock()
+        begun, writes = self.clock(), list[Write]()
         for job in jobs:
-            job.prepare()
-        writes = [each for job in jobs for each in job.writes]
-        errors = iter(self._storage.commit(writes) if writes else ())
+            writes += job.prepare()
+        errors = self._storage.commit(writes) if writes else []
+        taken = 0
         for job in jobs:
-            job.conclude(list(islice(errors, len(job.writes))))
+            begins, taken = taken, taken + len(job.writes)
+            job.conclude(errors[begins:taken])
         self._usual += (self.clock() - begun - self._usual) / _SMOOTHING
 
     def _finish(self, jobs: Sequence[_Job], problem: Exception | None) -> None:

@@ -5,14 +5,17 @@ do the batches get offsets that anyone can see, and only then are they acknowled
 """
 
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from lance_server.backlog import Backlog
 from lance_server.log.cache import SegmentCache
 from lance_server.log.dedup import FIRST_LASTING_ID, DuplicateWindow
 from lance_server.log.group import Group
-from lance_server.log.reader import Fetched, LogReader, Range, below_start
+from lance_server.log.lane import Lane
+from lance_server.log.reader import Fetched, LogReader, Range, base_of, below_start
 from lance_server.log.recovery import TopicLog
 from lance_server.log.search import first_since
 from lance_server.log.segment import Segment, View
@@ -53,6 +56,7 @@ class Partition:
         file: the topic's metadata.
         log: what recovery found.
         window: the batches that are recognised when they are sent again.
+        backlog: counts what is not durable yet.
         on_dirty: called when the first batch of a group is waiting to be flushed.
         segment_size: bytes after which a segment is closed.
         synced: whether a commit outlives the machine; if not, offsets are reserved ahead of use,
@@ -67,6 +71,7 @@ class Partition:
         log: TopicLog,
         window: DuplicateWindow,
         *,
+        backlog: Backlog,
         on_dirty: Callable[["Partition"], None],
         segment_size: int,
         synced: bool = True,
@@ -78,6 +83,7 @@ class Partition:
         self._reader = LogReader(storage, cache)
         self._window = window
         self._segment_size = segment_size
+        self._backlog = backlog
         self._on_dirty = on_dirty
         self._tail = Tail(storage, file, segment_size=segment_size, synced=synced)
         self._open_group: Group | None = None
@@ -108,11 +114,6 @@ class Partition:
     def dirty_bytes(self) -> int:
         """Bytes that no flush has taken yet."""
         return len(self._open_group.data) if self._open_group else 0
-
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes that are not durable yet."""
-        return self.dirty_bytes + (len(self._flushing.data) if self._flushing else 0)
 
     @property
     def flushing(self) -> bool:
@@ -153,6 +154,7 @@ class Partition:
         """
         group = self._open_group or self._new_group()
         group.data += records
+        self._backlog.size += len(records)
         group.batches.append(batch)
         if batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns:
             group.contents[batch.batch_id] = content
@@ -170,7 +172,9 @@ class Partition:
             flags: of each batch's entry.
         """
         group = self._open_group or self._new_group()
+        before = len(group.data)
         metas, contents = gather_run(frames, server_time_ns, flags, group.data)
+        self._backlog.size += len(group.data) - before
         group.batches += metas
         last = metas[-1].batch_id
         if last >= FIRST_LASTING_ID:
@@ -225,9 +229,18 @@ class Partition:
         self._flushing = group
         return group
 
-    def is_ready_for(self, group: Group) -> bool:
-        """Whether a group needs nothing but to be written: no file is opened or closed for it."""
-        return self._tail.is_ready_for(group)
+    def has_lone(self, most: int) -> bool:
+        """Whether one batch of at most so many bytes was collected, and only needs writing.
+
+        No file is to be opened or closed for it.
+        """
+        group = self._open_group
+        return (
+            group is not None
+            and len(group.batches) == 1
+            and len(group.data) <= most
+            and self._tail.is_ready_for(group)
+        )
 
     def prepare(self, group: Group) -> list[Write]:
         """Return what must become durable for a group (any thread).
@@ -253,6 +266,7 @@ class Partition:
         """Let a group that was written be seen, or refuse it; whoever waits is woken."""
         assert group is self._flushing, "groups finish in order"
         self._flushing = None
+        self._backlog.size -= len(group.data)
         if error is not None:
             refusal = storage_refusal(error)
             _log.error("topic %d: %s", self._file.identity.id, refusal.message)
@@ -273,17 +287,33 @@ class Partition:
 
     # Reading ---------------------------------------------------------------------------------
 
-    def reading(self, wanted: Range) -> Callable[[bool], Fetched]:
-        """Return a function that answers a Fetch from what is durable now, on any thread.
+    def read_cached(self, wanted: Range) -> Fetched:
+        """Answer a Fetch from what is durable and in memory.
 
-        Its argument says whether to give up where the disk would have to be waited for.
+        Raises:
+            Refusal: there is nothing that can be read at this offset.
+            WouldBlockError: the disk would have to be waited for.
+            OSError: the disk failed.
         """
-        return partial(self._read, self._view(), wanted)
+        return self._read(self._view(), wanted, cached_only=True)
+
+    def reading(self, wanted: Range) -> Callable[[], Fetched]:
+        """Return a function that answers a Fetch from what is durable now, on any thread."""
+        return partial(self._read, self._view(), wanted, cached_only=False)
+
+    def lane_at(self, offset: int) -> Lane | None:
+        """Return what answers a Fetch around an offset that was just read at once, if anything."""
+        segments = self._segments
+        number = bisect_right(segments, offset, key=base_of) - 1
+        segment = segments[number] if number >= 0 else None
+        if segment is None or segment.live is not None:
+            return None
+        return self._cache.lane_at(segment, offset - segment.base_offset)
 
     def _view(self) -> View:
         return View(self._segments, self.floor.offset, self.end_offset)
 
-    def _read(self, view: View, wanted: Range, cached_only: bool) -> Fetched:
+    def _read(self, view: View, wanted: Range, *, cached_only: bool) -> Fetched:
         try:
             return self._reader.fetch(view, wanted, cached_only=cached_only)
         except FileNotFoundError:

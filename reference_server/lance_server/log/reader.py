@@ -18,7 +18,7 @@ from lance_spec.records import RecordScan, scan_records
 
 _log = logging.getLogger(__name__)
 _KNOWN_BOUNDARIES: Final = 1024
-_base: Final = attrgetter("base_offset")
+base_of: Final = attrgetter("base_offset")
 
 
 class Range(NamedTuple):
@@ -121,7 +121,7 @@ class LogReader:
         """
         start, max_bytes, _, room = wanted
         segments, earliest, end_offset = view
-        number = bisect_right(segments, start, key=_base) - 1
+        number = bisect_right(segments, start, key=base_of) - 1
         if number >= 0 and max_bytes and earliest <= start < end_offset:
             segment = segments[number]
             base, size = segment.base_offset, segment.size

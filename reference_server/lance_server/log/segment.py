@@ -101,11 +101,12 @@ class Segment:
 
     def extend(self, batches: Sequence[BatchMeta]) -> None:
         """Make batches that are durable by now visible to readers."""
-        assert self.live is not None, "only the segment being written grows"
-        self.live.extend(batches, self.size)
-        self.records += sum([batch.record_count for batch in batches])
+        index = self.live
+        assert index is not None, "only the segment being written grows"
+        index.extend(batches, self.size)
+        self.records += sum(index.counts[-len(batches) :])
         self.last_ns = batches[-1].server_time_ns
-        self.size += sum([batch.length for batch in batches])
+        self.size = index.ends[-1]
 
 
 class View(NamedTuple):

@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeAlias
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C, Buffer
@@ -12,6 +12,9 @@ from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
 from lance_spec.runs import BatchMeta
 
+Columns: TypeAlias = (
+    "tuple[array[int], array[int], array[int], array[int], bytearray, bytearray, list[int]]"
+)
 ENTRY_SIZE: Final = SidecarEntry.SIZE
 HEADER_SIZE: Final = SidecarHeader.SIZE
 _GUARDED: Final = ENTRY_SIZE - 4
@@ -90,11 +93,12 @@ class BatchIndex:
 
     def extend(self, batches: Sequence[BatchMeta], start: int) -> None:
         """Add batches that were just written back to back from ``start`` on."""
-        bounds = list(accumulate([each.length for each in batches], initial=start))
-        self.crcs.extend([each.stored_crc for each in batches])
-        self.kinds += bytes([each.flags & OPAQUE for each in batches])
+        lengths, counts, _, _, _, crcs, flags = zip(*batches, strict=True)
+        bounds = list(accumulate(lengths, initial=start))
+        self.crcs.extend(crcs)
+        self.kinds += bytes(map(OPAQUE.__and__, flags))
         self.checked += b"\1" * len(batches)
-        self.counts.extend([each.record_count for each in batches])
+        self.counts.extend(counts)
         self.ends.extend(bounds[1:])
         self.starts.extend(bounds[:-1])
 
@@ -137,6 +141,19 @@ class BatchIndex:
         same = len(kinds) - len(kinds.lstrip(kinds[:1]))
         return first + same
 
+    @property
+    def columns(self) -> Columns:
+        """All of it, as the compiled loops take it."""
+        return (
+            self.starts,
+            self.ends,
+            self.counts,
+            self.crcs,
+            self.kinds,
+            self.checked,
+            self.holes,
+        )
+
     def whole_batches(self, start: int, limit: int) -> tuple[int, int] | None:
         """Return where the batches end that may be handed out as they are, and their records.
 
@@ -149,16 +166,7 @@ class BatchIndex:
             they are no records, or were never compared to their CRC.
         """
         if accelerator is not None:
-            found: tuple[int, int] | None = accelerator.whole_batches(
-                self.starts,
-                self.ends,
-                self.counts,
-                self.kinds,
-                self.checked,
-                self.holes,
-                start,
-                limit,
-            )
+            found: tuple[int, int] | None = accelerator.whole_batches(*self.columns, start, limit)
             return found
         return self._whole_in_python(start, limit)
 

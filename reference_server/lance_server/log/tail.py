@@ -4,8 +4,7 @@ It belongs to whoever flushes its topic: one thread at a time.
 """
 
 import contextlib
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from lance_server.log.group import Group
 from lance_server.log.segment import Segment, SegmentName, SegmentWriter
@@ -19,8 +18,7 @@ _MAX_BATCHES: Final = 1 << 20
 """Batches per segment: its index in memory and its sidecar stay below 27 and 64 MiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a topic goes on.
 
     Attributes:
@@ -106,7 +104,7 @@ class Tail:
         return writer.segment
 
     def _recover(self) -> None:
-        """Undo a failed write and leave the segment it happened in."""
+        """Undo a failed write, if there is one, and leave the segment it happened in."""
         if self._must_cut_back and self._writer is not None:
             self._writer.cut_back()
             self._must_cut_back = False

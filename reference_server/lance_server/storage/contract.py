@@ -75,6 +75,10 @@ class StorageBackend(Protocol):
         """
         ...
 
+    def plain_fd(self, fd: int) -> int | None:
+        """Return the descriptor that may be read itself, as `read_into` would; None for none."""
+        ...
+
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""
         ...
@@ -104,8 +108,13 @@ class StorageBackend(Protocol):
         ...
 
 
-class CommitsInTurn:
-    """Commits one file after the other, for backends that have nothing better."""
+class NoShortcuts:
+    """For backends with nothing better: files are committed in turn, and every read asks them."""
+
+    def plain_fd(self, fd: int) -> int | None:
+        """Return None: every read goes through `read_into`."""
+        del fd
+        return None
 
     def commit(self: StorageBackend, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable; return what went wrong for each."""

@@ -52,6 +52,10 @@ class DelegatingStorage:
         """Fill ``target`` from ``offset`` on; return how many bytes there were."""
         return self.inner.read_into(fd, target, offset, cached_only=cached_only)
 
+    def plain_fd(self, fd: int) -> int | None:
+        """Return the descriptor that may be read itself, or None."""
+        return self.inner.plain_fd(fd)
+
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""
         self.inner.sync(fd)

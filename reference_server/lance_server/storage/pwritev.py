@@ -84,6 +84,10 @@ class PwritevStorage:
             raise
         return filled
 
+    def plain_fd(self, fd: int) -> int | None:
+        """Return the descriptor; whoever inherits from this and reads otherwise returns None."""
+        return fd
+
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""
         os.fdatasync(fd)

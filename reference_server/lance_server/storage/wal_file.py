@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from struct import Struct
 from typing import Final
 
-from lance_server.storage.contract import StorageBackend, Write, read_at
+from lance_server.storage.contract import StorageBackend, read_at
 from lance_spec.checksum import CRC32C, Buffer
 
 _log = logging.getLogger(__name__)
@@ -148,9 +148,8 @@ class WalFile:
         self.dirty.clear()
 
     def _write(self, data: bytes, place: int) -> None:
-        (error,) = self._storage.commit([Write(self.fd, data, place)])
-        if error is not None:
-            raise error
+        self._storage.write(self.fd, data, place)
+        self._storage.sync(self.fd)
 
 
 def replay(storage: StorageBackend, root: Path, paths: list[Path]) -> int:

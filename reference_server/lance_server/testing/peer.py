@@ -27,6 +27,8 @@ class SessionPeer(Requests):
 
     Args:
         speaks: the peer's dialect.
+        disk: the disk below the log; one in memory by default.
+        data_dir: where on it.
         options: fields of `ServerConfig`.
 
     Attributes:
@@ -36,13 +38,20 @@ class SessionPeer(Requests):
         session: what is tested.
     """
 
-    def __init__(self, speaks: Dialect = SPECIFIED, **options: Any) -> None:
+    def __init__(
+        self,
+        speaks: Dialect = SPECIFIED,
+        *,
+        disk: FaultyStorage | None = None,
+        data_dir: Path = Path("/data"),
+        **options: Any,
+    ) -> None:
         self.dialect = speaks
         self.now = 0.0
-        self.disk = FaultyStorage(MemoryStorage())
+        self.disk = disk or FaultyStorage(MemoryStorage())
         watched = WatchedStorage(self.disk)
-        self.log = LogDriver(watched)
-        self.config = ServerConfig(data_dir=Path("/data"), **options)
+        self.log = LogDriver(watched, data_dir)
+        self.config = ServerConfig(data_dir=data_dir, **options)
         security = Security(self.config.tls, self.config.auth, self.config.access)
         self.service = Service(self.log.engine, self.config, watched, security)
         self.counters = self.service.counters

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from lance_server.storage.contract import CommitsInTurn, StorageBackend, WouldBlockError
+from lance_server.storage.contract import NoShortcuts, StorageBackend, WouldBlockError
 from lance_spec.checksum import Buffer
 
 _SECTOR: Final = 512
@@ -37,7 +37,7 @@ class _Inode:
 _Entry = dict[str, "_Inode | None"]
 
 
-class MemoryStorage(CommitsInTurn):
+class MemoryStorage(NoShortcuts):
     """A file system in memory with the weakest promises a disk makes.
 
     At a crash any subset of the writes since a file's last sync survives, torn at sector
@@ -295,7 +295,7 @@ def _missing(path: Path) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
-class FaultyStorage(CommitsInTurn):
+class FaultyStorage(NoShortcuts):
     """Another backend, with faults that a test switches on.
 
     Args:

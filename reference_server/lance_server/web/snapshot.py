@@ -66,7 +66,7 @@ def _disk(server: "Server") -> dict[str, Any]:
         "sync_p50_ms": sync.percentile(0.5) / 1e6,
         "sync_p99_ms": sync.percentile(0.99) / 1e6,
         "flushes": server.engine.flusher.flushes,
-        "pending_bytes": server.engine.flusher.pending_bytes,
+        "pending_bytes": server.engine.backlog.size,
         "errors": sum(disk.errors.values()),
         "breaker": disk.breaker.state.name.lower(),
         "breaker_trips": disk.breaker.trips,
