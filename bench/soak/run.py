@@ -26,7 +26,7 @@ class Soak:
     disk: int
 
 
-def soak(seconds: float, rest: float = 2.0, rests: int = 5) -> Soak:
+def soak(seconds: float, rest: float = 2.0, rests: int = 9) -> Soak:
     """Run server, producer and consumer at full rate for so many seconds.
 
     Args:
