@@ -1,7 +1,8 @@
 """``python -m bench``: measure, print a table, and say which bars are missed.
 
 ``python -m bench curves`` measures how costs grow, ``flames`` records where the time goes, and
-``plot`` draws what ``--save`` has written down.
+``plot`` draws what ``--save`` has written down. Everything shares two cores, for which the bars
+stand, however many there are; LANCE_BENCH_CORES is another number.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from fnmatch import fnmatch
 
 from rich.console import Console
 
-from bench import flames, plots, report, results
+from bench import flames, machine, plots, report, results
 from bench.bars import bars, missed
 from bench.curves import command as curves
 from bench.harness import FULL, QUICK, Outcome, Scenario, measure
@@ -35,6 +36,7 @@ def main(arguments: list[str]) -> int:
     """Run a command, or else scenarios."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a thousand connections
+    machine.confine()
     if arguments and arguments[0] in COMMANDS:
         return COMMANDS[arguments[0]](arguments[1:])
     return scenarios(arguments)

@@ -12,6 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from bench import machine
 from bench.harness import Rate, Scenario, rate
 from bench.peers import data_directory, server_process
 
@@ -19,7 +20,7 @@ _MEGABYTES = int(os.environ.get("LANCE_BENCH_MB", "256"))
 _VALUE = 550
 TOPIC = "bench"
 _CHUNK = 1 << 20
-_PARTS = os.cpu_count() or 1
+_PARTS = machine.cores()
 """Tasks that the source in memory has: as many as the reader of files makes."""
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench import machine
 from bench.harness import Rate, Scenario, rate
 from bench.spark import TOPIC, drain, filled, session
 
@@ -105,7 +106,7 @@ def _on_cores() -> Iterator[tuple[Rate, Rate]]:
         def work(tasks: int) -> None:
             spark.sparkContext.parallelize(found, tasks).map(audit_one).collect()
 
-        yield rate(size, lambda: work(os.cpu_count() or 1)), rate(size, lambda: work(1))
+        yield rate(size, lambda: work(machine.cores())), rate(size, lambda: work(1))
 
 
 def _scenario(name: str, other: str, sides: Callable[[], Any]) -> Scenario:

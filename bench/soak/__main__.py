@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from bench import machine
 from bench.soak.bed import WINDOW_ENTRIES
 from bench.soak.growth import BAR, SETTLED, STEP
 from bench.soak.run import Soak, soak
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="how long; 10 by default")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args()
+    machine.confine()
     found = soak(options.minutes * 60)
     if options.json:
         print(json.dumps(_as_json(found), indent=2))

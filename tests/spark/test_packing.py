@@ -1,5 +1,7 @@
 """Which pieces one task reads."""
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,3 +90,12 @@ def test_every_piece_is_read_once_in_its_order(found: list[int], cores: int, lea
     groups = packed(pieces, Options(min_partitions=least), cores)
     assert [piece for group in groups for piece in group] == pieces
     assert all(groups)
+
+
+def test_cores_that_this_process_may_not_use_do_not_count() -> None:
+    """A container that is kept to one core of many gets one task."""
+    told = (
+        "import os; os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1]); "
+        "from lance_sdk.spark.cores import usable_cores; print(usable_cores())"
+    )
+    assert subprocess.check_output([sys.executable, "-c", told], text=True) == "1\n"

@@ -1,10 +1,10 @@
 """Which pieces one task reads: a task costs Spark as much as reading some ten megabytes."""
 
-import os
 from collections.abc import Sequence
 from typing import Final
 
 from lance_sdk.spark.contract import Piece
+from lance_sdk.spark.cores import usable_cores
 from lance_sdk.spark.options import Options
 
 _WORTH_A_TASK: Final = 16 << 20
@@ -19,7 +19,7 @@ def wanted_bytes(span: int, options: Options, cores: int | None = None) -> int:
         options: of the query.
         cores: see `packed`.
     """
-    by_cores = max(_WORTH_A_TASK, -(-span // (cores or os.cpu_count() or 1)))
+    by_cores = max(_WORTH_A_TASK, -(-span // (cores or usable_cores())))
     asked_for = -(-span // options.min_partitions)
     return max(1, min(options.max_partition_bytes, asked_for, by_cores))
 
@@ -39,7 +39,7 @@ def packed(
     """
     sizes = [max(1, piece.size) for piece in pieces]
     total = sum(sizes)
-    least = max(options.min_partitions, cores or os.cpu_count() or 1)
+    least = max(options.min_partitions, cores or usable_cores())
     wanted = max(least, -(-total // options.max_partition_bytes))
     found: dict[int, list[Piece]] = {}
     position = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark.cores import usable_cores
 from lance_sdk.spark.java import check_java
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _builder(kind: Any, cores: int | None, memory: str) -> Any:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": str(max(2, cores or os.cpu_count() or 2)),
+        "spark.sql.shuffle.partitions": str(max(2, cores or usable_cores())),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
