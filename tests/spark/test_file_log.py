@@ -18,7 +18,7 @@ from lance_sdk.errors import ConfigError, MisalignedOffset, OpaqueRecords, Topic
 from lance_sdk.spark import segments
 from lance_sdk.spark.columns import arrow_schema
 from lance_sdk.spark.errors import DataDamaged, DataLost
-from lance_sdk.spark.file_log import FilePiece
+from lance_sdk.spark.file_pieces import FilePiece
 from lance_sdk.spark.finding import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.audit import audit_one, targets
@@ -532,7 +532,7 @@ def test_a_task_that_reads_files_loads_nothing_that_only_others_need() -> None:
     """Neither what sends nor what speaks with servers: Spark collects all of it after each task."""
     names = ("producer", "consumer", "journal", "_server", "spark.sinks", "spark.ledger")
     code = (
-        "import sys, lance_sdk.spark.source, lance_sdk.spark.file_log\n"
+        "import sys, lance_sdk.spark.source, lance_sdk.spark.file_pieces\n"
         f"print([name for name in {names!r} if 'lance_sdk.' + name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

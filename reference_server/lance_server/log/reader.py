@@ -119,24 +119,32 @@ class LogReader:
             WouldBlockError: ``cached_only`` is set and the disk would have to be waited for.
             OSError: the disk failed.
         """
+        number = bisect_right(view.segments, wanted.start, key=base_of) - 1
+        return self._fetch_whole(view, wanted, number, cached_only) or self._fetch_judged(
+            view, wanted, number, cached_only
+        )
+
+    def _fetch_whole(
+        self, view: View, wanted: Range, number: int, cached_only: bool
+    ) -> Fetched | None:
+        """Return whole batches that may be handed out as they are; None where none stand there."""
         start, max_bytes, _, room = wanted
-        segments, earliest, end_offset = view
-        number = bisect_right(segments, start, key=base_of) - 1
-        if number >= 0 and max_bytes and earliest <= start < end_offset:
-            segment = segments[number]
-            base, size = segment.base_offset, segment.size
-            low = start - base
-            if low < size:
-                file, index = self._cache.open(segment, low, max_bytes, cached_only=cached_only)
-                whole = index.whole_batches(low, min(low + max_bytes, size))
-                if whole is not None:
-                    end, count = whole
-                    buffer = unfilled(room + end - low)
-                    data = memoryview(buffer)[room:]
-                    got = self._storage.read_into(file.data, data, low, cached_only=cached_only)
-                    if got == end - low:
-                        return Fetched(base + end, count, buffer)
-        return self._fetch_judged(view, wanted, number, cached_only)
+        if number < 0 or not max_bytes or not view.start_offset <= start < view.end_offset:
+            return None
+        segment = view.segments[number]
+        base, size = segment.base_offset, segment.size
+        low = start - base
+        if low >= size:
+            return None
+        file, index = self._cache.open(segment, low, max_bytes, cached_only=cached_only)
+        whole = index.whole_batches(low, min(low + max_bytes, size))
+        if whole is None:
+            return None
+        end, count = whole
+        buffer = unfilled(room + end - low)
+        data = memoryview(buffer)[room:]
+        got = self._storage.read_into(file.data, data, low, cached_only=cached_only)
+        return Fetched(base + end, count, buffer) if got == end - low else None
 
     def _fetch_judged(self, view: View, wanted: Range, number: int, cached_only: bool) -> Fetched:
         """Return what stands there, where something about it is to be judged first."""
