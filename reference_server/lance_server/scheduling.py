@@ -54,6 +54,7 @@ class WorkerPool:
         self._threads: list[threading.Thread] = []
         self._waiting = 0
         self._lock = threading.Lock()
+        self._start_thread()  # an interpreter that ends may start none (Python 3.12.0 and .1)
 
     def __repr__(self) -> str:
         return f"<WorkerPool {self._name}: {len(self._threads)} of {self._limit} threads>"
@@ -63,14 +64,15 @@ class WorkerPool:
         with self._lock:
             self._waiting += 1
             if self._waiting > len(self._threads) < self._limit:
-                self._start_thread()
+                with contextlib.suppress(RuntimeError):  # there can be no more: these have to do
+                    self._start_thread()
         self._jobs.put(job)
 
     def _start_thread(self) -> None:
         name = f"lance-{self._name}-{len(self._threads)}"
         thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

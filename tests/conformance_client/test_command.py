@@ -1,6 +1,7 @@
 """The command `client`: what it prints, how it ends, and drivers that do not keep to the rules."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -102,6 +103,15 @@ def test_a_driver_that_breaks_the_rules_is_named(
     code = run_app(["client", "--exec", driver(tmp_path, body), "ack/awaited"])
     assert code == Exit.UNREACHABLE
     assert words in capsys.readouterr().err
+
+
+def test_a_driver_that_breaks_the_rules_is_not_left_behind(tmp_path: Path) -> None:
+    """Its process has ended when the run has."""
+    pid = tmp_path / "pid"
+    body = f"import os; open({str(pid)!r}, 'w').write(str(os.getpid())); print('hello')"
+    assert run_app(["client", "--exec", driver(tmp_path, body), "ack/awaited"]) == Exit.UNREACHABLE
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 @pytest.mark.parametrize(

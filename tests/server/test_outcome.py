@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 from lance_server.outcome import Outcome
 from lance_server.scheduling import WorkerPool
 
@@ -74,6 +76,30 @@ def test_a_pool_starts_threads_only_when_they_are_needed() -> None:
         assert done.wait(10)
     assert pool.close(10)
     assert len(pool._threads) <= 2
+
+
+def test_a_pool_that_may_start_no_more_threads_goes_on_with_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An interpreter that ends refuses them, and its last jobs are done all the same."""
+    pool = WorkerPool("test", 4)
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    first, gate, last = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        first.set()
+        gate.wait(10)
+
+    pool.submit(work)
+    assert first.wait(10)
+    pool.submit(last.set)
+    gate.set()
+    assert last.wait(10)
+    assert pool.close(10)
 
 
 def test_a_busy_pool_does_not_hold_up_its_end() -> None:

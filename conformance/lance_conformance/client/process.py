@@ -153,4 +153,7 @@ async def _started(words: Sequence[str]) -> ProcessDriver:
     except TimeoutError:
         await driver.end()
         raise DriverDiedError(f"the driver answered nothing within {START:.0f} s") from None
+    except BaseException:  # whatever it was, the process is not left behind
+        await driver.end()
+        raise
     return driver
