@@ -35,7 +35,7 @@ class Scenario:
     unit: str
     other: str
     sides: Callable[[], AbstractContextManager[tuple[Rate, Rate]]]
-    budget: float = 25.0
+    budget: float = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Effort:
     share: float
 
 
-FULL = Effort(pairs=7, least=3, share=1.0)
+FULL = Effort(pairs=15, least=3, share=1.0)
 QUICK = Effort(pairs=3, least=1, share=0.1)
 
 

@@ -85,13 +85,19 @@ def batches(size: int) -> int:
     return max(1, size // len(LARGE))
 
 
-def filled(address: str, size: int) -> int:
-    """Create `TOPIC`, store so many bytes in it, and return its number."""
+def filled(address: str, size: int, window: int = 128) -> int:
+    """Create `TOPIC`, store so many bytes in it, and return its number.
+
+    Args:
+        address: ``host:port``.
+        size: how many bytes.
+        window: batches on their way at most.
+    """
     with Client(f"lance://{address}") as client:
         topic = client.create_topic(TOPIC).id
     left = batches(size)
     while left > 0:
         burst = min(left, _BURST)
-        drive(address, [large(topic) for _ in range(burst)], ACK)
+        drive(address, [large(topic) for _ in range(burst)], ACK, window)
         left -= burst
     return topic

@@ -8,15 +8,18 @@ from pathlib import Path
 
 from bench.curves.bed import Bed, filled
 from bench.curves.curve import Curve, Run, Sample
-from bench.curves.frames import ACK, small
+from bench.curves.frames import ACK, LARGE, small
 from bench.curves.lanes import drive
 from bench.peers import data_directory, served
 from bench.usage import cpu_seconds, memory
 
+_SMALL_SEGMENTS = ("--segment-size", "64KiB")
+"""So that each frame of 64 KiB is a segment, if none is flushed together with another."""
 
-def _start(folder: Path, *, kill: bool) -> Sample:
+
+def _start(folder: Path, *options: str, kill: bool) -> Sample:
     began = time.perf_counter()
-    with served(data=folder, kill=kill) as server:
+    with served(*options, data=folder, kill=kill) as server:
         seconds = time.perf_counter() - began
         return Sample(seconds, cpu_seconds(server.pid), memory(server.pid).private)
 
@@ -34,6 +37,15 @@ def _killed(point: int, bed: Bed) -> Iterator[Run]:
         with served(data=folder, kill=True) as server:
             filled(server.address, point)
         yield lambda: _start(folder, kill=True)
+
+
+@contextmanager
+def _segments(point: int, bed: Bed) -> Iterator[Run]:
+    del bed
+    with data_directory() as folder:
+        with served(*_SMALL_SEGMENTS, data=folder, kill=True) as server:
+            filled(server.address, point * len(LARGE), window=1)
+        yield lambda: _start(folder, *_SMALL_SEGMENTS, kill=True)
 
 
 @contextmanager
@@ -83,6 +95,16 @@ CURVES = (
         large=(10**10,),
         steepest=1.0,
         open=_killed,
+    ),
+    Curve(
+        name="start-killed/segments",
+        axis="segments in the log of a server that was killed",
+        unit="start",
+        process="server",
+        points=(10, 100, 1_000),
+        large=(10_000,),
+        steepest=1.0,
+        open=_segments,
     ),
     Curve(
         name="start/topics",

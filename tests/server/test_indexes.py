@@ -96,3 +96,27 @@ def test_an_end_waits_for_no_indexes() -> None:
     again.engine.upkeep.visit(again.engine.topic(0))
     again.scheduler.run_all()
     assert len([path for path in disk.files() if path.suffix == ".idx"]) == 2 * 3
+
+
+def test_a_start_leaves_indexes_that_are_there_alone() -> None:
+    """They fit, since a closed segment does not change; who doubts it has `reindex`."""
+    disk = MemoryStorage()
+    options = LogOptions(segment_size=50, compaction=None)
+    log = LogDriver(disk, options=options)
+    for number in range(4):
+        log.store([bytes(60)], batch_id=number + 1)
+    log.engine.upkeep.visit(log.engine.topic(0))
+    log.scheduler.run_all()
+    log.close()
+    first, second = sorted(path for path in disk.files() if path.suffix == ".idx")[:2]
+    third, fourth = sorted(path for path in disk.files() if path.suffix == ".idx")[2:4]
+    assert first.name.split(".")[0] == second.name.split(".")[0]
+    disk.poke(first, b"marked")
+    disk.poke(third, b"marked")
+    disk.remove(fourth)
+    again = LogDriver(disk, options=options)
+    again.engine.upkeep.visit(again.engine.topic(0))
+    again.scheduler.run_all()
+    assert disk.peek(first) == b"marked", "both were there"
+    assert disk.peek(third) != b"marked", "one was gone: both are written"
+    assert fourth in disk.files()

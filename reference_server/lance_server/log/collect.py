@@ -1,5 +1,6 @@
 """Finding a topic's segments on disk, and where in the topic each one begins."""
 
+from bisect import bisect_right
 from pathlib import Path
 from typing import Final
 
@@ -137,12 +138,13 @@ class SegmentCollector:
     def _with_lost(self, segments: list[Segment], end: int) -> list[Segment]:
         """Put a file without content where one is known to have been and is gone."""
         taken = {segment.base_offset for segment in segments}
-        bounds = [*taken, end]
+        bounds = sorted({*taken, end})
         for key, base in self._file.bases.items():
             name = SegmentName.parse(key + DATA_SUFFIX)
-            limit = min((bound for bound in bounds if bound > base), default=base)
-            if base not in taken and name is not None and limit > base:
-                segments.append(self._stub(name._replace(end_ns=name.start_ns), base, limit))
+            following = bisect_right(bounds, base)
+            if base not in taken and name is not None and following < len(bounds):
+                stub = name._replace(end_ns=name.start_ns)
+                segments.append(self._stub(stub, base, bounds[following]))
         segments.sort(key=lambda segment: (segment.base_offset, segment.name))
         return segments
 

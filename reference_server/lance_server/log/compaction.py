@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from lance_server.log.indexes import INDEX_SUFFIXES
+from lance_server.log.indexes import index_names
 from lance_server.log.scan import read_entries, scan_segment
 from lance_server.log.segment import SIDECAR_SUFFIX, Segment, SegmentName
 from lance_server.log.sidecar import HEADER_SIZE, encode_header
@@ -189,7 +189,7 @@ def _leftovers(merging: Merge) -> Iterator[str]:
         name = SegmentName.parse(source)
         if name is None or target is None:
             continue
-        yield from (f"{name.key}{suffix}" for suffix in INDEX_SUFFIXES)
+        yield from index_names(name)
         if name.data != target.data:
             yield name.data
         if name.key != target.key:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from lance_server.log.scan import read_entries
-from lance_server.log.segment import Segment
+from lance_server.log.segment import Segment, SegmentName
 from lance_server.storage.contract import StorageBackend, replace_file
 from lance_spec.messages.engine import SecondaryIndexEntry, SidecarEntry, SparseIndexEntry
 from lance_spec.packing import NODE_ACTOR_SEQUENCE
@@ -22,6 +22,11 @@ BUCKET_NS: Final = 10_000_000
 """The secondary index has an entry for the first batch of every 10 ms."""
 _ACTOR: Final = 0
 _SEQUENCES: Final = 1 << 40
+
+
+def index_names(name: SegmentName) -> list[str]:
+    """Return what the indexes of a segment are called."""
+    return [f"{name.key}{suffix}" for suffix in INDEX_SUFFIXES]
 
 
 def index_segment(storage: StorageBackend, segment: Segment, node: int) -> None:
@@ -40,10 +45,9 @@ def index_segment(storage: StorageBackend, segment: Segment, node: int) -> None:
         valid = [entry for entry in read_entries(storage, sidecar) if entry is not None]
     finally:
         storage.close(sidecar)
-    folder, key = segment.folder, segment.name.key
-    sparse = encode_sparse(valid, segment.base_record, node)
-    replace_file(storage, folder / f"{key}{SPARSE_SUFFIX}", sparse)
-    replace_file(storage, folder / f"{key}{SECONDARY_SUFFIX}", encode_secondary(valid))
+    contents = encode_sparse(valid, segment.base_record, node), encode_secondary(valid)
+    for name, content in zip(index_names(segment.name), contents, strict=True):
+        replace_file(storage, segment.folder / name, content)
 
 
 def encode_sparse(entries: Iterable[SidecarEntry], base_record: int, node: int) -> bytes:

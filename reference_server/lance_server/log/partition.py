@@ -358,7 +358,8 @@ class Partition:
 
     def drop(self, gone: Sequence[Segment], floor: Floor) -> None:
         """Let readers see the oldest segments no more; their files may go."""
-        self._segments = [segment for segment in self._segments if segment not in gone]
+        dropped = set(gone)
+        self._segments = [segment for segment in self._segments if segment not in dropped]
         self.floor = floor
         self._cache.forget(list(gone))
 

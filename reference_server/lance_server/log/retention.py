@@ -51,16 +51,17 @@ def remove_retired(storage: StorageBackend, file: TopicFile) -> None:
     """
     if not file.retiring:
         return
-    names = storage.list_dir(file.folder)
+    listed, retiring = storage.list_dir(file.folder), set(file.retiring)
+    names = set(listed)
     for key in file.retiring:
         if f"{key}{SIDECAR_SUFFIX}" in names:
             sidecar = file.folder / f"{key}{SIDECAR_SUFFIX}"
             storage.rename(sidecar, sidecar.with_suffix(WINDOW_SUFFIX))
-        indexes = {f"{key}{suffix}" for suffix in INDEX_SUFFIXES}
-        for name in names:
-            parsed = SegmentName.parse(name) if name.endswith(DATA_SUFFIX) else None
-            if name in indexes or (parsed is not None and parsed.key == key):
-                storage.remove(file.folder / name)
+    indexes = {f"{key}{suffix}" for key in retiring for suffix in INDEX_SUFFIXES}
+    for name in listed:
+        parsed = SegmentName.parse(name) if name.endswith(DATA_SUFFIX) else None
+        if name in indexes or (parsed is not None and parsed.key in retiring):
+            storage.remove(file.folder / name)
     storage.sync_dir(file.folder)
     file.retired()
 

@@ -183,7 +183,8 @@ class TopicFile:
         """Record, durably, that segments are going and where the topic begins without them."""
         with self._lock:
             before = self.bases, self.floor, self.retiring, self.next_offset
-            self.bases = {key: base for key, base in self.bases.items() if key not in keys}
+            going = set(keys)
+            self.bases = {key: base for key, base in self.bases.items() if key not in going}
             self.floor = floor
             self.retiring = (*self.retiring, *keys)
             self.next_offset = max(self.next_offset, floor.offset)

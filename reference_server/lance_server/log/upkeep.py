@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from lance_server.log.compaction import CompactionPolicy, candidates, merge, sweep
 from lance_server.log.dedup import WindowLimits
-from lance_server.log.indexes import index_segment
+from lance_server.log.indexes import index_names, index_segment
 from lance_server.log.partition import Partition
 from lance_server.log.retention import expired, prune_windows, remove_retired
 from lance_server.log.segment import Segment
@@ -178,7 +178,12 @@ class Upkeep:
             yield self._run(lambda: sweep(self._storage, file))
 
     def _index(self, topic: Kept) -> Steps:
-        for segment in list(topic.partition.segment_list):
-            if segment.live is None and not segment.indexed:
+        segments = topic.partition.segment_list
+        due = [each for each in segments if each.live is None and not each.indexed]
+        if not due:
+            return
+        names = yield self._run(lambda: set(self._storage.list_dir(topic.file.folder)))
+        for segment in due:
+            if not names.issuperset(index_names(segment.name)):
                 yield self._run(lambda: index_segment(self._storage, segment, self._node))  # noqa: B023 - as above
-                segment.indexed = True
+            segment.indexed = True

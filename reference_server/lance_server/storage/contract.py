@@ -50,7 +50,12 @@ class StorageBackend(Protocol):
         ...
 
     def open(self, path: Path, *, create: bool = False) -> int:
-        """Open a file for reading and writing; with ``create`` it must not exist yet."""
+        """Open a file for reading and writing; with ``create`` it must not exist yet.
+
+        Raises:
+            FileExistsError: with ``create``, there is one.
+            FileNotFoundError: without, there is none.
+        """
         ...
 
     def close(self, fd: int) -> None:
@@ -163,9 +168,11 @@ def read_file(storage: StorageBackend, path: Path, limit: int) -> bytes:
 def replace_file(storage: StorageBackend, path: Path, data: bytes) -> None:
     """Put ``data`` in the place of a file, durably: readers see the old content or the new."""
     draft = path.with_name(path.name + ".tmp")
-    if draft.name in storage.list_dir(path.parent):
+    try:
+        fd = storage.open(draft, create=True)
+    except FileExistsError:  # a crash left it
         storage.remove(draft)
-    fd = storage.open(draft, create=True)
+        fd = storage.open(draft, create=True)
     try:
         storage.write(fd, data, 0)
         storage.sync(fd)

@@ -28,7 +28,7 @@ class PwritevStorage:
 
     def list_dir(self, path: Path) -> list[str]:
         """Return the names in a folder, sorted."""
-        return sorted(entry.name for entry in path.iterdir())
+        return sorted(os.listdir(path))  # noqa: PTH208 - ten times as fast for many files
 
     def open(self, path: Path, *, create: bool = False) -> int:
         """Open a file for reading and writing; with ``create`` it must not exist yet."""
