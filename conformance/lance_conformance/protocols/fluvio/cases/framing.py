@@ -43,6 +43,7 @@ async def id_echoed(c: Dialogue) -> None:
         c.check(
             found.correlation == number, "field:correlation_id", f"id {number} sent, {found} came"
         )
+        peer.read(ticket, found)  # it is the answer, not only its id
 
 
 @case("fl-frame/id-used-again", "frames/correlation")
@@ -283,6 +284,7 @@ async def noise_sc(c: Dialogue) -> None:
     """Requests to the SC with random bytes in them harm nobody else."""
     calls: list[Call[Any]] = [TOPICS, watch(Kind.PARTITION), api_versions()]
     await _noise(c, "sc", calls * 5)
+    await c.sc.ask(TOPICS)
 
 
 @case("fl-frame/noise-spu", "frames/noise", quick=False)
