@@ -54,19 +54,33 @@ class WorkerPool:
         self._threads: list[threading.Thread] = []
         self._waiting = 0
         self._lock = threading.Lock()
-        self._start_thread()  # an interpreter that ends may start none (Python 3.12.0 and .1)
 
     def __repr__(self) -> str:
         return f"<WorkerPool {self._name}: {len(self._threads)} of {self._limit} threads>"
 
-    def submit(self, job: Job) -> None:
-        """Run ``job`` on a thread of this pool; it must not raise."""
+    def begin(self) -> None:
+        """Start the first thread now: an interpreter that ends may start none (Python 3.12.0)."""
         with self._lock:
+            self._start_thread()
+
+    def submit(self, job: Job) -> None:
+        """Run ``job`` on a thread of this pool; it must not raise.
+
+        Raises:
+            RuntimeError: there is no thread, and none can be started.
+        """
+        with self._lock:
+            if self._waiting >= len(self._threads) < self._limit:
+                self._grow()
             self._waiting += 1
-            if self._waiting > len(self._threads) < self._limit:
-                with contextlib.suppress(RuntimeError):  # there can be no more: these have to do
-                    self._start_thread()
         self._jobs.put(job)
+
+    def _grow(self) -> None:
+        try:
+            self._start_thread()
+        except RuntimeError:
+            if not self._threads:  # those that there are have to do
+                raise
 
     def _start_thread(self) -> None:
         name = f"lance-{self._name}-{len(self._threads)}"
@@ -102,6 +116,11 @@ class LoopScheduler:
 
     def __repr__(self) -> str:
         return f"<LoopScheduler {list(self._pools.values())}>"
+
+    def begin(self) -> None:
+        """Start a thread of each pool, so that there is one however late it is needed."""
+        for pool in self._pools.values():
+            pool.begin()
 
     def call_soon(self, job: Job) -> object:
         """Run ``job`` on the loop's thread, after what is already due."""

@@ -115,6 +115,7 @@ class Server:
             # Bound first: an address in use must not cost the log its mark of a clean stop.
             self._bound = bind(self.config.listen)
             self._disk.check_with(self._lock.check)
+            self._scheduler.begin()
             self._engine = self._open_log()
             self._service = Service(self._engine, self.config, self._disk, self._security)
             self._telemetry = open_telemetry(self._service)

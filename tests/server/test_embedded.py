@@ -116,6 +116,20 @@ def test_forgetting_to_stop_does_not_hang_the_interpreter(tmp_path: Path) -> Non
         assert server.report.clean
 
 
+def test_a_start_that_is_refused_leaves_no_thread(tmp_path: Path) -> None:
+    """Of the workers that every server begins with."""
+
+    def workers() -> list[str]:
+        names = sorted(thread.name for thread in threading.enumerate())
+        return [name for name in names if name.startswith(("lance-flush", "lance-meta"))]
+
+    with running(tmp_path):
+        before = workers()
+        with pytest.raises(DataDirBusyError), running(tmp_path):
+            pass
+        assert workers() == before
+
+
 def test_importing_it_starts_nothing() -> None:
     """No thread, and none of what only the command needs."""
     script = (

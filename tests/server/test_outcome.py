@@ -83,6 +83,7 @@ def test_a_pool_that_may_start_no_more_threads_goes_on_with_one(
 ) -> None:
     """An interpreter that ends refuses them, and its last jobs are done all the same."""
     pool = WorkerPool("test", 4)
+    pool.begin()
 
     def refused(_: threading.Thread) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
