@@ -189,7 +189,7 @@ def _leftovers(merging: Merge) -> Iterator[str]:
         name = SegmentName.parse(source)
         if name is None or target is None:
             continue
-        yield from index_names(name)
+        yield from index_names(name.key)
         if name.data != target.data:
             yield name.data
         if name.key != target.key:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from lance_server.log.scan import read_entries
-from lance_server.log.segment import Segment, SegmentName
+from lance_server.log.segment import Segment
 from lance_server.storage.contract import StorageBackend, replace_file
 from lance_spec.messages.engine import SecondaryIndexEntry, SidecarEntry, SparseIndexEntry
 from lance_spec.packing import NODE_ACTOR_SEQUENCE
@@ -24,9 +24,9 @@ _ACTOR: Final = 0
 _SEQUENCES: Final = 1 << 40
 
 
-def index_names(name: SegmentName) -> list[str]:
-    """Return what the indexes of a segment are called."""
-    return [f"{name.key}{suffix}" for suffix in INDEX_SUFFIXES]
+def index_names(key: str) -> list[str]:
+    """Return what the indexes of the segment with a key are called."""
+    return [f"{key}{suffix}" for suffix in INDEX_SUFFIXES]
 
 
 def index_segment(storage: StorageBackend, segment: Segment, node: int) -> None:
@@ -46,7 +46,7 @@ def index_segment(storage: StorageBackend, segment: Segment, node: int) -> None:
     finally:
         storage.close(sidecar)
     contents = encode_sparse(valid, segment.base_record, node), encode_secondary(valid)
-    for name, content in zip(index_names(segment.name), contents, strict=True):
+    for name, content in zip(index_names(segment.name.key), contents, strict=True):
         replace_file(storage, segment.folder / name, content)
 
 

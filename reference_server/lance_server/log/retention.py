@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from lance_server.log.dedup import WindowLimits
-from lance_server.log.indexes import INDEX_SUFFIXES
+from lance_server.log.indexes import index_names
 from lance_server.log.scan import count_entries, last_entry
 from lance_server.log.segment import DATA_SUFFIX, SIDECAR_SUFFIX, Segment, SegmentName
 from lance_server.log.topic_file import Retention, TopicFile
@@ -57,7 +57,7 @@ def remove_retired(storage: StorageBackend, file: TopicFile) -> None:
         if f"{key}{SIDECAR_SUFFIX}" in names:
             sidecar = file.folder / f"{key}{SIDECAR_SUFFIX}"
             storage.rename(sidecar, sidecar.with_suffix(WINDOW_SUFFIX))
-    indexes = {f"{key}{suffix}" for key in retiring for suffix in INDEX_SUFFIXES}
+    indexes = {name for key in retiring for name in index_names(key)}
     for name in listed:
         parsed = SegmentName.parse(name) if name.endswith(DATA_SUFFIX) else None
         if name in indexes or (parsed is not None and parsed.key in retiring):

@@ -184,6 +184,6 @@ class Upkeep:
             return
         names = yield self._run(lambda: set(self._storage.list_dir(topic.file.folder)))
         for segment in due:
-            if not names.issuperset(index_names(segment.name)):
+            if not names.issuperset(index_names(segment.name.key)):
                 yield self._run(lambda: index_segment(self._storage, segment, self._node))  # noqa: B023 - as above
             segment.indexed = True
