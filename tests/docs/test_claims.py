@@ -2,9 +2,11 @@
 
 import re
 import socket
+from dataclasses import fields
 from pathlib import Path
 
 from lance_server import running
+from lance_server.config import ServerConfig
 from lance_spec.bodies import decode_error
 from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import Command
@@ -56,3 +58,12 @@ def test_no_format_is_shown_twice() -> None:
     left_out = {name for names in re.findall(r":except: (.+)", ahead) for name in names.split()}
     shown = set(re.findall(r"lance-message:: (\w+)", (DOCS / "disk.rst").read_text()))
     assert shown == left_out
+
+
+def test_the_security_page_denies_no_protection_that_the_server_has() -> None:
+    """TLS, tokens and rules are settings of the server, and the security page names each."""
+    page = (DOCS.parent / "SECURITY.md").read_text()
+    words = {"tls": "TLS", "auth": "tokens", "access": "rules for clients and topics"}
+    assert words.keys() <= {setting.name for setting in fields(ServerConfig)}
+    assert [word for word in words.values() if word not in page] == []
+    assert "neither TLS" not in page
