@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lance_conformance.peer.transcript import Chunk
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.report.reading import Told, read_run, transcript
+from lance_conformance.engine.report.reading import Told, read_run, transcript
+from lance_conformance.engine.suites import suite_named
+from lance_conformance.engine.transcript import Chunk
 from lance_conformance.wire.frame import HEADER_SIZE
 
 HEAD = """Results of clients

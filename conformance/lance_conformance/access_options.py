@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from lance_conformance.peer.access import Access, AccessError, read_token, tls_for
-from lance_conformance.run.capabilities import CAPABILITIES
+from lance_conformance.engine.access import Access, AccessError, read_token, tls_for
+from lance_conformance.engine.run.capabilities import CAPABILITIES
 
 Command = Callable[..., Any]
 _FILE = click.Path(dir_okay=False, path_type=Path)

@@ -16,18 +16,22 @@ import click
 from lance_conformance import __version__
 from lance_conformance.access_options import access_from, getting_in
 from lance_conformance.client.app import client
+from lance_conformance.engine.conditions import Target
+from lance_conformance.engine.registry import Case
+from lance_conformance.engine.report.dry import dry
+from lance_conformance.engine.report.explain import entry, explain
+from lance_conformance.engine.report.progress import Progress
+from lance_conformance.engine.report.reading import RunFileError
+from lance_conformance.engine.report.style import style_for
+from lance_conformance.engine.run.baseline import BaselineError, read_baseline
+from lance_conformance.engine.run.reference import golden_run
+from lance_conformance.engine.run.select import NothingSelectedError, select, shuffled
+from lance_conformance.engine.run.verdict import Exit
+from lance_conformance.engine.suite import Suite
+from lance_conformance.engine.suites import SUITES, case_by_id, suite_named
 from lance_conformance.options import PREFIX, TARGET, protocol_option
 from lance_conformance.other_options import GROUPS, beside_the_target
 from lance_conformance.output import asking, perform, reporting, selecting, tell
-from lance_conformance.peer.conditions import Target
-from lance_conformance.protocols.known import SUITES, case_by_id, suite_named
-from lance_conformance.protocols.questions import Case
-from lance_conformance.protocols.suite import Suite
-from lance_conformance.report.dry import dry
-from lance_conformance.report.explain import entry, explain
-from lance_conformance.report.progress import Progress
-from lance_conformance.report.reading import RunFileError
-from lance_conformance.report.style import style_for
 from lance_conformance.report_app import (
     baseline,
     coverage,
@@ -36,11 +40,7 @@ from lance_conformance.report_app import (
     replay,
     report,
 )
-from lance_conformance.run.baseline import BaselineError, read_baseline
-from lance_conformance.run.preflight import PreflightError
-from lance_conformance.run.reference import golden_run
-from lance_conformance.run.select import NothingSelectedError, select, shuffled
-from lance_conformance.run.verdict import Exit
+from lance_conformance.server.preflight import PreflightError
 from lance_conformance.session import Ended, Options
 from lance_conformance.spec.clauses import Level
 
@@ -223,7 +223,7 @@ def selftest_command(
     seed: int, protocols: tuple[str, ...], *, update: bool, verbose: bool, **scope: Any
 ) -> int:
     """Prove the kit: golden servers pass, broken ones fail, null ones pass nothing."""
-    from lance_conformance.selftest import gates, matrix, selftest  # noqa: PLC0415 - slow to load
+    from lance_conformance.engine.selftest import gates, matrix, selftest  # noqa: PLC0415 - slow to load
 
     passed = True
     for suite in map(suite_named, protocols or SUITES):

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from lance_conformance.peer.conditions import Target
-from lance_conformance.protocols.known import PROTOCOLS
+from lance_conformance.engine.conditions import Target
+from lance_conformance.engine.suites import PROTOCOLS
 from lance_conformance.spec.clauses import Level
 
 LONGEST_PREFIX = 64

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
+from lance_conformance.engine.report import console
+from lance_conformance.engine.report.reading import read_run
+from lance_conformance.engine.report.style import style_for
 from lance_conformance.options import LEVELS
-from lance_conformance.report import console
-from lance_conformance.report.reading import read_run
-from lance_conformance.report.style import style_for
 from lance_conformance.report_app import write_reports, written_reports
 from lance_conformance.session import Ended, Options, run_session
 from lance_conformance.spec.clauses import Level
@@ -64,7 +64,7 @@ def reporting(command: Command) -> Command:
         click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML to this file."),
         written_reports,
         click.option("--baseline", "baseline_file", type=_FILE, metavar="FILE",
-                     help="Excuse what this file says is known."),
+                     help="KnownFailure what this file says is known."),
         click.option("--json", "as_json", is_flag=True,
                      help="Write a JSON summary instead of the report."),
         click.option("-v", "--verbose", is_flag=True, help="Show every case."),

@@ -8,22 +8,22 @@ from typing import Any
 
 import click
 
+from lance_conformance.engine.report import matrix as table
+from lance_conformance.engine.report.badge import badge
+from lance_conformance.engine.report.comparing import compare
+from lance_conformance.engine.report.coverage import coverage as covered
+from lance_conformance.engine.report.coverage import in_words, killers
+from lance_conformance.engine.report.html import html
+from lance_conformance.engine.report.markdown import markdown
+from lance_conformance.engine.report.matrix import Column
+from lance_conformance.engine.report.pcapng import capture
+from lance_conformance.engine.report.reading import Told, read_run, transcript
+from lance_conformance.engine.run.baseline import write_baseline
+from lance_conformance.engine.run.reference import golden_run
+from lance_conformance.engine.run.select import NothingSelectedError
+from lance_conformance.engine.run.verdict import Exit, Verdict
+from lance_conformance.engine.suites import suite_named
 from lance_conformance.options import TARGET, protocol_option
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.report import matrix as table
-from lance_conformance.report.badge import badge
-from lance_conformance.report.comparing import compare
-from lance_conformance.report.coverage import coverage as covered
-from lance_conformance.report.coverage import in_words, killers
-from lance_conformance.report.html import html
-from lance_conformance.report.markdown import markdown
-from lance_conformance.report.matrix import Column
-from lance_conformance.report.pcapng import capture
-from lance_conformance.report.reading import Told, read_run, transcript
-from lance_conformance.run.baseline import write_baseline
-from lance_conformance.run.reference import golden_run
-from lance_conformance.run.select import NothingSelectedError
-from lance_conformance.run.verdict import Exit, Verdict
 from lance_conformance.session import Ended, Options, run_session
 
 _RUN = click.argument("run_file", metavar="RUN", type=click.Path(dir_okay=False, path_type=Path))

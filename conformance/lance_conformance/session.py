@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
-from lance_conformance.peer.access import Access
-from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.peer.restarting import by_command
-from lance_conformance.protocols.known import PROTOCOLS, suite_named
-from lance_conformance.protocols.questions import Case
-from lance_conformance.report.jsonl import RunFile
-from lance_conformance.report.junit import junit
-from lance_conformance.report.progress import Progress
-from lance_conformance.report.run import Run
-from lance_conformance.run.baseline import Baseline, Excuse
-from lance_conformance.run.schedule import ask_all
-from lance_conformance.run.verdict import Exit, Result, exit_code
+from lance_conformance.engine.access import Access
+from lance_conformance.engine.conditions import Conditions, Target
+from lance_conformance.engine.registry import Case
+from lance_conformance.engine.report.jsonl import RunFile
+from lance_conformance.engine.report.junit import junit
+from lance_conformance.engine.report.progress import Progress
+from lance_conformance.engine.report.run import Run
+from lance_conformance.engine.restarting import by_command
+from lance_conformance.engine.run.baseline import Baseline, KnownFailure
+from lance_conformance.engine.run.schedule import ask_all
+from lance_conformance.engine.run.verdict import Exit, Result, exit_code
+from lance_conformance.engine.suites import PROTOCOLS, suite_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Options:
     strict: bool = False
     jsonl: Path | None = None
     junit: Path | None = None
-    baseline: Mapping[str, Excuse] = field(default_factory=dict)
+    baseline: Mapping[str, KnownFailure] = field(default_factory=dict)
     access: Access = field(default_factory=Access)
     read_only: bool = False
     capabilities: Collection[str] = ()

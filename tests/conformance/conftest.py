@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lance_conformance.golden.server import Connections, serving
+from lance_conformance.server.golden.server import Connections, serving
 
 
 class ServerThread:

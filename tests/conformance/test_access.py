@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from lance_conformance.app import run_app
-from lance_conformance.cases import all_cases
-from lance_conformance.golden.server import Connections, sessions
-from lance_conformance.golden.settings import TOKEN, access_in, furnished
-from lance_conformance.golden.specified import Specified
-from lance_conformance.peer.access import Access, AccessError, read_token, tls_for
-from lance_conformance.run.capabilities import CAPABILITIES, missing
+from lance_conformance.engine.access import Access, AccessError, read_token, tls_for
+from lance_conformance.engine.run.capabilities import CAPABILITIES, missing
+from lance_conformance.server.cases import all_cases
+from lance_conformance.server.golden.server import Connections, sessions
+from lance_conformance.server.golden.settings import TOKEN, access_in, furnished
+from lance_conformance.server.golden.specified import Specified
 from lance_conformance.wire.access import authenticate, may_change, read_authenticated
 from lance_conformance.wire.consumers import CLUSTER_STATUS, commit_offset, subscribe
 from lance_conformance.wire.control import (

@@ -7,7 +7,7 @@ import pytest
 
 import lance_conformance
 from lance_conformance.app import app
-from lance_conformance.cases import AREAS, Case, all_cases
+from lance_conformance.server.cases import AREAS, Case, all_cases
 from lance_conformance.spec.clauses import Basis, Clause, Level, clauses
 
 PACKAGE = Path(lance_conformance.__file__).parent
@@ -85,7 +85,7 @@ def test_every_expectation_cites_a_clause_or_an_ambiguity() -> None:
     looks = re.compile(r'"(\d+\.\d+/[a-z0-9-]+|AMB-[^"]*)"')
     cited = {
         name
-        for path in (PACKAGE / "cases").glob("*.py")
+        for path in (PACKAGE / "server" / "cases").glob("*.py")
         for name in looks.findall(path.read_text())
     }
     unknown = {n for n in cited if n not in clauses() and not AMBIGUITY.fullmatch(n)}
@@ -99,7 +99,7 @@ def test_nobody_sleeps() -> None:
     The server of client mode may be told to be slow, and a golden client waits between attempts:
     that is what they are there for.
     """
-    allowed = {"connection.py": {"0", "self._stage.pause"}}
+    allowed = {"scripted_connection.py": {"0", "self._stage.pause"}}
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert "time.sleep" not in text, path

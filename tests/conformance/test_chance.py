@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from lance_conformance.cases import all_cases
-from lance_conformance.cases.chance import TRIES, hunt
 from lance_conformance.dialect import SPECIFIED
-from lance_conformance.golden.server import Connections, sessions
-from lance_conformance.mutants import all_mutants
-from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.peer.verdict import Blocked, Failure
-from lance_conformance.run.schedule import ask
-from lance_conformance.run.verdict import Result, Verdict
+from lance_conformance.engine.conditions import Conditions, Target
+from lance_conformance.engine.failures import Blocked, Failure
+from lance_conformance.engine.run.schedule import ask
+from lance_conformance.engine.run.verdict import Result, Verdict
+from lance_conformance.server.cases import all_cases
+from lance_conformance.server.cases.chance import TRIES, hunt
+from lance_conformance.server.golden.server import Connections, sessions
+from lance_conformance.server.mutants import all_mutants
 
 STUB: Any = SimpleNamespace(conditions=SimpleNamespace(seed=42))
 

@@ -16,16 +16,16 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from lance_conformance.app import run_app
-from lance_conformance.cases import all_cases
-from lance_conformance.golden.codec import Reply, Wire
-from lance_conformance.golden.deployed import Deployed
-from lance_conformance.golden.server import Connections, sessions
-from lance_conformance.golden.specified import Specified
-from lance_conformance.golden.state import Body, Topic
-from lance_conformance.mutants import all_mutants
-from lance_conformance.mutants.null import connections
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.selftest.matrix import committed
+from lance_conformance.engine.selftest.matrix import committed
+from lance_conformance.engine.suites import suite_named
+from lance_conformance.server.cases import all_cases
+from lance_conformance.server.golden.codec import Reply, Wire
+from lance_conformance.server.golden.deployed import Deployed
+from lance_conformance.server.golden.server import Connections, sessions
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.golden.state import Body, Topic
+from lance_conformance.server.mutants import all_mutants
+from lance_conformance.server.mutants.null import connections
 
 Serve = Callable[[Connections], int]
 COMMAND = [sys.executable, "-m", "lance_conformance"]

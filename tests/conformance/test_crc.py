@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_conformance.golden import codec as golden
+from lance_conformance.server.golden import codec as golden
 from lance_conformance.wire.crc import crc32_ieee, crc32c, crc32c_portable
 
 RFC_3720 = [

@@ -5,14 +5,21 @@ import json
 import pytest
 
 from lance_conformance.dialect import DEPLOYED, SPECIFIED
-from lance_conformance.peer.expect import Event, ack, catching_up, error, keepalive, topic_response
-from lance_conformance.protocols.outcomes import (
+from lance_conformance.engine.expectations import (
     ANOTHER_KIND,
     Allowed,
     Closed,
     Silence,
     Violation,
     closed,
+)
+from lance_conformance.server.expect import (
+    Event,
+    ack,
+    catching_up,
+    error,
+    keepalive,
+    topic_response,
 )
 from lance_conformance.wire.control import KEEPALIVE, control
 from lance_conformance.wire.frame import Command, Flag, Frame

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_conformance.protocols.outcomes import Violation
+from lance_conformance.engine.expectations import Violation
 from lance_conformance.wire.control import KEEPALIVE, LIST_TOPICS, fetch, ingest
 from lance_conformance.wire.crc import crc32_ieee, crc32c
 from lance_conformance.wire.frame import (

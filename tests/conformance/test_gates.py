@@ -6,33 +6,33 @@ from dataclasses import replace
 
 import pytest
 
-from lance_conformance.cases import all_cases
-from lance_conformance.protocols.known import SUITES, suite_named
-from lance_conformance.protocols.lwp import Lwp
-from lance_conformance.protocols.questions import Case
-from lance_conformance.protocols.suite import Suite
-from lance_conformance.selftest import gates
-from lance_conformance.selftest.attacks import attacked
-from lance_conformance.selftest.matrix import Matrix, committed, kills
-from lance_conformance.selftest.selftest import second_opinions
-from lance_conformance.selftest.subjects import (
+from lance_conformance.engine.registry import Case
+from lance_conformance.engine.selftest import gates
+from lance_conformance.engine.selftest.attacks import attacked
+from lance_conformance.engine.selftest.matrix import Matrix, committed, kills
+from lance_conformance.engine.selftest.runs import Trials
+from lance_conformance.engine.selftest.selftest import second_opinions
+from lance_conformance.engine.selftest.targets import (
     Asked,
     Finding,
-    Subject,
+    SelftestTarget,
     golden_subjects,
     mutant_subjects,
     null_subjects,
     try_again,
     try_subjects,
 )
-from lance_conformance.selftest.trials import Trials
-from lance_conformance.selftest.witnesses import asked_of, restricted
+from lance_conformance.engine.selftest.test_selection import asked_of, restricted
+from lance_conformance.engine.suite import Suite
+from lance_conformance.engine.suites import SUITES, suite_named
+from lance_conformance.server.cases import all_cases
+from lance_conformance.server.suite import Lwp
 
 LWP = suite_named("lwp")
 HOSTILE = LWP.proof().hostile("specified")
-GOLDEN = Subject("lwp", "golden", "golden", "specified")
-MUTANT = Subject("lwp", "mutant", "serves-version-2", "specified")
-NULL = Subject("lwp", "null", "echoes", "specified")
+GOLDEN = SelftestTarget("lwp", "golden", "golden", "specified")
+MUTANT = SelftestTarget("lwp", "mutant", "serves-version-2", "specified")
+NULL = SelftestTarget("lwp", "null", "echoes", "specified")
 PASSES = {
     case.id: Finding("PASS" if "specified" in case.dialects else "SKIP", "", timing=False)
     for case in all_cases()
@@ -198,7 +198,7 @@ def test_no_case_of_the_kit_repeats_another(protocol: str) -> None:
 
 def test_gate_7_notices_another_verdict_in_another_order() -> None:
     """Two golden runs that differ are a fault."""
-    other = Subject("lwp", "golden", "golden", "specified", seed=4)
+    other = SelftestTarget("lwp", "golden", "golden", "specified", seed=4)
     gate = gates.order_does_not_matter(
         LWP, {GOLDEN: PASSES, other: {**PASSES, "kal/answered": LATE}}
     )
@@ -209,7 +209,7 @@ def test_only_news_about_time_is_doubted() -> None:
     """A late golden server is asked again; what the matrix knows, and other reasons, stand."""
     asked = []
 
-    def again(doubted: dict[Subject, set[str]]) -> list[dict[str, Finding]]:
+    def again(doubted: dict[SelftestTarget, set[str]]) -> list[dict[str, Finding]]:
         asked.append(doubted)
         return [dict.fromkeys(cases, PASSES["kal/answered"]) for cases in doubted.values()]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_conformance.golden.codec import castagnoli
-from lance_conformance.golden.specified import Specified
-from lance_conformance.golden.state import Refused
+from lance_conformance.server.golden.codec import castagnoli
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.golden.state import Refused
 
 RULES = Specified()
 CONTENTS = st.one_of(

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from lance_conformance.peer.link import Link
-from lance_conformance.peer.transcript import KEEP_PER_WRITE, Transcript
+from lance_conformance.engine.raw_connection import RawConnection
+from lance_conformance.engine.transcript import KEEP_PER_WRITE, Transcript
 
 
 class Gone(asyncio.Transport):
@@ -16,7 +16,7 @@ class Gone(asyncio.Transport):
 
 def test_a_lost_connection_can_be_dropped() -> None:
     """Tidying up after a case never stumbles over what the target did."""
-    link = Link(1, Transcript(lambda: 0.0))
+    link = RawConnection(1, Transcript(lambda: 0.0))
     link.connection_made(Gone())
     link.connection_lost(None)
     link.drop()

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 import lance_conformance
-from lance_conformance.cases import all_cases
-from lance_conformance.golden.server import GOLDEN
-from lance_conformance.golden.specified import Specified
-from lance_conformance.mutants import Mutant, all_mutants
-from lance_conformance.mutants.null import nulls
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.selftest.matrix import committed
+from lance_conformance.engine.selftest.matrix import committed
+from lance_conformance.engine.suites import suite_named
+from lance_conformance.server.cases import all_cases
+from lance_conformance.server.golden.server import GOLDEN
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.mutants import Mutant, all_mutants
+from lance_conformance.server.mutants.null import nulls
 
 PACKAGE = Path(lance_conformance.__file__).parent
 HOOKS = {
@@ -74,5 +74,5 @@ def test_every_scored_case_is_proven_by_the_committed_matrix() -> None:
 @pytest.mark.parametrize("folder", ["golden", "mutants"])
 def test_the_oracle_has_a_codec_of_its_own(folder: str) -> None:
     """Golden and broken servers never touch the kit's codec."""
-    for path in (PACKAGE / folder).glob("*.py"):
+    for path in (PACKAGE / "server" / folder).glob("*.py"):
         assert "lance_conformance.wire" not in path.read_text(), path

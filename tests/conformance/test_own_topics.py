@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from lance_conformance.peer.conn import Peer
-from lance_conformance.peer.expect import Event
-from lance_conformance.peer.own_topics import OwnTopics
-from lance_conformance.protocols.outcomes import Closed
+from lance_conformance.engine.expectations import Closed
+from lance_conformance.server.expect import Event
+from lance_conformance.server.own_topics import OwnTopics
+from lance_conformance.server.peer import Peer
 from lance_conformance.wire.control import control, delete_topic, get_topic
 from lance_conformance.wire.frame import Command, Frame
 

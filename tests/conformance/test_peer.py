@@ -10,14 +10,14 @@ from typing import cast
 import pytest
 
 from lance_conformance.dialect import SPECIFIED
-from lance_conformance.golden.server import serving
-from lance_conformance.peer.conn import Peer
-from lance_conformance.peer.expect import ack, answer, keepalive
-from lance_conformance.peer.link import Link, connect
-from lance_conformance.peer.transcript import KEEP_PER_CONNECTION, Transcript
-from lance_conformance.peer.verdict import Blocked, Failure, KitError
-from lance_conformance.protocols.hearing import FLOOD
-from lance_conformance.protocols.outcomes import Closed, Violation, closed
+from lance_conformance.engine.event_reader import FLOOD
+from lance_conformance.engine.expectations import Closed, Violation, closed
+from lance_conformance.engine.failures import Blocked, Failure, KitError
+from lance_conformance.engine.raw_connection import RawConnection, connect
+from lance_conformance.engine.transcript import KEEP_PER_CONNECTION, Transcript
+from lance_conformance.server.expect import ack, answer, keepalive
+from lance_conformance.server.golden.server import serving
+from lance_conformance.server.peer import Peer
 from lance_conformance.wire.control import KEEPALIVE, LIST_TOPICS
 from lance_conformance.wire.crc import crc32c
 from lance_conformance.wire.frame import Command, Flag, Frame
@@ -71,7 +71,7 @@ def talk(
     async def run() -> Transcript:
         loop = asyncio.get_running_loop()
         transcript = Transcript(loop.time)
-        link = Link(1, transcript)
+        link = RawConnection(1, transcript)
         async with serving(protocol) as port:
             deadline = loop.time() + seconds
             await connect("127.0.0.1", port, link, deadline)

@@ -7,23 +7,25 @@ from dataclasses import replace
 import pytest
 
 from lance_conformance.dialect import DEPLOYED, PRESETS, SPECIFIED
-from lance_conformance.golden.codec import Reply, ieee
-from lance_conformance.golden.deployed import Deployed
-from lance_conformance.golden.server import Connections, Session, serving, sessions
-from lance_conformance.golden.specified import Specified
-from lance_conformance.mutants import all_mutants
-from lance_conformance.mutants.null import connections, nulls
-from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.run.preflight import MIN_BUDGET, Axes, PreflightError, preflight
+from lance_conformance.engine.conditions import Conditions, Target
+from lance_conformance.server.golden.codec import Reply, ieee
+from lance_conformance.server.golden.deployed import Deployed
+from lance_conformance.server.golden.server import Connections, Session, serving, sessions
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.mutants import all_mutants
+from lance_conformance.server.mutants.null import connections, nulls
+from lance_conformance.server.preflight import MIN_BUDGET, DialectAxes, PreflightError, preflight
 
 PATIENT = {"is-silent", "stalls-in-the-header", "replays-what-came-before"}
 """Null servers that take all the time the preflight gives them; the gates try them, too."""
 
 
-def probe(made: Connections, dialect: str = "auto", scale: float = 1.0) -> tuple[Conditions, Axes]:
+def probe(
+    made: Connections, dialect: str = "auto", scale: float = 1.0
+) -> tuple[Conditions, DialectAxes]:
     """The preflight against this server, as the command line would run it."""
 
-    async def run() -> tuple[Conditions, Axes]:
+    async def run() -> tuple[Conditions, DialectAxes]:
         demanded = PRESETS.get(dialect, SPECIFIED)
         async with serving(made) as port:
             base = Conditions(Target("127.0.0.1", port), demanded, demanded)
@@ -113,7 +115,7 @@ def test_nobody_there() -> None:
 
 def test_the_budget_follows_the_slowest_round_trip() -> None:
     """Twenty times the slowest answer, never less than the minimum."""
-    axes = Axes(("crc32c",), "json", 16, round_trip=0.001, write=0.2)
+    axes = DialectAxes(("crc32c",), "json", 16, round_trip=0.001, write=0.2)
     assert axes.budget == pytest.approx(4.0)
     assert replace(axes, write=None).budget == MIN_BUDGET
 

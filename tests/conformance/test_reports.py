@@ -13,22 +13,22 @@ from xml.etree import ElementTree as ET
 import pytest
 import xmlschema
 
-from lance_conformance.cases import all_cases
 from lance_conformance.dialect import SPECIFIED
-from lance_conformance.golden.server import serving, sessions
-from lance_conformance.mutants import all_mutants
-from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.report import console
-from lance_conformance.report.evidence import by_hand
-from lance_conformance.report.explain import entry, explain
-from lance_conformance.report.jsonl import RunFile
-from lance_conformance.report.junit import junit
-from lance_conformance.report.run import Run
-from lance_conformance.report.style import Style
-from lance_conformance.run.preflight import Axes
-from lance_conformance.run.schedule import ask_all
-from lance_conformance.run.verdict import Exit, Result, Verdict, totals
+from lance_conformance.engine.conditions import Conditions, Target
+from lance_conformance.engine.report import console
+from lance_conformance.engine.report.evidence import by_hand
+from lance_conformance.engine.report.explain import entry, explain
+from lance_conformance.engine.report.jsonl import RunFile
+from lance_conformance.engine.report.junit import junit
+from lance_conformance.engine.report.run import Run
+from lance_conformance.engine.report.style import Style
+from lance_conformance.engine.run.schedule import ask_all
+from lance_conformance.engine.run.verdict import Exit, Result, Verdict, totals
+from lance_conformance.engine.suites import suite_named
+from lance_conformance.server.cases import all_cases
+from lance_conformance.server.golden.server import serving, sessions
+from lance_conformance.server.mutants import all_mutants
+from lance_conformance.server.preflight import DialectAxes
 from lance_conformance.wire.control import KEEPALIVE
 from lance_conformance.wire.crc import crc32c
 
@@ -45,7 +45,7 @@ def finished() -> tuple[Run, list[Result]]:
         async with serving(sessions(rules)) as port:
             conditions = Conditions(Target("127.0.0.1", port), SPECIFIED, SPECIFIED, budget=5.0)
             cases = [case for case in all_cases() if case.id in ASKED]
-            axes = Axes(("crc32c",), "json", 16, 0.001, 0.001)
+            axes = DialectAxes(("crc32c",), "json", 16, 0.001, 0.001)
             about = Run(conditions, axes, "quick", "specified", len(cases))
             return about, await ask_all(cases, conditions)
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from lance_conformance.cases import all_cases
 from lance_conformance.dialect import SPECIFIED
-from lance_conformance.golden.backstage import Restartable, restart
-from lance_conformance.golden.server import serving
-from lance_conformance.golden.specified import Specified
-from lance_conformance.peer.conditions import Conditions, Restart, Target
-from lance_conformance.peer.restarting import by_command
-from lance_conformance.run.schedule import ask_all
-from lance_conformance.run.verdict import Result, Verdict
+from lance_conformance.engine.conditions import Conditions, Restart, Target
+from lance_conformance.engine.restarting import by_command
+from lance_conformance.engine.run.schedule import ask_all
+from lance_conformance.engine.run.verdict import Result, Verdict
+from lance_conformance.server.cases import all_cases
+from lance_conformance.server.golden.restartable import Restartable, restart
+from lance_conformance.server.golden.server import serving
+from lance_conformance.server.golden.specified import Specified
 
 TARGET = Target("127.0.0.1", 1992)
 

@@ -12,20 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_conformance.app import run_app
-from lance_conformance.cases import all_cases
-from lance_conformance.golden.server import Connections, sessions
-from lance_conformance.golden.specified import Specified
-from lance_conformance.mutants import all_mutants
-from lance_conformance.peer.transcript import Chunk
-from lance_conformance.protocols.known import SUITES, suite_named
-from lance_conformance.report.comparing import compare
-from lance_conformance.report.coverage import coverage, in_words
-from lance_conformance.report.html import html
-from lance_conformance.report.markdown import markdown
-from lance_conformance.report.pcapng import capture
-from lance_conformance.report.reading import RunFileError, Told, read_lines, read_run
-from lance_conformance.run.baseline import Baseline, BaselineError, Excuse, read_baseline
-from lance_conformance.run.verdict import Exit, Result, Verdict
+from lance_conformance.engine.report.comparing import compare
+from lance_conformance.engine.report.coverage import coverage, in_words
+from lance_conformance.engine.report.html import html
+from lance_conformance.engine.report.markdown import markdown
+from lance_conformance.engine.report.pcapng import capture
+from lance_conformance.engine.report.reading import RunFileError, Told, read_lines, read_run
+from lance_conformance.engine.run.baseline import (
+    Baseline,
+    BaselineError,
+    KnownFailure,
+    read_baseline,
+)
+from lance_conformance.engine.run.verdict import Exit, Result, Verdict
+from lance_conformance.engine.suites import SUITES, suite_named
+from lance_conformance.engine.transcript import Chunk
+from lance_conformance.server.cases import all_cases
+from lance_conformance.server.golden.server import Connections, sessions
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.mutants import all_mutants
 from lance_conformance.spec.ids import locked_ids
 
 Serve = Callable[[Connections], int]
@@ -109,10 +114,10 @@ def test_diff_fails_when_something_got_worse(good_run: Path, broken_run: Path) -
     assert run_app(["diff", str(broken_run), str(good_run)]) == Exit.OK
 
 
-def excuse(reason: str = "not-closed", expires: dt.date | None = None) -> dict[str, Excuse]:
+def excuse(reason: str = "not-closed", expires: dt.date | None = None) -> dict[str, KnownFailure]:
     """Return a baseline for the first case."""
     case_id = all_cases()[0].id
-    return {case_id: Excuse(case_id, reason, "known", expires=expires)}
+    return {case_id: KnownFailure(case_id, reason, "known", expires=expires)}
 
 
 def result(verdict: Verdict, reason: str = "not-closed") -> Result:
@@ -137,7 +142,7 @@ def test_a_known_failure_is_excused() -> None:
     ],
 )
 def test_an_entry_that_does_not_fit_is_stale(
-    found: Result, entry: dict[str, Excuse], problem: str
+    found: Result, entry: dict[str, KnownFailure], problem: str
 ) -> None:
     """It excuses nothing, and it says so."""
     baseline = Baseline(entry, TODAY)

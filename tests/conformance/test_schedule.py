@@ -6,21 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from lance_conformance.cases import Case, all_cases
 from lance_conformance.dialect import DEPLOYED, SPECIFIED
-from lance_conformance.golden.server import Connections, serving, sessions
-from lance_conformance.golden.specified import Specified
-from lance_conformance.mutants import all_mutants
-from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.peer.dialogue import Dialogue
-from lance_conformance.peer.expect import keepalive
-from lance_conformance.peer.verdict import Failure, NotApplicable
-from lance_conformance.run.schedule import IN_VAIN, ask_all
-from lance_conformance.run.verdict import Result, Verdict
+from lance_conformance.engine.conditions import Conditions, Target
+from lance_conformance.engine.failures import Failure, NotApplicable
+from lance_conformance.engine.run.schedule import IN_VAIN, ask_all
+from lance_conformance.engine.run.verdict import Result, Verdict
+from lance_conformance.server.case_context import CaseContext
+from lance_conformance.server.cases import Case, all_cases
+from lance_conformance.server.expect import keepalive
+from lance_conformance.server.golden.server import Connections, serving, sessions
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.mutants import all_mutants
 from lance_conformance.spec.clauses import Level
 from lance_conformance.wire.control import KEEPALIVE
 
-Question = Callable[[Dialogue], object]
+Question = Callable[[CaseContext], object]
 
 
 def case(question: Question, level: Level = Level.MUST) -> Case:
@@ -43,27 +43,27 @@ def ask(
     return asyncio.run(run())
 
 
-async def passes(_c: Dialogue) -> None:
+async def passes(_ctx: CaseContext) -> None:
     """Asks nothing."""
 
 
-async def fails(_c: Dialogue) -> None:
+async def fails(_ctx: CaseContext) -> None:
     """Finds a fault."""
     raise Failure("field:id", "the id is wrong")
 
 
-async def cannot_ask(c: Dialogue) -> None:
+async def cannot_ask(ctx: CaseContext) -> None:
     """Has a control that fails."""
-    async with c.control("the control"):
-        await fails(c)
+    async with ctx.precondition("the control"):
+        await fails(ctx)
 
 
-async def has_no_meaning(_c: Dialogue) -> None:
+async def has_no_meaning(_ctx: CaseContext) -> None:
     """Finds that it does not apply."""
     raise NotApplicable("the target allows ASCII names only")
 
 
-async def has_a_bug(_c: Dialogue) -> None:
+async def has_a_bug(_ctx: CaseContext) -> None:
     """Is a mistake of the kit."""
     raise ZeroDivisionError
 
@@ -111,11 +111,11 @@ def answering_from(attempt: int) -> tuple[Case, list[int]]:
     """A case whose answer is in time only from the given attempt on."""
     attempts: list[int] = []
 
-    async def slow(c: Dialogue) -> None:
+    async def slow(ctx: CaseContext) -> None:
         attempts.append(len(attempts) + 1)
         if attempts[-1] < attempt:
             raise Failure("timeout", "nothing came")
-        await c.side.ask(KEEPALIVE, keepalive())
+        await ctx.side.ask(KEEPALIVE, keepalive())
 
     return case(slow), attempts
 
@@ -166,7 +166,7 @@ def test_every_result_is_told_once() -> None:
 def test_a_case_that_does_not_end_is_ended_from_outside() -> None:
     """The deadline holds even for a question that forgets about it."""
 
-    async def hangs(_c: Dialogue) -> None:
+    async def hangs(_ctx: CaseContext) -> None:
         await asyncio.Event().wait()
 
     (result,) = ask([case(hangs)], budget=0.05)
@@ -176,9 +176,9 @@ def test_a_case_that_does_not_end_is_ended_from_outside() -> None:
 def test_a_case_leaves_no_topic_behind() -> None:
     """Whatever a case creates is deleted, even when the case fails or the target misbehaves."""
 
-    async def litters(c: Dialogue) -> None:
-        await c.topic()
-        await c.topic()
+    async def litters(ctx: CaseContext) -> None:
+        await ctx.topic()
+        await ctx.topic()
         raise Failure("field:id", "no")
 
     for rules in (Specified(), all_mutants()["accepts-any-character"].rules("specified")):
@@ -192,8 +192,8 @@ def test_a_teardown_never_judges() -> None:
     """A target that dies after a passed case does not take the pass back."""
     rules = all_mutants()["only-pretends-to-delete"].rules("specified")
 
-    async def passes_with_a_topic(c: Dialogue) -> None:
-        await c.topic()
+    async def passes_with_a_topic(ctx: CaseContext) -> None:
+        await ctx.topic()
 
     (result,) = ask([case(passes_with_a_topic)], sessions(rules))
     assert result.verdict is Verdict.PASS
@@ -217,8 +217,8 @@ def test_the_wrong_polynomial_is_asked_of_pinned_targets_only() -> None:
 def test_the_same_seed_sends_the_same_records() -> None:
     """Record values depend on seed and case only."""
 
-    async def values(c: Dialogue) -> None:
-        seen.append(c.values(2))
+    async def values(ctx: CaseContext) -> None:
+        seen.append(ctx.values(2))
 
     seen: list[list[bytes]] = []
     for seed in (1, 1, 2):
@@ -229,12 +229,12 @@ def test_the_same_seed_sends_the_same_records() -> None:
 def test_a_pass_has_a_transcript() -> None:
     """The run file can show what good looks like, too."""
 
-    async def writes(c: Dialogue) -> None:
-        topic = await c.topic()
-        await c.store(topic, c.values(1))
-        await c.side.expect_quiet("4.2/one-ack")
+    async def writes(ctx: CaseContext) -> None:
+        topic = await ctx.topic()
+        await ctx.store(topic, ctx.values(1))
+        await ctx.side.expect_quiet("4.2/one-ack")
         with pytest.raises(Failure):
-            c.check(0, "count", "no")
+            ctx.check(0, "count", "no")
 
     (result,) = ask([case(writes)])
     assert result.verdict is Verdict.PASS, result.message

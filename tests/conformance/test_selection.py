@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lance_conformance.cases import AREAS, all_cases
-from lance_conformance.run.capabilities import CAPABILITIES
-from lance_conformance.run.select import NothingSelectedError, select, shuffled
+from lance_conformance.engine.run.capabilities import CAPABILITIES
+from lance_conformance.engine.run.select import NothingSelectedError, select, shuffled
+from lance_conformance.server.cases import AREAS, all_cases
 from lance_conformance.spec.clauses import Level
 
 CASES = all_cases()

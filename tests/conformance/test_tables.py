@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from lance_conformance.cases import all_cases
-from lance_conformance.cases.played import Scene
-from lance_conformance.cases.tables import rows
 from lance_conformance.dialect import PRESETS
-from lance_conformance.peer.dialogue import Topic
+from lance_conformance.server.case_context import Topic
+from lance_conformance.server.cases import all_cases
+from lance_conformance.server.cases.played import PlayedCase
+from lance_conformance.server.cases.tables import rows
 from lance_conformance.spec.clauses import clauses
 from lance_conformance.wire.frame import Decoder, Frame, faulty_field
 
@@ -20,12 +20,12 @@ TOPICS = [Topic(n, f"topic-{n}") for n in range(1, 9)]
 DIALECTS = tuple(PRESETS)
 
 
-def scene(row: Any, dialect: str) -> Scene:
+def scene(row: Any, dialect: str) -> PlayedCase:
     """The placeholders of a case, filled without a server."""
     stub: Any = SimpleNamespace(
         dialect=PRESETS[dialect], specified=dialect == "specified", unknown_topic=0xF0000000
     )
-    return Scene(stub, row, TOPICS)
+    return PlayedCase(stub, row, TOPICS)
 
 
 def named(row: Any) -> str:

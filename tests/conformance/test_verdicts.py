@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from lance_conformance.cases import Case, all_cases
-from lance_conformance.run.verdict import (
+from lance_conformance.engine.run.verdict import (
     PRECEDENCE,
     Exit,
     Result,
@@ -14,6 +13,7 @@ from lance_conformance.run.verdict import (
     exit_code,
     totals,
 )
+from lance_conformance.server.cases import Case, all_cases
 from lance_conformance.spec.clauses import Level
 
 

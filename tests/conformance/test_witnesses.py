@@ -1,10 +1,10 @@
 """Which mutant is asked what, so that little proves everything."""
 
-from lance_conformance.cases import all_ids
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.selftest.matrix import committed, merged
-from lance_conformance.selftest.subjects import Finding, Subject
-from lance_conformance.selftest.witnesses import asked_of, restricted, witnesses
+from lance_conformance.engine.selftest.matrix import committed, merged
+from lance_conformance.engine.selftest.targets import Finding, SelftestTarget
+from lance_conformance.engine.selftest.test_selection import asked_of, restricted, witnesses
+from lance_conformance.engine.suites import suite_named
+from lance_conformance.server.cases import all_ids
 
 LWP = suite_named("lwp")
 ROWS = {
@@ -12,8 +12,8 @@ ROWS = {
     "slow": {"kal/answered": "timeout", "fet/walk": "timeout"},
     "broad": {"kal/answered": "data", "ing/one-ack": "data"},
 }
-QUICK, SLOW = (Subject("lwp", "mutant", name, "specified") for name in ("quick", "slow"))
-GOLDEN = Subject("lwp", "golden", "golden", "specified")
+QUICK, SLOW = (SelftestTarget("lwp", "mutant", name, "specified") for name in ("quick", "slow"))
+GOLDEN = SelftestTarget("lwp", "golden", "golden", "specified")
 
 
 def test_the_most_particular_quick_mutant_is_the_witness() -> None:
@@ -41,7 +41,7 @@ def test_every_case_and_every_mutant_of_the_kit_has_a_witness() -> None:
 
 def test_what_is_new_is_asked_wholly() -> None:
     """A new mutant gets every case; a case that nobody fails yet is put to every mutant."""
-    new = Subject("lwp", "mutant", "new", "specified")
+    new = SelftestTarget("lwp", "mutant", "new", "specified")
     asked = asked_of(LWP, [GOLDEN, QUICK, new], {"specified": ROWS}, whole=False)
     assert asked[GOLDEN] == asked[new] == all_ids()
     assert "hdr/magic-closes" in asked[QUICK]

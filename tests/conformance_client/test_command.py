@@ -9,7 +9,7 @@ import pytest
 
 from lance_conformance.app import run_app
 from lance_conformance.client.suite import LwpClients
-from lance_conformance.run.verdict import Exit
+from lance_conformance.engine.run.verdict import Exit
 
 GOLDEN = f"{sys.executable} -m lance_conformance.client.golden"
 DRIVERS = Path(__file__).parents[2] / "conformance" / "drivers"

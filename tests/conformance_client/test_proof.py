@@ -6,27 +6,27 @@ import pytest
 
 from lance_conformance.client.mutants import all_mutants
 from lance_conformance.client.suite import LwpClients
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.selftest import gates
-from lance_conformance.selftest.attacks import attacked
-from lance_conformance.selftest.matrix import committed, differences, kills
-from lance_conformance.selftest.selftest import second_opinions
-from lance_conformance.selftest.subjects import (
+from lance_conformance.engine.selftest import gates
+from lance_conformance.engine.selftest.attacks import attacked
+from lance_conformance.engine.selftest.matrix import committed, differences, kills
+from lance_conformance.engine.selftest.selftest import second_opinions
+from lance_conformance.engine.selftest.targets import (
     Asked,
     Finding,
-    Subject,
+    SelftestTarget,
     golden_subjects,
     mutant_subjects,
     null_subjects,
     try_subjects,
 )
-from lance_conformance.selftest.witnesses import witnesses
+from lance_conformance.engine.selftest.test_selection import witnesses
+from lance_conformance.engine.suites import suite_named
 
 SUITE = suite_named(LwpClients.name)
 HOSTILE = SUITE.proof().hostile("specified")
 
 
-def run(asked: Asked) -> dict[Subject, dict[str, Finding]]:
+def run(asked: Asked) -> dict[SelftestTarget, dict[str, Finding]]:
     """Trials, with the second opinions that the self-test would ask for."""
     trials = dict(zip(asked, map(dict, try_subjects(asked)), strict=True))
     corrected = second_opinions(trials, committed(SUITE))

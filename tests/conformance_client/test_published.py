@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lance_conformance.app import run_app
-from lance_conformance.run.verdict import Exit
+from lance_conformance.engine.run.verdict import Exit
 
 DRIVERS = Path(__file__).parents[2] / "conformance" / "drivers"
 RIGHT = ["admin/get-request", "rec/reads-01", "piece/cut-at-44", "head/payload-crc-fetched"]

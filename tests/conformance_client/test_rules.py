@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from lance_conformance.client.received_frame import Reader, ReceivedFrame
 from lance_conformance.client.rules import broken_rules
-from lance_conformance.client.sighting import Reader, Sighting
 from lance_conformance.dialect import DEPLOYED, SPECIFIED
 from lance_conformance.wire.control import KEEPALIVE, control, fetch, get_topic, ingest
 from lance_conformance.wire.crc import crc32c
@@ -38,7 +38,7 @@ WRONG = {
 }
 
 
-def seen(*frames: Frame) -> list[Sighting]:
+def seen(*frames: Frame) -> list[ReceivedFrame]:
     """The frames as one connection brings them."""
     return Reader(1).feed(b"".join(frame.encode(crc32c) for frame in frames))
 

@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 
 from lance_conformance.client.cases.registry import AREAS, client_clauses
+from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.rules import rules
-from lance_conformance.client.scenario import Scenario
 from lance_conformance.client.suite import LwpClients
-from lance_conformance.protocols.known import every_suite
-from lance_conformance.protocols.questions import Case
+from lance_conformance.engine.registry import Case
+from lance_conformance.engine.suites import every_suite
 from lance_conformance.spec.clauses import Basis, Level
 from lance_conformance.spec.ids import locked_ids
 
@@ -20,10 +20,10 @@ SURE |= {"delete_topic", "set_retention"}
 """Operations whose success the server can vouch for."""
 
 
-def scenario(case: Case) -> Scenario:
+def scenario(case: Case) -> ClientCase:
     """What a case that is data consists of."""
     cells = case.question.__closure__ or ()  # type: ignore[attr-defined]  # it is a function
-    (found,) = [cell.cell_contents for cell in cells if isinstance(cell.cell_contents, Scenario)]
+    (found,) = [cell.cell_contents for cell in cells if isinstance(cell.cell_contents, ClientCase)]
     return found
 
 
@@ -87,7 +87,7 @@ def test_no_case_can_pass_without_a_success() -> None:
 
 def test_most_cases_are_data() -> None:
     """Operations, script and checks are values that can be looked at."""
-    assert sum(isinstance(scenario(case), Scenario) for case in CASES) >= 0.7 * len(CASES)
+    assert sum(isinstance(scenario(case), ClientCase) for case in CASES) >= 0.7 * len(CASES)
 
 
 @pytest.mark.parametrize("dialect", ["specified", "deployed"])

@@ -10,15 +10,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.protocols.fluvio.cases import all_cases
-from lance_conformance.protocols.fluvio.dialogue import Dialogue
-from lance_conformance.protocols.fluvio.wire.calls import list_objects
-from lance_conformance.protocols.fluvio.wire.objects import Kind, Object
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.run.preflight import PreflightError
-from lance_conformance.run.schedule import ask_all
-from lance_conformance.run.verdict import Verdict
+from lance_conformance.engine.conditions import Conditions, Target
+from lance_conformance.engine.run.schedule import ask_all
+from lance_conformance.engine.run.verdict import Verdict
+from lance_conformance.engine.suites import suite_named
+from lance_conformance.fluvio.case_context import CaseContext
+from lance_conformance.fluvio.cases import all_cases
+from lance_conformance.fluvio.wire.calls import list_objects
+from lance_conformance.fluvio.wire.objects import Kind, Object
+from lance_conformance.server.preflight import PreflightError
 from lance_server.testing import ServerProcess
 
 LISTENERS = ("--fluvio-sc", "127.0.0.1:0", "--fluvio-spu", "127.0.0.1:0")
@@ -63,7 +63,7 @@ async def _topics_behind(place: tuple[str, int], case: str) -> list[Object]:
     conditions, _ = await SUITE.preflight(Conditions(Target(*place), preset, preset))
     (result,) = await ask_all([SUITE.by_id[case]], conditions)
     assert result.verdict is Verdict.PASS, result.message
-    dialogue = Dialogue(conditions, "kit/test", 10.0)
+    dialogue = CaseContext(conditions, "kit/test", 10.0)
     await dialogue.begin()
     topics = (await dialogue.sc.ask(list_objects(Kind.TOPIC))).objects
     await dialogue.end(clean=True)

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-import lance_conformance.protocols.fluvio as profile
-from lance_conformance.protocols.fluvio.cases import all_cases
-from lance_conformance.protocols.fluvio.clauses import clauses
-from lance_conformance.protocols.fluvio.golden.server import DIALECT, Rules
-from lance_conformance.protocols.fluvio.mutants import all_mutants
-from lance_conformance.protocols.fluvio.mutants.null import NULLS
-from lance_conformance.protocols.known import PROTOCOLS, suite_named
-from lance_conformance.selftest.matrix import committed
-from lance_conformance.selftest.witnesses import witnesses
+import lance_conformance.fluvio as profile
+from lance_conformance.engine.selftest.matrix import committed
+from lance_conformance.engine.selftest.test_selection import witnesses
+from lance_conformance.engine.suites import PROTOCOLS, suite_named
+from lance_conformance.fluvio.cases import all_cases
+from lance_conformance.fluvio.clauses import clauses
+from lance_conformance.fluvio.golden.server import DIALECT, Rules
+from lance_conformance.fluvio.mutants import all_mutants
+from lance_conformance.fluvio.mutants.null import NULLS
 from lance_conformance.spec.clauses import Basis, Level
 from lance_conformance.spec.ids import locked_ids
 

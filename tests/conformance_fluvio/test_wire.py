@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_conformance.protocols.fluvio.golden import codec
-from lance_conformance.protocols.fluvio.golden.server import Rules
-from lance_conformance.protocols.fluvio.peer import Frames, Response
-from lance_conformance.protocols.fluvio.wire import answers, calls
-from lance_conformance.protocols.fluvio.wire.compression import Compression
-from lance_conformance.protocols.fluvio.wire.objects import Kind
-from lance_conformance.protocols.fluvio.wire.records import (
+from lance_conformance.engine.expectations import Violation
+from lance_conformance.fluvio.golden import codec
+from lance_conformance.fluvio.golden.server import Rules
+from lance_conformance.fluvio.peer import Frames, Response
+from lance_conformance.fluvio.wire import answers, calls
+from lance_conformance.fluvio.wire.compression import Compression
+from lance_conformance.fluvio.wire.objects import Kind
+from lance_conformance.fluvio.wire.records import (
     NOW_MS,
     Found,
     Record,
@@ -26,8 +27,7 @@ from lance_conformance.protocols.fluvio.wire.records import (
     with_schema,
     with_wrong_crc,
 )
-from lance_conformance.protocols.fluvio.wire.words import Reader, UnreadableError, varint
-from lance_conformance.protocols.outcomes import Violation
+from lance_conformance.fluvio.wire.words import Reader, UnreadableError, varint
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 Read = Callable[[Reader], object]

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from lance_conformance.app import run_app
-from lance_conformance.protocols.known import suite_named
+from lance_conformance.engine.suites import suite_named
 from lance_server.config import Address
 from lance_server.rustlog.options import RustlogOptions, Speech
 from lance_server.rustlog.testing import RustlogPeer, broker

@@ -4,20 +4,20 @@ import asyncio
 
 import pytest
 
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.selftest import gates
-from lance_conformance.selftest.attacks import attacked
-from lance_conformance.selftest.matrix import committed, differences, kills
-from lance_conformance.selftest.selftest import second_opinions
-from lance_conformance.selftest.subjects import (
+from lance_conformance.engine.selftest import gates
+from lance_conformance.engine.selftest.attacks import attacked
+from lance_conformance.engine.selftest.matrix import committed, differences, kills
+from lance_conformance.engine.selftest.runs import Trials
+from lance_conformance.engine.selftest.selftest import second_opinions
+from lance_conformance.engine.selftest.targets import (
     Asked,
     golden_subjects,
     mutant_subjects,
     null_subjects,
     try_subjects,
 )
-from lance_conformance.selftest.trials import Trials
-from lance_conformance.selftest.witnesses import asked_of, restricted
+from lance_conformance.engine.selftest.test_selection import asked_of, restricted
+from lance_conformance.engine.suites import suite_named
 
 SUITE = suite_named("rustlog")
 EVERY = frozenset(SUITE.by_id)

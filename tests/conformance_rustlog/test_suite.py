@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import lance_conformance.protocols.rustlog as profile
+import lance_conformance.rustlog as profile
 from lance_conformance.app import app
-from lance_conformance.protocols.known import PROTOCOLS, case_by_id, every_suite, suite_named
-from lance_conformance.protocols.rustlog.golden.rules import GOLDEN, Rules
-from lance_conformance.protocols.rustlog.mutants import MUTANTS
-from lance_conformance.selftest.matrix import committed
-from lance_conformance.selftest.witnesses import witnesses
+from lance_conformance.engine.selftest.matrix import committed
+from lance_conformance.engine.selftest.test_selection import witnesses
+from lance_conformance.engine.suites import PROTOCOLS, case_by_id, every_suite, suite_named
+from lance_conformance.rustlog.golden.rules import GOLDEN, Rules
+from lance_conformance.rustlog.mutants import MUTANTS
 from lance_conformance.spec.clauses import Basis, Level
 from lance_conformance.spec.ids import locked_ids
 
@@ -92,7 +92,7 @@ def test_every_expectation_cites_a_clause() -> None:
     looks = re.compile(rf'"((?:{"|".join(sections)})/[^"]*)"')
     cited = {
         name
-        for path in [*(PACKAGE / "cases").glob("*.py"), PACKAGE / "dialogue.py"]
+        for path in [*(PACKAGE / "cases").glob("*.py"), PACKAGE / "case_context.py"]
         for name in looks.findall(path.read_text(encoding="utf-8"))
     }
     assert cited

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_conformance.protocols.outcomes import Violation
-from lance_conformance.protocols.rustlog.golden.rules import BinaryOnly, Both
-from lance_conformance.protocols.rustlog.golden.state import Refused
-from lance_conformance.protocols.rustlog.wire import binary, jsonform
-from lance_conformance.protocols.rustlog.wire.annotate import Anatomy
-from lance_conformance.protocols.rustlog.wire.frame import (
+from lance_conformance.engine.expectations import Violation
+from lance_conformance.rustlog.golden.rules import BinaryOnly, Both
+from lance_conformance.rustlog.golden.state import Refused
+from lance_conformance.rustlog.wire import binary, jsonform
+from lance_conformance.rustlog.wire.annotate import FrameFormatter
+from lance_conformance.rustlog.wire.frame import (
     MAX_FRAME,
     Decoder,
     Heard,
@@ -22,8 +22,8 @@ from lance_conformance.protocols.rustlog.wire.frame import (
     heard,
     write,
 )
-from lance_conformance.protocols.rustlog.wire.layout import REQUESTS
-from lance_conformance.protocols.rustlog.wire.message import Message, UnreadableError
+from lance_conformance.rustlog.wire.layout import REQUESTS
+from lance_conformance.rustlog.wire.message import Message, UnreadableError
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 LAST = {"MetricsRequest": "MetricsFetchRequest", "MetricsResponse": "MetricsFetchResponse"}
@@ -182,7 +182,7 @@ def test_no_bytes_from_a_target_can_stop_the_kit(payload: bytes) -> None:
     event = heard(payload)
     assert (event.message is None) == bool(event.reason)
     assert str(event)
-    rows = list(Anatomy().rows(framed(payload), "received", None))
+    rows = list(FrameFormatter().rows(framed(payload), "received", None))
     assert rows[0].data == framed(payload)[:4]
     assert payload.startswith(rows[1].data)
 
@@ -197,7 +197,7 @@ def test_a_request_is_shown_field_by_field() -> None:
     """With the fault where it is."""
     fields = {"topic": "demo", "partition": 1, "records": [b"one", b""]}
     frame = write(Message("Produce", fields))
-    rows = list(Anatomy().rows(frame, "sent", "partition"))
+    rows = list(FrameFormatter().rows(frame, "sent", "partition"))
     assert [row.field for row in rows] == ["length", "type", "topic", "partition", "records"]
     assert [row.field for row in rows if row.fault] == ["partition"]
     assert "'demo'" in rows[2].meaning
@@ -207,7 +207,7 @@ def test_a_request_is_shown_field_by_field() -> None:
 def test_a_request_that_is_cut_short_is_shown_as_far_as_it_goes() -> None:
     """The rest stands under the field that is not whole."""
     frame = framed(b"\4\0\2g1\0\4de")
-    rows = list(Anatomy().rows(frame, "sent", "topic"))
+    rows = list(FrameFormatter().rows(frame, "sent", "topic"))
     assert [(row.field, row.data) for row in rows][-2:] == [
         ("group", b"\0\2g1"),
         ("topic", b"\0\4de"),
@@ -218,7 +218,7 @@ def test_a_request_that_is_cut_short_is_shown_as_far_as_it_goes() -> None:
 def test_json_is_shown_as_text() -> None:
     """In one line, whatever characters it has."""
     frame = framed('{"Error":{"message":"ä\x1b"}}'.encode())
-    anatomy = Anatomy()
+    anatomy = FrameFormatter()
     assert anatomy.text(frame, "received") == '{"Error":{"message":"ä "}}'
     assert anatomy.text(framed(b"\t"), "sent") is None
     assert [row.field for row in anatomy.rows(frame, "received", None)][:2] == ["length", "payload"]
@@ -226,7 +226,7 @@ def test_json_is_shown_as_text() -> None:
 
 def test_a_stream_is_cut_at_its_lengths() -> None:
     """What is no frame stays in one piece."""
-    anatomy = Anatomy()
+    anatomy = FrameFormatter()
     assert anatomy.frames(framed(b"a") + framed(b"bc") + b"\0\0") == [
         framed(b"a"),
         framed(b"bc"),

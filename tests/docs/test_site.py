@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lance_sdk
-from lance_conformance.run.verdict import Verdict
+from lance_conformance.engine.run.verdict import Verdict
 from lance_sdk import errors
 
 pytest.importorskip("sphinx", reason="the site needs the extra 'docs'")

@@ -14,7 +14,7 @@ import fluvio
 
 SERVE = """
 import asyncio
-from lance_conformance.protocols.fluvio.golden.server import Rules, serving
+from lance_conformance.fluvio.golden.server import Rules, serving
 
 async def main():
     async with serving(Rules()) as port:

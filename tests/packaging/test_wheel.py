@@ -124,7 +124,7 @@ def test_vectors_are_found_in_the_installed_wheel(bare_python: Path) -> None:
 def test_the_kit_finds_its_cases_in_the_installed_wheel(bare_python: Path) -> None:
     """What is data travels with the vectors, and is found without loading their package."""
     code = (
-        "import sys; from lance_conformance.cases.tables import path, rows; "
+        "import sys; from lance_conformance.server.cases.tables import path, rows; "
         "print(path(), len([*rows()])); assert 'lance_spec' not in sys.modules"
     )
     outcome = run(bare_python, "-c", code)

@@ -7,11 +7,11 @@ import click
 
 from lance_conformance.client.process import client_started_by
 from lance_conformance.dialect import PRESETS
+from lance_conformance.engine.run.baseline import read_baseline
+from lance_conformance.engine.run.select import select, shuffled
+from lance_conformance.engine.run.verdict import Exit
+from lance_conformance.engine.suites import suite_named
 from lance_conformance.output import asking, perform, reporting, selecting
-from lance_conformance.protocols.known import suite_named
-from lance_conformance.run.baseline import read_baseline
-from lance_conformance.run.select import select, shuffled
-from lance_conformance.run.verdict import Exit
 from lance_conformance.session import Options
 
 SUITE = "lwp-client"

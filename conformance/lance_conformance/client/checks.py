@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lance_conformance.client.connection import Side
 from lance_conformance.client.model import trigger_of
-from lance_conformance.client.sighting import Sighting
-from lance_conformance.client.stage import Stage
-from lance_conformance.peer.verdict import Failure
+from lance_conformance.client.received_frame import ReceivedFrame
+from lance_conformance.client.scripted_connection import ScriptedConnection
+from lance_conformance.client.scripted_server import ScriptedServer
+from lance_conformance.engine.failures import Failure
 
 
 class Check(Protocol):
     """One thing to look at when all operations are done."""
 
-    async def judge(self, stage: Stage, deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
         """Judge.
 
         Args:
@@ -44,7 +44,7 @@ def _failure(
 class Closes:
     """The client ends every connection on which it was wronged."""
 
-    async def judge(self, stage: Stage, deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
         """Wait for the ends."""
         wronged = [side for side in stage.sides if side.wronged]
         await stage.until(lambda: all(side.ended for side in wronged), deadline)
@@ -59,14 +59,14 @@ class Closes:
 class StaysOn:
     """The client does not end a connection for this."""
 
-    async def judge(self, stage: Stage, _deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, _deadline: float) -> None:
         """Look for connections that it ended; nothing is waited for."""
         for side in stage.sides:
             if side.ended is not None:
                 raise _failure("closed-early", "the connection stays open", _how(side), side.number)
 
 
-def _how(side: Side) -> str:
+def _how(side: ScriptedConnection) -> str:
     return f"the client closed it ({side.ended})"
 
 
@@ -84,7 +84,7 @@ class Count:
     at_least: int = 0
     at_most: int | None = None
 
-    async def judge(self, stage: Stage, deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
         """Wait and count."""
         await stage.until(lambda: stage.count(self.what) >= self.at_least, deadline)
         count = stage.count(self.what)
@@ -110,7 +110,7 @@ class Same:
     what: str
     at_least: int = 2
 
-    async def judge(self, stage: Stage, deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
         """Compare them."""
         await stage.until(lambda: stage.count(self.what) >= self.at_least, deadline)
         frames = stage.frames(self.what)
@@ -128,7 +128,7 @@ class Same:
                 )
 
 
-def _first_difference(one: Sighting, other: Sighting) -> str:
+def _first_difference(one: ReceivedFrame, other: ReceivedFrame) -> str:
     names = ("batch_id", "timestamp_ns", "record_count", "topic_id", "payload", "flags")
     differing = (n for n in names if getattr(one.frame, n) != getattr(other.frame, n))
     return next(differing, "the header")
@@ -146,11 +146,11 @@ class Sent:
     """
 
     what: str
-    holds: Callable[[Sighting], str]
+    holds: Callable[[ReceivedFrame], str]
     wanted: str
     some: bool = False
 
-    async def judge(self, stage: Stage, deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
         """Look."""
         await stage.until(lambda: bool(stage.frames(self.what)), deadline)
         frames = stage.frames(self.what)
@@ -173,7 +173,7 @@ class Order:
 
     payloads: tuple[bytes, ...]
 
-    async def judge(self, stage: Stage, deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
         """Compare the places of what each connection brought, and look for what is missing."""
         del deadline
         frames = stage.frames("ingest")
@@ -200,7 +200,7 @@ class Settles:
     what: str
     most: int
 
-    async def judge(self, stage: Stage, _deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, _deadline: float) -> None:
         """Count per connection."""
         for side in stage.sides:
             count = sum(each.connection == side.number for each in stage.frames(self.what))
@@ -217,7 +217,7 @@ class Settles:
 class Elsewhere:
     """The client goes to the server it was sent to."""
 
-    async def judge(self, stage: Stage, deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
         """Wait for a connection there."""
         await stage.until(lambda: any(not side.scripted for side in stage.sides), deadline)
         if all(side.scripted for side in stage.sides):
@@ -238,7 +238,7 @@ class After:
     first: str
     at_least: int = 1
 
-    async def judge(self, stage: Stage, deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
         """Wait for it."""
         await stage.until(lambda: self._count(stage) >= self.at_least, deadline)
         if self._count(stage) < self.at_least:
@@ -246,7 +246,7 @@ class After:
             found = f"{self._count(stage)} of them"
             raise _failure(f"missing:{self.what}", wanted, found, late=True)
 
-    def _count(self, stage: Stage) -> int:
+    def _count(self, stage: ScriptedServer) -> int:
         return sum(
             any(trigger_of(each.frame) == self.first for each in sighting.before)
             for sighting in stage.frames(self.what)
@@ -259,7 +259,7 @@ class Reads:
 
     values: tuple[bytes, ...]
 
-    async def judge(self, stage: Stage, _deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, _deadline: float) -> None:
         """Compare."""
         if stage.read != list(self.values):
             late = stage.read == list(self.values[: len(stage.read)]) or None
@@ -277,7 +277,7 @@ class First:
 
     what: str
 
-    async def judge(self, stage: Stage, deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
         """Look at each connection's frames."""
         del deadline
         for side in stage.sides:
@@ -293,7 +293,7 @@ class Secret:
 
     text: str
 
-    async def judge(self, stage: Stage, _deadline: float) -> None:
+    async def judge(self, stage: ScriptedServer, _deadline: float) -> None:
         """Search."""
         if any(self.text in told for told in stage.told):
             raise _failure("secret", "an error without the token in it", "the token")

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from lance_conformance.client.driver import Driver, Drivers
 from lance_conformance.client.target import Client
-from lance_conformance.peer.conditions import Target
+from lance_conformance.engine.conditions import Target
 
 _NUMBERS = itertools.count(1)
 _STANDING: dict[int, Client] = {}

@@ -4,17 +4,17 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lance_conformance.client.cases.rest import EVERYTHING
+from lance_conformance.client.case_context import ClientCaseContext
+from lance_conformance.client.cases.misc import EVERYTHING
+from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.driver import DriverDiedError
 from lance_conformance.client.inprocess import client_of
 from lance_conformance.client.operations import Op, list_topics, send
-from lance_conformance.client.play import Play
-from lance_conformance.client.scenario import Scenario
 from lance_conformance.client.target import Client
 from lance_conformance.dialect import PRESETS
-from lance_conformance.peer.conditions import Conditions
-from lance_conformance.peer.verdict import Failure, NotApplicable
-from lance_conformance.run.preflight import PreflightError
+from lance_conformance.engine.conditions import Conditions
+from lance_conformance.engine.failures import Failure, NotApplicable
+from lance_conformance.server.preflight import PreflightError
 
 BUDGET = 4.0
 """Seconds that a case gets; a client gets a fourth of them for one operation."""
@@ -24,7 +24,7 @@ FIRST = (send(b"preflight"), list_topics())
 
 
 @dataclass(frozen=True, slots=True)
-class Skills:
+class Capabilities:
     """What the client was found to do.
 
     Attributes:
@@ -53,7 +53,7 @@ class Skills:
 
 async def preflight(
     base: Conditions, timeout_scale: float = 1.0, patience: float = BUDGET
-) -> tuple[Conditions, Skills]:
+) -> tuple[Conditions, Capabilities]:
     """Find out what the client can do.
 
     Args:
@@ -76,7 +76,7 @@ async def preflight(
     operations, missing, broken = await _operations(found, patience)
     target = replace(client_of(base.target), known=frozenset(broken))
     names = tuple(each.name for each in spoken)
-    skills = Skills(names, operations, missing, broken, found.budget)
+    skills = Capabilities(names, operations, missing, broken, found.budget)
     return replace(found, target=target), skills
 
 
@@ -107,7 +107,7 @@ async def _speaks(conditions: Conditions, budget: float) -> str:
     """Why the client does not speak a dialect; empty when it does."""
     problem = ""
     for op in FIRST:
-        play = Play(conditions, "kit/preflight", budget)
+        play = ClientCaseContext(conditions, "kit/preflight", budget)
         await play.prepare()
         try:
             await play.perform(_alone(op))
@@ -120,8 +120,8 @@ async def _speaks(conditions: Conditions, budget: float) -> str:
     return problem
 
 
-def _alone(op: Op) -> Scenario:
-    return Scenario((op,), paired=False, rule=ANY_RULE)
+def _alone(op: Op) -> ClientCase:
+    return ClientCase((op,), paired=False, rule=ANY_RULE)
 
 
 ANY_RULE = "$none"
@@ -132,7 +132,7 @@ async def _operations(
     conditions: Conditions, budget: float
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Operations that the driver has, those it has not, and rules that are broken on the way."""
-    play = Play(conditions, "kit/preflight", budget)
+    play = ClientCaseContext(conditions, "kit/preflight", budget)
     await play.prepare()
     try:
         has, stage = await play.rehearse(EVERYTHING)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from inspect import cleandoc
 
 from lance_conformance.client.model import CODES
-from lance_conformance.client.sighting import Sighting
+from lance_conformance.client.received_frame import ReceivedFrame
 from lance_conformance.dialect import Dialect
 from lance_conformance.wire.frame import Flag, Frame
 from lance_conformance.wire.tlv import RECORD_HEADER, boundaries
 
-Judge = Callable[[Sighting, Dialect], str]
+Judge = Callable[[ReceivedFrame, Dialect], str]
 """Returns what is wrong, empty when nothing is."""
 BATCH_MODE, KEEPALIVE, CONTROL = int(Flag.BATCH_MODE), int(Flag.KEEPALIVE), int(Flag.CONTROL)
 KINDS = (BATCH_MODE, KEEPALIVE, CONTROL)  # plain numbers, for enum arithmetic is slow
@@ -61,7 +61,7 @@ def rules() -> Mapping[str, Rule]:
     return _RULES
 
 
-def broken_rules(seen: Sighting, dialect: Dialect) -> dict[str, str]:
+def broken_rules(seen: ReceivedFrame, dialect: Dialect) -> dict[str, str]:
     """The rules that a frame breaks, each with what is wrong."""
     judged = {name: rule.judge(seen, dialect) for name, rule in _RULES.items()}
     return {name: wrong for name, wrong in judged.items() if wrong}
@@ -72,14 +72,14 @@ def _is(frame: Frame, flag: int) -> bool:
 
 
 @_rule("17.3/version")
-def version(seen: Sighting, _dialect: Dialect) -> str:
+def version(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """Every frame is of version 1."""
     wrong = seen.frame.version != 1
     return f"version at byte 4 is {seen.frame.version}, must be 1" if wrong else ""
 
 
 @_rule("17.3/one-kind")
-def one_kind(seen: Sighting, _dialect: Dialect) -> str:
+def one_kind(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """Every frame has exactly one of the kind flags BatchMode, Keepalive and Control."""
     kinds = [kind for kind in KINDS if _is(seen.frame, kind)]
     one = len(kinds) == 1
@@ -87,14 +87,14 @@ def one_kind(seen: Sighting, _dialect: Dialect) -> str:
 
 
 @_rule("17.3/no-server-frames")
-def no_server_frames(seen: Sighting, _dialect: Dialect) -> str:
+def no_server_frames(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """A client sends neither Ack nor Backpressure."""
     wrong = seen.frame.flags & NOT_FOR_CLIENTS
     return f"flags at byte 5 are {seen.frame.flags:#04x}: Ack or Backpressure" if wrong else ""
 
 
 @_rule("17.3/flags-clear")
-def flags_clear(seen: Sighting, _dialect: Dialect) -> str:
+def flags_clear(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """Bit 7 and Encrypted are never set."""
     wrong = seen.frame.flags & CLEAR
     return (
@@ -103,14 +103,14 @@ def flags_clear(seen: Sighting, _dialect: Dialect) -> str:
 
 
 @_rule("17.3/reserved")
-def reserved(seen: Sighting, _dialect: Dialect) -> str:
+def reserved(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """The reserved bytes are 0."""
     wrong = seen.frame.reserved
     return f"reserved at byte 6 is {seen.frame.reserved:#x}, must be 0" if wrong else ""
 
 
 @_rule("9.3/header-crc")
-def header_crc(seen: Sighting, dialect: Dialect) -> str:
+def header_crc(seen: ReceivedFrame, dialect: Dialect) -> str:
     """The header checksum is that of bytes 0 to 7."""
     right = dialect.compute(seen.data[:8])
     wrong = seen.frame.header_crc
@@ -118,7 +118,7 @@ def header_crc(seen: Sighting, dialect: Dialect) -> str:
 
 
 @_rule("9.4/payload-crc")
-def payload_crc(seen: Sighting, dialect: Dialect) -> str:
+def payload_crc(seen: ReceivedFrame, dialect: Dialect) -> str:
     """The payload checksum is that of the payload; without a payload it is not looked at."""
     right = seen.frame.right_payload_crc(dialect.compute)
     wrong = seen.frame.payload_crc
@@ -128,14 +128,14 @@ def payload_crc(seen: Sighting, dialect: Dialect) -> str:
 
 
 @_rule("4.3/zero")
-def keepalive_zero(seen: Sighting, _dialect: Dialect) -> str:
+def keepalive_zero(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """All fields of a Keepalive behind the header checksum are 0."""
     wrong = _is(seen.frame, KEEPALIVE) and any(seen.data[12:])
     return "a Keepalive has a field that is not 0" if wrong else ""
 
 
 @_rule("5.1/zero")
-def control_zero(seen: Sighting, _dialect: Dialect) -> str:
+def control_zero(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """Timestamp, record count and topic of a control frame are 0."""
     frame = seen.frame
     wrong = frame.timestamp_ns or frame.record_count or frame.topic_id
@@ -145,7 +145,7 @@ def control_zero(seen: Sighting, _dialect: Dialect) -> str:
 
 
 @_rule("5.2/client-command")
-def client_command(seen: Sighting, _dialect: Dialect) -> str:
+def client_command(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """A control frame of a client carries a command that clients send."""
     known = seen.frame.batch_id in CODES.values() or seen.frame.batch_id in {0x30, *GROUPS}
     wrong = _is(seen.frame, CONTROL) and not known
@@ -153,7 +153,7 @@ def client_command(seen: Sighting, _dialect: Dialect) -> str:
 
 
 @_rule("5.2/payload-size")
-def control_size(seen: Sighting, _dialect: Dialect) -> str:
+def control_size(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """The payload of a command has the size that the command gives it."""
     if not _is(seen.frame, CONTROL):
         return ""
@@ -167,14 +167,14 @@ def control_size(seen: Sighting, _dialect: Dialect) -> str:
 
 
 @_rule("4.1/batch-id")
-def batch_id_zero(seen: Sighting, _dialect: Dialect) -> str:
+def batch_id_zero(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """The batch id of an Ingest is not 0."""
     wrong = _is(seen.frame, BATCH_MODE) and not seen.frame.batch_id
     return "batch id at byte 12 is 0" if wrong else ""
 
 
 @_rule("10.4/unique")
-def batch_id_unique(seen: Sighting, _dialect: Dialect) -> str:
+def batch_id_unique(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """No two batches of a connection have the same id."""
     frame = seen.frame
     if not _is(frame, BATCH_MODE):
@@ -189,7 +189,7 @@ def batch_id_unique(seen: Sighting, _dialect: Dialect) -> str:
 
 
 @_rule("4.1/timestamp")
-def timestamp(seen: Sighting, _dialect: Dialect) -> str:
+def timestamp(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """An Ingest says when it was made."""
     wrong = _is(seen.frame, BATCH_MODE) and not seen.frame.timestamp_ns
     return "timestamp at byte 20 is 0" if wrong else ""
@@ -200,14 +200,14 @@ def _is_plain_ingest(frame: Frame) -> bool:
 
 
 @_rule("4.1/payload")
-def payload_there(seen: Sighting, _dialect: Dialect) -> str:
+def payload_there(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """An Ingest has a payload, and at least one record in it."""
     empty = _is(seen.frame, BATCH_MODE) and not (seen.frame.payload and seen.frame.record_count)
     return "an Ingest without records" if empty else ""
 
 
 @_rule("8.4/chain")
-def record_chain(seen: Sighting, _dialect: Dialect) -> str:
+def record_chain(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """The payload of an Ingest is whole TLV records, one behind the other."""
     if not _is_plain_ingest(seen.frame):
         return ""
@@ -216,7 +216,7 @@ def record_chain(seen: Sighting, _dialect: Dialect) -> str:
 
 
 @_rule("8.4/count")
-def record_count(seen: Sighting, _dialect: Dialect) -> str:
+def record_count(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """The record count of an Ingest is the number of its records."""
     if not _is_plain_ingest(seen.frame):
         return ""
@@ -234,14 +234,14 @@ def _records(payload: bytes) -> list[tuple[int, int]]:
 
 
 @_rule("8.2/reserved-type")
-def reserved_type(seen: Sighting, _dialect: Dialect) -> str:
+def reserved_type(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """No record is of the reserved type 0x00."""
     types = [kind for kind, _ in _records(seen.frame.payload)]
     return "a record of type 0x00" if _is_plain_ingest(seen.frame) and 0 in types else ""
 
 
 @_rule("8.2/null-length")
-def null_length(seen: Sighting, _dialect: Dialect) -> str:
+def null_length(seen: ReceivedFrame, _dialect: Dialect) -> str:
     """A Null record has no value."""
     found = _records(seen.frame.payload)
     wrong = _is_plain_ingest(seen.frame) and any(kind == 0xFF and size for kind, size in found)

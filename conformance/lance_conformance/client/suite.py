@@ -7,15 +7,15 @@ from typing import Any
 from lance_conformance.client.cases import (
     acks,
     admin,
-    beats,
     codes,
-    follows,
-    heads,
-    losses,
-    pieces,
+    disconnect,
+    header,
+    keepalive,
+    misc,
+    push,
     reads,
-    recs,
-    rest,
+    records,
+    segmentation,
 )
 from lance_conformance.client.cases.registry import AREAS, QUESTIONS, client_clauses
 from lance_conformance.client.inprocess import client_of
@@ -23,14 +23,14 @@ from lance_conformance.client.preflight import preflight
 from lance_conformance.client.process import client_started_by
 from lance_conformance.client.target import Client
 from lance_conformance.dialect import PRESETS
-from lance_conformance.peer.conditions import Conditions, Target
-from lance_conformance.protocols.lwp import LwpAnatomy
-from lance_conformance.protocols.questions import Case
-from lance_conformance.protocols.suite import Found, Proof, Suite
+from lance_conformance.engine.conditions import Conditions, Target
+from lance_conformance.engine.registry import Case
+from lance_conformance.engine.suite import Found, Proof, Suite
+from lance_conformance.server.suite import LwpFrameFormatter
 from lance_conformance.spec.clauses import Clause
 
 MODULES = (
-    heads, pieces, beats, acks, recs, admin, reads, follows, codes, losses, rest,
+    header, segmentation, keepalive, acks, records, admin, reads, push, codes, disconnect, misc,
 )  # fmt: skip
 """Named so that importing this module fills the registry."""
 
@@ -79,9 +79,9 @@ class LwpClients(Suite):
         missing = f" · no {', '.join(facts['missing'])}" if facts["missing"] else ""
         return f"speaks {' and '.join(facts['dialects'])}{missing}"
 
-    def anatomy(self, dialect: Any) -> LwpAnatomy:
+    def anatomy(self, dialect: Any) -> LwpFrameFormatter:
         """How frames are shown."""
-        return LwpAnatomy(dialect)
+        return LwpFrameFormatter(dialect)
 
     def proof(self) -> Proof:
         """The golden client and the others."""

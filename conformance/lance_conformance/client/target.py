@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from lance_conformance.client.driver import Driver, Drivers
-from lance_conformance.peer.conditions import Target
+from lance_conformance.engine.conditions import Target
 
 
 async def _nobody() -> Driver:
@@ -34,7 +34,7 @@ class Client(Target):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long things may take, as parts of a case's budget.
 
     Args:

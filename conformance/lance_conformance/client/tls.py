@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lance_conformance.peer.verdict import NotApplicable
+from lance_conformance.engine.failures import NotApplicable
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, fields
 from enum import Enum, IntEnum, IntFlag
 
-from lance_conformance.protocols.outcomes import Violation
+from lance_conformance.engine.expectations import Violation
 from lance_conformance.wire.crc import Checksum
 
 MAGIC = b"LANC"

@@ -4,9 +4,9 @@ from typing import ClassVar
 
 from sphinx.application import Sphinx
 
-from lance_conformance.protocols.known import PROTOCOLS, suite_named
-from lance_conformance.protocols.questions import Case
-from lance_conformance.protocols.suite import Mutant, Suite
+from lance_conformance.engine.registry import Case
+from lance_conformance.engine.suite import Mutant, Suite
+from lance_conformance.engine.suites import PROTOCOLS, suite_named
 from lance_docs._base import Generated, escape, heading, list_table, literal
 
 

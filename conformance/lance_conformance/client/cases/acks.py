@@ -1,10 +1,11 @@
 """Ingest and Ack: what counts as acknowledged, what is sent again, and how."""
 
-from lance_conformance.client.cases.heads import NOT_LATE
+from lance_conformance.client.cases.header import NOT_LATE
 from lance_conformance.client.cases.registry import scene
 from lance_conformance.client.checks import Count, Order, Same, Sent
+from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import Op, flush, list_topics, send, send_async
-from lance_conformance.client.scenario import Scenario
+from lance_conformance.client.received_frame import ReceivedFrame
 from lance_conformance.client.script import (
     BATCH,
     AckOf,
@@ -19,7 +20,6 @@ from lance_conformance.client.script import (
     Xor,
     on,
 )
-from lance_conformance.client.sighting import Sighting
 from lance_conformance.wire.frame import Flag, Frame
 from lance_conformance.wire.tlv import records
 
@@ -32,17 +32,17 @@ REFUSAL = Refuse(0x04, "Invalid payload", {"batch_id": BATCH})
 EPOCH_2020, EPOCH_2100 = 1_577_836_800 * 10**9, 4_102_444_800 * 10**9
 
 
-def _pipeline(*script: On, last: Op = ALL_ACKED) -> Scenario:
-    return Scenario((*THREE, last), script)
+def _pipeline(*script: On, last: Op = ALL_ACKED) -> ClientCase:
+    return ClientCase((*THREE, last), script)
 
 
-def _one(*steps: Step, nth: int = 1) -> Scenario:
-    return Scenario((ONE.safe(),), (on("ingest", *steps, nth=nth),))
+def _one(*steps: Step, nth: int = 1) -> ClientCase:
+    return ClientCase((ONE.safe(),), (on("ingest", *steps, nth=nth),))
 
 
 scene(
     "ack/awaited", "17.7/acks", "Nothing is delivered before its Ack has come.",
-    Scenario((ONE.fails(),), (on("ingest", Nothing(), nth=0),)),
+    ClientCase((ONE.fails(),), (on("ingest", Nothing(), nth=0),)),
 )  # fmt: skip
 for name, words, change in (
     ("next-id", "the id behind it", Plus(1)),
@@ -67,21 +67,21 @@ scene(
     "ack/twice",
     "4.2/batch-id",
     "A second Ack of a batch does not acknowledge the next one.",
-    Scenario(
+    ClientCase(
         (ONE, send(b"two").fails()),
         (on("ingest", Answer(), AckOf(1)), on("ingest", Nothing(), nth=0)),
     ),
 )
 scene(
     "ack/twice-goes-on", "17.5/unexpected", "A second Ack of a batch breaks nothing.",
-    Scenario((ONE, send(b"two"), send(b"three")), (on("ingest", Answer(), AckOf(1)),),
+    ClientCase((ONE, send(b"two"), send(b"three")), (on("ingest", Answer(), AckOf(1)),),
              paired=False),
 )  # fmt: skip
 scene(
     "ack/unknown-id",
     "17.5/unexpected",
     "An Ack of a batch that was never sent is no reason to hang.",
-    Scenario(
+    ClientCase(
         (ONE.safe(*NOT_LATE), send(b"two").safe(*NOT_LATE)),
         (on("ingest", Say(Frame(flags=Flag.ACK, batch_id=0xDEAD)), Answer()),),
     ),
@@ -90,7 +90,7 @@ scene(
     "ack/unknown-id-first",
     "17.5/unexpected",
     "An Ack that a server begins with is no reason to hang.",
-    Scenario((ONE.safe(*NOT_LATE),), (on("accept", Say(Frame(flags=Flag.ACK, batch_id=9))),)),
+    ClientCase((ONE.safe(*NOT_LATE),), (on("accept", Say(Frame(flags=Flag.ACK, batch_id=9))),)),
 )
 scene(
     "ack/reversed", "10.2/any-order", "Acks in another order than the batches count.",
@@ -127,17 +127,17 @@ scene(
 )
 scene(
     "ack/refused-alone", "17.5/error-ends", "A refused batch fails, and is not waited for.",
-    Scenario((ONE.fails("fatal"),), (on("ingest", REFUSAL, nth=0),)),
+    ClientCase((ONE.fails("fatal"),), (on("ingest", REFUSAL, nth=0),)),
 )  # fmt: skip
 scene(
     "ack/goes-on-after-refusal", "17.5/error-ends", "After a refused batch the next is delivered.",
-    Scenario((ONE.fails("fatal"), send(b"two")), (on("ingest", REFUSAL),)),
+    ClientCase((ONE.fails("fatal"), send(b"two")), (on("ingest", REFUSAL),)),
 )  # fmt: skip
 scene(
     "ack/refused-once-is-not-repeated",
     "12.4/fatal",
     "A batch that is refused for good is not sent again.",
-    Scenario(
+    ClientCase(
         (ONE.fails("fatal"), list_topics()), (on("ingest", REFUSAL),), (Count("ingest", 1, 1),)
     ),
 )
@@ -148,19 +148,19 @@ scene(
     "ack/lost-is-retried",
     "10.4/retry",
     "A batch whose Ack is lost with its connection is sent again and delivered.",
-    Scenario((ONE,), (on("ingest", Close()),), (Count("ingest", 2),), paired=False),
+    ClientCase((ONE,), (on("ingest", Close()),), (Count("ingest", 2),), paired=False),
 )
 scene(
     "ack/retry-identical",
     "10.4/same-batch",
     "A batch that is sent again is the same frame: id, timestamp and content.",
-    Scenario((ONE.safe(),), (on("ingest", Close()),), (Same("ingest", 1),)),
+    ClientCase((ONE.safe(),), (on("ingest", Close()),), (Same("ingest", 1),)),
 )
 scene(
     "ack/retry-identical-twice",
     "10.4/same-batch",
     "A batch that is sent a third time is still the same frame.",
-    Scenario(
+    ClientCase(
         (ONE.safe(),), (on("ingest", Close("rst")), on("ingest", Close(), nth=2)),
         (Same("ingest", 1),),
     ),
@@ -169,7 +169,7 @@ scene(
     "ack/pipeline-is-retried",
     "10.4/retry",
     "Batches in flight on a lost connection are all sent again and delivered.",
-    Scenario(
+    ClientCase(
         (*THREE, ALL_ACKED),
         (on("ingest", Nothing()), on("ingest", Nothing(), nth=2), on("ingest", Close(), nth=3)),
         paired=False,
@@ -179,7 +179,7 @@ scene(
     "ack/retry-in-order",
     "17.7/order",
     "Batches that are sent again keep their order.",
-    Scenario(
+    ClientCase(
         (*THREE, flush().safe()),
         (on("ingest", Nothing()), on("ingest", Nothing(), nth=2), on("ingest", Close(), nth=3)),
         (Order((records([b"one"]), records([b"two"]), records([b"three"]))),),
@@ -189,7 +189,7 @@ scene(
     "ack/acked-is-not-repeated",
     "17.7/acks",
     "What is acknowledged is not sent again when the connection is lost.",
-    Scenario(
+    ClientCase(
         (ONE, list_topics().safe(), send(b"two").safe()), (on("ingest", Answer(), Close()),),
         (Count("ingest", 1, 2),),
     ),
@@ -198,7 +198,7 @@ scene(
     "ack/half-acked",
     "17.7/acks",
     "Of a pipeline that is lost halfway only the rest is sent again.",
-    Scenario(
+    ClientCase(
         (*THREE, flush().safe()),
         (on("ingest", Nothing()), on("ingest", Nothing(), nth=2),
          on("ingest", AckOf(1), AckOf(2), Close(), nth=3)),
@@ -213,20 +213,20 @@ def _is(right: object, found: object) -> str:
     return "" if found == right else f"it is {found!r:.100}, must be {right!r:.100}"
 
 
-def _plain(sighting: Sighting) -> str:
+def _plain(sighting: ReceivedFrame) -> str:
     return _is(0x04, sighting.frame.flags)
 
 
-def _topic(sighting: Sighting) -> str:
+def _topic(sighting: ReceivedFrame) -> str:
     return _is(7, sighting.frame.topic_id)
 
 
-def _now(sighting: Sighting) -> str:
+def _now(sighting: ReceivedFrame) -> str:
     stamp = sighting.frame.timestamp_ns
     return "" if EPOCH_2020 < stamp < EPOCH_2100 else f"timestamp {stamp} is no time of this age"
 
 
-def _rises(sighting: Sighting) -> str:
+def _rises(sighting: ReceivedFrame) -> str:
     ids = [each.frame.batch_id for each in sighting.before if each.frame.flags & Flag.BATCH_MODE]
     mine = sighting.frame.batch_id
     return f"id {mine} comes after {max(ids)}" if ids and mine <= max(ids) else ""
@@ -235,7 +235,7 @@ def _rises(sighting: Sighting) -> str:
 def _sends(*values: bytes) -> Sent:
     payload = records(values)
 
-    def holds(sighting: Sighting) -> str:
+    def holds(sighting: ReceivedFrame) -> str:
         wrong = sighting.frame.record_count != len(values)
         return (
             f"{sighting.frame.record_count} records"
@@ -248,35 +248,35 @@ def _sends(*values: bytes) -> Sent:
 
 scene(
     "ack/flags", "4.1/flags", "An Ingest without compression has the flags 0x04.",
-    Scenario((ONE,), checks=(Sent("ingest", _plain, "flags 0x04"),), paired=False),
+    ClientCase((ONE,), checks=(Sent("ingest", _plain, "flags 0x04"),), paired=False),
 )  # fmt: skip
 scene(
     "ack/topic", "3.2/topic-id", "An Ingest names its topic in the header.",
-    Scenario((ONE,), checks=(Sent("ingest", _topic, "topic 7"),), paired=False),
+    ClientCase((ONE,), checks=(Sent("ingest", _topic, "topic 7"),), paired=False),
 )  # fmt: skip
 scene(
     "ack/timestamp", "4.1/timestamp", "The timestamp of an Ingest is nanoseconds since 1970.",
-    Scenario((ONE,), checks=(Sent("ingest", _now, "a time of this century"),), paired=False),
+    ClientCase((ONE,), checks=(Sent("ingest", _now, "a time of this century"),), paired=False),
 )  # fmt: skip
 scene(
     "ack/ids-rise", "10.4/rising", "Batch ids rise.",
-    Scenario(tuple(send(b"%d" % n) for n in range(6)),
+    ClientCase(tuple(send(b"%d" % n) for n in range(6)),
              checks=(Sent("ingest", _rises, "a higher id than before"),), paired=False),
 )  # fmt: skip
 scene(
     "ack/one-batch", "8.4/batch", "Records that are sent together are one batch.",
-    Scenario((send(*WORDS),), checks=(_sends(*WORDS),), paired=False),
+    ClientCase((send(*WORDS),), checks=(_sends(*WORDS),), paired=False),
 )  # fmt: skip
 scene(
     "ack/hundred-records", "8.4/batch", "A hundred records in one batch arrive as they were given.",
-    Scenario((send(*(b"%d" % n for n in range(100))),),
+    ClientCase((send(*(b"%d" % n for n in range(100))),),
              checks=(_sends(*(b"%d" % n for n in range(100))),), paired=False),
 )  # fmt: skip
 scene(
     "ack/in-order",
     "17.7/order",
     "Batches arrive in the order in which they were sent.",
-    Scenario(
+    ClientCase(
         (*(send_async(b"%d" % n) for n in range(30)), flush().gives(failed=[])),
         checks=(Order(tuple(records([b"%d" % n]) for n in range(30))),),
         paired=False,

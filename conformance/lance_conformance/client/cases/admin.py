@@ -5,9 +5,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from lance_conformance.client.cases.heads import NOT_LATE
+from lance_conformance.client.cases.header import NOT_LATE
 from lance_conformance.client.cases.registry import scene
 from lance_conformance.client.checks import Sent, StaysOn
+from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
     Op,
     create,
@@ -17,9 +18,8 @@ from lance_conformance.client.operations import (
     list_topics,
     set_retention,
 )
-from lance_conformance.client.scenario import Scenario
+from lance_conformance.client.received_frame import ReceivedFrame
 from lance_conformance.client.script import Answer, Trigger, on
-from lance_conformance.client.sighting import Sighting
 
 LIMITS = struct.pack("<QQ", 3600, 1_048_576)
 REQUESTS: Mapping[str, tuple[str, Op, Trigger, bytes, str]] = {
@@ -41,7 +41,7 @@ REQUESTS: Mapping[str, tuple[str, Op, Trigger, bytes, str]] = {
 def asks(what: Trigger, payload: bytes, words: str, *, some: bool = False) -> Sent:
     """A request has a payload; or ``some`` of them have."""
 
-    def holds(sighting: Sighting) -> str:
+    def holds(sighting: ReceivedFrame) -> str:
         found = sighting.frame.payload
         return "" if found == payload else f"payload {found.hex()}, must be {payload.hex()}"
 
@@ -51,7 +51,7 @@ def asks(what: Trigger, payload: bytes, words: str, *, some: bool = False) -> Se
 for name, (clause, op, trigger, payload, words) in REQUESTS.items():
     scene(
         f"admin/{name}-request", clause, f"The request to {name.replace('-', ' ')} has {words}.",
-        Scenario((op,), checks=(asks(trigger, payload, words),), paired=False),
+        ClientCase((op,), checks=(asks(trigger, payload, words),), paired=False),
     )  # fmt: skip
 
 for name, op, result in (
@@ -62,7 +62,7 @@ for name, op, result in (
 ):
     scene(
         f"admin/{name}-answer", "5.3/answer", f"What the answer to {name} tells comes out.",
-        Scenario((op.gives(**result),), paired=False),
+        ClientCase((op.gives(**result),), paired=False),
     )  # fmt: skip
 
 # -- answers that are odd, but right ---------------------------------------------------------------
@@ -84,7 +84,7 @@ ODD: Mapping[str, tuple[str, Answer]] = {
 for name, (words, answer) in ODD.items():
     scene(
         f"admin/odd-{name}", "5.3/lenient", f"A TopicResponse with {words} is read.",
-        Scenario((get_topic().gives(id=7, name="kit-topic"),), (on("get", answer),),
+        ClientCase((get_topic().gives(id=7, name="kit-topic"),), (on("get", answer),),
                  (StaysOn(),), paired=False),
     )  # fmt: skip
 
@@ -113,14 +113,14 @@ for name, (words, body) in BODIES.items():
     scene(
         f"admin/wrong-{name}", "17.5/invalid-response",
         f"A TopicResponse {words} is an error, and no topic.",
-        Scenario((create().fails("protocol", "fatal", "closed"),),
+        ClientCase((create().fails("protocol", "fatal", "closed"),),
                  (on("create", Answer(body=body), nth=0),)),
     )  # fmt: skip
 for name, (words, payload) in PAYLOADS.items():
     scene(
         f"admin/wrong-{name}", "17.5/invalid-response",
         f"A TopicResponse {words} is an error, and no topic.",
-        Scenario((create().fails("protocol", "fatal", "closed"),),
+        ClientCase((create().fails("protocol", "fatal", "closed"),),
                  (on("create", Answer(payload=payload), nth=0),)),
     )  # fmt: skip
 for name, words, topics in (
@@ -136,7 +136,7 @@ for name, words, topics in (
     scene(
         f"admin/wrong-list-{name}", "17.5/invalid-response",
         f"A list whose topics {words} is an error.",
-        Scenario((list_topics().fails("protocol", "fatal", "closed"),),
+        ClientCase((list_topics().fails("protocol", "fatal", "closed"),),
                  (on("list", Answer(body={"topics": topics}), nth=0),)),
     )  # fmt: skip
 for name, words, command in (
@@ -147,14 +147,16 @@ for name, words, command in (
     scene(
         f"admin/answered-by-{name}", "17.5/unexpected",
         f"A request for a topic that {words} answers fails.",
-        Scenario((get_topic().fails(),), (on("get", Answer(header={"batch_id": command}), nth=0),)),
+        ClientCase(
+            (get_topic().fails(),), (on("get", Answer(header={"batch_id": command}), nth=0),)
+        ),
     )  # fmt: skip
 scene(
     "admin/answered-by-ack", "17.5/unexpected", "A request for a topic that an Ack answers fails.",
-    Scenario((get_topic().fails(),), (on("get", Answer(header={"flags": 0x08}), nth=0),)),
+    ClientCase((get_topic().fails(),), (on("get", Answer(header={"flags": 0x08}), nth=0),)),
 )  # fmt: skip
 scene(
     "admin/another-topic", "17.5/invalid-response",
     "An answer about another topic than the one that was asked for is an error.",
-    Scenario((get_topic().fails(*NOT_LATE),), (on("get", Answer(body={"id": 9}), nth=0),)),
+    ClientCase((get_topic().fails(*NOT_LATE),), (on("get", Answer(body={"id": 9}), nth=0),)),
 )  # fmt: skip

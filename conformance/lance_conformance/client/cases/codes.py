@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from lance_conformance.client.cases.registry import DEPLOYED, SPECIFIED, scene
 from lance_conformance.client.checks import Count, Elsewhere, Same
+from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import fetch, get_topic, list_topics, send
-from lance_conformance.client.scenario import Scenario
 from lance_conformance.client.script import BATCH, ELSEWHERE, Refuse, Say, on
 from lance_conformance.wire.control import control
 
@@ -33,7 +33,7 @@ for code, (name, kinds) in CODES.items():
     scene(
         f"code/{code:02x}", clause,
         f"Error {code:#04x} ({name}) is told as {' or '.join(kinds)}.",
-        Scenario((get_topic().fails(*kinds),), (on("get", Refuse(code, name), nth=0),)),
+        ClientCase((get_topic().fails(*kinds),), (on("get", Refuse(code, name), nth=0),)),
         dialects=SPECIFIED, quick=code in {0x10, 0x30, 0x41},
     )  # fmt: skip
 for code in (0x21, 0x22, 0x23, 0x30, 0x31, 0x62):
@@ -41,7 +41,7 @@ for code in (0x21, 0x22, 0x23, 0x30, 0x31, 0x62):
     scene(
         f"code/ingest-{code:02x}", "12.4/retriable",
         f"A batch that is refused once with {code:#04x} ({name}) is sent again, or told retriable.",
-        Scenario((send(b"one").safe(*RETRIABLE),),
+        ClientCase((send(b"one").safe(*RETRIABLE),),
                  (on("ingest", Refuse(code, name, {"batch_id": BATCH})),), (Same("ingest", 1),)),
         dialects=SPECIFIED,
     )  # fmt: skip
@@ -50,7 +50,7 @@ for code in (0x03, 0x04, 0x10, 0x13, 0x42):
     scene(
         f"code/ingest-{code:02x}", CLAUSES[kinds],
         f"A batch that is refused with {code:#04x} ({name}) fails, and is not sent again.",
-        Scenario((send(b"one").fails(*kinds),),
+        ClientCase((send(b"one").fails(*kinds),),
                  (on("ingest", Refuse(code, name, {"batch_id": BATCH}), nth=0),),
                  (Count("ingest", 1, 1),)),
         dialects=SPECIFIED,
@@ -59,7 +59,7 @@ for code, kinds in ((0x50, FATAL), (0x51, FATAL), (0x10, FATAL), (0x42, AUTH)):
     scene(
         f"code/fetch-{code:02x}", CLAUSES[kinds],
         f"A Fetch that is refused with {code:#04x} ({CODES[code][0]}) fails as {kinds[0]}.",
-        Scenario((fetch().fails(*kinds),), (on("fetch", Refuse(code, CODES[code][0]), nth=0),)),
+        ClientCase((fetch().fails(*kinds),), (on("fetch", Refuse(code, CODES[code][0]), nth=0),)),
         dialects=SPECIFIED,
     )  # fmt: skip
 
@@ -69,11 +69,11 @@ MOVED = Refuse(0x20, f"NOT_LEADER: redirect to {ELSEWHERE}",
                {"leader_addr": ELSEWHERE, "batch_id": BATCH})  # fmt: skip
 scene(
     "code/not-leader", "12.4/redirect", "NotLeader is told as a redirect, or followed.",
-    Scenario((send(b"one").safe("redirect", "retriable"),), (on("ingest", MOVED, nth=0),)),
+    ClientCase((send(b"one").safe("redirect", "retriable"),), (on("ingest", MOVED, nth=0),)),
 )  # fmt: skip
 scene(
     "code/follows-leader", "12.4/follows", "A batch is sent to the leader that NotLeader names.",
-    Scenario((send(b"one"),), (on("ingest", MOVED, nth=0),), (Elsewhere(),), paired=False),
+    ClientCase((send(b"one"),), (on("ingest", MOVED, nth=0),), (Elsewhere(),), paired=False),
 )  # fmt: skip
 for name, words, address in (
     ("nowhere", "without an address", None), ("text", "with an address that is none", "elsewhere"),
@@ -82,7 +82,7 @@ for name, words, address in (
     scene(
         f"code/leader-{name}", "12.4/redirect",
         f"NotLeader {words} for the leader fails in time.",
-        Scenario((get_topic().fails("redirect", "retriable", "timeout"),), (
+        ClientCase((get_topic().fails("redirect", "retriable", "timeout"),), (
             on("get", Refuse(0x20, "NOT_LEADER", {"leader_addr": address}), nth=0),)),
         dialects=SPECIFIED,
     )  # fmt: skip
@@ -110,7 +110,7 @@ for name, (words, payload) in FORMS.items():
     scene(
         f"code/form-{name}", "17.5/error-ends",
         f"An ErrorResponse {words} is an error like any other.",
-        Scenario((get_topic().fails(*ANY), list_topics()),
+        ClientCase((get_topic().fails(*ANY), list_topics()),
                  (on("get", Say(control(0xFF, payload)), nth=0),)),
     )  # fmt: skip
 TEXTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
@@ -125,6 +125,6 @@ TEXTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 for name, (clause, text, kinds) in TEXTS.items():
     scene(
         f"code/text-{name}", clause, f"The error {text!r} is told as {' or '.join(kinds)}.",
-        Scenario((get_topic().fails(*kinds),), (on("get", Refuse(0, text), nth=0),)),
+        ClientCase((get_topic().fails(*kinds),), (on("get", Refuse(0, text), nth=0),)),
         dialects=DEPLOYED,
     )  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from lance_conformance.client.cases.admin import asks
 from lance_conformance.client.cases.registry import SPECIFIED, scene
 from lance_conformance.client.checks import Reads
+from lance_conformance.client.client_case import RECORDS, ClientCase
 from lance_conformance.client.operations import encoded, fetch, list_topics, poll, subscribe
-from lance_conformance.client.scenario import RECORDS, Scenario
 from lance_conformance.client.script import Answer, Change, Plus, Say, on
 from lance_conformance.wire.control import control
 from lance_conformance.wire.tlv import record
@@ -20,26 +20,26 @@ BAD = ("protocol", "fatal", "closed")
 
 scene(
     "read/request", "5.8/request", "A Fetch has topic, offset and the largest answer.",
-    Scenario((fetch(ONE, 4096),), checks=(
+    ClientCase((fetch(ONE, 4096),), checks=(
         asks("fetch", struct.pack("<IQI", 7, ONE, 4096), "topic 7, the offset, and 4096",
              some=True),),
         paired=False),
 )  # fmt: skip
 scene(
     "read/from-offset", "17.8/seek", "Reading from an offset gives what stands there.",
-    Scenario((fetch(2 * ONE).gives(records=ALL[2:]),), paired=False),
+    ClientCase((fetch(2 * ONE).gives(records=ALL[2:]),), paired=False),
 )  # fmt: skip
 scene(
     "read/next-offset", "17.8/offset", "After reading, the next offset is that behind the data.",
-    Scenario((fetch().gives(records=ALL, next_offset=len(LOG)),), paired=False),
+    ClientCase((fetch().gives(records=ALL, next_offset=len(LOG)),), paired=False),
 )  # fmt: skip
 scene(
     "read/at-end", "5.9/empty", "At the end of the log there is nothing, and the offset stays.",
-    Scenario((fetch(len(LOG)).gives(records=[], next_offset=len(LOG)),), paired=False),
+    ClientCase((fetch(len(LOG)).gives(records=[], next_offset=len(LOG)),), paired=False),
 )  # fmt: skip
 scene(
     "read/gap", "5.9/gap", "An empty answer may move the offset over a gap.",
-    Scenario((fetch().safe(),), (
+    ClientCase((fetch().safe(),), (
         on("fetch", Answer(payload=struct.pack("<QII", ONE, 0, 0), good=True)),)),
 )  # fmt: skip
 
@@ -54,7 +54,7 @@ for name, extra, words in (
         f"read/cut-in-{name}",
         "5.9/cut",
         f"Data that is cut {words} gives the whole records before, and goes on behind them.",
-        Scenario(
+        ClientCase(
             (fetch().gives(records=ALL[:2], next_offset=2 * ONE),),
             (on("fetch", Answer(data=LOG[: 2 * ONE + extra], fetched={"count": 2}, good=True)),),
         ),
@@ -63,7 +63,7 @@ for name, extra, words in (
         f"read/nothing-lost-{name}",
         "5.9/cut",
         f"When answers are cut {words}, nothing is lost and nothing comes twice.",
-        Scenario(
+        ClientCase(
             (subscribe(), poll(), poll()),
             (on("fetch", Answer(data=LOG[: 2 * ONE + extra], fetched={"count": 2}, good=True)),),
             (Reads(VALUES),),
@@ -73,13 +73,13 @@ for name, extra, words in (
 scene(
     "read/large-record", "5.9/large",
     "A record that is larger than what was asked for is fetched all the same.",
-    Scenario((fetch(0, 64).gives(records=[{"type": 1, "value": encoded(b"v" * 500)}]),),
+    ClientCase((fetch(0, 64).gives(records=[{"type": 1, "value": encoded(b"v" * 500)}]),),
              records=((1, b"v" * 500),), paired=False),
 )  # fmt: skip
 scene(
     "read/misaligned", "5.9/misaligned",
     "Data that does not begin at a record is an error, not garbage.",
-    Scenario((fetch().fails(),), (
+    ClientCase((fetch().fails(),), (
         on("fetch", Answer(data=record(b"inner") + b"rest", fetched={"count": 0}), nth=0),)),
     dialects=SPECIFIED,
 )  # fmt: skip
@@ -98,18 +98,18 @@ for name, (words, fields) in FIELDS.items():
     scene(
         f"read/wrong-{name}", "17.5/invalid-fetch",
         f"A FetchResponse that {words} is an error.",
-        Scenario((fetch().fails(*BAD),), (on("fetch", Answer(fetched=fields), nth=0),)),
+        ClientCase((fetch().fails(*BAD),), (on("fetch", Answer(fetched=fields), nth=0),)),
     )  # fmt: skip
 for size in (0, 8, 15):
     scene(
         f"read/wrong-payload-{size}", "17.5/invalid-fetch",
         f"A FetchResponse with a payload of {size} bytes is an error.",
-        Scenario((fetch().fails(*BAD),), (on("fetch", Answer(payload=bytes(size)), nth=0),)),
+        ClientCase((fetch().fails(*BAD),), (on("fetch", Answer(payload=bytes(size)), nth=0),)),
     )  # fmt: skip
 scene(
     "read/wrong-extended-header", "17.5/invalid-fetch",
     "A FetchResponse with the 24-byte header of section 5.9.1 is not read as one of 16 bytes.",
-    Scenario((fetch().fails(*BAD),), (
+    ClientCase((fetch().fails(*BAD),), (
         on("fetch", Answer(payload=struct.pack("<QQQ", 0, len(LOG), len(LOG)) + LOG), nth=0),)),
 )  # fmt: skip
 for name, length, words in (
@@ -120,7 +120,7 @@ for name, length, words in (
     scene(
         f"read/record-{name}", "8.5/truncated",
         f"A record with {words} is no record: what stands before it may be read, nothing else.",
-        Scenario((fetch().safe(*BAD, "timeout").gives(
+        ClientCase((fetch().safe(*BAD, "timeout").gives(
             records=[{"type": 1, "value": encoded(b"whole")}]),),
             (on("fetch", Answer(data=broken, fetched={"count": 1}, good=True)),),
             records=((1, b"whole"),)),
@@ -132,12 +132,14 @@ CATCHING_UP = Say(control(0x12, struct.pack("<Q", 9000)))
 scene(
     "read/catching-up", "5.9/catching-up",
     "CatchingUp brings no records and does not move the offset.",
-    Scenario((list_topics(), fetch(9000).safe().gives(records=[], next_offset=9000)), paired=False),
+    ClientCase(
+        (list_topics(), fetch(9000).safe().gives(records=[], next_offset=9000)), paired=False
+    ),
 )  # fmt: skip
 scene(
     "read/catching-up-then-data", "5.9/catching-up",
     "After a CatchingUp the same offset is read, and nothing is lost.",
-    Scenario(
+    ClientCase(
         (list_topics(), subscribe(), poll().safe(), poll().safe()),
         (on("fetch", Say(control(0x12, struct.pack("<Q", 0)))),),
         (Reads(VALUES),),
@@ -148,7 +150,7 @@ for size in (0, 7):
     scene(
         f"read/catching-up-of-{size}", "17.5/invalid-fetch",
         f"A CatchingUp of {size} bytes is no data.",
-        Scenario((list_topics(), fetch().safe(*BAD, "retriable").gives(records=[])),
+        ClientCase((list_topics(), fetch().safe(*BAD, "retriable").gives(records=[])),
                  (on("fetch", Say(control(0x12, bytes(size))), nth=0),), paired=False),
     )  # fmt: skip
 for name, words, command in (
@@ -156,14 +158,14 @@ for name, words, command in (
 ):  # fmt: skip
     scene(
         f"read/answered-by-{name}", "17.5/unexpected", f"A Fetch that {words} answers fails.",
-        Scenario((fetch().fails(),), (on("fetch", Answer(header={"batch_id": command}), nth=0),)),
+        ClientCase((fetch().fails(),), (on("fetch", Answer(header={"batch_id": command}), nth=0),)),
     )  # fmt: skip
 scene(
     "read/goes-on", "17.8/offset", "Polling goes on where it stopped: nothing lost, nothing twice.",
-    Scenario((subscribe(max_bytes=2 * ONE), poll(), poll(), poll()),
+    ClientCase((subscribe(max_bytes=2 * ONE), poll(), poll(), poll()),
              checks=(Reads(VALUES),), paired=False),
 )  # fmt: skip
 scene(
     "read/from-the-middle", "17.8/seek", "Polling from an offset gives what stands there.",
-    Scenario((subscribe(3 * ONE), poll(), poll()), checks=(Reads(VALUES[3:]),), paired=False),
+    ClientCase((subscribe(3 * ONE), poll(), poll()), checks=(Reads(VALUES[3:]),), paired=False),
 )  # fmt: skip

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from functools import cache
 
+from lance_conformance.client.case_context import ClientCaseContext
 from lance_conformance.client.cases.families import first_of_its_family
-from lance_conformance.client.play import Play
-from lance_conformance.client.scenario import Scenario
-from lance_conformance.protocols.questions import Questions
+from lance_conformance.client.client_case import ClientCase
+from lance_conformance.engine.registry import CaseRegistry
 from lance_conformance.spec.clauses import Clause, read_clauses
 
 BOTH = ("specified", "deployed")
@@ -37,14 +37,16 @@ def client_clauses() -> Mapping[str, Clause]:
     return read_clauses("lance_conformance.client")
 
 
-QUESTIONS: Questions[Play] = Questions(Play, AREAS, client_clauses, BOTH)
+QUESTIONS: CaseRegistry[ClientCaseContext] = CaseRegistry(
+    ClientCaseContext, AREAS, client_clauses, BOTH
+)
 
 
 def scene(
     case_id: str,
     clause: str,
     title: str,
-    scenario: Scenario,
+    scenario: ClientCase,
     *,
     dialects: tuple[str, ...] = BOTH,
     quick: bool = True,
@@ -60,7 +62,7 @@ def scene(
         quick: Whether it belongs to the quick profile.
     """
 
-    async def question(play: Play) -> None:
+    async def question(play: ClientCaseContext) -> None:
         await play.perform(scenario)
 
     question.__doc__ = title

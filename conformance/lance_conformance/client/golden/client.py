@@ -17,7 +17,7 @@ from lance_conformance.client.golden.values import (
     Record,
     Settings,
 )
-from lance_conformance.golden.codec import Wire
+from lance_conformance.server.golden.codec import Wire
 
 GOLDEN: dict[str, type[Specified]] = {"specified": Specified, "deployed": Deployed}
 ERROR, FETCH_RESPONSE, CATCHING_UP = 0xFF, 0x11, 0x12

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lance_conformance.client.golden.specified import Specified
 from lance_conformance.client.golden.values import Batch, Body, ProblemError
-from lance_conformance.golden.codec import ieee
+from lance_conformance.server.golden.codec import ieee
 
 TEXTS = (
     (r"NOT_LEADER: redirect to (?P<leader_addr>\S+)", 0x20),

@@ -8,7 +8,7 @@ from typing import cast
 
 from lance_conformance.client.golden.specified import Specified
 from lance_conformance.client.golden.values import KEEPALIVE, ProblemError
-from lance_conformance.golden.codec import SIZE, Wire, parse
+from lance_conformance.server.golden.codec import SIZE, Wire, parse
 
 
 class Link(asyncio.Protocol):

@@ -18,7 +18,7 @@ from lance_conformance.client.golden.values import (
     ProblemError,
     Record,
 )
-from lance_conformance.golden.codec import Wire, castagnoli, prefix, walk
+from lance_conformance.server.golden.codec import Wire, castagnoli, prefix, walk
 
 LARGEST = 16 * 1024 * 1024 + 5 + 24
 RETRIABLE = frozenset({0x20, 0x21, 0x22, 0x23, 0x30, 0x31, 0x62})

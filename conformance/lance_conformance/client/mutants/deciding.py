@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lance_conformance.client.golden.specified import Specified
 from lance_conformance.client.golden.values import Batch, ProblemError
 from lance_conformance.client.mutants.registry import golden, mutant
-from lance_conformance.golden.codec import Wire
+from lance_conformance.server.golden.codec import Wire
 
 ACK, BACKPRESSURE, KEEPALIVE, CONTROL = 0x08, 0x10, 0x20, 0x40
 FOR_EVER = 3600.0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lance_conformance.client.golden.specified import LARGEST, Specified
 from lance_conformance.client.mutants.registry import golden, mutant
-from lance_conformance.golden.codec import SIZE, Wire, castagnoli, ieee, prefix
+from lance_conformance.server.golden.codec import SIZE, Wire, castagnoli, ieee, prefix
 
 ACK, BACKPRESSURE, KEEPALIVE, CONTROL = 0x08, 0x10, 0x20, 0x40
 

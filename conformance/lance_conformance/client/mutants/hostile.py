@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lance_conformance.client.mutants.null import Caller, Null, Request, always_well, polite
+from lance_conformance.client.mutants.null import Caller, NullServer, Request, always_well, polite
 
 
-class Sleeper(Null):
+class Sleeper(NullServer):
     """A driver that never answers."""
 
     async def call(self, _request: Request) -> Mapping[str, Any]:
@@ -16,7 +16,7 @@ class Sleeper(Null):
         raise AssertionError("for ever is over")
 
 
-class Crowd(Null):
+class Crowd(NullServer):
     """A driver that opens a hundred connections, and sends half a header over each."""
 
     def __init__(self) -> None:
@@ -41,11 +41,13 @@ class Crowd(Null):
 HUGE = b"LANC\x01\x04\0\0\x05\xd4\x38\xdc" + bytes(20) + b"\xff\xff\xff\xff" + bytes(8)
 """An Ingest header with a right CRC32C that announces 4 GiB."""
 
-HOSTILE: Mapping[str, Callable[[], Null]] = {
+HOSTILE: Mapping[str, Callable[[], NullServer]] = {
     "never-answers": lambda: Sleeper(polite),
     "opens-a-crowd": Crowd,
     "announces-4-gib": lambda: Caller(always_well, HUGE + bytes(65_536)),
     "sends-noise": lambda: Caller(polite, b"\xa5" * 1_000_000),
-    "says-a-book": lambda: Null(lambda _: {"error": {"kind": "fatal", "text": "x" * 10_000_000}}),
+    "says-a-book": lambda: NullServer(
+        lambda _: {"error": {"kind": "fatal", "text": "x" * 10_000_000}}
+    ),
 }
 """Makers by name."""

@@ -10,7 +10,7 @@ Request = Mapping[str, Any]
 Answer = Callable[[Request], Mapping[str, Any]]
 
 
-class Null:
+class NullServer:
     """A driver that does the same whatever it is told.
 
     Args:
@@ -28,7 +28,7 @@ class Null:
         """Nothing to end."""
 
 
-class Caller(Null):
+class Caller(NullServer):
     """A driver that connects, and does nothing over its connection.
 
     Args:
@@ -85,13 +85,13 @@ def polite(request: Request) -> Mapping[str, Any]:
     return {"ok": {}} if well else {"error": {"kind": "closed", "text": "no"}}
 
 
-NULLS: Mapping[str, Callable[[], Null]] = {
-    "says-that-all-is-well": lambda: Null(always_well),
-    "says-that-all-failed": lambda: Null(never_well),
-    "says-that-it-cannot": lambda: Null(never_can),
-    "says-nothing-that-counts": lambda: Null(never_says),
-    "dies-at-once": lambda: Null(dies),
-    "is-polite-and-does-nothing": lambda: Null(polite),
+NULLS: Mapping[str, Callable[[], NullServer]] = {
+    "says-that-all-is-well": lambda: NullServer(always_well),
+    "says-that-all-failed": lambda: NullServer(never_well),
+    "says-that-it-cannot": lambda: NullServer(never_can),
+    "says-nothing-that-counts": lambda: NullServer(never_says),
+    "dies-at-once": lambda: NullServer(dies),
+    "is-polite-and-does-nothing": lambda: NullServer(polite),
     "connects-and-claims": lambda: Caller(always_well),
     "speaks-http-and-claims": lambda: Caller(always_well, b"GET / HTTP/1.1\r\n\r\n" * 4),
 }

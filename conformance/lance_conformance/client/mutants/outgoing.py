@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lance_conformance.client.golden.specified import Specified
 from lance_conformance.client.golden.values import Record
 from lance_conformance.client.mutants.registry import golden, mutant
-from lance_conformance.golden.codec import Wire, prefix
+from lance_conformance.server.golden.codec import Wire, prefix
 
 INGEST, KEEPALIVE, CONTROL = 0x04, 0x20, 0x40
 

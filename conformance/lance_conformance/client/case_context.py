@@ -1,0 +1,209 @@
+"""One case on stage: the control, then the same with a server that misbehaves."""
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lance_conformance.client.client_case import ClientCase
+from lance_conformance.client.driver import Driver, DriverDiedError
+from lance_conformance.client.evaluation import decoded, judge, read, records_of
+from lance_conformance.client.inprocess import client_of
+from lance_conformance.client.model import Model
+from lance_conformance.client.operations import WAIT, Op, Want
+from lance_conformance.client.script import On
+from lance_conformance.client.scripted_server import HOST, ScriptedServer
+from lance_conformance.client.target import Timeouts
+from lance_conformance.client.tls import Certificates
+from lance_conformance.engine.base_context import BaseContext
+from lance_conformance.engine.conditions import Conditions
+from lance_conformance.engine.failures import Blocked, Failure, NotApplicable
+
+CLOSE = Op("close", want=Want(error=True))
+"""The last operation of every case; a client that complains has still ended."""
+
+
+class ClientCaseContext(BaseContext):
+    """One case's conversation with the client under test.
+
+    Args:
+        conditions: What the run has in common; its target is a `Client`.
+        case_id: The case.
+        budget: Seconds that the case gets.
+
+    Attributes:
+        client: The client under test.
+    """
+
+    def __init__(self, conditions: Conditions, case_id: str, budget: float) -> None:
+        super().__init__(conditions, case_id, budget)
+        self.client = client_of(conditions.target)
+        self._patience = Timeouts(budget)
+        self._numbers = itertools.count(1)
+        self._driver: Driver | None = None
+        self._died = "the driver was not started"
+
+    async def prepare(self) -> None:
+        """Have a driver that runs."""
+        try:
+            self._driver = await self.client.drivers.take()
+        except DriverDiedError as problem:
+            self._died = str(problem)
+
+    async def end(self, *, clean: bool) -> None:
+        """Give the driver back, unless something may still go on in it."""
+        driver, self._driver = self._driver, None
+        if driver is not None and clean:
+            self.client.drivers.give(driver)
+        elif driver is not None:
+            await driver.end()
+
+    async def begin(self) -> None:
+        """Nothing: the control of a case is a part of it."""
+
+    async def probe(self) -> None:
+        """Nothing, for the same reason."""
+
+    async def perform(self, scenario: ClientCase) -> None:
+        """Ask one case.
+
+        Raises:
+            Failure: The client did not do what it must.
+            Blocked: It does not do it when nothing is wrong, either.
+            NotApplicable: Its driver knows no such operation.
+        """
+        if scenario.paired:
+            await self._control(scenario)
+        stage = self._stage(scenario, scenario.script)
+        await self._phase(stage, scenario, scenario.ops)
+        self._judge_rules(stage, scenario.rule)
+
+    async def rehearse(self, ops: Sequence[Op]) -> tuple[dict[str, bool], ScriptedServer]:
+        """Let the client do everything that it can, with a server that does all right.
+
+        Returns:
+            Whether the driver has each operation, and what came over the wire.
+
+        Raises:
+            Failure: The client ends, or hangs.
+        """
+        has: dict[str, bool] = {}
+        stage = self._stage(ClientCase(()), ())
+        async with stage.open():
+            await self._ask(stage, self._connect(stage.port, {}))
+            for op in ops:
+                try:
+                    await self._ask(stage, op)
+                except NotApplicable:
+                    has.setdefault(op.name, False)
+                else:
+                    has[op.name] = True
+            await self._ask(stage, CLOSE)
+        return has, stage
+
+    async def _control(self, scenario: ClientCase) -> None:
+        ops = [op if op.refused_here else replace(op, want=Want()) for op in scenario.ops]
+        stage = self._stage(scenario, ())
+        tls = "right" if scenario.tls else ""
+        right = replace(scenario, checks=(), listens=True, tls=tls)
+        try:
+            await self._phase(stage, right, ops)
+        except Failure as failure:
+            words = "the same does not work with a server that does all right"
+            raise failure.told_as(Blocked, words) from failure
+
+    def _stage(self, scenario: ClientCase, script: Sequence[On]) -> ScriptedServer:
+        model = Model(self.conditions.dialect, scenario.records)
+        pause = self.client.pause
+        return ScriptedServer(model, script, self.transcript, self._numbers, pause)
+
+    async def _phase(self, stage: ScriptedServer, scenario: ClientCase, ops: Sequence[Op]) -> None:
+        certificates = Certificates.of(scenario.tls)
+        context = certificates.server if certificates else None
+        options = {**scenario.options, **(certificates.options() if certificates else {})}
+        async with stage.open(context):
+            port = stage.port if scenario.listens else await closed_port()
+            await self._ask(stage, self._connect(port, options))
+            for op in ops:
+                await self._carry_out(stage, op)
+            for check in scenario.checks:
+                await check.judge(stage, self._deadline())
+            await self._ask(stage, CLOSE)
+            if stage.unreadable:
+                raise Failure(
+                    "unreadable",
+                    f"the client sent bytes that are no frame: {stage.unreadable}",
+                    received=stage.unreadable,
+                )
+
+    def _connect(self, port: int, options: Mapping[str, Any]) -> Op:
+        """The first operation of every case."""
+        arguments = {
+            "host": HOST,
+            "port": port,
+            "dialect": self.conditions.dialect.name,
+            "timeout": self._patience.operation,
+        }
+        return Op("connect", {**arguments, **options}, Want(error=True))
+
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._patience.hang
+
+    async def _carry_out(self, stage: ScriptedServer, op: Op) -> None:
+        if op.name == WAIT:
+            return
+        answered = len(stage.answered)
+        try:
+            result = await self._ask(stage, op)
+        except NotApplicable:
+            if op.optional:
+                return
+            raise
+        stage.read += [decoded(each.get("value")) for each in records_of(result)]
+        stage.tickets += op.name == "send_async" and "ok" in result
+        judge(op, result, stage, answered)
+
+    async def _ask(self, stage: ScriptedServer, op: Op) -> Mapping[str, Any]:
+        if self._driver is None:
+            raise Failure("client-died", self._died)
+        limit = self._patience.hang
+        try:
+            async with asyncio.timeout(limit):
+                response = await self._driver.call({"op": op.name, **op.arguments})
+        except DriverDiedError as problem:
+            raise Failure("client-died", str(problem)) from problem
+        except TimeoutError:
+            raise Failure(
+                "timeout",
+                f"{op} did not end within {limit:.1f} s, although the client was given "
+                f"{self._patience.operation:.1f} s for it",
+                expected=(str(op.want),),
+                received=f"nothing in {limit:.1f} s",
+                connection=stage.transcript.last_connection(),
+            ) from None
+        if response.get("unsupported"):
+            raise NotApplicable(f"the driver does not support {op}")
+        result = read(op, response)
+        stage.told.append(str(result.get("error", "")))
+        return result
+
+    def _judge_rules(self, stage: ScriptedServer, own: str) -> None:
+        for name, (sighting, wrong) in stage.broken.items():
+            if name == own or (not own and name not in self.client.known):
+                raise Failure(
+                    f"rule:{name}",
+                    f"{sighting} breaks a rule for every frame: {wrong}",
+                    expected=(name.replace("-", " "),),
+                    received=wrong,
+                    connection=sighting.connection,
+                )
+
+
+async def closed_port() -> int:
+    """A port of the loopback interface on which nobody listens."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(asyncio.Protocol, HOST, 0)
+    port: int = server.sockets[0].getsockname()[1]
+    server.close()
+    return port

@@ -1,0 +1,102 @@
+"""TLV records: as they go out, and as they are read."""
+
+from lance_conformance.client.cases.registry import SPECIFIED, scene
+from lance_conformance.client.checks import Count, Sent
+from lance_conformance.client.client_case import ClientCase
+from lance_conformance.client.operations import encoded, fetch, list_topics, send
+from lance_conformance.client.received_frame import ReceivedFrame
+from lance_conformance.client.script import Answer, on
+from lance_conformance.wire.tlv import record
+
+Pair = tuple[int, bytes]
+TYPES = {
+    0x01: "RawData", 0x02: "JSON", 0x03: "MessagePack", 0x04: "Protobuf", 0x05: "Avro",
+    0x10: "KeyValue", 0x11: "Timestamped", 0x12: "KeyTimestamped", 0x80: "the first user type",
+    0xFE: "the last user type",
+}  # fmt: skip
+VALUES = {
+    0x02: b'{"a": 1}', 0x10: b"\x03\x00keyvalue", 0x11: bytes(8) + b"data",
+    0x12: bytes(8) + b"\x03\x00keyvalue",
+}  # fmt: skip
+SIZES = {
+    "empty": (b"", "an empty value"), "all-bytes": (bytes(range(256)), "every byte there is"),
+    "large": (b"\xa5" * 70_000, "70,000 bytes"),
+    "looks-like-a-frame": (b"LANC\x01\x04\0\0" * 8, "bytes that look like a header"),
+    "looks-like-a-record": (record(b"inner"), "bytes that look like a record"),
+}  # fmt: skip
+
+
+def _goes_out(*pairs: Pair) -> ClientCase:
+    payload = b"".join(record(value, kind) for kind, value in pairs)
+
+    def holds(sighting: ReceivedFrame) -> str:
+        wrong = sighting.frame.payload != payload
+        return f"payload {sighting.frame.payload[:40]!r}, must be {payload[:40]!r}" if wrong else ""
+
+    check = Sent("ingest", holds, f"{len(pairs)} records, type, length and value")
+    return ClientCase((send(*pairs),), checks=(check,), paired=False)
+
+
+def _read(pairs: tuple[Pair, ...], *, max_bytes: int = 1_048_576) -> ClientCase:
+    wanted = [{"type": kind, "value": encoded(value)} for kind, value in pairs]
+    return ClientCase(
+        (fetch(max_bytes=max_bytes).gives(records=wanted),), records=pairs, paired=False
+    )
+
+
+def _value(kind: int) -> bytes:
+    return VALUES.get(kind, b"some value")
+
+
+for kind, name in TYPES.items():
+    scene(
+        f"rec/sends-{kind:02x}", "8.1/record", f"A record of type {kind:#04x} ({name}) goes out.",
+        _goes_out((kind, _value(kind))), quick=kind in {0x01, 0x10, 0x80},
+    )  # fmt: skip
+    scene(
+        f"rec/reads-{kind:02x}", "17.2/decoder", f"A record of type {kind:#04x} ({name}) is read.",
+        _read(((kind, _value(kind)), (1, b"next"))), quick=kind in {0x01, 0x10, 0x80},
+    )  # fmt: skip
+for slug, (value, words) in SIZES.items():
+    scene(
+        f"rec/sends-{slug}", "8.1/record", f"A record of {words} goes out.",
+        _goes_out((1, value), (1, b"next")),
+    )  # fmt: skip
+    scene(
+        f"rec/reads-{slug}", "17.2/decoder", f"A record of {words} is read.",
+        _read(((1, value), (1, b"next"))),
+    )  # fmt: skip
+scene(
+    "rec/sends-mixed", "8.4/batch", "Records of several types share a batch.",
+    _goes_out((1, b"a"), (2, b"{}"), (0x80, b"c")),
+)  # fmt: skip
+scene(
+    "rec/reads-mixed", "17.2/decoder", "Records of several types in one answer are read.",
+    _read(((1, b"a"), (2, b"{}"), (0x80, b""), (0x12, VALUES[0x12]))),
+)  # fmt: skip
+scene(
+    "rec/reads-many", "17.2/decoder", "Five hundred records in one answer are read.",
+    _read(tuple((1, b"%d" % n) for n in range(500))),
+)  # fmt: skip
+scene(
+    "rec/sends-null", "8.2/null", "A Null record goes out with type 0xFF and length 0.",
+    _goes_out((0xFF, b"")), dialects=SPECIFIED,
+)  # fmt: skip
+scene(
+    "rec/reads-null", "8.2/null", "A Null record is read.",
+    _read(((0xFF, b""), (1, b"next"))),
+)  # fmt: skip
+scene(
+    "rec/reads-undefined-type", "17.2/decoder",
+    "A record of a type that nobody has defined is handed on, or refused with an error.",
+    ClientCase((list_topics(), fetch().safe("fatal", "protocol")), (on("fetch", Answer(
+             data=record(b"x", 0x77), good=True)),), records=((0x77, b"x"),), paired=False),
+)  # fmt: skip
+for slug, op, words in (
+    ("type-zero", send((0x00, b"x")), "A record of the reserved type 0x00"),
+    ("null-with-value", send((0xFF, b"x")), "A Null record with a value"),
+):
+    scene(
+        f"rec/refuses-{slug}", "8.2/refused-here", f"{words} does not leave the client.",
+        ClientCase((send(b"one"), op.refused()), checks=(Count("ingest", 1, 1),), paired=False),
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+"""Right answers, cut and glued in every way that TCP may."""
+
+from lance_conformance.client.cases.header import ACK, CARRIERS, FETCHED, TOPICS
+from lance_conformance.client.cases.registry import scene
+from lance_conformance.client.checks import StaysOn
+from lance_conformance.client.client_case import RECORDS, ClientCase
+from lance_conformance.client.operations import encoded, fetch, list_topics, send
+from lance_conformance.client.script import Answer, Say, on
+from lance_conformance.wire.control import KEEPALIVE
+from lance_conformance.wire.frame import Flag, Frame
+
+EVERY_FIVE = (-5,)
+"""No field of a frame is five bytes long, so each of them is cut somewhere."""
+CLAUSE = "17.3/streaming"
+ALL = [{"type": kind, "value": encoded(value)} for kind, value in RECORDS]
+PLACES = {
+    1: "inside the magic bytes", 4: "before the version", 6: "before the reserved bytes",
+    8: "before the header CRC", 12: "behind the header CRC", 20: "behind the batch id",
+    32: "before the payload length", 34: "inside the payload length", 36: "before the payload CRC",
+    43: "before the last byte of the header", 44: "between header and payload",
+    45: "behind the first byte of the payload", 60: "between FetchResponse header and data",
+    62: "inside a record's length",
+}  # fmt: skip
+
+for place, words in PLACES.items():
+    scene(
+        f"piece/cut-at-{place}",
+        CLAUSE,
+        f"A FetchResponse that arrives in two pieces, cut {words}, is read like a whole one.",
+        ClientCase(
+            (fetch().gives(records=ALL),),
+            (on("fetch", Answer(cuts=(place,))),),
+            paired=False,
+        ),
+        quick=place in {1, 44, 60},
+    )
+
+for carrier in CARRIERS:
+    stays = () if carrier is FETCHED else (StaysOn(),)  # a reader may end with what it has read
+    scene(
+        f"piece/dribble-{carrier.name}",
+        CLAUSE,
+        f"{carrier.beginning} that arrives five bytes at a time is read like a whole one.",
+        ClientCase(
+            (carrier.op,), (on(carrier.trigger, Answer(cuts=EVERY_FIVE)),), stays, paired=False
+        ),
+    )
+    scene(
+        f"piece/glued-behind-keepalive-{carrier.name}",
+        CLAUSE,
+        f"{carrier.beginning} in one piece with a Keepalive before it is read.",
+        ClientCase(
+            (carrier.op,),
+            (on(carrier.trigger, Say(KEEPALIVE), Answer()),),
+            stays,
+            paired=False,
+        ),
+    )
+
+scene(
+    "piece/glued-and-cut",
+    CLAUSE,
+    "A Keepalive and half a TopicResponse in one piece, and the other half, are two frames.",
+    ClientCase(
+        (TOPICS.op, TOPICS.op),
+        (on("list", Answer(cuts=(30,))), on("list", Say(KEEPALIVE), Answer(cuts=(60,)), nth=2)),
+        (StaysOn(),),
+        paired=False,
+    ),
+)
+scene(
+    "piece/three-in-one",
+    CLAUSE,
+    "Keepalive, Backpressure and Ack in one piece are three frames.",
+    ClientCase(
+        (ACK.op, send(b"two")),
+        (on("ingest", Say(KEEPALIVE), Say(Frame(flags=Flag.BACKPRESSURE)), Answer()),),
+        (StaysOn(),),
+        paired=False,
+    ),
+)
+scene(
+    "piece/next-request-after-dribble",
+    CLAUSE,
+    "After an answer that came five bytes at a time the next one is read, too.",
+    ClientCase(
+        (list_topics(), fetch().gives(records=ALL), send(b"one")),
+        (on("list", Answer(cuts=EVERY_FIVE)), on("fetch", Answer(cuts=EVERY_FIVE))),
+        paired=False,
+    ),
+)

@@ -1,0 +1,93 @@
+"""What the target can do beyond what every server must: found by trying, or told by its operator.
+
+A case that needs a capability the target has not is skipped, with the reason: a server that pushes
+nothing is no broken server.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from lance_conformance.engine.expectations import Allowed
+from lance_conformance.engine.failures import Failure
+from lance_conformance.server.case_context import CaseContext, Topic
+from lance_conformance.server.expect import answer
+from lance_conformance.wire.consumers import CLUSTER_STATUS, offset_for_time, subscribe
+from lance_conformance.wire.control import KEEPALIVE
+from lance_conformance.wire.frame import Command, Frame, Kind
+
+CAPABILITIES: Final[Mapping[str, str]] = {
+    "push": "the target pushes nothing to subscribers",
+    "offset-for-time": "the target does not know OffsetForTime (0x70)",
+    "cluster-status": "the target does not tell its cluster's status",
+    "token": "no token was given (--token-file)",
+    "token-all": "no token was given that everything asks for (--token-file)",
+    "token-write-only": "no token was given that only writing asks for (--token-mode write-only)",
+    "tls": "the target was not asked over TLS (--tls)",
+    "mtls": "no certificate of the kit's was given (--cert)",
+    "restart": "nobody said how to restart the target (--restart-cmd)",
+    "second-target": "no other node of the cluster was named (--second-target)",
+    "groups": "no coordinator of consumer groups was named (--coordinator)",
+}
+"""Each capability, and why there is nothing to ask without it."""
+
+_CONSUMER: Final = 0x0C0F_FEE0_0C0F_FEE0
+_REFUSED: Final = answer(Command.ERROR_RESPONSE, "5.7/error")
+
+
+def missing(needs: Collection[str], capabilities: Collection[str]) -> str | None:
+    """Why the needs of a case are not met, or `None` when they are."""
+    lacking = sorted(set(needs) - set(capabilities))
+    return "; ".join(CAPABILITIES[need] for need in lacking) or None
+
+
+async def probe(dialogue: CaseContext, topic: Topic) -> frozenset[str]:
+    """Try what can be tried; whatever goes wrong means that the target cannot do it.
+
+    Args:
+        dialogue: The preflight's.
+        topic: A topic with at least one record.
+    """
+    found = set()
+    if await _answers(dialogue, CLUSTER_STATUS, Command.CLUSTER_STATUS_RESPONSE):
+        found.add("cluster-status")
+    if await _answers(dialogue, offset_for_time(topic.id, 0), Command.OFFSET_FOR_TIME_RESPONSE):
+        found.add("offset-for-time")
+    if await _pushes(dialogue, topic):
+        found.add("push")
+    return frozenset(found)
+
+
+async def _answers(dialogue: CaseContext, request: Frame, wanted: Command) -> bool:
+    try:
+        peer = await dialogue.open()
+        frame = await peer.ask(request, answer(wanted, "5.2/commands"), _REFUSED)
+    except Failure:
+        return False
+    return frame.batch_id == wanted
+
+
+async def _pushes(dialogue: CaseContext, topic: Topic) -> bool:
+    """Whether a FetchResponse comes that nobody asked for, before two Keepalives are answered."""
+    try:
+        peer = await dialogue.open()
+        await peer.ask(subscribe(topic.id, _CONSUMER), answer(Command.SUBSCRIBE_ACK, "5.12/ack"))
+        for _ in range(2):
+            peer.send(KEEPALIVE)
+            frame = await peer.frame(_any(_is_keepalive), _any(_is_fetch_response))
+            if _is_fetch_response(frame):
+                return True
+    except Failure:
+        return False
+    return False
+
+
+def _is_keepalive(event: object) -> bool:
+    return isinstance(event, Frame) and event.kind is Kind.KEEPALIVE
+
+
+def _is_fetch_response(event: object) -> bool:
+    return isinstance(event, Frame) and event.batch_id == Command.FETCH_RESPONSE
+
+
+def _any(holds: Callable[[object], bool]) -> Allowed:
+    return Allowed("a push or a Keepalive", "5.12/push", lambda e: None if holds(e) else "neither")

@@ -1,0 +1,188 @@
+"""Asking the cases: side by side, each under its deadline, timing failures once more alone."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+
+from lance_conformance.engine.base_context import BaseContext
+from lance_conformance.engine.conditions import Conditions
+from lance_conformance.engine.failures import Blocked, Failure, NotApplicable
+from lance_conformance.engine.registry import Case
+from lance_conformance.engine.run.capabilities import missing
+from lance_conformance.engine.run.verdict import Result, Verdict, broken
+
+GRACE = 0.5
+"""Seconds behind its deadline after which a case is ended from outside."""
+RETRY_BUDGET = 4
+"""How many times its budget a case gets when it is asked again, alone."""
+IN_VAIN = 4
+"""Second chances in a row that changed nothing, after which the other cases get none: the target
+does not answer, it is not merely slow."""
+
+OnResult = Callable[[Result], None]
+
+
+async def ask_all(
+    cases: Sequence[Case],
+    conditions: Conditions,
+    *,
+    jobs: int = 1,
+    retry: bool = True,
+    on_result: OnResult = lambda _: None,
+) -> list[Result]:
+    """Ask every case once, and those that failed for lack of time once more.
+
+    Args:
+        cases: The cases, in the order in which to ask them.
+        conditions: What they are held to.
+        jobs: How many are asked at a time.
+        retry: Whether timing failures get their second chance.
+        on_result: Told of each result as soon as it stands.
+
+    Returns:
+        The results, in the order of the cases.
+    """
+    gate = asyncio.Semaphore(jobs)
+
+    async def ask_one(case: Case) -> Result:
+        async with gate:
+            result = await ask(case, conditions, _budget(case, conditions))
+        if not (retry and result.timing):
+            on_result(result)
+        return result
+
+    together = iter(await _gather([ask_one(case) for case in cases if not case.alone]))
+    results = [await ask_one(case) if case.alone else next(together) for case in cases]
+    if retry:
+        await _second_chances(results, conditions, on_result)
+    return results
+
+
+async def _second_chances(
+    results: list[Result], conditions: Conditions, on_result: OnResult
+) -> None:
+    in_vain = 0
+    for position, result in enumerate(results):
+        if not result.timing:
+            continue
+        if in_vain < IN_VAIN:
+            results[position] = await _again(result, conditions)
+            in_vain = in_vain + 1 if results[position].timing else 0
+        on_result(results[position])
+
+
+def _budget(case: Case, conditions: Conditions, times: float = 1.0) -> float:
+    return conditions.budget * times * case.weight + (conditions.patience if case.alone else 0.0)
+
+
+async def _gather(questions: Sequence[Coroutine[None, None, Result]]) -> list[Result]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(question) for question in questions]
+    return [task.result() for task in tasks]
+
+
+async def _again(first: Result, conditions: Conditions) -> Result:
+    """Ask alone and with more time: slowness then shows as FLAKY, not as a broken rule."""
+    # Under other names: what the first attempt created may still be there.
+    anew = replace(conditions, run_id=f"{conditions.run_id}r")
+    result = await ask(first.case, anew, _budget(first.case, conditions, RETRY_BUDGET))
+    result = replace(result, retried=True)
+    if result.verdict is Verdict.PASS:
+        return replace(
+            first,
+            verdict=Verdict.FLAKY,
+            message=f"passed only when asked again, alone and with more time: {first.message}",
+            timing=False,
+            retried=True,
+        )
+    if result.timing and not await _answers(first.case, conditions):
+        return replace(
+            result,
+            verdict=Verdict.INCONCLUSIVE,
+            message=f"the target answers nothing in time any more: {result.message}",
+        )
+    return result
+
+
+async def _answers(case: Case, conditions: Conditions) -> bool:
+    dialogue = case.among.converse(conditions, "kit/control", conditions.budget * RETRY_BUDGET)
+    try:
+        await dialogue.begin()
+    except Blocked:
+        return False
+    finally:
+        await dialogue.end(clean=False)
+    return True
+
+
+def skip_reason(case: Case, conditions: Conditions) -> str | None:
+    """Why a case has no meaning under these conditions, or `None`."""
+    if conditions.dialect.name not in case.dialects:
+        return f"the {conditions.dialect.name} dialect has no such rule"
+    if case.pinned_only and not conditions.pinned:
+        return "asked only of a target held to one dialect (--dialect)"
+    return missing(case.needs, conditions.capabilities)
+
+
+async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
+    """Ask one case.
+
+    Args:
+        case: The case.
+        conditions: What it is held to.
+        budget: Seconds until its deadline.
+    """
+    why_not = skip_reason(case, conditions)
+    if why_not is not None:
+        return Result(case, Verdict.SKIP, reason="not-applicable", message=why_not)
+    dialogue = case.among.converse(conditions, case.id, budget)
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    passed = False
+    try:
+        await dialogue.prepare()
+        result = await _judged(case, dialogue, budget)
+        passed = result.verdict is Verdict.PASS
+    finally:
+        await dialogue.end(clean=passed)
+    return replace(result, seconds=clock() - began, transcript=dialogue.transcript)
+
+
+async def _judged(case: Case, dialogue: BaseContext, budget: float) -> Result:
+    try:
+        async with asyncio.timeout(budget + GRACE):
+            await dialogue.begin()
+            await case.question(dialogue)
+    except Blocked as failure:
+        return _result(case, Verdict.BLOCKED, failure)
+    except Failure as failure:
+        return _result(case, broken(case.level), failure)
+    except NotApplicable as reason:
+        return Result(case, Verdict.SKIP, reason="not-applicable", message=str(reason))
+    except TimeoutError:
+        late = Failure("overran", f"the case did not end within {budget:.3f} s")
+        return _result(case, broken(case.level), late)
+    except Exception as problem:  # noqa: BLE001 - a bug of the kit must not look like the target's
+        return Result(case, Verdict.ERROR, reason="kit-error", message=_kit_bug(problem))
+    return Result(case, Verdict.PASS)
+
+
+def _kit_bug(problem: Exception) -> str:
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" (line {trace.tb_lineno} of {trace.tb_frame.f_code.co_name})" if trace else ""
+    return f"the kit failed, not the target: {type(problem).__name__}: {problem}{where}"
+
+
+def _result(case: Case, verdict: Verdict, failure: Failure) -> Result:
+    return Result(
+        case,
+        verdict,
+        reason=failure.reason,
+        message=failure.message,
+        expected=failure.expected,
+        received=failure.received,
+        connection=failure.connection,
+        timing=failure.timing,
+    )

@@ -1,0 +1,99 @@
+"""Which cases to ask."""
+
+import random
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from lance_conformance.engine.registry import Case
+from lance_conformance.engine.report.reading import read_lines
+from lance_conformance.spec.clauses import Level
+
+
+class NothingSelectedError(Exception):
+    """No case is left, or a pattern names none: the sentence says which."""
+
+
+def matches(case: Case, pattern: str) -> bool:
+    """Whether a pattern names a case: an area, a whole id, a glob, or a section (``§5.8``)."""
+    if pattern.startswith("§"):
+        return case.clause.section == pattern[1:]
+    return pattern in (case.id, case.area, case.clause.key) or fnmatchcase(case.id, pattern)
+
+
+def expanded(patterns: Sequence[str]) -> list[str]:
+    """Patterns, with those of the file in place of each ``@FILE``.
+
+    A file has one pattern a line; a run file means its cases that neither passed nor were skipped.
+
+    Raises:
+        NothingSelectedError: A file cannot be read, or has no pattern.
+    """
+    found: list[str] = []
+    for pattern in patterns:
+        found += _patterns_in(Path(pattern[1:])) if pattern.startswith("@") else [pattern]
+    return found
+
+
+def _patterns_in(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise NothingSelectedError(f"no patterns can be read from {path}: {problem}") from problem
+    if lines and lines[0].startswith("{"):
+        cases = read_lines(lines, str(path)).cases.items()
+        patterns = [name for name, case in cases if case["verdict"] not in ("PASS", "SKIP")]
+    else:
+        words = (line.partition("#")[0].strip() for line in lines)
+        patterns = [word for word in words if word]
+    if not patterns:
+        raise NothingSelectedError(f"{path} names no case")
+    return patterns
+
+
+def select(
+    cases: Sequence[Case],
+    *,
+    patterns: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    levels: Collection[Level] = tuple(Level),
+    quick: bool = False,
+) -> list[Case]:
+    """The cases that all conditions let through.
+
+    Args:
+        cases: The cases to choose from.
+        patterns: Each must name a case; all cases without any. ``@FILE`` stands for those in it.
+        skip: Patterns of cases to leave out; each must name a case, too.
+        levels: The levels wanted.
+        quick: Only the quick profile, unless a pattern names a case by its whole id.
+
+    Raises:
+        NothingSelectedError: A pattern names no case, or no case is left.
+    """
+    patterns, skip = expanded(patterns), expanded(skip)
+    for pattern in (*patterns, *skip):
+        if not any(matches(case, pattern) for case in cases):
+            raise NothingSelectedError(
+                f"no case matches {pattern!r}; 'lance-conformance list' shows all of them"
+            )
+    chosen = [
+        case
+        for case in cases
+        if (not patterns or any(matches(case, p) for p in patterns))
+        and not any(matches(case, p) for p in skip)
+        and case.level in levels
+        and (case.quick or not quick or case.id in patterns)
+    ]
+    if not chosen:
+        raise NothingSelectedError(
+            "the patterns, --skip, --level and --profile together leave no case"
+        )
+    return chosen
+
+
+def shuffled(cases: Sequence[Case], seed: int) -> list[Case]:
+    """The cases in an order that depends on the seed only."""
+    order = list(cases)
+    random.Random(seed).shuffle(order)  # noqa: S311 - a repeatable order, not a secret
+    return order

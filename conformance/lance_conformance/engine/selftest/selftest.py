@@ -1,0 +1,122 @@
+"""The whole self-test."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from lance_conformance.engine.selftest import gates
+from lance_conformance.engine.selftest.attacks import kit_survives
+from lance_conformance.engine.selftest.matrix import KILLS, Matrix, committed, kills, merged
+from lance_conformance.engine.selftest.runs import OnProgress, Trials, try_everybody
+from lance_conformance.engine.selftest.targets import (
+    Findings,
+    SelftestTarget,
+    golden_subjects,
+    mutant_subjects,
+    null_subjects,
+    try_again,
+)
+from lance_conformance.engine.selftest.test_selection import asked_of, restricted
+from lance_conformance.engine.suite import Suite
+
+Again = Callable[[Mapping[SelftestTarget, Collection[str]]], list[Findings]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the self-test found.
+
+    Attributes:
+        gates: The gates, in their order.
+        matrix: The kill matrix as it is now.
+    """
+
+    gates: tuple[gates.Gate, ...]
+    matrix: Matrix
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gate holds."""
+        return all(gate.passed for gate in self.gates)
+
+
+def everybody(suite: Suite, seed: int) -> list[SelftestTarget]:
+    """All subjects: golden in order, golden shuffled side by side, mutants shuffled, nulls."""
+    return [
+        *golden_subjects(suite),
+        *golden_subjects(suite, seed, jobs=8),
+        *null_subjects(suite),
+        *mutant_subjects(suite, seed),
+    ]
+
+
+def selftest(
+    suite: Suite,
+    seed: int,
+    on_progress: OnProgress,
+    *,
+    update: bool = False,
+    whole: bool = False,
+    again: Collection[str] = (),
+) -> Outcome:
+    """Put everybody on trial and look at all gates.
+
+    Args:
+        suite: What it is about.
+        seed: The order in which the cases are asked.
+        on_progress: Told how many subjects are done, of how many.
+        update: The matrix of now is to become the committed one, so it is right by definition.
+        whole: Ask every mutant every case, not only those that it is a witness for.
+        again: Globs of mutants to ask everything, and of cases to ask everybody.
+    """
+    before = committed(suite)
+    asked = asked_of(suite, everybody(suite, seed), before, whole=whole, again=again)
+    trials = try_everybody(asked, on_progress)
+    trials |= second_opinions(trials, before)
+    matrix = merged(before, trials, asked, suite.by_id)
+    known = matrix if update else before
+    return Outcome(
+        (
+            gates.golden_passes(suite, trials),
+            gates.every_case_can_fail(suite, matrix),
+            gates.every_mutant_is_killed(matrix),
+            gates.matrix_is_committed(restricted(matrix, asked), restricted(known, asked)),
+            gates.nulls_pass_nothing(suite, trials),
+            gates.no_case_repeats_another(suite, matrix),
+            gates.order_does_not_matter(suite, trials),
+            kit_survives(suite),
+        ),
+        matrix,
+    )
+
+
+def second_opinions(trials: Trials, before: Matrix, again: Again = try_again) -> Trials:
+    """Ask again what a busy machine may have spoiled: failures for lack of time that are news.
+
+    Args:
+        trials: What was found so far.
+        before: The committed matrix; what it knows is no news.
+        again: Asks.
+
+    Returns:
+        The trials of the subjects in doubt, corrected.
+    """
+    doubted = {subject: _news(subject, findings, before) for subject, findings in trials.items()}
+    doubted = {subject: cases for subject, cases in doubted.items() if cases}
+    corrections = zip(doubted, again(doubted), strict=True)
+    return {subject: {**trials[subject], **corrected} for subject, corrected in corrections}
+
+
+def _news(subject: SelftestTarget, findings: Findings, before: Matrix) -> set[str]:
+    """The cases in doubt.
+
+    A golden server must pass, so whatever took too long is. Of a mutant only what differs from
+    the committed matrix: a case that it blocks by being slow is neither a kill nor a miss, and a
+    kill that did not show may have been missed for lack of time.
+    """
+    late = {case: found for case, found in findings.items() if found.timing}
+    if subject.kind != "mutant":
+        return set(late) if subject.kind == "golden" else set()
+    now = kills(late)
+    known = before.get(subject.dialect, {}).get(subject.name, {})
+    missed = {case for case in known if case in findings and findings[case].verdict not in KILLS}
+    return missed | {case for case in late if now.get(case) != known.get(case)}

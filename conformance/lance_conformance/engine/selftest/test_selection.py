@@ -1,0 +1,96 @@
+"""Who is asked what: enough to prove every case and every mutant, and not everybody everything.
+
+The whole matrix is cases times mutants, and grows with the square of the kit. A witness is one
+mutant that fails a case, by the committed matrix. Asking each witness its cases shows again that
+every case can fail, for the recorded reason, and that every mutant is told from the golden server.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from lance_conformance.engine.selftest.matrix import Matrix
+from lance_conformance.engine.selftest.targets import Asked, SelftestTarget
+from lance_conformance.engine.suite import Suite
+
+SLOW = ("timeout", "not-closed")
+"""Reasons that take a whole deadline to show."""
+Row = Mapping[str, str]
+
+
+def witnesses(rows: Mapping[str, Row]) -> dict[str, set[str]]:
+    """The cases to ask each mutant, so that every case and every mutant is asked once at least.
+
+    Args:
+        rows: The committed matrix of one dialect.
+    """
+    chosen: dict[str, set[str]] = {name: set() for name in rows}
+    for case in sorted({case for row in rows.values() for case in row}):
+        chosen[_best(case, rows)].add(case)
+    for name, cases in chosen.items():
+        if not cases and rows[name]:
+            cases.add(min(rows[name], key=lambda case: (rows[name][case] in SLOW, case)))
+    return chosen
+
+
+def _best(case: str, rows: Mapping[str, Row]) -> str:
+    """The quickest and most particular of the mutants that fail a case."""
+    failing = (name for name, row in rows.items() if case in row)
+    return min(failing, key=lambda name: (rows[name][case] in SLOW, len(rows[name]), name))
+
+
+def asked_of(
+    suite: Suite,
+    subjects: Sequence[SelftestTarget],
+    before: Matrix,
+    *,
+    whole: bool,
+    again: Collection[str] = (),
+) -> Asked:
+    """What to ask whom.
+
+    Everybody but the mutants is asked everything, and so is a mutant that the committed matrix
+    does not know; every mutant is asked the cases that nobody is known to fail.
+
+    Args:
+        suite: What it is about.
+        subjects: Who is on trial.
+        before: The committed matrix.
+        whole: Ask everybody everything.
+        again: Globs of mutants to ask everything, and of cases to ask everybody.
+    """
+    chosen = {dialect: witnesses(rows) for dialect, rows in before.items()}
+    news = {dialect: set(_news(suite, dialect, rows)) for dialect, rows in before.items()}
+    every = frozenset(suite.by_id)
+    repeated = {case for case in every if _matches(case, again)}
+    asked: Asked = {}
+    for subject in subjects:
+        known = chosen.get(subject.dialect, {}).get(subject.name)
+        everything = whole or subject.kind != "mutant" or known is None
+        if everything or _matches(subject.name, again):
+            asked[subject] = every
+        elif known is not None:
+            asked[subject] = frozenset(known & every | news[subject.dialect] | repeated)
+    return asked
+
+
+def _news(suite: Suite, dialect: str, rows: Mapping[str, Row]) -> Iterator[str]:
+    """Scored cases that no mutant is known to fail."""
+    proven = {case for row in rows.values() for case in row}
+    for case in suite.cases:
+        if case.scored and dialect in case.dialects and case.id not in proven:
+            yield case.id
+
+
+def _matches(name: str, globs: Collection[str]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)
+
+
+def restricted(matrix: Matrix, asked: Asked) -> Matrix:
+    """What a matrix says about the pairs that were asked."""
+    found: Matrix = {}
+    for subject, cases in asked.items():
+        row = matrix.get(subject.dialect, {}).get(subject.name)
+        if subject.kind == "mutant" and row is not None:
+            known = {case: reason for case, reason in row.items() if case in cases}
+            found.setdefault(subject.dialect, {})[subject.name] = known
+    return found

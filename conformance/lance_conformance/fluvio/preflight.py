@@ -1,0 +1,110 @@
+"""Before the cases: is anybody there, where is the SPU, and how fast do both answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from lance_conformance.engine.conditions import Conditions
+from lance_conformance.engine.failures import Failure
+from lance_conformance.fluvio.case_context import CaseContext, Cluster
+from lance_conformance.fluvio.peer import Peer
+from lance_conformance.fluvio.wire.answers import Versions
+from lance_conformance.fluvio.wire.calls import api_versions, watch
+from lance_conformance.fluvio.wire.objects import Kind, Spu
+from lance_conformance.server.preflight import PATIENCE, PreflightError, budget_of, reached
+
+T = TypeVar("T")
+
+WRITES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the target was found to do.
+
+    Attributes:
+        spu: Where its SPU is.
+        platform: What it calls its version.
+        slowest: Seconds of the slowest of some round trips and acknowledged writes.
+    """
+
+    spu: tuple[str, int]
+    platform: str
+    slowest: float
+
+    @property
+    def budget(self) -> float:
+        """Seconds that one case needs at most, going by what was measured."""
+        return budget_of(self.slowest)
+
+    def facts(self) -> dict[str, Any]:
+        """What was found, for the head of the run file."""
+        return {"spu": list(self.spu), "platform": self.platform}
+
+
+async def preflight(
+    base: Conditions, timeout_scale: float = 1.0, patience: float = PATIENCE
+) -> tuple[Conditions, Findings]:
+    """Ask the SC where its SPU is, and both how fast they are.
+
+    Args:
+        base: Target, names and seed.
+        timeout_scale: Stretches the budget that is measured.
+        patience: Seconds that each step may take.
+
+    Raises:
+        PreflightError: Nothing can be proven about this target.
+    """
+    base = replace(base, budget=patience)
+    base = replace(base, target=await reached(base))
+    versions, spu = await _in_time(base, _introduction)
+    base = replace(base, dialect=Cluster(spu=spu))
+    slowest = await _in_time(base, _measured)
+    found = Findings(spu, versions.platform, slowest)
+    return replace(base, budget=found.budget * timeout_scale), found
+
+
+async def _in_time(base: Conditions, step: Callable[[CaseContext], Awaitable[T]]) -> T:
+    dialogue = CaseContext(base, "kit/preflight", base.budget)
+    try:
+        return await step(dialogue)
+    except Failure as failure:
+        raise PreflightError(
+            f"{base.target} does not answer as an SC with an SPU does, so nothing can be proven: "
+            f"{failure.message}"
+        ) from failure
+    finally:
+        await dialogue.end(clean=False)
+
+
+async def _introduction(dialogue: CaseContext) -> tuple[Versions, tuple[str, int]]:
+    peer = await dialogue.open("sc")
+    versions = await peer.ask(api_versions())
+    return versions, await _spu(dialogue, peer)
+
+
+async def _spu(dialogue: CaseContext, peer: Peer) -> tuple[str, int]:
+    found = (await peer.ask(watch(Kind.SPU))).all
+    spus = [each for each in found if isinstance(each, Spu) and each.online and each.hosts]
+    dialogue.check(spus, "spu-missing", "it tells of no SPU that is online")
+    dialogue.check(len(spus) == 1, "spus", f"it has {len(spus)} SPUs; the kit asks clusters of one")
+    encrypted = dialogue.conditions.access.tls is not None
+    spoken = "TLS" if spus[0].encrypted else "no TLS"
+    dialogue.check(spus[0].encrypted == encrypted, "tls", f"its SPU speaks {spoken}, unlike the SC")
+    return spus[0].hosts[0], spus[0].port
+
+
+async def _measured(dialogue: CaseContext) -> float:
+    """How long creating and writing take, as far as they work: cases say what is wrong there."""
+    clock = asyncio.get_running_loop().time
+    slowest = 0.0
+    await dialogue.begin()
+    began = clock()
+    with suppress(Failure):
+        topic = await dialogue.topic()
+        for _ in range(WRITES):
+            slowest, began = max(slowest, clock() - began), clock()
+            await dialogue.put(topic, dialogue.records(1))
+    return max(slowest, clock() - began)

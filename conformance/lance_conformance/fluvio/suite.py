@@ -1,0 +1,60 @@
+"""Fluvio, as the kit's runs, reports and self-test see it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from lance_conformance.engine.conditions import Conditions
+from lance_conformance.engine.registry import Case
+from lance_conformance.engine.suite import Found, Proof, Suite
+from lance_conformance.fluvio.case_context import DIALECT, Cluster
+from lance_conformance.fluvio.cases import all_cases
+from lance_conformance.fluvio.cases.registry import AREAS
+from lance_conformance.fluvio.clauses import clauses
+from lance_conformance.fluvio.frame_formatter import FluvioFrameFormatter
+from lance_conformance.fluvio.preflight import preflight
+from lance_conformance.spec.clauses import Clause
+
+
+class Fluvio(Suite):
+    """The suite about servers for Fluvio's clients."""
+
+    name = "fluvio"
+    title = "Fluvio"
+    document = "Fluvio's protocol as its programs speak it"
+    port = 9003
+    presets: ClassVar[Mapping[str, Any]] = {DIALECT: Cluster()}
+    areas = AREAS
+    ids = "lance_conformance.fluvio"
+    matrix = "lance_conformance.fluvio.mutants"
+
+    def questions(self) -> Sequence[Case]:
+        """Load the cases."""
+        return all_cases()
+
+    def clauses(self) -> Mapping[str, Clause]:
+        """The clauses by key."""
+        return clauses()
+
+    async def preflight(
+        self, base: Conditions, timeout_scale: float = 1.0, **patience: float
+    ) -> tuple[Conditions, Found]:
+        """Find the SPU."""
+        return await preflight(base, timeout_scale, **patience)
+
+    def in_words(self, facts: Mapping[str, Any]) -> str:
+        """Version and SPU."""
+        host, port = facts["spu"]
+        return f"platform {facts['platform']} · SPU at {host}:{port}"
+
+    def anatomy(self, dialect: Any) -> FluvioFrameFormatter:
+        """How frames are shown."""
+        del dialect
+        return FluvioFrameFormatter()
+
+    def proof(self) -> Proof:
+        """The golden servers and the others."""
+        from lance_conformance.fluvio.mutants.proof import (  # noqa: PLC0415 - slow
+            FluvioProof,
+        )
+
+        return FluvioProof()

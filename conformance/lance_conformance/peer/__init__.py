@@ -1,1 +1,0 @@
-"""A conversation with the target: recorded byte by byte, under one deadline."""

@@ -1,0 +1,1 @@
+"""The LWP server suite: its cases, reference server and mutants."""

@@ -1,0 +1,136 @@
+"""Cases about what survives a restart; asked where the kit is told how to restart the target."""
+
+from collections.abc import Callable
+from typing import Final
+
+from lance_conformance.engine.registry import Question
+from lance_conformance.server.case_context import CaseContext, Topic
+from lance_conformance.server.cases.registry import BOTH, case
+from lance_conformance.server.consumers import commit_ack, subscribe_ack
+from lance_conformance.server.expect import ack, topic_response
+from lance_conformance.wire.codes import ErrorCode
+from lance_conformance.wire.consumers import commit_offset, read_consumer_at, subscribe
+from lance_conformance.wire.control import delete_topic, get_topic, ingest, read_json
+from lance_conformance.wire.tlv import boundaries
+
+NONCE: Final = 7 << 40
+"""From here on a batch id is known on every connection (AMB-25)."""
+SPECIFIED: Final = ("specified",)
+STEPS: Final = 100
+
+
+def restart_case(
+    case_id: str, clause: str, dialects: tuple[str, ...] = BOTH
+) -> Callable[[Question], Question]:
+    """Register a case that restarts the target."""
+    return case(case_id, clause, dialects=dialects, needs=("restart",), quick=False)
+
+
+async def _walked(ctx: CaseContext, topic: Topic) -> bytes:
+    """All data of a topic; where a log goes on behind a gap, the gap is passed over."""
+    data, offset = b"", 0
+    for _ in range(STEPS):
+        got = await ctx.fetch(topic, offset)
+        if not got.data and got.next_offset <= offset:
+            return data
+        data, offset = data + got.data, got.next_offset
+    raise ctx.side.failure("flood", f"the log does not end within {STEPS} fetches")
+
+
+@restart_case("log/restart-keeps-batches", "6.1/restart-data")
+async def keeps_batches(ctx: CaseContext) -> None:
+    """Everything that was acknowledged is there after a restart."""
+    topic = await ctx.topic()
+    payload = await ctx.store(topic, ctx.values(3)) + await ctx.store(topic, ctx.values(2))
+    await ctx.restart()
+    data = await _walked(ctx, topic)
+    ctx.check(data == payload, "data", f"{len(payload)} bytes were acknowledged, {len(data)} left")
+
+
+@restart_case("log/restart-keeps-topics", "6.1/restart")
+async def keeps_topics(ctx: CaseContext) -> None:
+    """A topic has the same id, name and creation time after a restart."""
+    topic = await ctx.topic()
+    keys = "id", "name", "created_at"
+    told = []
+    for restart in (False, True):
+        if restart:
+            await ctx.restart()
+        frame = await ctx.side.ask(get_topic(topic.id), topic_response("6.1/restart"))
+        body = read_json(frame.payload) or {}
+        told.append([body.get(key) for key in keys])
+    ctx.check(told[0] == told[1], "field:id", f"the topic was {told[0]} and is {told[1]}")
+
+
+@restart_case("log/restart-keeps-offsets", "5.8/restart")
+async def keeps_offsets(ctx: CaseContext) -> None:
+    """An offset names the same byte after a restart."""
+    topic = await ctx.topic()
+    payload = await ctx.store(topic, ctx.values(4))
+    start = boundaries(payload)[2]
+    await ctx.restart()
+    got = await ctx.fetch(topic, start)
+    ctx.check(got.data == payload[start:], "data", f"other data from offset {start}")
+
+
+@restart_case("log/restart-goes-on", "6.1/restart-goes-on")
+async def goes_on(ctx: CaseContext) -> None:
+    """A topic takes records after a restart, and keeps them behind the old ones."""
+    topic = await ctx.topic()
+    first = await ctx.store(topic, ctx.values(2))
+    await ctx.restart()
+    frame = ingest(topic.id, ctx.batch(), ctx.values(2))
+    await ctx.side.ask(frame, ack(frame.batch_id, "6.1/restart-goes-on"))
+    data = await _walked(ctx, topic)
+    ctx.check(data == first + frame.payload, "data", "the new records must follow the old ones")
+
+
+@restart_case("log/restart-keeps-deletions", "5.6/restart")
+async def keeps_deletions(ctx: CaseContext) -> None:
+    """A topic that was deleted does not come back with a restart."""
+    topic = await ctx.disposable_topic()
+    async with ctx.precondition("deleting a topic"):
+        await ctx.side.ask(delete_topic(topic.id), topic_response("5.6/delete"))
+    await ctx.restart()
+    codes = ErrorCode.TOPIC_DELETED, ErrorCode.TOPIC_NOT_FOUND
+    await ctx.side.ask(get_topic(topic.id), ctx.error(*codes, cite="5.6/restart", text="not found"))
+
+
+@restart_case("log/restart-keeps-commits", "5.14/restart", SPECIFIED)
+async def keeps_commits(ctx: CaseContext) -> None:
+    """What a consumer committed counts after a restart."""
+    topic = await ctx.topic()
+    end = len(await ctx.store(topic, ctx.values(2)))
+    async with ctx.precondition("committing"):
+        right = commit_ack(ctx.consumer, cite="5.14/ack")
+        await ctx.side.ask(commit_offset(topic.id, ctx.consumer, end), right)
+    await ctx.restart()
+    peer = await ctx.open()
+    acked = subscribe_ack(ctx.consumer, cite="5.12/ack")
+    said = read_consumer_at((await peer.ask(subscribe(topic.id, ctx.consumer), acked)).payload)
+    where = said.offset if said else None
+    ctx.check(where == end, "field:offset", f"the consumer must go on at {end}, not at {where}")
+
+
+@restart_case("log/restart-keeps-ids", "6.1/restart-ids", SPECIFIED)
+async def keeps_ids(ctx: CaseContext) -> None:
+    """The id of a deleted topic is not given away again, not even after a restart."""
+    topic = await ctx.disposable_topic()
+    async with ctx.precondition("deleting a topic"):
+        await ctx.side.ask(delete_topic(topic.id), topic_response("5.6/delete"))
+    await ctx.restart()
+    second = await ctx.topic()
+    ctx.check(second.id != topic.id, "field:id", f"the id {topic.id} was given away twice")
+
+
+@restart_case("log/restart-knows-retries", "10.4/restart", SPECIFIED)
+async def knows_retries(ctx: CaseContext) -> None:
+    """A batch that comes again after a restart, unchanged, is not stored again."""
+    topic = await ctx.topic()
+    frame = ingest(topic.id, NONCE + ctx.batch(), ctx.values(2))
+    async with ctx.precondition("storing records"):
+        await ctx.side.ask(frame, ack(frame.batch_id))
+    await ctx.restart()
+    await ctx.side.ask(frame, ack(frame.batch_id, "10.4/restart"))
+    data = await _walked(ctx, topic)
+    ctx.check(data == frame.payload, "data", f"{len(frame.payload)} bytes, {len(data)} are stored")

@@ -1,0 +1,43 @@
+"""The list of cases, filled by the modules of this package."""
+
+from collections.abc import Mapping
+
+from lance_conformance.engine.registry import Case, CaseRegistry
+from lance_conformance.server.case_context import CaseContext
+from lance_conformance.spec.clauses import clauses
+
+__all__ = ["AREAS", "BOTH", "QUESTIONS", "Case", "case", "registered"]
+
+BOTH = ("specified", "deployed")
+AREAS: Mapping[str, str] = {
+    "axis": "Dialect axes",
+    "hdr": "Header",
+    "seg": "Segmentation",
+    "crc": "Checksum",
+    "kal": "Keepalive",
+    "ing": "Ingest and Ack",
+    "top": "Topics",
+    "name": "Topic names",
+    "ctl": "Control payloads",
+    "ret": "Retention",
+    "fet": "Fetch",
+    "ord": "Order of answers",
+    "tlv": "Records",
+    "lz4": "Compression",
+    "big": "Large frames",
+    "pipe": "Pipelines",
+    "fuzz": "Random stimuli",
+    "sub": "Subscribe and push",
+    "com": "CommitOffset",
+    "time": "Offset for time",
+    "grp": "Consumer groups",
+    "err": "Errors and bulkheads",
+    "log": "Log semantics",
+    "clu": "Cluster",
+    "auth": "Tokens",
+    "tls": "TLS and certificates",
+    "crowd": "Many and slow peers",
+}
+QUESTIONS: CaseRegistry[CaseContext] = CaseRegistry(CaseContext, AREAS, clauses, BOTH)
+case = QUESTIONS.case
+registered = QUESTIONS.registered

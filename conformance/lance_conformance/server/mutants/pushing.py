@@ -1,0 +1,167 @@
+"""Servers that are wrong about what they push to subscribers."""
+
+from lance_conformance.server.golden.codec import Reply
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.golden.state import (
+    Connection,
+    Refused,
+    Replies,
+    Subscription,
+    Topic,
+)
+from lance_conformance.server.mutants.registry import golden, mutant
+
+
+@mutant(Specified.subscribed_already, only="specified")
+def subscribes_twice(server: Specified, subscription: Subscription, /) -> None:
+    """A second subscription to a topic takes the place of the first one."""
+    server.memory.speaker.subscriptions.pop(subscription.topic)
+
+
+@mutant(Specified.batch_limit_ok, only="specified")
+def pushes_batches_of_0_bytes(_server: Specified, _max_bytes: int, /) -> bool:
+    """A subscription whose batches may bring nothing is accepted."""
+    return True
+
+
+@mutant(Specified.fetch_beside_push, only="specified")
+def mixes_fetches_and_pushes(_server: Specified) -> None:
+    """A Fetch beside a subscription is answered, and looks like a push."""
+
+
+@mutant(Specified.fetch_beside_push, only="specified")
+def drops_fetches_beside_pushes(_server: Specified) -> None:
+    """A Fetch beside a subscription is refused as an internal error."""
+    raise Refused(0x60, "oops")
+
+
+@mutant(Specified.pushes, only="specified")
+def pushes_only_once(server: Specified, connection: Connection, /) -> Replies:
+    """What is there when a consumer subscribes is pushed, and nothing later."""
+    replies = golden(server).pushes(connection)
+    connection.subscriptions.clear()
+    return replies
+
+
+@mutant(Specified.pushed, only="specified")
+def pushes_only_news(server: Specified, topic: Topic, subscription: Subscription, /) -> Replies:
+    """What is there when a consumer subscribes is not pushed, only what comes later."""
+    if "begun" not in subscription.notes:
+        subscription.notes.add("begun")
+        subscription.cursor = len(topic.log)
+    return golden(server).pushed(topic, subscription)
+
+
+@mutant(Specified.pushed, only="specified")
+def pushes_everything_twice(
+    server: Specified, topic: Topic, subscription: Subscription, /
+) -> Replies:
+    """Every push comes twice."""
+    return [each for reply in golden(server).pushed(topic, subscription) for each in (reply,) * 2]
+
+
+@mutant(Specified.pushed, only="specified")
+def pushes_to_one_subscriber(
+    server: Specified, topic: Topic, subscription: Subscription, /
+) -> Replies:
+    """What one subscriber was pushed, the others are not."""
+    scar = f"pushed {topic.id} {len(topic.log)}"
+    if scar in server.memory.scars and subscription.cursor < len(topic.log):
+        subscription.cursor = len(topic.log)
+        return []
+    server.memory.scars.add(scar)
+    return golden(server).pushed(topic, subscription)
+
+
+@mutant(Specified.pushed, only="specified")
+def pushes_what_others_wrote(
+    server: Specified, topic: Topic, subscription: Subscription, /
+) -> Replies:
+    """A connection is not pushed what it wrote itself."""
+    own = server.memory.speaker.subscriptions.get(topic.id) is subscription
+    if own and "begun" in subscription.notes:
+        subscription.cursor = len(topic.log)
+    subscription.notes.add("begun")
+    return golden(server).pushed(topic, subscription)
+
+
+@mutant(Specified.push_limit, only="specified")
+def ignores_max_batch_bytes(_server: Specified, _max_bytes: int, /) -> int:
+    """A push brings all there is."""
+    return 2**32
+
+
+@mutant(Specified.push_limit, only="specified")
+def doubles_max_batch_bytes(_server: Specified, max_bytes: int, /) -> int:
+    """A push brings up to twice as much as was asked for."""
+    return max_bytes * 2
+
+
+@mutant(Specified.push_limit, only="specified")
+def halves_max_batch_bytes(_server: Specified, max_bytes: int, /) -> int:
+    """A push brings half as much as it could."""
+    return (max_bytes + 1) // 2
+
+
+@mutant(Specified.cursor_after, only="specified")
+def skips_a_byte_between_pushes(_server: Specified, start: int, data: bytes, /) -> int:
+    """Between two pushes a byte is lost."""
+    return start + len(data) + 1
+
+
+@mutant(Specified.cursor_after, only="specified")
+def skips_the_rest_of_a_large_record(_server: Specified, start: int, data: bytes, /) -> int:
+    """Of a record that does not fit the rest is never pushed."""
+    size = 5 + int.from_bytes(data[1:5], "little") if len(data) >= 5 else len(data)
+    return start + max(size, len(data))
+
+
+@mutant(Specified.push_frame, only="specified")
+def pushes_without_a_topic(_server: Specified, _topic_id: int, fetched: Reply, /) -> Reply:
+    """The header of a push does not name the topic."""
+    return fetched
+
+
+@mutant(Specified.push_frame, only="specified")
+def names_the_newest_topic_in_pushes(server: Specified, _topic: int, fetched: Reply, /) -> Reply:
+    """The header of a push names the topic that was created last."""
+    return fetched._replace(topic=max(server.memory.topics))
+
+
+@mutant(Specified.push_frame, only="specified")
+def pushes_without_a_count(_server: Specified, topic_id: int, fetched: Reply, /) -> Reply:
+    """The record count of a push is 0."""
+    payload = fetched.payload[:12] + bytes(4) + fetched.payload[16:]
+    return fetched._replace(topic=topic_id, payload=payload)
+
+
+@mutant(Specified.push_frame, only="specified")
+def pushes_without_a_next_offset(_server: Specified, topic_id: int, fetched: Reply, /) -> Reply:
+    """The next offset of a push is 0."""
+    return fetched._replace(topic=topic_id, payload=bytes(8) + fetched.payload[8:])
+
+
+@mutant(Specified.push_ended, only="specified")
+def ends_subscriptions_in_silence(_server: Specified, _topic_id: int, /) -> Replies:
+    """When its topic is deleted a subscription ends without a word."""
+    return []
+
+
+@mutant(Specified.push_ended, only="specified")
+def ends_subscriptions_without_naming_them(server: Specified, topic_id: int, /) -> Replies:
+    """The error that ends a subscription does not name the topic."""
+    return [server.error(server.missing_code(topic_id), "a topic was deleted", {})]
+
+
+@mutant(Specified.pushes, only="specified")
+def pushes_to_creators(server: Specified, connection: Connection, /) -> Replies:
+    """What is pushed to a subscriber is pushed to the connection that made the topic, too."""
+    replies = golden(server).pushes(connection)
+    scars, topics = server.memory.scars, server.memory.topics
+    scars.update(f"pushed {reply.topic}" for reply in replies)
+    for topic in topics.values():
+        mark = f"pushed {topic.id}"
+        if topic.made_by is connection and mark in scars and mark not in connection.notes:
+            connection.notes.add(mark)
+            return [*replies, server.fetched(0, 0, b"")]
+    return replies
