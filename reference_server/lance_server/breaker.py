@@ -1,10 +1,11 @@
 """The circuit breaker in front of the disk (design section 26)."""
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+
+from lance_server.runtime.sync import new_lock
 
 
 class CircuitState(IntEnum):
@@ -47,7 +48,7 @@ class CircuitBreaker:
     ) -> None:
         self._policy = policy or BreakerPolicy()
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._is_open = False
         self._failures = 0
         self._successes = 0

@@ -19,6 +19,7 @@ class WatchedStorage(DelegatingStorage):
     Args:
         inner: does the work.
         breaker: keeps writes away after repeated failures.
+        clock: returns nanoseconds, for how long the disk takes.
 
     Attributes:
         inner: does the work.
@@ -30,8 +31,14 @@ class WatchedStorage(DelegatingStorage):
         lost: why the data directory is no longer this server's, or None.
     """
 
-    def __init__(self, inner: StorageBackend, breaker: CircuitBreaker | None = None) -> None:
+    def __init__(
+        self,
+        inner: StorageBackend,
+        breaker: CircuitBreaker | None = None,
+        clock: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
         super().__init__(inner)
+        self._clock = clock
         self.breaker = breaker or CircuitBreaker()
         self.latency = {name: Distribution(NANOSECOND_BOUNDS) for name in ("sync", "write")}
         self.errors: dict[int, int] = {}
@@ -74,13 +81,13 @@ class WatchedStorage(DelegatingStorage):
         )
 
     def _run(self, kind: str, work: Callable[[], None]) -> None:
-        begun = time.perf_counter_ns()
+        begun = self._clock()
         try:
             work()
         except OSError as error:
             self._note([error])
             raise
-        self.latency[kind].observe(time.perf_counter_ns() - begun)
+        self.latency[kind].observe(self._clock() - begun)
 
     def _note(self, errors: Sequence[OSError]) -> None:
         """Count errors, and one failure for all of them."""
@@ -112,7 +119,7 @@ class WatchedStorage(DelegatingStorage):
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable, in a folder that is still there."""
-        begun = time.perf_counter_ns()
+        begun = self._clock()
         self._begun.append(begun)
         try:
             errors = self.inner.commit(writes)
@@ -121,7 +128,7 @@ class WatchedStorage(DelegatingStorage):
         if any(errors):
             self._note([error for error in errors if error is not None])
         else:
-            self.latency["sync"].observe(time.perf_counter_ns() - begun)
+            self.latency["sync"].observe(self._clock() - begun)
             self.bytes_written += sum([len(each.data) for each in writes])
             self.breaker.succeeded()
         try:

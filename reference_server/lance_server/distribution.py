@@ -1,11 +1,12 @@
 """How a quantity is spread: cumulative counts for a scrape, recent values for a decision."""
 
 import math
-import threading
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Final
+
+from lance_server.runtime.sync import new_lock
 
 NANOSECOND_BOUNDS: Final = (
     10_000, 50_000, 100_000, 250_000, 500_000,
@@ -35,7 +36,7 @@ class Distribution:
         self._sum = 0
         self._recent: deque[int] = deque(maxlen=recent)
         self._new: list[int] = []
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def __repr__(self) -> str:
         values = self.cumulative()[0][-1][1]

@@ -8,7 +8,6 @@ time and one who seeks loads little at all.
 import contextlib
 import logging
 import resource
-import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +17,7 @@ from lance_server.log.scan import load_index
 from lance_server.log.search import SidecarSearch
 from lance_server.log.segment import Segment
 from lance_server.log.sidecar import DAMAGED, BatchIndex
+from lance_server.runtime.sync import new_lock
 from lance_server.storage.contract import StorageBackend
 
 _log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ class SegmentCache:
         self._open: OrderedDict[Segment, OpenFile] = OrderedDict()
         self._unused: deque[int] = deque()
         self._batches = 0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def __len__(self) -> int:
         return len(self._open)

@@ -94,7 +94,8 @@ def merge(storage: StorageBackend, file: TopicFile, sources: Sequence[Segment]) 
         last_ns=last.last_ns,
     )
     drafts = merged.data_path.name + _DRAFT, merged.sidecar_path.name + _DRAFT
-    for draft in set(drafts).intersection(storage.list_dir(file.folder)):
+    listed = storage.list_dir(file.folder)
+    for draft in (each for each in drafts if each in listed):
         storage.remove(file.folder / draft)
     if not _write_drafts(storage, file, merged, sources):
         for draft in drafts:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -54,6 +54,8 @@ class Engine:
         scheduler: Scheduler,
         options: LogOptions,
         clock: Clock,
+        *,
+        stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._storage = storage
         self._scheduler = scheduler
@@ -70,7 +72,7 @@ class Engine:
         self._unavailable: dict[int, str] = {}
         self._watch = ClockWatch()
         self.backlog = Backlog()
-        self.flusher = Flusher(storage, scheduler, options.flush)
+        self.flusher = Flusher(storage, scheduler, options.flush, stopwatch)
         self.upkeep = Upkeep(
             storage,
             scheduler,
@@ -93,14 +95,26 @@ class Engine:
         scheduler: Scheduler,
         options: LogOptions | None = None,
         clock: Clock = time.time_ns,
+        *,
+        stopwatch: Callable[[], float] = time.perf_counter,
     ) -> Self:
         """Bring a data directory back and return its log, ready to serve.
+
+        Args:
+            data_dir: the directory.
+            storage: the backend.
+            scheduler: the loop and its worker threads.
+            options: how the log behaves.
+            clock: the server's wall clock in nanoseconds.
+            stopwatch: seconds, for how long flushes take.
 
         Raises:
             DataDirError: it cannot be used; the message names the file.
             OSError: the disk refused.
         """
-        engine = cls(data_dir, storage, scheduler, options or LogOptions(), clock)
+        engine = cls(
+            data_dir, storage, scheduler, options or LogOptions(), clock, stopwatch=stopwatch
+        )
         opener = LogOpener(
             data_dir, storage, engine._catalog, engine._options.window, engine.report, clock=clock
         )

@@ -77,13 +77,20 @@ class Flusher:
         storage: the backend.
         scheduler: the loop and its worker threads.
         policy: when, and by whom.
+        clock: tells the seconds that flushes take.
 
     Attributes:
         flushes: how many flushes were started.
         clock: tells the seconds that flushes take.
     """
 
-    def __init__(self, storage: StorageBackend, scheduler: Scheduler, policy: FlushPolicy) -> None:
+    def __init__(
+        self,
+        storage: StorageBackend,
+        scheduler: Scheduler,
+        policy: FlushPolicy,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._storage = storage
         self._scheduler = scheduler
         self._policy = policy
@@ -100,7 +107,7 @@ class Flusher:
         self._took_lone = False
         """Whether the first batch of this turn was flushed at once."""
         self.flushes = 0
-        self.clock: Callable[[], float] = time.perf_counter
+        self.clock = clock
 
     def __repr__(self) -> str:
         return f"<Flusher {len(self._dirty)} dirty partitions, {self._running} flushes running>"

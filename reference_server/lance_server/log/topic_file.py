@@ -1,6 +1,5 @@
 """A topic's `metadata.json`: who it is, and where its segments begin (LWP section 6.2)."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Final, Self
 from lance_server.errors import DataDirError
 from lance_server.log.documents import Document, load_document, save_document
 from lance_server.log.segment import SegmentName
+from lance_server.runtime.sync import new_lock
 from lance_server.storage.contract import StorageBackend
 from lance_spec.bodies import take_int, take_str
 from lance_spec.errors import DecodeError
@@ -89,7 +89,7 @@ class TopicFile:
         retention: Retention | None = None,
     ) -> None:
         self._storage = storage
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.folder = folder
         self.identity = identity
         self.retention = retention or Retention()

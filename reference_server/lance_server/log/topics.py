@@ -1,12 +1,12 @@
 """The catalog: which topic ids and names were ever given away (AMB-30, AMB-34)."""
 
 import logging
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from lance_server.log.documents import load_document, save_document
+from lance_server.runtime.sync import new_lock
 from lance_server.storage.contract import StorageBackend
 from lance_spec.bodies import take_int
 from lance_spec.errors import DecodeError
@@ -26,7 +26,7 @@ class Catalog:
     def __init__(self, storage: StorageBackend, folder: Path) -> None:
         self._storage = storage
         self._path = folder / FILE_NAME
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._next_id = 1
         self._epoch_floor = 0
         self._retired: dict[str, int] = {}

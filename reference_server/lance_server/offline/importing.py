@@ -18,7 +18,9 @@ from lance_server.log.segment import DATA_SUFFIX, SegmentName
 from lance_server.log.sidecar import OPAQUE
 from lance_server.log.topic_file import Retention
 from lance_server.offline.stepping import StepScheduler
+from lance_server.offline.verifying import ReadOnlyStorage
 from lance_server.refusals import Refusal
+from lance_server.storage.contract import StorageBackend, read_at, read_file
 from lance_spec.checksum import CRC32C
 from lance_spec.errors import EncodeError
 from lance_spec.names import check_topic_name
@@ -63,16 +65,32 @@ class _Source:
     notes: list[str]
 
 
-def published_topics(source: Path) -> list[Path]:
+def published_topics(source: Path, storage: StorageBackend | None = None) -> list[Path]:
     """Return the folders of a published server's topics.
+
+    Args:
+        source: its data directory.
+        storage: the backend; by default files are opened for reading only.
 
     Raises:
         ConfigError: the folder is no such data directory.
     """
-    segments = source / "segments"
-    if not segments.is_dir():
-        raise ConfigError(f"'{source}' has no folder 'segments': it is no LANCE data directory")
-    return sorted(each for each in segments.iterdir() if each.is_dir())
+    storage, segments = storage or ReadOnlyStorage(), source / "segments"
+    try:
+        names = storage.list_dir(segments)
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError(
+            f"'{source}' has no folder 'segments': it is no LANCE data directory"
+        ) from None
+    return [segments / name for name in names if _is_folder(storage, segments / name)]
+
+
+def _is_folder(storage: StorageBackend, path: Path) -> bool:
+    try:
+        storage.list_dir(path)
+    except NotADirectoryError:
+        return False
+    return True
 
 
 def import_topic(
@@ -80,6 +98,7 @@ def import_topic(
     scheduler: StepScheduler,
     folder: Path,
     progress: Callable[[int], object] = lambda _: None,
+    storage: StorageBackend | None = None,
 ) -> ImportedTopic:
     """Copy one topic into a log; the original is only read.
 
@@ -88,12 +107,14 @@ def import_topic(
         scheduler: the log's.
         folder: the topic's folder.
         progress: called with the number of bytes that were stored.
+        storage: what the original stands on; by default files are opened for reading only.
 
     Raises:
         ConfigError: its name cannot be a topic's, or there is a topic of that name already.
         OSError: a file cannot be read, or the disk refused.
     """
-    source = _read_source(folder)
+    storage = storage or ReadOnlyStorage()
+    source = _read_source(storage, folder)
     try:
         outcome = engine.create_topic(source.name, source.retention)
     except Refusal as refusal:
@@ -102,15 +123,15 @@ def import_topic(
     found = ImportedTopic(source.name, len(source.files), notes=source.notes)
     for name, path in source.files:
         time_ns = _nanoseconds(name.end_ns or name.start_ns)
-        for batch in _batches(path):
+        for batch in _batches(storage, path):
             _store(topic, scheduler, batch, time_ns, found)
             progress(len(batch))
     return found
 
 
-def _read_source(folder: Path) -> _Source:
+def _read_source(storage: StorageBackend, folder: Path) -> _Source:
     notes: list[str] = []
-    metadata = _metadata(folder, notes)
+    metadata = _metadata(storage, folder, notes)
     name = str(metadata.get("name", folder.name))
     try:
         name = check_topic_name(name)
@@ -119,13 +140,12 @@ def _read_source(folder: Path) -> _Source:
     limits = metadata.get("retention")
     limits = limits if isinstance(limits, dict) else {}
     retention = Retention(_limit(limits.get("max_age_secs")), _limit(limits.get("max_bytes")))
-    return _Source(name, retention, _files(folder, notes), notes)
+    return _Source(name, retention, _files(storage, folder, notes), notes)
 
 
-def _metadata(folder: Path, notes: list[str]) -> dict[str, Any]:
+def _metadata(storage: StorageBackend, folder: Path, notes: list[str]) -> dict[str, Any]:
     try:
-        text = (folder / _METADATA).read_bytes()[:_LARGEST_FILE]
-        body = json.loads(text)
+        body = json.loads(read_file(storage, folder / _METADATA, _LARGEST_FILE))
     except FileNotFoundError:
         notes.append(f"no {_METADATA}: the folder's name is the topic's")
         return {}
@@ -139,10 +159,12 @@ def _limit(value: object) -> int:
     return value if isinstance(value, int) and 0 < value < 2**63 else 0
 
 
-def _files(folder: Path, notes: list[str]) -> list[tuple[SegmentName, Path]]:
+def _files(
+    storage: StorageBackend, folder: Path, notes: list[str]
+) -> list[tuple[SegmentName, Path]]:
     """Return the segments in the order in which they were begun."""
     named: list[tuple[SegmentName, Path]] = []
-    for path in sorted(folder.iterdir()):
+    for path in map(folder.joinpath, storage.list_dir(folder)):
         name = SegmentName.parse(path.name)
         if name is not None:
             named.append((name, path))
@@ -156,11 +178,12 @@ def _files(folder: Path, notes: list[str]) -> list[tuple[SegmentName, Path]]:
     return by_time
 
 
-def _batches(path: Path) -> Iterator[bytes]:
+def _batches(storage: StorageBackend, path: Path) -> Iterator[bytes]:
     """Yield a segment's bytes, cut at record boundaries up to where there are none any more."""
-    with path.open("rb") as file:
-        rest = b""
-        while chunk := file.read(_BATCH):
+    fd = storage.open(path)
+    try:
+        chunks, rest = _chunks(storage, fd), b""
+        for chunk in chunks:
             data = rest + chunk
             scan = scan_records(data)
             rest = data[scan.end :]
@@ -168,9 +191,18 @@ def _batches(path: Path) -> Iterator[bytes]:
                 yield data[: scan.end]
             if scan.fault is not None and not scan.fault.truncated:
                 break
-        while rest:
+        if rest:
             yield rest
-            rest = file.read(_BATCH)
+        yield from chunks
+    finally:
+        storage.close(fd)
+
+
+def _chunks(storage: StorageBackend, fd: int) -> Iterator[bytes]:
+    place = 0
+    while chunk := bytes(read_at(storage, fd, _BATCH, place)):
+        yield chunk
+        place += len(chunk)
 
 
 def _nanoseconds(time: int) -> int:

@@ -1,5 +1,6 @@
 """A log without an event loop: everything is done by whoever asks for it."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,9 +8,11 @@ from pathlib import Path
 
 from lance_server.datadir import DataDirLock
 from lance_server.errors import DataDirError
+from lance_server.log.clock import Clock
 from lance_server.log.engine import Engine, LogOptions
 from lance_server.outcome import Outcome, T
 from lance_server.scheduling import Job
+from lance_server.storage.contract import StorageBackend
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.storage.wal import repeat
 
@@ -69,19 +72,33 @@ def opened(
         DataDirBusyError: a server is using it.
         DataDirError: it cannot be used.
     """
-    with DataDirLock(data_dir):
-        scheduler = StepScheduler()
-        try:
-            storage = PwritevStorage()
-            repeat(storage, data_dir)
-            engine = Engine.open(data_dir, storage, scheduler, options)
-        except OSError as error:
-            raise DataDirError(f"cannot use '{data_dir}' as data directory: {error}") from error
-        try:
-            yield engine, scheduler
-            scheduler.settle(engine.close())
-        finally:
-            engine.release()
+    with DataDirLock(data_dir), opened_on(PwritevStorage(), data_dir, options) as log:
+        yield log
+
+
+@contextmanager
+def opened_on(
+    storage: StorageBackend,
+    data_dir: Path,
+    options: LogOptions | None = None,
+    clock: Clock = time.time_ns,
+) -> Iterator[tuple[Engine, StepScheduler]]:
+    """Do what `opened` does on a storage backend; the caller holds the data directory.
+
+    Raises:
+        DataDirError: it cannot be used.
+    """
+    scheduler = StepScheduler()
+    try:
+        repeat(storage, data_dir)
+        engine = Engine.open(data_dir, storage, scheduler, options, clock)
+    except OSError as error:
+        raise DataDirError(f"cannot use '{data_dir}' as data directory: {error}") from error
+    try:
+        yield engine, scheduler
+        scheduler.settle(engine.close())
+    finally:
+        engine.release()
 
 
 def existing(data_dir: Path) -> Path:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from lance_server.errors import DataDirError
 from lance_server.log.indexes import (
@@ -17,7 +18,7 @@ from lance_server.log.scan import read_entries
 from lance_server.log.segment import DATA_SUFFIX, SegmentName
 from lance_server.log.sidecar import ENTRY_SIZE, HEADER_SIZE, OPAQUE, decode_header
 from lance_server.log.topic_file import TopicFile
-from lance_server.storage.contract import read_at
+from lance_server.storage.contract import StorageBackend, read_at, read_file
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.storage.wal import unrepeated
 from lance_spec.checksum import CRC32C
@@ -25,6 +26,9 @@ from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarEntry, SparseIndexEntry
 from lance_spec.packing import NODE_ACTOR_SEQUENCE
 from lance_spec.records import scan_records
+
+_MAX_INDEX: Final = 1 << 30
+"""More than the index of the largest segment that may be."""
 
 
 class ReadOnlyStorage(PwritevStorage):
@@ -62,27 +66,36 @@ def data_files(data_dir: Path) -> list[Path]:
     return sorted((data_dir / "segments").glob(f"*/*{DATA_SUFFIX}"))
 
 
-def verify(data_dir: Path, progress: Callable[[int], object] = lambda _: None) -> Verification:
+def verify(
+    data_dir: Path,
+    progress: Callable[[int], object] = lambda _: None,
+    storage: StorageBackend | None = None,
+) -> Verification:
     """Read everything; nothing is changed.
 
     Args:
         data_dir: a data directory.
         progress: called with the size of each data file once it was read, in bytes.
+        storage: the backend; by default files are opened for reading only.
 
     Raises:
         DataDirError: the write-ahead log cannot be trusted.
         OSError: a file cannot be read.
     """
     found = Verification()
-    storage = ReadOnlyStorage()
+    storage = storage or ReadOnlyStorage()
     for entry in unrepeated(storage, data_dir):
         note = "the write-ahead log has it, and it is not in its place; 'repair' puts it there"
         path, size = data_dir / entry.name, len(entry.data)
         found.findings.append(Finding("unrepeated write", None, path, entry.offset, size, note))
-    for folder in sorted((data_dir / "segments").iterdir()):
-        if folder.is_dir() and folder.name.isdecimal():
-            found.topics += 1
-            _Topic(storage, folder, found, progress).verify()
+    segments = data_dir / "segments"
+    for name in filter(str.isdecimal, storage.list_dir(segments)):
+        try:
+            listed = storage.list_dir(segments / name)
+        except NotADirectoryError:
+            continue
+        found.topics += 1
+        _Topic(storage, segments / name, listed, found, progress).verify()
     return found
 
 
@@ -91,20 +104,22 @@ class _Topic:
 
     def __init__(
         self,
-        storage: ReadOnlyStorage,
+        storage: StorageBackend,
         folder: Path,
+        names: list[str],
         found: Verification,
         progress: Callable[[int], object],
     ) -> None:
         self._storage = storage
         self._folder = folder
+        self._names = names
         self._id = int(folder.name)
         self._found = found
         self._progress = progress
 
     def verify(self) -> None:
         self._verify_file()
-        names = self._storage.list_dir(self._folder)
+        names = self._names
         for text in names:
             if not text.endswith(DATA_SUFFIX):
                 continue
@@ -112,11 +127,18 @@ class _Topic:
             if name is None:
                 self._note("ignored file", text, 0, 0, "its name is no segment's")
             elif name.sidecar not in names:
-                size = (self._folder / text).stat().st_size
+                size = self._size(text)
                 self._note("lost sidecar", text, 0, size, "nothing vouches for its bytes")
             else:
                 self._verify_segment(name, names)
-            self._progress((self._folder / text).stat().st_size)
+            self._progress(self._size(text))
+
+    def _size(self, name: str) -> int:
+        fd = self._storage.open(self._folder / name)
+        try:
+            return self._storage.size(fd)
+        finally:
+            self._storage.close(fd)
 
     def _verify_file(self) -> None:
         try:
@@ -200,7 +222,7 @@ class _Topic:
             text = name.key + suffix
             if text not in names:
                 continue
-            present = (self._folder / text).read_bytes()
+            present = read_file(self._storage, self._folder / text, _MAX_INDEX)
             if suffix == SPARSE_SUFFIX:
                 expected = encode_sparse(entries, base_record, _node_of(present))
             else:

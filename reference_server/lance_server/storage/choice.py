@@ -1,9 +1,7 @@
 """Which storage backend to use: what is there, and which of it this disk likes better."""
 
 import logging
-import os
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lance_server.errors import ConfigError
-from lance_server.storage.contract import StorageBackend, Write
+from lance_server.storage.contract import StorageBackend, Write, remove_folder
 from lance_server.storage.pwritev import PageCacheStorage, PwritevStorage
 from lance_server.storage.wal import WalStorage, repeat
 
@@ -20,6 +18,7 @@ DURABILITIES: Final = ("fsync", "os", "wal")
 """When a batch counts as durable: on the disk, in the system's memory, in a write-ahead log."""
 _ROUNDS: Final = 12
 _FILES: Final = 4
+_TRIAL: Final = ".trial"
 _PIECE: Final = 64 * 1024
 _TIME: Final = 1.0
 """Seconds after which a trial ends, however few rounds it took."""
@@ -128,15 +127,18 @@ def try_out(
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Commit to a few files with each candidate in turn; return bytes a second by name."""
-    with tempfile.TemporaryDirectory(prefix=".trial-", dir=data_dir) as folder:
-        fds = [
-            os.open(Path(folder, str(number)), os.O_RDWR | os.O_CREAT) for number in range(_FILES)
-        ]
-        try:
-            return _rates(candidates, fds, clock)
-        finally:
-            for fd in fds:
-                os.close(fd)
+    folder, storage = data_dir / _TRIAL, candidates[0]
+    if _TRIAL in storage.list_dir(data_dir):  # a crash left it
+        remove_folder(storage, folder)
+    storage.make_dir(folder)
+    fds: list[int] = []
+    try:
+        fds.extend(storage.open(folder / str(number), create=True) for number in range(_FILES))
+        return _rates(candidates, fds, clock)
+    finally:
+        for fd in fds:
+            storage.close(fd)
+        remove_folder(storage, folder)
 
 
 def _rates(

@@ -11,14 +11,13 @@ bytes to few files gains nothing from being written twice: it goes where it belo
 
 import errno
 import logging
-import threading
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Final
 
 from lance_server.errors import DataDirError
+from lance_server.runtime.sync import Queue, new_lock, new_queue
 from lance_server.storage.contract import StorageBackend, Write
 from lance_server.storage.delegating import DelegatingStorage
 from lance_server.storage.wal_file import Entry, WalFile, encode_entry, not_in_place, replay
@@ -69,8 +68,8 @@ class WalStorage(DelegatingStorage):
         self._paths: dict[int, Path] = {}
         self._names: dict[int, bytes] = {}
         self._sequence = count(1)
-        self._lock = threading.Lock()
-        self._free: SimpleQueue[WalFile] = SimpleQueue()
+        self._lock = new_lock()
+        self._free: Queue[WalFile] = new_queue()
         self._files: list[WalFile] = []
         self.repeated = repeat(inner, data_dir)
         self._begin(data_dir / FOLDER, size, max_size)

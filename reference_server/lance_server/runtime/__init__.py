@@ -1,0 +1,1 @@
+"""What the server runs on: clocks, threads, the process."""
