@@ -2,7 +2,10 @@
 # Installs the brokers that `bench/brokers` compares with from the distribution's packages, where
 # they are missing. Where that cannot be done it says so, and their scenarios are left out.
 # The scenarios start private instances; services that the packages would start are kept from it.
+# The jars of a Kafka broker go into the folder that the first argument names, if there is one.
 set -eu
+
+[ -z "${1:-}" ] || sh "$(dirname "$0")/brokers/kafka_jars/install.sh" "$1"
 
 PATH="$PATH:/usr/sbin" # where servers are, and not every user looks
 missing=""

@@ -21,7 +21,8 @@ _PAYLOAD = encode_records([b"x" * 1019])
 _DISK = "write 1 KiB + fdatasync, in a loop, to the same disk (fresh files on both sides)"
 
 
-def _quantile(times: list[float], share: float) -> float:
+def quantile(times: list[float], share: float) -> float:
+    """Return the time that this share of the steps did not exceed."""
     return sorted(times)[int(share * (len(times) - 1))]
 
 
@@ -83,8 +84,8 @@ def _writes(folder: Path) -> list[float]:
 def _against_disk(share: float, *options: str) -> Iterator[tuple[Rate, Rate]]:
     with server_process(*options) as address, data_directory() as folder:
         yield (
-            lambda: 1 / _quantile(_acks(address), share),
-            lambda: 1 / _quantile(_writes(folder), share),
+            lambda: 1 / quantile(_acks(address), share),
+            lambda: 1 / quantile(_writes(folder), share),
         )
 
 
@@ -95,8 +96,8 @@ def _backends(share: float) -> Iterator[tuple[Rate, Rate]]:
         server_process("--storage", "pwritev2") as theirs,
     ):
         yield (
-            lambda: 1 / _quantile(_acks(ours), share),
-            lambda: 1 / _quantile(_acks(theirs), share),
+            lambda: 1 / quantile(_acks(ours), share),
+            lambda: 1 / quantile(_acks(theirs), share),
         )
 
 

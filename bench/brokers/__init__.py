@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
 
-from bench.brokers import nats, redis
+from bench.brokers import kafka, nats, redis
 from bench.brokers.broker import Broker, missing
 from bench.harness import Rate, Scenario
 from bench.peers import server_process
@@ -61,4 +61,11 @@ def _scenarios(broker: Broker) -> Iterator[Scenario]:
         )
 
 
-SCENARIOS = (*_scenarios(nats.BROKER), *_scenarios(redis.BROKER))
+def _kafka_scenarios() -> Iterator[Scenario]:
+    if lacks := kafka.lacking():
+        print(f"no {lacks}: the kafka scenarios are left out", file=sys.stderr)
+        return
+    yield from kafka.scenarios()
+
+
+SCENARIOS = (*_scenarios(nats.BROKER), *_scenarios(redis.BROKER), *_kafka_scenarios())
