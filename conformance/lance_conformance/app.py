@@ -74,7 +74,7 @@ def app() -> None:
     \b
     Exit codes: 0 every MUST kept · 1 not conforming · 2 wrong usage · 3 no such server ·
     4 not everything could be proven · 5 no case selected · 6 the baseline is stale ·
-    70 the kit failed · 130 interrupted
+    7 the target ended or stopped · 70 the kit failed · 130 interrupted
     """  # noqa: D301 - \b is how click is told to keep the lines
 
 

@@ -120,6 +120,7 @@ def tell(ended: Ended, *, verbose: bool, quiet: bool) -> None:
     lines += console.problems(ended.run, results, style, verbose=verbose, quiet=quiet)
     if not quiet:
         lines.append("")
+        lines += console.not_asked(results, style)
     lines += [f"stale baseline: {problem}" for problem in ended.stale]
     lines += console.tail(ended.run, results, ended.code, ended.seconds, style)
     click.echo("\n".join(lines), color=True)

@@ -10,7 +10,7 @@ from lance_conformance.dialect import DEPLOYED, SPECIFIED
 from lance_conformance.engine.conditions import Conditions, Target
 from lance_conformance.engine.failures import Failure, NotApplicable
 from lance_conformance.engine.run.schedule import IN_VAIN, ask_all
-from lance_conformance.engine.run.verdict import Result, Verdict
+from lance_conformance.engine.run.verdict import TARGET_GONE, Exit, Result, Verdict, exit_code
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases import Case, all_cases
 from lance_conformance.server.expect import keepalive
@@ -104,7 +104,9 @@ def test_a_target_that_died_fails_the_case_that_killed_it() -> None:
     rules = all_mutants()["dies-of-bad-magic"].rules("specified")
     hostile = [case for case in all_cases() if case.id == "hdr/magic-closes"]
     (result,) = ask(hostile, sessions(rules))
-    assert (result.verdict, result.reason) == (Verdict.FAIL, "target-died")
+    assert (result.verdict, result.reason) == (Verdict.FAIL, TARGET_GONE)
+    assert "the target has answered nothing since hdr/magic-closes" in result.message
+    assert exit_code([result]) is Exit.TARGET_GONE
 
 
 def answering_from(attempt: int) -> tuple[Case, list[int]]:

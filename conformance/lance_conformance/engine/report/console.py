@@ -1,5 +1,6 @@
 """The report for people."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from lance_conformance import __version__
@@ -66,7 +67,7 @@ def problems(
 ) -> Iterator[str]:
     """Everything that is not a pass or a skip, the worst with all its evidence."""
     for result in results:
-        if not notable(result):
+        if not notable(result) or result.not_asked:
             continue
         if quiet or (result.verdict in BRIEF and not verbose):
             yield _one_line(result, style)
@@ -96,6 +97,17 @@ def _in_full(run: Run, result: Result, style: Style) -> Iterator[str]:
         yield f"  because   {result.message}"
     yield from evidence(run, result, style)
     yield f"  again     {reproduce(run, result)}"
+
+
+def not_asked(results: Sequence[Result], style: Style) -> Iterator[str]:
+    """Why cases were skipped or not asked: one line a reason, with their count."""
+    reasons = Counter(
+        (WORDS[result.verdict], result.message)
+        for result in results
+        if result.verdict is Verdict.SKIP or result.not_asked
+    )
+    for (word, reason), count in reasons.most_common():
+        yield style.faint(f"{count} {word}: {reason}")
 
 
 def tail(

@@ -17,6 +17,7 @@ MEANINGS = {
     Exit.NONCONFORMING: "not conforming",
     Exit.UNPROVEN: "nothing broken, but not every MUST could be proven",
     Exit.STALE: "conforming but for what is known, and the baseline is stale",
+    Exit.TARGET_GONE: "the target ended or stopped while it was asked",
     Exit.NOTHING_SELECTED: "nothing proven: every selected case was skipped",
     Exit.KIT_ERROR: "the kit failed; please report this",
     Exit.INTERRUPTED: "interrupted",

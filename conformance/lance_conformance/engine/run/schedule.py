@@ -9,6 +9,7 @@ from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.failures import Blocked, Failure, NotApplicable
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.run.capabilities import missing
+from lance_conformance.engine.run.target_watch import TargetWatch
 from lance_conformance.engine.run.verdict import Result, Verdict, broken
 
 GRACE = 0.5
@@ -43,32 +44,60 @@ async def ask_all(
         The results, in the order of the cases.
     """
     gate = asyncio.Semaphore(jobs)
+    watch = TargetWatch(conditions) if retry else None
 
     async def ask_one(case: Case) -> Result:
         async with gate:
-            result = await ask(case, conditions, _budget(case, conditions))
-        if not (retry and result.timing):
+            result = await _watched(case, conditions, watch)
+        if not _is_asked_again(result, watch):
             on_result(result)
         return result
 
     together = iter(await _gather([ask_one(case) for case in cases if not case.alone]))
     results = [await ask_one(case) if case.alone else next(together) for case in cases]
-    if retry:
-        await _second_chances(results, conditions, on_result)
+    if watch is not None:
+        await _second_chances(results, conditions, watch, on_result)
     return results
 
 
+async def _watched(case: Case, conditions: Conditions, watch: TargetWatch | None) -> Result:
+    """Ask a case, unless the target is gone."""
+    if watch is None:
+        return await ask(case, conditions, _budget(case, conditions))
+    if watch.gone:
+        return watch.not_asked(case)
+    watch.begin(case)
+    return await watch.end(await ask(case, conditions, _budget(case, conditions)))
+
+
+def _is_asked_again(result: Result, watch: TargetWatch | None) -> bool:
+    return watch is not None and (result.timing or watch.may_be_innocent(result))
+
+
 async def _second_chances(
-    results: list[Result], conditions: Conditions, on_result: OnResult
+    results: list[Result], conditions: Conditions, watch: TargetWatch, on_result: OnResult
 ) -> None:
     in_vain = 0
     for position, result in enumerate(results):
-        if not result.timing:
+        if not _is_asked_again(result, watch):
             continue
-        if in_vain < IN_VAIN:
-            results[position] = await _again(result, conditions)
+        if watch.gone:
+            results[position] = watch.not_asked(result.case)
+        elif not result.timing and not watch.is_suspect(result):
+            pass  # it was the only case whose connections were lost
+        elif in_vain < IN_VAIN:
+            results[position] = await _asked_again(result, conditions, watch)
             in_vain = in_vain + 1 if results[position].timing else 0
         on_result(results[position])
+
+
+async def _asked_again(result: Result, conditions: Conditions, watch: TargetWatch) -> Result:
+    """Ask a case again alone: for lack of time, or since another one may have ended the target."""
+    watch.begin(result.case)
+    if result.timing:
+        return await watch.end(await _again(result, conditions))
+    found = await ask(result.case, _other_names(conditions), _budget(result.case, conditions))
+    return replace(await watch.end(found), retried=True)
 
 
 def _budget(case: Case, conditions: Conditions, times: float = 1.0) -> float:
@@ -83,9 +112,8 @@ async def _gather(questions: Sequence[Coroutine[None, None, Result]]) -> list[Re
 
 async def _again(first: Result, conditions: Conditions) -> Result:
     """Ask alone and with more time: slowness then shows as FLAKY, not as a broken rule."""
-    # Under other names: what the first attempt created may still be there.
-    anew = replace(conditions, run_id=f"{conditions.run_id}r")
-    result = await ask(first.case, anew, _budget(first.case, conditions, RETRY_BUDGET))
+    budget = _budget(first.case, conditions, RETRY_BUDGET)
+    result = await ask(first.case, _other_names(conditions), budget)
     result = replace(result, retried=True)
     if result.verdict is Verdict.PASS:
         return replace(
@@ -102,6 +130,11 @@ async def _again(first: Result, conditions: Conditions) -> Result:
             message=f"the target answers nothing in time any more: {result.message}",
         )
     return result
+
+
+def _other_names(conditions: Conditions) -> Conditions:
+    """The conditions with other names: what a first attempt created may still be there."""
+    return replace(conditions, run_id=f"{conditions.run_id}r")
 
 
 async def _answers(case: Case, conditions: Conditions) -> bool:

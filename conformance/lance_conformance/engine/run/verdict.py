@@ -30,6 +30,10 @@ UNPROVEN = frozenset({Verdict.BLOCKED, Verdict.INCONCLUSIVE, Verdict.FLAKY})
 """Verdicts under which a rule was neither kept nor broken."""
 
 
+TARGET_GONE = "target-gone"
+"""The reason of results after which no target was left."""
+
+
 class Exit(IntEnum):
     """How the process ends."""
 
@@ -40,6 +44,7 @@ class Exit(IntEnum):
     UNPROVEN = 4
     NOTHING_SELECTED = 5
     STALE = 6
+    TARGET_GONE = 7
     KIT_ERROR = 70
     INTERRUPTED = 130
 
@@ -48,6 +53,7 @@ PRECEDENCE = (
     Exit.KIT_ERROR,
     Exit.USAGE,
     Exit.UNREACHABLE,
+    Exit.TARGET_GONE,
     Exit.NOTHING_SELECTED,
     Exit.NONCONFORMING,
     Exit.STALE,
@@ -86,6 +92,11 @@ class Result:
     transcript: Transcript | None = None
     timing: bool = False
     retried: bool = False
+
+    @property
+    def not_asked(self) -> bool:
+        """Whether the case was left out because no target was left."""
+        return self.reason == TARGET_GONE and self.transcript is None
 
     def fails(self, *, strict: bool = False) -> bool:
         """Whether it makes the target nonconforming.
@@ -131,6 +142,8 @@ def _reason_to_end(result: Result, *, strict: bool) -> Exit | None:
         return None
     if result.verdict is Verdict.ERROR:
         return Exit.KIT_ERROR
+    if result.reason == TARGET_GONE:
+        return Exit.TARGET_GONE
     if result.fails(strict=strict):
         return Exit.NONCONFORMING
     matters = result.case.level is Level.MUST or (strict and result.case.scored)
