@@ -1,0 +1,375 @@
+"""What happens in a run: a list of operations, some of which are faults.
+
+A plan is made from a seed. Half of all plans follow a template: a fault inside an operation, the
+same operation again, a merge, a restart. Uniform faults do not find what needs two unlikely things
+in a row.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, Final
+
+from tests.simulation.faults import CHANGING, ERRORS, READING
+from tests.simulation.world import Pace
+
+MODES: Final = ("fsync", "wal", "os", "fsync, inline", "wal, inline", "wal, mixed")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the store of a run is set up.
+
+    Attributes:
+        mode: a durability; ``inline``: a lone batch is flushed by the loop's thread; ``mixed``:
+            some commits are too large for the write-ahead log.
+        kind: how the disk commits, see `Mount`.
+        segment_size: bytes after which a segment is closed.
+        wal_size: bytes of a file of the write-ahead log.
+        merge: segments that are merged, at least; 0 for none.
+        open_segments: segments kept open for reading.
+        pace: how often threads are interrupted.
+    """
+
+    mode: str = "fsync"
+    kind: str = "dsync"
+    segment_size: int = 400
+    wal_size: int = 1024
+    merge: int = 2
+    open_segments: int = 8
+    pace: Pace = field(default_factory=Pace)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that happens.
+
+    Attributes:
+        name: which; `Run` has a method ``do_NAME``.
+        seed: of what is decided at random meanwhile.
+        arguments: what is known beforehand.
+    """
+
+    name: str
+    seed: int
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        words = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{self.name}({words})"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What happens in a run.
+
+    Attributes:
+        seed: that it was made from.
+        template: name of its template, or ``any``.
+        settings: of the store.
+        operations: in order.
+    """
+
+    seed: int
+    template: str
+    settings: Settings
+    operations: tuple[Operation, ...]
+
+    def keeping(self, operations: tuple[Operation, ...]) -> "Plan":
+        """Return the same plan with other operations."""
+        return replace(self, operations=operations)
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}, template {self.template}, {self.settings}"]
+        return "\n".join([*lines, *(f"  {each}" for each in self.operations)])
+
+
+class _Writer:
+    """Writes the operations of a plan."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.operations: list[Operation] = []
+
+    def add(self, name: str, /, **arguments: Any) -> None:
+        seed = self.random.getrandbits(32)
+        self.operations.append(Operation(name, seed, arguments))
+
+    # Pieces ----------------------------------------------------------------------------------
+
+    def append(self, topic: int | None = None, count: int | None = None) -> None:
+        random = self.random
+        for _ in range(count or random.randint(1, 4)):
+            self.add(
+                "append",
+                topic=random.randrange(3) if topic is None else topic,
+                records=random.choice((1, 1, 2, 3)),
+                size=random.choice((10, 30, 90, 200)),
+            )
+
+    def small_segments(self, topic: int) -> None:
+        for _ in range(self.random.randint(2, 5)):
+            self.append(topic, self.random.randint(1, 2))
+            self.add("settle")
+            self.add("roll", topic=topic)
+            self.add("settle")
+
+    def fault(
+        self, methods: tuple[str, ...] = ("*", *CHANGING), reach: int = 12, *, again: bool = False
+    ) -> None:
+        random = self.random
+        method = random.choice(methods)
+        nth = random.randrange(reach if method == "*" else 3)
+        times = random.choice((1, 1, 1, 2, 4, 30))
+        error = random.choice((*ERRORS, "EIO", "EIO", "ENOSPC"))
+        self.add(
+            "fault",
+            method=method,
+            place="*",
+            nth=nth,
+            error=error,
+            after=random.random() < 0.3,
+            times=times,
+        )
+        if not again and random.random() < 0.3:
+            self.fault(again=True)
+
+    def stop_at(self) -> None:
+        """End the process or the machine at some call to come."""
+        random = self.random
+        error = random.choice(("kill", "power"))
+        after = random.random() < 0.5
+        self.add("fault", method="*", place="*", nth=random.randrange(40), error=error, after=after)
+
+    def restart(self) -> None:
+        random = self.random
+        ways = {
+            "stop": 3, "kill": 2, "power": 3, "kill power": 1, "kill start power": 2, "backup": 1,
+        }  # fmt: skip
+        for word in random.choices(list(ways), list(ways.values()))[0].split():
+            self.add(word)
+        if random.random() < 0.15:
+            self.add(random.choice(("repair", "reindex", "verify")))
+        self.add("start")
+
+    def upkeep(self, topic: int) -> None:
+        self.add("upkeep", topic=topic)
+
+    def any(self) -> None:
+        """Add something."""
+        random = self.random
+        topic = random.randrange(3)
+        chances: dict[Callable[[], None], int] = {
+            self.append: 30,
+            lambda: self.add("resend", back=random.randrange(6)): 4,
+            lambda: self.add("settle"): 6,
+            lambda: self.add("wait", seconds=random.choice((0.01, 1.0, 40.0))): 2,
+            lambda: self.add("roll", topic=topic): 6,
+            lambda: self.upkeep(topic): 8,
+            lambda: self.add("fetch", topic=topic, share=random.random()): 5,
+            lambda: self.add("seek", topic=topic, share=random.random()): 2,
+            lambda: self.add("commit", topic=topic, consumer=random.randrange(3)): 4,
+            lambda: self.add("create", name=random.randrange(4)): 3,
+            lambda: self.add("delete", topic=topic): 1,
+            lambda: self.add("retention", topic=topic, size=random.choice((0, 0, 2000)), age=0): 2,
+            self.restart: 3,
+        }
+        random.choices(list(chances), list(chances.values()))[0]()
+
+
+def _begun(random: Random) -> _Writer:
+    writer = _Writer(random)
+    writer.add("start")
+    for name in range(random.randint(1, 3)):
+        writer.add("create", name=name)
+    writer.add("settle")
+    writer.append()
+    return writer
+
+
+def _any(random: Random) -> _Writer:
+    writer = _begun(random)
+    trouble = random.choice((0.0, 0.02, 0.05, 0.1))
+    for _ in range(random.randint(20, 80)):
+        if random.random() < trouble:
+            random.choice(
+                (
+                    writer.fault,
+                    writer.stop_at,
+                    lambda: writer.add("fill", room=random.randrange(3000)),
+                    lambda: writer.add("heal"),
+                    lambda: writer.add("heal"),
+                    lambda: writer.add("read_only"),
+                    lambda: writer.fault(READING),
+                )
+            )()
+        writer.any()
+    return writer
+
+
+def _save(writer: _Writer, topic: int) -> None:
+    writer.add("retention", topic=topic, size=0, age=writer.random.choice((10**6, 10**7)))
+
+
+def _roll(writer: _Writer, topic: int) -> None:
+    writer.add("roll", topic=topic)
+    writer.append(topic, 1)
+
+
+def _retire(writer: _Writer, topic: int) -> None:
+    writer.add("retention", topic=topic, size=300, age=0)
+    writer.upkeep(topic)
+
+
+def _delete(writer: _Writer, topic: int) -> None:
+    writer.append(topic, 2)
+    writer.add("delete", topic=topic)
+
+
+def _close(writer: _Writer, topic: int) -> None:
+    writer.append(topic, 1)
+    writer.add("stop")
+    writer.add("start")
+
+
+def _start(writer: _Writer, topic: int) -> None:
+    writer.append(topic, 1)
+    writer.add(writer.random.choice(("kill", "power")))
+    writer.add("start")
+
+
+INSIDE: Final[dict[str, Callable[[_Writer, int], None]]] = {
+    "append": lambda writer, topic: writer.append(topic, 2),
+    "save": _save,
+    "roll": _roll,
+    "merge": lambda writer, topic: writer.upkeep(topic),
+    "retire": _retire,
+    "create": lambda writer, _: writer.add("create", name=3),
+    "delete": _delete,
+    "commit": lambda writer, topic: writer.add("commit", topic=topic, consumer=0),
+    "recycle": lambda writer, _: writer.append(None, 10),
+    "close": _close,
+    "start": _start,
+}
+"""Steps of the store that faults are planned inside of."""
+
+
+def _template(name: str) -> Callable[[Random], _Writer]:
+    def write(random: Random) -> _Writer:
+        writer = _begun(random)
+        topic = random.randrange(3)
+        for _ in range(random.randint(1, 2)):
+            writer.small_segments(topic)
+            if random.random() < 0.5:
+                writer.append()
+            writer.fault(("*", "*", *CHANGING, *(READING if name in {"merge", "start"} else ())))
+            INSIDE[name](writer, topic)
+            writer.add("settle")
+            writer.add("heal")
+            if random.random() < 0.8:
+                INSIDE[name](writer, topic)
+                writer.add("settle")
+            writer.append(topic, random.randint(0, 3))
+            if random.random() < 0.8:
+                writer.small_segments(topic)
+                writer.upkeep(topic)
+                writer.add("settle")
+            writer.append(topic, random.randint(0, 3))
+            if random.random() < 0.5:
+                writer.add("settle")
+            writer.restart()
+        return writer
+
+    return write
+
+
+def _full(random: Random) -> _Writer:
+    """A disk that fills up, and frees again, with merging and a restart after it."""
+    writer = _begun(random)
+    topic = random.randrange(3)
+    writer.small_segments(topic)
+    for _ in range(random.randint(1, 3)):
+        writer.add("fill", room=random.randrange(1500))
+        for _ in range(random.randint(1, 4)):
+            writer.append(topic)
+            writer.any()
+            writer.add("settle")
+        if random.random() < 0.3:
+            writer.restart()
+        writer.add("heal")
+        writer.small_segments(topic)
+        writer.upkeep(topic)
+        writer.add("settle")
+        writer.restart()
+    return writer
+
+
+def _jump(random: Random) -> _Writer:
+    """A wall clock that jumps, with age retention and a restart."""
+    writer = _begun(random)
+    topic = random.randrange(3)
+    writer.add("retention", topic=topic, size=0, age=3600)
+    writer.small_segments(topic)
+    if random.random() < 0.5:
+        writer.add("stop")
+    writer.add("jump", seconds=random.choice((-7200, 7200, 10**6, 3 * 10**8)))
+    writer.add("start")
+    writer.append(topic)
+    writer.upkeep(topic)
+    writer.add("settle")
+    writer.restart()
+    return writer
+
+
+def _rot(random: Random) -> _Writer:
+    """Bytes that change on the disk while nobody looks."""
+    writer = _begun(random)
+    topic = random.randrange(3)
+    writer.small_segments(topic)
+    writer.upkeep(topic)
+    writer.append()
+    writer.add(random.choice(("stop", "kill")))
+    writer.add("rot", topic=topic, share=random.random(), way=random.choice(("flip", "zero")))
+    writer.add("start")
+    for _ in range(random.randint(1, 10)):
+        writer.any()
+    return writer
+
+
+TEMPLATES: Final[dict[str, Callable[[Random], _Writer]]] = {
+    **{name: _template(name) for name in INSIDE},
+    "full": _full,
+    "jump": _jump,
+    "rot": _rot,
+}
+
+
+def _settings(random: Random) -> Settings:
+    pace = Pace(
+        random.choice((0.0, 0.02, 0.1, 0.3)),
+        random.choice((0.0, 0.05, 0.3)),
+        random.choice((0.002, 0.05, 0.5)),
+    )
+    return Settings(
+        random.choice(MODES),
+        random.choice(("dsync", "uring")),
+        random.choice((150, 400, 2000)),
+        random.choice((600, 1500, 4096)),
+        random.choice((0, 2, 2, 3)),
+        random.choice((1, 4, 64)),
+        pace,
+    )
+
+
+def make_plan(seed: int) -> Plan:
+    """Return the plan of a seed: from a template where the seed is odd."""
+    random = Random(seed)
+    settings = _settings(random)
+    template = random.choice(list(TEMPLATES)) if seed % 2 else "any"
+    write = TEMPLATES.get(template, _any)
+    return Plan(seed, template, settings, tuple(write(random).operations))
+
+
+def plans(first: int, count: int) -> Iterator[Plan]:
+    """Yield the plans of some seeds."""
+    return map(make_plan, range(first, first + count))
