@@ -156,6 +156,47 @@ static inline enum lance_result lance_topic_position_read(
     return lance_finish_read(&in);
 }
 
+/* Proves that a member that joins again is the one that the coordinator knows (AMB-38, AMB-60). */
+struct lance_member_standing {
+    /* Random number of the member's process, 0 for none: u64le. */
+    uint64_t secret;
+    /* Generation under which each topic that it still holds was assigned to it, in their order: list<u32le, u64le>. */
+    struct lance_list since;
+};
+
+/* Take one MemberStanding; variable parts point into what is read. */
+static inline void lance_member_standing_take(
+    struct lance_reader *in, struct lance_member_standing *out)
+{
+    out->secret = (uint64_t)lance_take_uint(in, 8u);
+    out->since.count = (uint32_t)lance_take_uint(in, 4u);
+    const uint8_t *since_at = in->next;
+    if (lance_fits(in, out->since.count, 8u))
+        for (uint64_t n = 0; n < out->since.count && in->result == LANCE_OK; n++) {
+            (void)(uint64_t)lance_take_uint(in, 8u);
+        }
+    out->since.bytes = lance_since(in, since_at);
+}
+
+/* Put one MemberStanding; lists are put as the bytes they hold. */
+static inline void lance_member_standing_put(
+    struct lance_writer *out, const struct lance_member_standing *in)
+{
+    lance_put_uint(out, (uint64_t)in->secret, 8u);
+    lance_require(&out->result, in->since.count <= 4294967295u);
+    lance_put_uint(out, (uint64_t)in->since.count, 4u);
+    lance_put(out, in->since.bytes.data, in->since.bytes.size);
+}
+
+/* Read a whole MemberStanding. */
+static inline enum lance_result lance_member_standing_read(
+    struct lance_member_standing *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    lance_member_standing_take(&in, out);
+    return lance_finish_read(&in);
+}
+
 /* Joins a group, or joins it again (AMB-38). */
 struct lance_group_join {
     /* Name of the group: string<u8>. */
@@ -178,6 +219,8 @@ struct lance_group_join {
     struct lance_list topics;
     /* Topics that it still holds from before: list<u32le, u32le>. */
     struct lance_list owned;
+    /* At most one; none from older members: list<MemberStanding>. */
+    struct lance_list standing;
 };
 #define LANCE_GROUP_JOIN_COMMAND 0x60
 
@@ -214,6 +257,13 @@ static inline void lance_group_join_take(
             (void)(uint32_t)lance_take_uint(in, 4u);
         }
     out->owned.bytes = lance_since(in, owned_at);
+    out->standing.count = 0;
+    const uint8_t *standing_at = in->next;
+    for (; in->left > 0 && in->result == LANCE_OK; out->standing.count++) {
+            struct lance_member_standing each;
+            lance_member_standing_take(in, &each);
+    }
+    out->standing.bytes = lance_since(in, standing_at);
 }
 
 /* Put one GroupJoin; lists are put as the bytes they hold. */
@@ -250,6 +300,7 @@ static inline void lance_group_join_put(
     lance_require(&out->result, in->owned.count <= 4294967295u);
     lance_put_uint(out, (uint64_t)in->owned.count, 4u);
     lance_put(out, in->owned.bytes.data, in->owned.bytes.size);
+    lance_put(out, in->standing.bytes.data, in->standing.bytes.size);
 }
 
 /* Read a whole GroupJoin. */
@@ -587,6 +638,47 @@ static inline enum lance_result lance_topic_commit_read(
     return lance_finish_read(&in);
 }
 
+/* Which of two commits is the later one, and whose they are (AMB-38, AMB-60). */
+struct lance_commit_order {
+    /* Rises with each commit of the member's process, from 1 on: u64le. */
+    uint64_t sequence;
+    /* Generation under which each topic was assigned to the member, in their order: list<u32le, u64le>. */
+    struct lance_list since;
+};
+
+/* Take one CommitOrder; variable parts point into what is read. */
+static inline void lance_commit_order_take(
+    struct lance_reader *in, struct lance_commit_order *out)
+{
+    out->sequence = (uint64_t)lance_take_uint(in, 8u);
+    out->since.count = (uint32_t)lance_take_uint(in, 4u);
+    const uint8_t *since_at = in->next;
+    if (lance_fits(in, out->since.count, 8u))
+        for (uint64_t n = 0; n < out->since.count && in->result == LANCE_OK; n++) {
+            (void)(uint64_t)lance_take_uint(in, 8u);
+        }
+    out->since.bytes = lance_since(in, since_at);
+}
+
+/* Put one CommitOrder; lists are put as the bytes they hold. */
+static inline void lance_commit_order_put(
+    struct lance_writer *out, const struct lance_commit_order *in)
+{
+    lance_put_uint(out, (uint64_t)in->sequence, 8u);
+    lance_require(&out->result, in->since.count <= 4294967295u);
+    lance_put_uint(out, (uint64_t)in->since.count, 4u);
+    lance_put(out, in->since.bytes.data, in->since.bytes.size);
+}
+
+/* Read a whole CommitOrder. */
+static inline enum lance_result lance_commit_order_read(
+    struct lance_commit_order *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    lance_commit_order_take(&in, out);
+    return lance_finish_read(&in);
+}
+
 /* Records how far a member has come (AMB-38). */
 struct lance_group_commit {
     /* Name of the group: string<u8>. */
@@ -597,6 +689,8 @@ struct lance_group_commit {
     uint64_t generation;
     /* How far each topic is: list<u32le, TopicCommit>. */
     struct lance_list topics;
+    /* At most one; none from older members: list<CommitOrder>. */
+    struct lance_list order;
 };
 #define LANCE_GROUP_COMMIT_COMMAND 0x66
 
@@ -617,6 +711,13 @@ static inline void lance_group_commit_take(
             lance_topic_commit_take(in, &each);
         }
     out->topics.bytes = lance_since(in, topics_at);
+    out->order.count = 0;
+    const uint8_t *order_at = in->next;
+    for (; in->left > 0 && in->result == LANCE_OK; out->order.count++) {
+            struct lance_commit_order each;
+            lance_commit_order_take(in, &each);
+    }
+    out->order.bytes = lance_since(in, order_at);
 }
 
 /* Put one GroupCommit; lists are put as the bytes they hold. */
@@ -635,6 +736,7 @@ static inline void lance_group_commit_put(
     lance_require(&out->result, in->topics.count <= 4294967295u);
     lance_put_uint(out, (uint64_t)in->topics.count, 4u);
     lance_put(out, in->topics.bytes.data, in->topics.bytes.size);
+    lance_put(out, in->order.bytes.data, in->order.bytes.size);
 }
 
 /* Read a whole GroupCommit. */

@@ -70,6 +70,22 @@ types:
         if: has_position == 1
         doc: "Where one was committed, how far it is"
         doc-ref: "AMB-38"
+  member_standing:
+    doc: "Proves that a member that joins again is the one that the coordinator knows"
+    doc-ref: "AMB-38, AMB-60"
+    seq:
+      - id: secret
+        type: u8
+        doc: "Random number of the member's process, 0 for none"
+        doc-ref: "AMB-38"
+      - id: num_since
+        type: u4
+      - id: since
+        type: u8
+        repeat: expr
+        repeat-expr: num_since
+        doc: "Generation under which each topic that it still holds was assigned to it, in their order"
+        doc-ref: "AMB-38"
   group_join:
     doc: "Joins a group, or joins it again"
     doc-ref: "AMB-38"
@@ -145,6 +161,11 @@ types:
         repeat: expr
         repeat-expr: num_owned
         doc: "Topics that it still holds from before"
+        doc-ref: "AMB-38"
+      - id: standing
+        type: member_standing
+        repeat: eos
+        doc: "At most one; none from older members"
         doc-ref: "AMB-38"
   group_join_ack:
     doc: "Answers a GroupJoin"
@@ -330,6 +351,22 @@ types:
         size: len_fingerprint
         doc: "Fingerprint of the whole records before the offset; empty where none was taken"
         doc-ref: "AMB-38, AMB-30"
+  commit_order:
+    doc: "Which of two commits is the later one, and whose they are"
+    doc-ref: "AMB-38, AMB-60"
+    seq:
+      - id: sequence
+        type: u8
+        doc: "Rises with each commit of the member's process, from 1 on"
+        doc-ref: "AMB-38"
+      - id: num_since
+        type: u4
+      - id: since
+        type: u8
+        repeat: expr
+        repeat-expr: num_since
+        doc: "Generation under which each topic was assigned to the member, in their order"
+        doc-ref: "AMB-38"
   group_commit:
     doc: "Records how far a member has come"
     doc-ref: "AMB-38"
@@ -361,6 +398,11 @@ types:
         repeat: expr
         repeat-expr: num_topics
         doc: "How far each topic is"
+        doc-ref: "AMB-38"
+      - id: order
+        type: commit_order
+        repeat: eos
+        doc: "At most one; none from older members"
         doc-ref: "AMB-38"
   topic_commit_result:
     doc: "What became of the commit of one topic"

@@ -26,6 +26,11 @@ local MESSAGES = {
         {name = "topic", leaf = "", shape = {kind = "nested", message = "group_topic"}, doc = "The topic (AMB-38)"},
         {name = "position", leaf = "", shape = {kind = "maybe", item = {kind = "nested", message = "group_position"}}, doc = "Where one was committed, how far it is (AMB-38)"},
     }},
+    -- Proves that a member that joins again is the one that the coordinator knows (AMB-38, AMB-60).
+    member_standing = {fields = {
+        {name = "secret", leaf = "uint64", shape = {kind = "number", size = 8, signed = false, little = true}, doc = "Random number of the member's process, 0 for none (AMB-38)"},
+        {name = "since", leaf = "uint64", shape = {kind = "many", prefix = {kind = "number", size = 4, signed = false, little = true}, least = 8, item = {kind = "number", size = 8, signed = false, little = true}}, doc = "Generation under which each topic that it still holds was assigned to it, in their order (AMB-38)"},
+    }},
     -- Joins a group, or joins it again (AMB-38).
     group_join = {fields = {
         {name = "group", leaf = "text", shape = {kind = "text", prefix = {kind = "number", size = 1, signed = false, little = true}}, doc = "Name of the group (AMB-38)"},
@@ -38,6 +43,7 @@ local MESSAGES = {
         {name = "metadata", leaf = "bytes", shape = {kind = "blob", prefix = {kind = "number", size = 2, signed = false, little = true}}, doc = "Anything that a custom strategy wants to know (AMB-38)"},
         {name = "topics", leaf = "", shape = {kind = "many", prefix = {kind = "number", size = 4, signed = false, little = true}, least = 21, item = {kind = "nested", message = "group_topic"}}, doc = "Topics that the member reads (AMB-38)"},
         {name = "owned", leaf = "uint32", shape = {kind = "many", prefix = {kind = "number", size = 4, signed = false, little = true}, least = 4, item = {kind = "number", size = 4, signed = false, little = true}}, doc = "Topics that it still holds from before (AMB-38)"},
+        {name = "standing", leaf = "", shape = {kind = "filled", item = {kind = "nested", message = "member_standing"}}, doc = "At most one; none from older members (AMB-38)"},
     }},
     -- Answers a GroupJoin (AMB-38).
     group_join_ack = {fields = {
@@ -82,12 +88,18 @@ local MESSAGES = {
         {name = "offset", leaf = "uint64", shape = {kind = "number", size = 8, signed = false, little = true}, doc = "Byte offset up to which the group is done (AMB-38)"},
         {name = "fingerprint", leaf = "bytes", shape = {kind = "blob", prefix = {kind = "number", size = 2, signed = false, little = true}}, doc = "Fingerprint of the whole records before the offset; empty where none was taken (AMB-38)"},
     }},
+    -- Which of two commits is the later one, and whose they are (AMB-38, AMB-60).
+    commit_order = {fields = {
+        {name = "sequence", leaf = "uint64", shape = {kind = "number", size = 8, signed = false, little = true}, doc = "Rises with each commit of the member's process, from 1 on (AMB-38)"},
+        {name = "since", leaf = "uint64", shape = {kind = "many", prefix = {kind = "number", size = 4, signed = false, little = true}, least = 8, item = {kind = "number", size = 8, signed = false, little = true}}, doc = "Generation under which each topic was assigned to the member, in their order (AMB-38)"},
+    }},
     -- Records how far a member has come (AMB-38).
     group_commit = {fields = {
         {name = "group", leaf = "text", shape = {kind = "text", prefix = {kind = "number", size = 1, signed = false, little = true}}, doc = "Name of the group (AMB-38)"},
         {name = "member", leaf = "text", shape = {kind = "text", prefix = {kind = "number", size = 1, signed = false, little = true}}, doc = "Name of the member, unique within the group (AMB-38)"},
         {name = "generation", leaf = "uint64", shape = {kind = "number", size = 8, signed = false, little = true}, doc = "Generation of the member's last sync; refused when it is stale (AMB-38)"},
         {name = "topics", leaf = "", shape = {kind = "many", prefix = {kind = "number", size = 4, signed = false, little = true}, least = 31, item = {kind = "nested", message = "topic_commit"}}, doc = "How far each topic is (AMB-38)"},
+        {name = "order", leaf = "", shape = {kind = "filled", item = {kind = "nested", message = "commit_order"}}, doc = "At most one; none from older members (AMB-38)"},
     }},
     -- What became of the commit of one topic (AMB-38).
     topic_commit_result = {fields = {

@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -36,6 +37,7 @@ JOIN = m.GroupJoin(
     metadata=b"",
     topics=[TOPIC],
     owned=[],
+    standing=[],
 )
 FAR = 10.0
 
@@ -125,7 +127,7 @@ def connected(coordinator: Coordinator, dialect: Dialect = SPECIFIED) -> Iterato
 def commit_of(generation: int, offset: int = 50, topic: m.GroupTopic = TOPIC) -> m.GroupCommit:
     """Return a commit of the member ``a``."""
     each = m.TopicCommit(topic=topic, offset=offset, fingerprint=b"")
-    return m.GroupCommit(group="g", member="a", generation=generation, topics=[each])
+    return m.GroupCommit(group="g", member="a", generation=generation, topics=[each], order=[])
 
 
 def sync(generation: int = 0, owned: list[int] | None = None) -> m.GroupSync:
@@ -215,6 +217,84 @@ def test_store_that_fails_is_told() -> None:
         store.broken = False
         second = peer.ask(commit_of(generation)).results[0].code
     assert (first, second) == (GroupErrorCode.STORE_FAILED, GroupErrorCode.NONE)
+
+
+def in_order(sequence: int, since: int, offset: int) -> m.GroupCommit:
+    """Return a commit that says its place among the commits of the member ``a``."""
+    order = [m.CommitOrder(sequence=sequence, since=[since])]
+    return replace(commit_of(99, offset), order=order)
+
+
+class Slow(MemoryStore):
+    """A store whose first save takes until others have come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def save(self, commit: Commit) -> None:
+        """Keep a commit, the first one late."""
+        if not self.begun.is_set():
+            self.begun.set()
+            assert self.go_on.wait(FAR)
+        super().save(commit)
+
+
+def test_store_does_not_let_commits_overtake() -> None:
+    """A commit that the store takes its time for is not kept after a later one."""
+    store = Slow()
+    with Coordinator("127.0.0.1:0", store=store) as coordinator, connected(coordinator) as old:
+        standing = [m.MemberStanding(secret=5, since=[])]
+        old.ask(replace(JOIN, standing=standing))
+        since = old.ask(sync()).generation
+        old.send(encode_control(SPECIFIED, Command.GROUP_COMMIT, in_order(1, since, 920).encode()))
+        assert store.begun.wait(FAR)
+        with connected(coordinator) as new:
+            standing = [m.MemberStanding(secret=5, since=[since])]
+            new.ask(replace(JOIN, owned=[7], standing=standing))
+            payloads = [in_order(1, since, 920).encode(), in_order(2, since, 930).encode()]
+            for payload in payloads:
+                new.send(encode_control(SPECIFIED, Command.GROUP_COMMIT, payload))
+            store.go_on.set()
+            codes = [m.GroupCommitAck.decode(new.frame().payload).results[0].code for _ in payloads]
+    assert codes == [GroupErrorCode.NONE, GroupErrorCode.NONE]
+    assert [each.offset for each in store.commits()] == [930]
+
+
+def test_commit_of_an_earlier_assignment_is_refused(peer: Peer) -> None:
+    """A commit counts under the generation that gave the topic, whatever the member knows since."""
+    peer.ask(JOIN)
+    since = peer.ask(sync()).generation
+    peer.ask(m.GroupLeave(group="g", member="a", generation=since))
+    peer.ask(JOIN)
+    now = peer.ask(sync()).generation
+    codes = [peer.ask(in_order(n, of, 180)).results[0].code for n, of in ((1, since), (2, now))]
+    assert codes == [GroupErrorCode.STALE_GENERATION, GroupErrorCode.NONE]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        replace(JOIN, standing=[m.MemberStanding(secret=1, since=[])] * 2),
+        replace(JOIN, standing=[m.MemberStanding(secret=1, since=[3])]),
+        replace(in_order(1, 1, 1), order=[m.CommitOrder(sequence=0, since=[1])]),
+        replace(in_order(1, 1, 1), order=[m.CommitOrder(sequence=1, since=[])]),
+    ],
+    ids=["two standings", "one generation too many", "sequence 0", "no generation"],
+)
+def test_standing_or_order_that_makes_no_sense(peer: Peer, message: Any) -> None:
+    """What newer members add is held against the rest of the message."""
+    assert peer.ask(message).code == GroupErrorCode.INVALID_REQUEST
+
+
+def test_topic_created_again_can_be_joined(peer: Peer) -> None:
+    """A store keyed by names gives the later topic what it kept for the earlier one."""
+    peer.ask(JOIN)
+    peer.ask(sync())
+    peer.ask(m.GroupLeave(group="g", member="a", generation=1))
+    later = replace(TOPIC, topic_id=8, topic_epoch=2)
+    assert isinstance(peer.ask(replace(JOIN, topics=[later])), m.GroupJoinAck)
+    assert [each.topic.topic_id for each in peer.ask(sync()).assigned] == [8]
 
 
 def test_store_that_another_coordinator_has(tmp_path: Any) -> None:

@@ -114,7 +114,7 @@ def test_owner_may_commit_what_it_has_to_release() -> None:
     group = new_group()
     first, _ = two_members(group)
     member = group.heard("a", "a", 1.0)
-    assert group.begin_commit(member, commit(3, 50, first.generation)) is GroupErrorCode.NONE
+    assert group.begin_commit(member, commit(3, 50, first.generation)) is None
 
 
 def test_commit_under_the_generation_before_the_sync_counts() -> None:
@@ -124,7 +124,7 @@ def test_commit_under_the_generation_before_the_sync_counts() -> None:
     before = group.sync("a", "a", (), 0.0).generation
     join(group, "b", 1.0)
     member = group.heard("a", "a", 1.0)
-    assert group.begin_commit(member, commit(3, 50, before)) is GroupErrorCode.NONE
+    assert group.begin_commit(member, commit(3, 50, before)) is None
 
 
 def test_topic_waits_for_a_commit_that_is_being_stored() -> None:
@@ -321,6 +321,122 @@ def test_members_come_back_before_topics_are_divided() -> None:
     assert group.generation > 7
 
 
+def test_suspended_owner_of_before_does_not_come_back() -> None:
+    """After a restart, who held a topic before its last owner is not taken for its owner."""
+    group = new_group(settle_for=3.0)
+    for identity in TOPICS:
+        group.learn(identity, commit(identity.id, 1080, 3))
+    owned = {"owned": frozenset({3}), "generation": 4}
+    join(group, "old", 0.0, since={3: 1}, **owned)
+    assert ids(group.sync("old", "old", [3], 0.0)) == []
+    join(group, "new", 1.0, since={3: 3}, **owned)
+    assert ids(group.sync("new", "new", [3], 1.0)) == [3]
+
+
+def test_later_owner_of_before_wins() -> None:
+    """After a restart, the one who got a topic last has it, whoever comes back first."""
+    group = new_group(settle_for=3.0)
+    for identity in TOPICS:
+        group.learn(identity, commit(identity.id, 90, 1))
+    owned = {"owned": frozenset({3}), "generation": 4}
+    join(group, "old", 0.0, since={3: 1}, **owned)
+    assert ids(group.sync("old", "old", [3], 0.0)) == [3]
+    join(group, "new", 1.0, since={3: 3}, **owned)
+    assert ids(group.sync("new", "new", [3], 1.0)) == [3]
+    assert group.sync("old", "old", [3], 1.0).lost == (3,)
+
+
+def test_owner_of_before_that_has_committed_keeps_the_topic() -> None:
+    """After a restart, an owner whose commit was taken is not put out: positions never go back."""
+    group = new_group(settle_for=3.0)
+    owned = {"owned": frozenset({3}), "generation": 4}
+    old = join(group, "old", 0.0, since={3: 1}, **owned)
+    group.begin_commit(old, commit(3, 700, 1))
+    group.end_commit(old, commit(3, 700, 1), 0.5, stored=True)
+    join(group, "new", 1.0, since={3: 3}, **owned)
+    assert group.sync("new", "new", [3], 1.0).lost == (3,)
+
+
+def test_recognised_owner_commits_under_its_own_generation() -> None:
+    """A member that was recognised after a restart goes on committing as it did before."""
+    group = new_group(settle_for=3.0)
+    member = join(group, "a", 0.0, owned=frozenset({3}), generation=9, since={3: 2})
+    assert group.begin_commit(member, commit(3, 50, 2)) is None
+
+
+def test_older_commit_changes_nothing() -> None:
+    """A commit that arrives after a later one of its member is as good as recorded."""
+    group = new_group()
+    member = join(group, "a")
+    generation = group.sync("a", "a", (), 0.0).generation
+    later = commit(3, 930, generation)
+    assert group.begin_commit(member, later, 8) is None
+    group.end_commit(member, later, 0.1, stored=True, sequence=8)
+    again = [group.begin_commit(member, commit(3, 920, generation), n) for n in (7, 8)]
+    assert again == [GroupErrorCode.NONE, GroupErrorCode.NONE]
+    assert group.topics[3].position == later
+
+
+def test_half_open_connection_gives_way_to_its_own_member() -> None:
+    """Who knows the member's secret replaces a connection that only looks alive."""
+    group = new_group()
+    join(group, "a", secret=77)
+    held = group.sync("a", "a", (), 0.0)
+    since = dict.fromkeys(ids(held), held.generation)
+    join(group, "a", 1.0, link="new", secret=77, owned=frozenset(since), since=since)
+    assert ids(group.sync("a", "new", range(6), 1.0)) == ids(held)
+    with pytest.raises(Refusal) as caught:
+        join(group, "a", 1.0, link="third", secret=78)
+    assert code_of(caught) is GroupErrorCode.NAME_TAKEN
+
+
+def test_process_of_the_same_name_is_fenced_off_by_the_next() -> None:
+    """A member that was restarted under its name has a higher generation than before."""
+    group = new_group()
+    join(group, "a", secret=77)
+    before = group.sync("a", "a", (), 0.0).generation
+    group.members["a"].link = "a!"
+    member = join(group, "a", 1.0, secret=78)
+    assert ids(group.sync("a", "a", (), 1.0)) == [0, 1, 2, 3, 4, 5]
+    stale = group.begin_commit(member, commit(3, 50, before))
+    assert stale is GroupErrorCode.STALE_GENERATION
+
+
+def test_topic_that_was_created_again_takes_the_place_of_the_earlier_one() -> None:
+    """An earlier topic of a name is forgotten, and its members lose it."""
+    group = new_group()
+    join(group, "a")
+    group.sync("a", "a", (), 0.0)
+    later = TopicIdentity(id=40, name="t3")
+    assert group.drop_earlier(later) == [TOPICS[3]]
+    group.learn(later, None)
+    assert group.heartbeat("a", "a", 1.0)
+    assert group.sync("a", "a", range(6), 1.0).lost == (3,)
+    with pytest.raises(Refusal, match="created again as #40"):
+        join(group, "b", 1.0)
+
+
+def test_topics_that_no_member_reads_are_forgotten() -> None:
+    """When the last member that reads a topic goes, so does the topic."""
+    group = new_group()
+    join(group, "a")
+    group.sync("a", "a", (), 0.0)
+    join(group, "b", topics=TOPICS[:2])
+    group.leave("a", "a", 1.0)
+    assert group.drop_unwanted() == list(TOPICS[2:])
+    assert sorted(group.topics) == [0, 1]
+    assert group.drop_unwanted() == []
+
+
+def test_empty_group_keeps_its_topics() -> None:
+    """A group whose members have all gone still tells how far it came."""
+    group = new_group()
+    join(group, "a")
+    group.leave("a", "a", 1.0)
+    assert group.drop_unwanted() == []
+    assert len(group.topics) == 6
+
+
 def test_new_group_does_not_wait() -> None:
     """A group without a past gives its topics out at once."""
     group = new_group(settle_for=3.0)
@@ -488,7 +604,7 @@ class GroupMachine(RuleBasedStateMachine):
         topic = held[pick % len(held)]
         offset = self.held[name][topic] + read
         made = commit(topic, offset, self.generations[name])
-        if self.group.begin_commit(member, made) is GroupErrorCode.NONE:
+        if self.group.begin_commit(member, made) is None:
             assert offset > self.stored.get(topic, 0), "a commit that goes back was accepted"
             self.held[name][topic] = offset
             self.saving.append((member, made))
@@ -513,7 +629,7 @@ class GroupMachine(RuleBasedStateMachine):
         able = []
         for name, member in self.group.members.items():
             probe, seen = commit(topic_id, 1, self.group.generation), member.seen
-            if self.group.begin_commit(member, probe) is GroupErrorCode.NONE:
+            if self.group.begin_commit(member, probe) is None:
                 able.append(name)
                 self.group.end_commit(member, probe, self.now, stored=False)
                 member.seen = seen

@@ -7,7 +7,7 @@ import pytest
 
 from lance_sdk._core.outcome import Outcome
 from lance_sdk.errors import RemoteProtocolError
-from lance_sdk.groups import CommitRefused, GroupErrorCode, GroupRefused
+from lance_sdk.groups import CommitRefused, CoordinatorLost, GroupErrorCode, GroupRefused
 from lance_sdk.groups._assembly import build_member
 from lance_sdk.groups._core.member import Member
 from lance_sdk.groups._core.membership import Change, CommitCall, Phase
@@ -42,6 +42,8 @@ class Talk:
         )
         options = {"dialect": "specified", "backoff_base": 0.1, "idle_timeout": 1000.0}
         core, self.member = build_member("lance://coordinator:1", settings, options)
+        self.asleep = 0.0
+        self.member._asleep = lambda: self.asleep
         self.member.enter(settings.wishes([ORDERS]))
         self.clock = ManualClock()
         self.session = core.session
@@ -136,7 +138,7 @@ def beat(*, changed: bool = False) -> m.GroupHeartbeatAck:
 
 def commit(offset: int) -> CommitCall:
     """Return a call that commits."""
-    return CommitCall([Commit(consumer="g", topic=ORDERS, offset=offset)])
+    return CommitCall([Commit(consumer="g", topic=ORDERS, offset=offset, generation=4)])
 
 
 @pytest.fixture
@@ -281,8 +283,8 @@ def test_refusal_that_will_not_pass_is_raised(talk: Talk) -> None:
         talk.change()
 
 
-def test_commit_carries_the_generation_that_counts_when_it_is_sent(talk: Talk) -> None:
-    """A commit that waits for the connection is sent under the generation of then."""
+def test_commit_that_waits_for_a_connection_keeps_its_assignment(talk: Talk) -> None:
+    """A commit that waits is sent with what is known then, under its own assignment."""
     talk.join()
     talk.wire.cut()
     call = talk.settle(commit(50))
@@ -290,10 +292,121 @@ def test_commit_carries_the_generation_that_counts_when_it_is_sent(talk: Talk) -
     talk.wire.connect()
     beat_, sent = talk.wire.take(FrameKind.CONTROL)
     assert beat_.batch_id == Command.GROUP_HEARTBEAT
-    assert m.GroupCommit.decode(sent.payload).generation == 5
+    asked = m.GroupCommit.decode(sent.payload)
+    assert (asked.generation, asked.order[0].since) == (5, [4])
     talk.answer(beat())
     talk.answer(m.GroupCommitAck(generation=5, results=[recorded()]))
     assert (call.done, call.error) == (True, None)
+
+
+def test_commit_carries_the_generation_of_its_own_assignment(talk: Talk) -> None:
+    """A commit says which assignment it belongs to, and comes after those before it."""
+    talk.join()
+    for offset in (50, 60):
+        talk.member.submit(commit(offset), talk.clock.now)
+    talk.wire.turn()
+    sent = [m.GroupCommit.decode(each.payload) for each in talk.wire.take(FrameKind.CONTROL)]
+    assert [(each.sequence, each.since) for [each] in (asked.order for asked in sent)] == [
+        (1, [4]),
+        (2, [4]),
+    ]
+
+
+def test_commit_waits_until_the_member_is_known_again(talk: Talk) -> None:
+    """A coordinator that was restarted refuses heartbeat and commit: the member goes on."""
+    talk.join()
+    talk.change()
+    talk.wire.advance(3.1)
+    call = talk.settle(commit(50))
+    first, second = talk.wire.take(FrameKind.CONTROL)
+    assert (first.batch_id, second.batch_id) == (Command.GROUP_HEARTBEAT, Command.GROUP_COMMIT)
+    talk.refuse(GroupErrorCode.UNKNOWN_GROUP)
+    talk.refuse(GroupErrorCode.UNKNOWN_GROUP)
+    assert talk.asked().owned == [7]
+    assert talk.change() is None
+    talk.answer(joined())
+    again = [each for each in talk.wire.take(FrameKind.CONTROL) if each.payload == second.payload]
+    assert len(again) == 1
+    talk.answer(assignment(assigned=[ORDERS]))
+    talk.answer(m.GroupCommitAck(generation=5, results=[recorded()]))
+    assert (call.done, call.error) == (True, None)
+
+
+def test_commit_of_a_member_with_an_error_fails_at_once(talk: Talk) -> None:
+    """Nobody waits for a commit that can never be answered."""
+    talk.asked()
+    talk.refuse(GroupErrorCode.STRATEGY_REFUSED)
+    call = talk.settle(commit(50))
+    assert isinstance(call.error, GroupRefused)
+
+
+def test_half_open_connection_is_replaced(talk: Talk) -> None:
+    """A coordinator that takes the old connection for alive is shown the member's secret."""
+    first = talk.asked()
+    talk.answer(joined())
+    talk.asked()
+    talk.answer(assignment(assigned=[ORDERS]))
+    talk.wire.cut()
+    talk.wire.advance(1.0)
+    talk.wire.connect()
+    assert isinstance(talk.asked(), m.GroupHeartbeat)
+    talk.refuse(GroupErrorCode.NAME_TAKEN)
+    again = talk.asked()
+    assert (again.owned, again.standing[0].since) == ([7], [5])
+    assert again.standing[0].secret == first.standing[0].secret != 0
+
+
+def test_older_coordinator_is_spoken_to_in_its_way(talk: Talk) -> None:
+    """A coordinator that cannot read what newer members add is asked without it."""
+    assert talk.asked().standing
+    talk.refuse(GroupErrorCode.INVALID_REQUEST)
+    assert talk.asked().standing == []
+    talk.answer(joined())
+    talk.asked()
+    talk.answer(assignment(assigned=[ORDERS]))
+    talk.settle(commit(50))
+    assert talk.asked().order == []
+
+
+def test_join_that_is_refused_for_a_session_timeout_is_raised(talk: Talk) -> None:
+    """A member that cannot get in says why at every look, and no more once it is in."""
+    for _ in range(59):
+        if talk.wire.take(FrameKind.CONTROL):
+            talk.refuse(GroupErrorCode.STORE_FAILED)
+        assert talk.change() is None
+        talk.wire.advance(0.5)
+    talk.wire.advance(0.5)
+    for _ in range(2):
+        with pytest.raises(GroupRefused, match="STORE_FAILED"):
+            talk.change()
+    while not talk.wire.take(FrameKind.CONTROL):
+        talk.wire.advance(0.5)
+    talk.answer(joined())
+    assert talk.change() is None
+
+
+def test_coordinator_that_stays_away_is_raised(talk: Talk) -> None:
+    """A member whose coordinator is gone tells that it lost its topics, and then why."""
+    talk.join()
+    talk.change()
+    talk.wire.cut()
+    talk.wire.advance(28.0)
+    assert talk.change().lost == (ORDERS,)
+    assert talk.change() is None
+    talk.wire.advance(30.0)
+    with pytest.raises(CoordinatorLost, match="not heard of"):
+        talk.change()
+
+
+def test_suspended_machine_counts_as_silence(talk: Talk) -> None:
+    """Time in which the machine was suspended counts, though the monotonic clock stands still."""
+    talk.join()
+    talk.change()
+    talk.asleep = 60.0
+    talk.wire.advance(0.1)
+    assert talk.change().lost == (ORDERS,)
+    asked = list(talk.wire.take(FrameKind.CONTROL))
+    assert m.GroupJoin.decode(asked[-1].payload).owned == []
 
 
 def test_refused_commit_names_the_topic_and_syncs(talk: Talk) -> None:

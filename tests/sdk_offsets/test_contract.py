@@ -1,5 +1,6 @@
 """What every store promises, whatever it is made of."""
 
+import contextlib
 import dataclasses
 import threading
 from typing import Any
@@ -15,6 +16,7 @@ from lance_sdk.offsets import (
     MemoryStore,
     OffsetStore,
     StaleGeneration,
+    StaleTopic,
     StoreLocked,
     TopicIdentity,
 )
@@ -67,6 +69,22 @@ def test_committing_back_is_allowed(store: OffsetStore, orders: TopicIdentity) -
     store.save(commit(orders, 250))
     store.save(commit(orders, 100))
     assert offset_in(store, orders) == 100
+
+
+@pytest.mark.parametrize("known", [("epoch",), ("created_at",), ()], ids=str)
+def test_earlier_topic_takes_nothing_from_a_later_one(
+    store: OffsetStore, orders: TopicIdentity, known: tuple[str, ...]
+) -> None:
+    """An offset of an earlier topic never replaces one of the topic that was created again."""
+    blank: dict[str, Any] = {"epoch": None, "created_at": None}
+    earlier = dataclasses.replace(orders, **blank | {name: getattr(orders, name) for name in known})
+    changes = {name: getattr(orders, name) + 1 for name in known}
+    later = dataclasses.replace(earlier, id=orders.id + 1, **changes)
+    store.save(commit(earlier, 340))
+    store.save(commit(later, 18))
+    with contextlib.suppress(StaleTopic):
+        store.save(commit(earlier, 500))
+    assert offset_in(store, later) == 18
 
 
 def test_largest_offset_is_kept(store: OffsetStore, orders: TopicIdentity) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from generate.composed import NOTES, Example, Family, used
 from generate.cursor import Shape
 from generate.document import document, group
-from generate.nested import Field, Many, Maybe, Nested, Struct
+from generate.nested import Field, Filled, Many, Maybe, Nested, Struct
 from generate.shapes import FLAG, U8, U16LE, U32LE, U64LE, Blob
 
 NAME, BYTES = Blob(U8, text=True), Blob(U16LE)
@@ -37,6 +37,9 @@ POSITION = Struct("GroupPosition", (OFFSET, GENERATION, f("committed_at_ns", U64
 TOPIC_POSITION = Struct(
     "TopicPosition", (f("topic", Nested(TOPIC)), f("position", Maybe(Nested(POSITION))))
 )
+SINCE = f("since", Many(U32LE, U64LE))
+STANDING = Struct("MemberStanding", (f("secret", U64LE), SINCE))
+ORDER = Struct("CommitOrder", (f("sequence", U64LE), SINCE))
 JOIN = Struct(
     "GroupJoin",
     (
@@ -50,6 +53,7 @@ JOIN = Struct(
         f("metadata", BYTES),
         f("topics", vec(TOPIC)),
         OWNED,
+        f("standing", Filled(Nested(STANDING))),
     ),
 )
 JOINED = Struct(
@@ -71,7 +75,16 @@ ASSIGNMENT = Struct(
 HEARTBEAT = Struct("GroupHeartbeat", (GROUP, MEMBER, GENERATION))
 HEARD = Struct("GroupHeartbeatAck", (GENERATION, STATE, f("changed", FLAG)))
 TOPIC_COMMIT = Struct("TopicCommit", (f("topic", Nested(TOPIC)), OFFSET, FINGERPRINT))
-COMMIT = Struct("GroupCommit", (GROUP, MEMBER, GENERATION, f("topics", vec(TOPIC_COMMIT))))
+COMMIT = Struct(
+    "GroupCommit",
+    (
+        GROUP,
+        MEMBER,
+        GENERATION,
+        f("topics", vec(TOPIC_COMMIT)),
+        f("order", Filled(Nested(ORDER))),
+    ),
+)
 RESULT = Struct("TopicCommitResult", (TOPIC_ID, f("code", U16LE)))
 COMMITTED = Struct("GroupCommitAck", (GENERATION, f("results", vec(RESULT))))
 ASK = Struct("GroupFetchCommitted", (GROUP, f("topics", IDS)))
@@ -145,6 +158,7 @@ JOINING: dict[str, Any] = SOMEBODY | {
     "metadata": b"\x00\xff",
     "topics": [ORDERS, UNKNOWN],
     "owned": [7],
+    "standing": [],
 }
 WORKER: dict[str, Any] = {
     "member": "worker-1",
@@ -188,6 +202,8 @@ EXAMPLES: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
             named("longest", "The longest names and times.", **JOINING | {
                 "group": "g" * 255, "member": "m" * 255, "session_timeout_ms": MAX32,
                 "rebalance_timeout_ms": MAX32}),
+            named("standing", "With its secret and the generation of its topic.", **JOINING | {
+                "standing": [{"secret": MAX64, "since": [3]}]}),
         ),
     ),
     (
@@ -216,8 +232,15 @@ EXAMPLES: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
              named("changed", "Sync again.", generation=4, state=2, changed=True))),
     (TOPIC_COMMIT, (named("one", "One topic.", topic=ORDERS, offset=1034, fingerprint=b""),)),
     (COMMIT, (named("one", "One topic.", **SOMEBODY, topics=[
-        {"topic": ORDERS, "offset": 1034, "fingerprint": bytes(8)}]),
-              named("none", "None.", **SOMEBODY, topics=[]))),
+        {"topic": ORDERS, "offset": 1034, "fingerprint": bytes(8)}], order=[]),
+              named("none", "None.", **SOMEBODY, topics=[], order=[]),
+              named("order", "With its place among the member's commits.", **SOMEBODY, topics=[
+                  {"topic": ORDERS, "offset": 1034, "fingerprint": b""}],
+                  order=[{"sequence": 12, "since": [2]}]))),
+    (ORDER, (named("two", "Two topics.", sequence=MAX64, since=[2, MAX64]),
+             named("none", "None.", sequence=1, since=[]))),
+    (STANDING, (named("two", "Two topics.", secret=MAX64, since=[2, 3]),
+                named("none", "A new process.", secret=1, since=[]))),
     (RESULT, (named("done", "Recorded.", topic_id=7, code=0),
               named("not-owner", "Refused.", topic_id=7, code=5))),
     (COMMITTED, (named("two", "One of two.", generation=3, results=[

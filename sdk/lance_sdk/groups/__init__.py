@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lance_sdk.groups.coordinator import Coordinator
     from lance_sdk.groups.errors import (
         CommitRefused,
+        CoordinatorLost,
         GroupError,
         GroupErrorCode,
         GroupRefused,
@@ -30,6 +31,7 @@ __all__ = [
     "AsyncGroupConsumer",
     "CommitRefused",
     "Coordinator",
+    "CoordinatorLost",
     "GroupConsumer",
     "GroupError",
     "GroupErrorCode",
@@ -46,7 +48,14 @@ _HOMES = {
     "aio": ("AsyncGroupConsumer",),
     "consumer": ("GroupConsumer",),
     "coordinator": ("Coordinator",),
-    "errors": ("CommitRefused", "GroupError", "GroupErrorCode", "GroupRefused", "NotAMember"),
+    "errors": (
+        "CommitRefused",
+        "CoordinatorLost",
+        "GroupError",
+        "GroupErrorCode",
+        "GroupRefused",
+        "NotAMember",
+    ),
     "strategies": ("RANGE", "ROUND_ROBIN", "STICKY", "MemberView", "Strategy"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -1,6 +1,7 @@
 """A member's core put together: the same for both faces."""
 
 import random
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, cast
@@ -14,6 +15,8 @@ from lance_sdk.groups._keeping import Keeper
 from lance_sdk.groups._settings import GroupSettings
 from lance_sdk.url import URL
 
+_BOOT_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", None)
+"""Goes on while the machine is suspended, unlike the monotonic clock."""
 _DICE: Final = random.SystemRandom()
 _RETRY_BASE: Final = 0.2
 _RETRY_CAP: Final = 5.0
@@ -37,12 +40,20 @@ def build_member(
     retry = Backoff(_RETRY_BASE, _RETRY_CAP, _DICE)
     shared = {name: settings.options[name] for name in _SHARED if name in settings.options}
     options = {**shared, **options}
-    make = partial(Member, settings.wishes(()), retry)
+    secret = _DICE.getrandbits(64) | 1
+    make = partial(Member, settings.wishes(()), retry, secret=secret, asleep=seconds_asleep)
     if settings.keeper is None:
         core = build_client(coordinator, options, make)
     else:
         core = _build_in_text(coordinator, settings, settings.keeper, options, make)
     return core, cast("Member", core.caller)
+
+
+def seconds_asleep() -> float:
+    """Return how long the machine was suspended since it booted; 0 where it does not tell."""
+    if _BOOT_CLOCK is None:
+        return 0.0
+    return max(0.0, time.clock_gettime(_BOOT_CLOCK) - time.monotonic())
 
 
 def _build_in_text(

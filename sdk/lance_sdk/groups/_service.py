@@ -5,7 +5,8 @@ waits while a group is being changed, so requests of different members cannot mi
 store call interrupts is only the request that waits for it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
 from time import monotonic, time_ns
@@ -22,6 +23,8 @@ from lance_sdk.groups._core.wire import (
     identities_of,
     invalid,
     milliseconds,
+    order_of,
+    standing_of,
     topic_position,
 )
 from lance_sdk.groups._describing import describe
@@ -32,7 +35,7 @@ from lance_sdk.offsets.contract import (
     TopicIdentity,
     check_consumer_name,
 )
-from lance_sdk.offsets.errors import OffsetStoreError, StaleGeneration
+from lance_sdk.offsets.errors import OffsetStoreError, StaleGeneration, StaleTopic
 from lance_spec.checksum import Buffer
 from lance_spec.enums import Command
 from lance_spec.errors import DecodeError
@@ -40,6 +43,8 @@ from lance_spec.messages import groups as m
 from lance_spec.messages.groups import GroupErrorCode
 
 Answer: TypeAlias = tuple[Command, bytes]
+
+_log = logging.getLogger("lance_sdk.groups")
 
 _MESSAGE: Final = 1000
 """Characters of an explanation that are sent."""
@@ -81,6 +86,7 @@ class GroupService:
     clock: Callable[[], float] = monotonic
     groups: dict[str, Group] = field(default_factory=dict)
     _lock: anyio.Lock | None = None
+    _saving: dict[tuple[str, int], anyio.Lock] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<GroupService groups={len(self.groups)} store={self.store!r}>"
@@ -140,6 +146,7 @@ class GroupService:
 
     async def _join(self, payload: Buffer, link: Link) -> Answer:
         asked = m.GroupJoin.decode(payload)
+        secret, since = standing_of(asked)
         joining = Joining(
             name=check_consumer_name(asked.member or f"member-{token_hex(8)}"),
             link=link,
@@ -148,6 +155,8 @@ class GroupService:
             rebalance_timeout=self.limits.rebalance_timeout(asked.rebalance_timeout_ms),
             owned=frozenset(asked.owned),
             generation=asked.generation,
+            since=since,
+            secret=secret,
             client=asked.client,
             metadata=asked.metadata,
         )
@@ -176,8 +185,20 @@ class GroupService:
             self.groups[name] = group
             for identity in group.admit(joining, self.clock()):
                 with anyio.CancelScope(shield=True):  # what was claimed must be known
-                    group.learn(identity, await self._claim(group, identity))
-            return group, group.join(joining, self.clock())
+                    await self._release(group, group.drop_earlier(identity))
+                    group.learn(identity, *await self._claim(group, identity))
+            member = group.join(joining, self.clock())
+            await self._release(group, group.drop_unwanted())
+            return group, member
+
+    async def _release(self, group: Group, topics: Iterable[TopicIdentity]) -> None:
+        """Give back what the store keeps for topics that the group has forgotten."""
+        for topic in topics:
+            self._saving.pop((group.name, topic.id), None)
+            try:
+                await self.store.release(group.name, topic)
+            except OffsetStoreError as error:
+                _log.warning("group %r: topic %r: %s", group.name, topic.label, error)
 
     async def _make(self, name: str, strategy: str) -> Group:
         if len(self.groups) >= self.limits.groups:
@@ -202,8 +223,7 @@ class GroupService:
             group.tick(self.clock())
             if not group.members:
                 del self.groups[name]
-                for topic in group.topics.values():
-                    await self.store.release(name, topic.identity)
+                await self._release(group, [topic.identity for topic in group.topics.values()])
                 return
         raise self.limits.exceeded("groups", self.limits.groups)
 
@@ -222,13 +242,18 @@ class GroupService:
             raise Refusal(GroupErrorCode.STRATEGY_REFUSED, message)
         return self.strategies[name]
 
-    async def _claim(self, group: Group, identity: TopicIdentity) -> Commit | None:
+    async def _claim(self, group: Group, identity: TopicIdentity) -> tuple[Commit | None, int]:
+        """Claim a topic under the generation that its store knows; return commit and generation.
+
+        A higher one would refuse the commits of a member that still holds the topic.
+        """
+        fence = 0
         try:
             try:
-                return await self.store.claim(group.name, identity, group.generation)
-            except StaleGeneration as stale:  # claimed in an earlier life, and never committed
-                group.generation = stale.current
-                return await self.store.claim(group.name, identity, group.generation)
+                return await self.store.claim(group.name, identity, fence), fence
+            except StaleGeneration as stale:
+                fence = stale.current
+                return await self.store.claim(group.name, identity, fence), fence
         except OffsetStoreError as error:
             raise Refusal(GroupErrorCode.STORE_FAILED, str(error)) from None
 
@@ -236,6 +261,7 @@ class GroupService:
         asked = m.GroupSync.decode(payload)
         group = self.group(asked.group)
         told = group.sync(asked.member, link, asked.owned, self.clock())
+        await self._release(group, group.drop_unwanted())
         return Command.GROUP_ASSIGNMENT, _assignment(group, told).encode()
 
     async def _heartbeat(self, payload: Buffer, link: Link) -> Answer:
@@ -251,33 +277,46 @@ class GroupService:
         asked = m.GroupCommit.decode(payload)
         if len(asked.topics) > self.limits.topics:
             raise self.limits.exceeded("topics in one commit", self.limits.topics)
+        sequence, since = order_of(asked)
         group = self.group(asked.group)
         member = group.heard(asked.member, link, self.clock())
         results = []
-        for each in asked.topics:
-            commit = commit_of(group.name, _as_position(each, asked.generation))
+        for each, generation in zip(asked.topics, since, strict=True):
+            commit = commit_of(group.name, _as_position(each, generation))
             assert commit is not None
-            code = await self._keep(group, member, commit)
+            code = await self._keep(group, member.name, commit, sequence)
             results.append(m.TopicCommitResult(topic_id=each.topic.topic_id, code=code))
         answer = m.GroupCommitAck(generation=group.generation, results=results)
         return Command.GROUP_COMMIT_ACK, answer.encode()
 
-    async def _keep(self, group: Group, member: Member, commit: Commit) -> GroupErrorCode:
-        code = group.begin_commit(member, commit)
-        if code is not GroupErrorCode.NONE:
+    async def _keep(self, group: Group, name: str, commit: Commit, sequence: int) -> GroupErrorCode:
+        """Judge and store a commit, one at a time of each topic: stores may overtake."""
+        async with self._saving.setdefault((group.name, commit.topic.id), anyio.Lock()):
+            member = group.members.get(name)
+            if member is None:
+                return GroupErrorCode.NOT_OWNER
+            code = group.begin_commit(member, commit, sequence)
+            if code is not None:
+                return code
+            code = GroupErrorCode.STORE_FAILED
+            try:
+                with anyio.CancelScope(shield=True):  # what was stored must be known
+                    code = await self._save(commit)
+            finally:
+                stored = code is GroupErrorCode.NONE
+                group.end_commit(member, commit, self.clock(), stored=stored, sequence=sequence)
             return code
-        stored = False
+
+    async def _save(self, commit: Commit) -> GroupErrorCode:
         try:
-            with anyio.CancelScope(shield=True):  # what was stored must be known
-                await self.store.save(commit)
-            stored = True
+            await self.store.save(commit)
         except StaleGeneration:
             return GroupErrorCode.STALE_GENERATION
+        except StaleTopic:
+            return GroupErrorCode.UNKNOWN_TOPIC
         except OffsetStoreError:
             return GroupErrorCode.STORE_FAILED
-        finally:
-            group.end_commit(member, commit, self.clock(), stored=stored)
-        return code
+        return GroupErrorCode.NONE
 
     async def _fetch_committed(self, payload: Buffer, link: Link) -> Answer:
         del link
@@ -295,6 +334,7 @@ class GroupService:
         asked = m.GroupLeave.decode(payload)
         group = self.group(asked.group)
         group.leave(asked.member, link, self.clock())
+        await self._release(group, group.drop_unwanted())
         answer = m.GroupLeaveAck(generation=group.generation)
         return Command.GROUP_LEAVE_ACK, answer.encode()
 

@@ -5,6 +5,7 @@
     GroupError
     ├─ GroupRefused        the coordinator refused a request; `code` says why
     │   └─ NotAMember      this member is taken for dead, or the coordinator forgot it
+    ├─ CoordinatorLost     the coordinator was not heard of for a session timeout
     └─ CommitRefused       topics of a commit have other owners now, or could not be stored
 """
 # ruff: noqa: N818 - these names say what happened; "Error" would repeat the module's name
@@ -15,7 +16,14 @@ from typing import Any, Final
 from lance_sdk._tree import LanceError
 from lance_spec.messages.groups import GroupErrorCode
 
-__all__ = ["CommitRefused", "GroupError", "GroupErrorCode", "GroupRefused", "NotAMember"]
+__all__ = [
+    "CommitRefused",
+    "CoordinatorLost",
+    "GroupError",
+    "GroupErrorCode",
+    "GroupRefused",
+    "NotAMember",
+]
 
 _RETRYABLE: Final = {
     GroupErrorCode.NAME_TAKEN,
@@ -49,6 +57,15 @@ class GroupRefused(GroupError):
 
 class NotAMember(GroupRefused):
     """The member never joined, left, or was taken for dead."""
+
+
+class CoordinatorLost(GroupError):
+    """The coordinator was not heard of for a session timeout; the member goes on looking for it.
+
+    What the member held is lost to it. The next look raises this again until it is inside again.
+    """
+
+    retryable = True
 
 
 class CommitRefused(GroupError):
@@ -85,10 +102,12 @@ def refused(number: int, message: str) -> GroupRefused:
     return kind(code, f"{_name(code)}: {message}")
 
 
-def forgotten(joins: int, error: NotAMember) -> NotAMember:
+def forgotten(joins: int, error: LanceError) -> GroupRefused:
     """Return the error for a coordinator with which joining leads to nothing."""
-    return NotAMember(
-        error.code,
+    code = error.code if isinstance(error, GroupRefused) else GroupErrorCode.UNKNOWN_MEMBER
+    kind = NotAMember if code in _GONE else GroupRefused
+    return kind(
+        code,
         f"the coordinator let this member in {joins} times in a row and did not know it when it "
         f"asked for its topics ({error}); a coordinator must keep a member for its session "
         f"timeout, also while it has no connection",

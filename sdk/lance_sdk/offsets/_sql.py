@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.offsets.contract import Commit, Fingerprint, TopicIdentity
-from lance_sdk.offsets.errors import OffsetMoved, StaleGeneration, StoreCorrupt
+from lance_sdk.offsets.errors import OffsetMoved, StaleGeneration, StaleTopic, StoreCorrupt
 
 TABLE: Final = "lance_offsets"
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -82,12 +82,23 @@ class Statements:
 
     @property
     def save(self) -> str:
-        """Keep a commit; changes no row when its generation is stale."""
+        """Keep a commit; changes no row when its generation or its topic is stale."""
         updates = ", ".join(f"{name} = excluded.{name}" for name in _COMMITTED)
         return (
             f"{self._insert(_COLUMNS)} ON CONFLICT (consumer, topic) DO UPDATE SET {updates} "
-            f"WHERE {self.table}.generation <= excluded.generation"
+            f"WHERE {self.table}.generation <= excluded.generation AND {self._not_older}"
         )
+
+    @property
+    def _not_older(self) -> str:
+        """Whether the row that is offered is not one of an earlier topic (`older_than`)."""
+        kept = self.table
+        pairs = ", ".join(
+            f"CASE WHEN {kept}.{name} <> excluded.{name} THEN {kept}.{name} < excluded.{name} END"
+            for name in ("epoch", "created_at")
+        )
+        last = f"{kept}.topic_id <= excluded.topic_id"
+        return f"({kept}.named = 0 OR {kept}.position IS NULL OR COALESCE({pairs}, {last}))"
 
     @property
     def advance(self) -> str:
@@ -175,6 +186,7 @@ def save(sql: Statements, execute: Execute, commit: Commit, after: int | None = 
 
     Raises:
         StaleGeneration: the generation is higher already.
+        StaleTopic: there is a commit of a later topic of the same name.
         OffsetMoved: the last commit stands elsewhere.
     """
     if after is None:
@@ -193,6 +205,9 @@ def _refuse(sql: Statements, execute: Execute, commit: Commit, after: int | None
     found = execute(sql.find, key(commit.consumer, commit.topic)).fetchone()
     values = {} if found is None else dict(zip(_COLUMNS, found, strict=True))
     generation, position = values.get("generation", 0), values.get("position")
+    kept = None if found is None else read(found, sql.table)
+    if kept is not None and commit.topic.older_than(kept.topic):
+        raise StaleTopic(commit.topic.label)
     if generation > commit.generation or after is None:
         raise StaleGeneration(commit.topic.label, commit.generation, generation)
     raise OffsetMoved(commit.topic.label, after, position)

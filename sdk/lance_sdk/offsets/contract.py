@@ -16,7 +16,9 @@ A store promises:
    another; a crash in the middle leaves the old commit or the new one.
 2. A commit of a lower generation than the topic was last claimed or saved with is refused with
    `StaleGeneration`: whoever lost a topic to another member of its group cannot move it back.
-3. Its methods may be called from any thread, one at a time or not.
+3. A commit of an earlier topic never takes the place of one of a later topic of the same name,
+   in which its offset means nothing (AMB-30): it is refused with `StaleTopic`, or kept beside it.
+4. Its methods may be called from any thread, one at a time or not.
 """
 
 from collections.abc import Sequence
@@ -90,6 +92,20 @@ class TopicIdentity:
             if mine is not None and theirs is not None and mine != theirs:
                 return f"{what} {theirs!r} instead of {mine!r}"
         return None
+
+    def older_than(self, other: "TopicIdentity") -> bool:
+        """Return whether the other is a later topic of the same name (AMB-30)."""
+        if self.name is None or self.name != other.name:
+            return False
+        pairs = (
+            (self.epoch, other.epoch),
+            (self.created_at, other.created_at),
+            (self.id, other.id),
+        )
+        for mine, theirs in pairs:
+            if mine is not None and theirs is not None and mine != theirs:
+                return mine < theirs
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +292,7 @@ class OffsetStore(Protocol):
 
         Raises:
             StaleGeneration: the topic was claimed or saved with a higher generation.
+            StaleTopic: there is a commit of a later topic of the same name.
         """
         ...
 

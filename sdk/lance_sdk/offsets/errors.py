@@ -5,6 +5,7 @@
     OffsetStoreError
     ├─ StoreLocked         another consumer uses the same offset; names the holder's pid
     ├─ StaleGeneration     the topic belongs to a later generation of the group
+    ├─ StaleTopic          the topic was created again, and the later one has a commit
     ├─ OffsetMoved         the last commit is not where this one goes on
     ├─ StoreUnavailable    the store cannot be reached or written just now (retryable)
     └─ StoreCorrupt        what is stored cannot be read; names file or key, and the field
@@ -19,6 +20,7 @@ __all__ = [
     "OffsetMoved",
     "OffsetStoreError",
     "StaleGeneration",
+    "StaleTopic",
     "StoreCorrupt",
     "StoreLocked",
     "StoreUnavailable",
@@ -72,6 +74,24 @@ class StaleGeneration(OffsetStoreError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.topic, self.generation, self.current)
+
+
+class StaleTopic(OffsetStoreError):
+    """The topic was created again, and the later one has a commit already (AMB-30).
+
+    Attributes:
+        topic: the topic's name.
+    """
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        super().__init__(
+            f"topic {topic!r} was created again: an offset of the earlier one is refused, because "
+            f"it means nothing in the later one, which has a commit already; end this consumer"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.topic,)
 
 
 class OffsetMoved(OffsetStoreError):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lance_sdk.offsets.contract import Commit, TopicIdentity, check_consumer_name
-from lance_sdk.offsets.errors import StaleGeneration, StoreLocked
+from lance_sdk.offsets.errors import StaleGeneration, StaleTopic, StoreLocked
 
 __all__ = ["MemoryStore"]
 
@@ -36,6 +36,9 @@ class MemoryStore:
         """Keep a commit; see `OffsetStore.save`."""
         key = check_consumer_name(commit.consumer), commit.topic.label
         with self._lock:
+            last = self._commits.get(key)
+            if last is not None and commit.topic.older_than(last.topic):
+                raise StaleTopic(key[1])
             self._raise_generation(key, commit.generation)
             self._commits[key] = commit
 

@@ -12,7 +12,7 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.offsets._document import Entry, decode, encode
 from lance_sdk.offsets._extras import require
 from lance_sdk.offsets.contract import Commit, TopicIdentity, check_consumer_name
-from lance_sdk.offsets.errors import StaleGeneration, StoreUnavailable
+from lance_sdk.offsets.errors import StaleGeneration, StaleTopic, StoreUnavailable
 
 if TYPE_CHECKING:
     import redis
@@ -20,11 +20,24 @@ if TYPE_CHECKING:
 __all__ = ["RedisStore"]
 
 PREFIX: Final = "lance:offsets:"
+_OLDER: Final = -2
+"""Answer of the script: the commit is one of an earlier topic."""
 _GENERATION: Final = "generation:"
 _COMMIT: Final = "commit:"
 _PAGE: Final = 100
 
 _SAVE: Final = """
+local function older(new, old)
+  for _, name in ipairs({'epoch', 'created_at', 'id'}) do
+    local mine, theirs = new['topic'][name], old['topic'][name]
+    if type(mine) == 'number' and type(theirs) == 'number' and mine ~= theirs then
+      return mine < theirs
+    end
+  end
+  return false
+end
+local last = redis.call('HGET', KEYS[1], ARGV[2])
+if last and ARGV[4] ~= '' and older(cjson.decode(ARGV[4]), cjson.decode(last)) then return -2 end
 local current = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
 if tonumber(ARGV[3]) < current then return current end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
@@ -123,6 +136,8 @@ class RedisStore:
     def _write(self, key: str, topic: TopicIdentity, generation: int, data: bytes) -> None:
         fields = f"{_GENERATION}{topic.label}", f"{_COMMIT}{topic.label}"
         answer: Any = self._redis.eval(_SAVE, 1, key, *fields, generation, data)
+        if answer == _OLDER:
+            raise StaleTopic(topic.label)
         if answer >= 0:
             raise StaleGeneration(topic.label, generation, answer)
 

@@ -8,12 +8,17 @@ Every request is answered in order, by the answer named after it or by a GroupEr
 3. It sends GroupHeartbeat. An answer with ``changed`` tells it to sync again: it finishes and
    commits the topics to be revoked, and the next sync, which no longer lists them as held,
    releases them. Topics that are still held at the deadline go to others and count as lost.
-4. It sends GroupCommit under the generation of its last sync. A member whose generation is
-   stale, because others own its topics now, is refused and has to sync.
+4. It sends GroupCommit with, for each topic, the generation of the assignment that gave it the
+   topic, and a number that rises with each of its commits. A commit of an earlier assignment is
+   refused as stale; one that is older than a commit that was recorded changes nothing.
 5. It sends GroupLeave; or it is silent for its session timeout and taken for dead.
 
 The generation rises with every new division of the topics. It never falls, not even when the
 coordinator starts anew: members that join again bring the last one that they knew.
+
+What stands at the end of GroupJoin (``standing``) and GroupCommit (``order``) was added later.
+Older members send nothing there, and their requests mean what they meant: every topic that they
+hold or commit counts as assigned under the generation of the request.
 """
 
 from enum import IntEnum
@@ -22,7 +27,7 @@ from typing import Any, Final
 from construct import Construct, Int8ul, Int16ul, Int32ul, Int64ul
 
 from lance_spec.enums import Command
-from lance_spec.grammar._composed import Blob, Many, Maybe, Nested
+from lance_spec.grammar._composed import Blob, Filled, Many, Maybe, Nested
 from lance_spec.grammar._vocab import Declaration, Grammar, field, message
 
 
@@ -74,8 +79,8 @@ def _field(name: str, parser: Construct, doc: str, **facts: Any) -> Construct:
     return field(name, parser, doc=doc, section=_SECTION, **facts)
 
 
-def _part(name: str, *fields: Construct, doc: str) -> Declaration:
-    return message(name, *fields, doc=doc, section=_SECTION, ambiguities=("AMB-38",))
+def _part(name: str, *fields: Construct, doc: str, rows: tuple[str, ...] = ()) -> Declaration:
+    return message(name, *fields, doc=doc, section=_SECTION, ambiguities=("AMB-38", *rows))
 
 
 def _message(name: str, command: Command, *fields: Construct, doc: str) -> Declaration:
@@ -141,6 +146,17 @@ TOPIC_POSITION = _part(
     _field("position", Maybe(Nested(GROUP_POSITION)), "Where one was committed, how far it is"),
     doc="A topic and how far the group has come in it",
 )
+MEMBER_STANDING = _part(
+    "MemberStanding",
+    _field("secret", Int64ul, "Random number of the member's process, 0 for none"),
+    _field(
+        "since",
+        Many(Int32ul, Int64ul),
+        "Generation under which each topic that it still holds was assigned to it, in their order",
+    ),
+    doc="Proves that a member that joins again is the one that the coordinator knows",
+    rows=("AMB-60",),
+)
 GROUP_JOIN = _message(
     "GroupJoin",
     Command.GROUP_JOIN,
@@ -154,6 +170,7 @@ GROUP_JOIN = _message(
     _field("metadata", Blob(Int16ul), "Anything that a custom strategy wants to know"),
     _field("topics", Many(Int32ul, Nested(GROUP_TOPIC)), "Topics that the member reads"),
     _topic_ids("owned", "Topics that it still holds from before"),
+    _field("standing", Filled(Nested(MEMBER_STANDING)), "At most one; none from older members"),
     doc="Joins a group, or joins it again",
 )
 GROUP_JOIN_ACK = _message(
@@ -210,6 +227,17 @@ TOPIC_COMMIT = _part(
     _FINGERPRINT,
     doc="How far a member has come in one of its topics",
 )
+COMMIT_ORDER = _part(
+    "CommitOrder",
+    _field("sequence", Int64ul, "Rises with each commit of the member's process, from 1 on"),
+    _field(
+        "since",
+        Many(Int32ul, Int64ul),
+        "Generation under which each topic was assigned to the member, in their order",
+    ),
+    doc="Which of two commits is the later one, and whose they are",
+    rows=("AMB-60",),
+)
 GROUP_COMMIT = _message(
     "GroupCommit",
     Command.GROUP_COMMIT,
@@ -217,6 +245,7 @@ GROUP_COMMIT = _message(
     _MEMBER,
     _generation("Generation of the member's last sync; refused when it is stale"),
     _field("topics", Many(Int32ul, Nested(TOPIC_COMMIT)), "How far each topic is"),
+    _field("order", Filled(Nested(COMMIT_ORDER)), "At most one; none from older members"),
     doc="Records how far a member has come",
 )
 TOPIC_COMMIT_RESULT = _part(
@@ -328,6 +357,7 @@ GRAMMAR: Final = Grammar(
         GROUP_TOPIC,
         GROUP_POSITION,
         TOPIC_POSITION,
+        MEMBER_STANDING,
         GROUP_JOIN,
         GROUP_JOIN_ACK,
         GROUP_SYNC,
@@ -335,6 +365,7 @@ GRAMMAR: Final = Grammar(
         GROUP_HEARTBEAT,
         GROUP_HEARTBEAT_ACK,
         TOPIC_COMMIT,
+        COMMIT_ORDER,
         GROUP_COMMIT,
         TOPIC_COMMIT_RESULT,
         GROUP_COMMIT_ACK,

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Self
 
 from lance_spec.checksum import Buffer
 from lance_spec.enums import Command
-from lance_spec.messages._containers import Many, Maybe, Octets, Part, Text
+from lance_spec.messages._containers import Filled, Many, Maybe, Octets, Part, Text
 from lance_spec.messages._cursor import Sink, Source, whole, written
 from lance_spec.messages._layout import Message
 from lance_spec.messages._numbers import BOOL, U8, U16LE, U32LE, U64LE, Named, Within
@@ -206,10 +206,55 @@ class TopicPosition:
         sink.put("TopicPosition", "position", _MAYBE_GROUP_POSITION, self.position)
 
 
+_U32LE_LIST_U64LE = Many(U32LE, U64LE, 8)
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberStanding:
+    """Proves that a member that joins again is the one that the coordinator knows.
+
+    12 bytes or more (AMB-38, AMB-60).
+    """
+
+    secret: int
+    """Random number of the member's process, 0 for none (AMB-38)."""
+
+    since: list[int]
+    """Generation under which each topic that it still holds was assigned to it, in their order.
+
+    AMB-38.
+    """
+
+    MIN_SIZE: ClassVar[int] = 12
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the MemberStanding that ``data`` is; else raise `DecodeError`."""
+        return whole(cls, data)
+
+    def encode(self) -> bytes:
+        """Return the MemberStanding as bytes; unfit values raise `EncodeError`."""
+        return written(self)
+
+    @classmethod
+    def read(cls, source: Source) -> Self:
+        """Read one where ``source`` stands."""
+        secret = source.take("MemberStanding", "secret", U64LE)
+        since = source.take("MemberStanding", "since", _U32LE_LIST_U64LE)
+        return cls(secret=secret, since=since)
+
+    def write(self, sink: Sink) -> None:
+        """Write it to the end of ``sink``."""
+        sink.put("MemberStanding", "secret", U64LE, self.secret)
+        sink.put("MemberStanding", "since", _U32LE_LIST_U64LE, self.since)
+
+
 _GROUP_JOIN_SESSION_TIMEOUT_MS = Within(U32LE, 1, 4294967295)
 _GROUP_JOIN_REBALANCE_TIMEOUT_MS = Within(U32LE, 1, 4294967295)
 _U32LE_LIST_GROUP_TOPIC = Many(U32LE, _GROUP_TOPIC, 21)
 _U32LE_LIST_U32LE = Many(U32LE, U32LE, 4)
+_MEMBER_STANDING = Part(MemberStanding)
+_ALL_MEMBER_STANDING = Filled(_MEMBER_STANDING)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -249,6 +294,9 @@ class GroupJoin:
     owned: list[int]
     """Topics that it still holds from before (AMB-38)."""
 
+    standing: list[MemberStanding]
+    """At most one; none from older members (AMB-38)."""
+
     MIN_SIZE: ClassVar[int] = 30
     COMMAND: ClassVar[Command] = Command.GROUP_JOIN
 
@@ -278,6 +326,7 @@ class GroupJoin:
         metadata = source.take("GroupJoin", "metadata", _OCTETS_U16LE)
         topics = source.take("GroupJoin", "topics", _U32LE_LIST_GROUP_TOPIC)
         owned = source.take("GroupJoin", "owned", _U32LE_LIST_U32LE)
+        standing = source.take("GroupJoin", "standing", _ALL_MEMBER_STANDING)
         return cls(
             group=group,
             member=member,
@@ -289,6 +338,7 @@ class GroupJoin:
             metadata=metadata,
             topics=topics,
             owned=owned,
+            standing=standing,
         )
 
     def write(self, sink: Sink) -> None:
@@ -313,6 +363,7 @@ class GroupJoin:
         sink.put("GroupJoin", "metadata", _OCTETS_U16LE, self.metadata)
         sink.put("GroupJoin", "topics", _U32LE_LIST_GROUP_TOPIC, self.topics)
         sink.put("GroupJoin", "owned", _U32LE_LIST_U32LE, self.owned)
+        sink.put("GroupJoin", "standing", _ALL_MEMBER_STANDING, self.standing)
 
 
 _GROUP_JOIN_ACK_STATE = Named(U8, GroupState)
@@ -651,8 +702,47 @@ class TopicCommit:
         sink.put("TopicCommit", "fingerprint", _OCTETS_U16LE, self.fingerprint)
 
 
+@dataclass(slots=True, kw_only=True)
+class CommitOrder:
+    """Which of two commits is the later one, and whose they are.
+
+    12 bytes or more (AMB-38, AMB-60).
+    """
+
+    sequence: int
+    """Rises with each commit of the member's process, from 1 on (AMB-38)."""
+
+    since: list[int]
+    """Generation under which each topic was assigned to the member, in their order (AMB-38)."""
+
+    MIN_SIZE: ClassVar[int] = 12
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the CommitOrder that ``data`` is; else raise `DecodeError`."""
+        return whole(cls, data)
+
+    def encode(self) -> bytes:
+        """Return the CommitOrder as bytes; unfit values raise `EncodeError`."""
+        return written(self)
+
+    @classmethod
+    def read(cls, source: Source) -> Self:
+        """Read one where ``source`` stands."""
+        sequence = source.take("CommitOrder", "sequence", U64LE)
+        since = source.take("CommitOrder", "since", _U32LE_LIST_U64LE)
+        return cls(sequence=sequence, since=since)
+
+    def write(self, sink: Sink) -> None:
+        """Write it to the end of ``sink``."""
+        sink.put("CommitOrder", "sequence", U64LE, self.sequence)
+        sink.put("CommitOrder", "since", _U32LE_LIST_U64LE, self.since)
+
+
 _TOPIC_COMMIT = Part(TopicCommit)
 _U32LE_LIST_TOPIC_COMMIT = Many(U32LE, _TOPIC_COMMIT, 31)
+_COMMIT_ORDER = Part(CommitOrder)
+_ALL_COMMIT_ORDER = Filled(_COMMIT_ORDER)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -674,6 +764,9 @@ class GroupCommit:
     topics: list[TopicCommit]
     """How far each topic is (AMB-38)."""
 
+    order: list[CommitOrder]
+    """At most one; none from older members (AMB-38)."""
+
     MIN_SIZE: ClassVar[int] = 14
     COMMAND: ClassVar[Command] = Command.GROUP_COMMIT
 
@@ -693,7 +786,8 @@ class GroupCommit:
         member = source.take("GroupCommit", "member", _TEXT_U8)
         generation = source.take("GroupCommit", "generation", U64LE)
         topics = source.take("GroupCommit", "topics", _U32LE_LIST_TOPIC_COMMIT)
-        return cls(group=group, member=member, generation=generation, topics=topics)
+        order = source.take("GroupCommit", "order", _ALL_COMMIT_ORDER)
+        return cls(group=group, member=member, generation=generation, topics=topics, order=order)
 
     def write(self, sink: Sink) -> None:
         """Write it to the end of ``sink``."""
@@ -701,6 +795,7 @@ class GroupCommit:
         sink.put("GroupCommit", "member", _TEXT_U8, self.member)
         sink.put("GroupCommit", "generation", U64LE, self.generation)
         sink.put("GroupCommit", "topics", _U32LE_LIST_TOPIC_COMMIT, self.topics)
+        sink.put("GroupCommit", "order", _ALL_COMMIT_ORDER, self.order)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -22,11 +22,13 @@ class GroupCaller(Caller):
                 return
             error = GroupError.decode(payload)
             wrong = refused(error.code, error.message)
-            self._settle(call, None, wrong)
-            self._was_refused(wrong, now)
+            if not self._kept(call, wrong, now):
+                self._settle(call, None, wrong)
 
         codes = request.expects | {Command.GROUP_ERROR}
         return replace(request, expects=codes, on_answer=answered)
 
-    def _was_refused(self, error: LanceError, now: float) -> None:
-        """Take note that a call was refused."""
+    def _kept(self, call: Call, error: LanceError, now: float) -> bool:
+        """Take note that a call was refused; return whether it is sent again."""
+        del call, error, now
+        return False

@@ -16,6 +16,7 @@ class Changes:
 
     Attributes:
         error: why there will be no more.
+        trouble: why there are none at the moment, raised at every look until it is over.
     """
 
     def __init__(self, events: list[Event]) -> None:
@@ -23,23 +24,24 @@ class Changes:
         self._waiting: deque[Change] = deque()
         self._gate: Outcome | None = None
         self.error: LanceError | None = None
+        self.trouble: LanceError | None = None
 
     def __repr__(self) -> str:
         return f"<Changes waiting={len(self._waiting)} error={self.error!r}>"
 
     def __bool__(self) -> bool:
-        return bool(self._waiting) or self.error is not None
+        return bool(self._waiting) or (self.error or self.trouble) is not None
 
     def take(self) -> Change | None:
         """Take the next change, if there is one.
 
         Raises:
-            LanceError: there will be no more.
+            LanceError: there will be no more, or none at the moment.
         """
         if self._waiting:
             return self._waiting.popleft()
-        if self.error is not None:
-            raise self.error.with_traceback(None)
+        if (error := self.error or self.trouble) is not None:
+            raise error.with_traceback(None)
         return None
 
     def gate(self) -> Outcome:
@@ -58,6 +60,10 @@ class Changes:
         """End with this error, unless there is one."""
         if self.error is None:
             self.error = error
+        self._open_gate()
+
+    def tell_trouble(self) -> None:
+        """Wake who waits, to be told of the trouble."""
         self._open_gate()
 
     def _open_gate(self) -> None:

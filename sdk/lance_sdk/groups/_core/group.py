@@ -36,6 +36,7 @@ class Group:
         settled_at: when that time is over; None when it is, or was never needed.
         members: by name.
         topics: by number.
+        sift: whether there may be topics that no member reads any more.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Group:
     settled_at: float | None = math.inf
     members: dict[str, Member] = field(default_factory=dict)
     topics: dict[int, Topic] = field(default_factory=dict)
+    sift: bool = False
 
     def __repr__(self) -> str:
         return (
@@ -73,7 +75,7 @@ class Group:
         self.tick(now)
         known = self.members.get(joining.name)
         if known is not None:
-            self._check_link(known, joining.link)
+            self._check_link(known, joining.link, joining.secret)
         elif len(self.members) >= self.limits.members:
             raise self.limits.exceeded("members in this group", self.limits.members)
         for identity in joining.topics:
@@ -83,15 +85,46 @@ class Group:
             raise self.limits.exceeded("topics in this group", self.limits.topics)
         return fresh
 
-    def learn(self, identity: TopicIdentity, position: Commit | None) -> None:
-        """Take a topic in, and how far an earlier life of the group had come in it."""
-        self.topics[identity.id] = Topic(identity, position)
-        if position is not None:
-            self.generation = max(self.generation, position.generation)
+    def drop_earlier(self, identity: TopicIdentity) -> list[TopicIdentity]:
+        """Forget earlier topics of a name that was created again; return them."""
+        gone = [
+            topic.identity
+            for topic in self.topics.values()
+            if topic.identity.older_than(identity) and topic.identity.id != identity.id
+        ]
+        for each in gone:
+            del self.topics[each.id]
+        return gone
+
+    def drop_unwanted(self) -> list[TopicIdentity]:
+        """Forget topics that no member reads and none holds; return them."""
+        if not self.sift or not self.members:
+            return []
+        wanted: set[int] = set().union(*(each.view.topics for each in self.members.values()))
+        unwanted = [topic for topic in self.topics.values() if topic.identity.id not in wanted]
+        gone = [t.identity for t in unwanted if t.owner is None and not t.saving]
+        self.sift = len(gone) < len(unwanted)
+        for each in gone:
+            del self.topics[each.id]
+        return gone
+
+    def learn(self, identity: TopicIdentity, position: Commit | None, fence: int = 0) -> None:
+        """Take a topic in, and how far an earlier life of the group had come in it.
+
+        Args:
+            identity: the topic.
+            position: the last commit that its store knows.
+            fence: the highest generation that its store knows.
+        """
+        fence = max(fence, 0 if position is None else position.generation)
+        self.topics[identity.id] = Topic(identity, position, fence)
+        self.generation = max(self.generation, fence)
 
     def join(self, joining: Joining, now: float) -> Member:
         """Take a member in, or back, after `admit` and with every topic learnt."""
         known = self.members.get(joining.name)
+        if known is not None and known.wishes.secret != joining.secret:
+            self._replace(known)
         member = Member(joining, joining.link, now, generation=joining.generation)
         self.members[joining.name] = member
         self.generation = max(self.generation, joining.generation)
@@ -102,20 +135,40 @@ class Group:
             self._rebalance(now)
         return member
 
+    def _replace(self, known: Member) -> None:
+        """Give what a process of the same name had to the next one, and fence the first off."""
+        self.generation += 1
+        for topic in self.topics.values():
+            if topic.owner == known.name:
+                topic.release()
+
     def _check_identity(self, identity: TopicIdentity) -> None:
         known = self.topics.get(identity.id)
         difference = None if known is None else known.identity.difference(identity)
+        if difference is None:
+            later = (t.identity for t in self.topics.values() if identity.older_than(t.identity))
+            difference = next((f"created again as #{each.id}" for each in later), None)
         if difference is not None:
             message = f"topic {identity.label!r} is another one to this group: {difference}"
             raise Refusal(GroupErrorCode.UNKNOWN_TOPIC, message)
 
     def _recognise(self, member: Member) -> None:
-        """Let a member go on with what it holds from an earlier life of the group."""
+        """Let a member go on with what it holds from an earlier life of the group.
+
+        Somebody may have got the topic after it, while it was suspended: its store then knows a
+        later generation, or the later owner comes back, too. The later assignment counts, unless
+        the other one has committed already.
+        """
         for topic_id in member.wishes.owned & member.view.topics:
-            topic = self.topics[topic_id]
-            if topic.owner is None and topic.target is None:
-                topic.owner = topic.target = member.name
-                topic.since = self.generation
+            topic, since = self.topics[topic_id], member.wishes.held_since(topic_id)
+            if since < topic.fence:
+                continue
+            free = topic.owner is None and topic.target is None
+            idle = topic.recognised and not topic.committed and not topic.saving
+            later = idle and since > topic.since
+            if free or later:
+                topic.target = member.name
+                topic.give(member.name, since, recognised=True)
 
     # What members ask
 
@@ -129,11 +182,12 @@ class Group:
         for topic_id, topic in self.topics.items():
             if topic.owner == name and topic_id not in holds:
                 topic.release()
+                self.sift = True
         share = self._share(member)
         for topic_id in share.assigned:
             topic = self.topics[topic_id]
             if topic.owner is None:
-                topic.owner, topic.since = name, self.generation
+                topic.give(name, self.generation)
         member.told, member.generation = share, self.generation
         ends = [self.topics[topic_id].release_by for topic_id in share.revoked]
         return Assignment(
@@ -184,8 +238,14 @@ class Group:
         member.link, member.seen = link, now
         return member
 
-    def _check_link(self, member: Member, link: object) -> None:
-        if member.link is not link and self.is_alive(member.link):
+    def _check_link(self, member: Member, link: object, secret: int = 0) -> None:
+        """Let a member change its connection; another process cannot take its name.
+
+        A connection that only looks alive, because its other end is gone without a word, gives
+        way to the one whose member knows the secret.
+        """
+        same = secret != 0 and secret == member.wishes.secret
+        if member.link is not link and self.is_alive(member.link) and not same:
             message = f"another connection has the name {member.name!r} and is alive"
             raise Refusal(GroupErrorCode.NAME_TAKEN, message)
 
@@ -206,8 +266,20 @@ class Group:
 
     # Commits
 
-    def begin_commit(self, member: Member, commit: Commit) -> GroupErrorCode:
-        """Judge a commit; upon NONE it must be stored and `end_commit` called."""
+    def begin_commit(
+        self, member: Member, commit: Commit, sequence: int = 0
+    ) -> GroupErrorCode | None:
+        """Judge a commit.
+
+        Args:
+            member: who commits.
+            commit: with the generation under which the member was given the topic.
+            sequence: rises with each commit of the member's process; 0 from older members.
+
+        Returns:
+            None: it must be stored, and `end_commit` called; NONE: it was recorded already, or a
+            later one was; else why it is refused.
+        """
         topic = self.topics.get(commit.topic.id)
         if topic is None or topic.identity.difference(commit.topic) is not None:
             return GroupErrorCode.UNKNOWN_TOPIC
@@ -215,18 +287,25 @@ class Group:
             return GroupErrorCode.NOT_OWNER
         if not topic.since <= commit.generation <= self.generation:
             return GroupErrorCode.STALE_GENERATION
+        if sequence and sequence <= topic.sequence:
+            return GroupErrorCode.NONE
         topic.saving += 1
         member.busy += 1
-        return GroupErrorCode.NONE
+        return None
 
-    def end_commit(self, member: Member, commit: Commit, now: float, *, stored: bool) -> None:
+    def end_commit(
+        self, member: Member, commit: Commit, now: float, *, stored: bool, sequence: int = 0
+    ) -> None:
         """Take note that a commit was stored, or could not be."""
-        topic = self.topics[commit.topic.id]
-        if stored:
-            topic.position = commit
-        topic.saved()
         member.busy -= 1
         member.seen = max(member.seen, now)
+        topic = self.topics.get(commit.topic.id)
+        if topic is None:  # created again meanwhile
+            return
+        if stored:
+            topic.position, topic.fence, topic.committed = commit, commit.generation, True
+            topic.sequence = max(topic.sequence, sequence)
+        topic.saved()
 
     # What time does
 
@@ -283,6 +362,7 @@ class Group:
         if self.settled_at is not None:
             return
         self.generation += 1
+        self.sift = True
         owners = self._divide()
         for topic_id, topic in self.topics.items():
             topic.target = owners.get(topic_id)

@@ -10,7 +10,10 @@ clock, whatever the program is busy with.
        └──────── refused: unknown member ──────────────────┘
 
 What it holds survives a lost connection and a coordinator's restart. When nothing was heard of
-the coordinator for a session timeout, others may have it, and it counts as lost.
+the coordinator for a session timeout, others may have it, and it counts as lost. A commit that
+the coordinator refuses because it does not know the member waits until the member is inside
+again. A member that stays outside for a session timeout says why, at every look, and goes on
+trying.
 """
 
 import math
@@ -30,6 +33,8 @@ from lance_sdk.groups._core.membership import AssignedTopic, Change, CommitCall,
 from lance_sdk.groups._core.wire import commit_of, join_of, meant, topic_commit
 from lance_sdk.groups.errors import (
     CommitRefused,
+    CoordinatorLost,
+    GroupRefused,
     NotAMember,
     code_of,
     forgotten,
@@ -58,6 +63,9 @@ class Member(GroupCaller):
         timeout: seconds that a call may take.
         progress: called upon every answer.
         events: where outcomes and notices collect.
+        secret: of this process, so that its new connection can replace an old one.
+        asleep: returns the seconds that the machine was suspended, which no monotonic clock
+            counts and the coordinator's does.
 
     Attributes:
         name: in the group, once the coordinator has said it.
@@ -77,8 +85,16 @@ class Member(GroupCaller):
         timeout: float,
         progress: Callable[[], object],
         events: list[Event],
+        secret: int = 0,
+        asleep: Callable[[], float] = float,
     ) -> None:
         super().__init__(timeout=timeout, progress=progress, events=events)
+        self._secret = secret
+        self._asleep = asleep
+        self._sequence = 0
+        self._since: dict[int, int] = {}
+        self._outside_since = math.inf
+        self._last_refusal: LanceError | None = None
         self._wishes = wishes
         self._retry = retry
         self._identities: dict[int, TopicIdentity] = {}
@@ -117,9 +133,17 @@ class Member(GroupCaller):
     def release(self, topics: Iterable[TopicIdentity]) -> None:
         """Give topics up: everything about them is finished and committed."""
         for topic in topics:
-            self.held.pop(topic.id, None)
-            self._release_by.pop(topic.id, None)
+            self._forget(topic.id)
         self._wants_sync = True
+
+    def submit(self, call: Call, now: float) -> None:
+        """Queue a call; one that can never be answered fails at once."""
+        if isinstance(call, CommitCall):
+            self._sequence += 1
+            call.sequence = self._sequence
+        super().submit(call, now)
+        if self.changes.error is not None:
+            super().abort(self.changes.error, now)
 
     # What the session calls
 
@@ -141,10 +165,12 @@ class Member(GroupCaller):
         """Use this connection, and show at once that the member lives."""
         super().ready(connection, topic, now)
         self._connected = True
+        self._outside_since = min(self._outside_since, now)
         self._heartbeat_at = now
 
     def fill(self, connection: Connection, now: float) -> None:
         """Send what is due."""
+        self._fence(now)
         if self._asked is None and self.changes.error is None:
             self._ask_membership(connection, now)
         if self.phase is Phase.INSIDE:
@@ -163,8 +189,10 @@ class Member(GroupCaller):
 
     def next_deadline(self) -> float:
         """Return when something may be due."""
-        due = min(super().next_deadline(), self._alive_until)
+        due = min(super().next_deadline(), self._alive_until - self._asleep())
         due = min([due, *self._release_by.values()])
+        if self.phase is Phase.OUTSIDE and self.changes.trouble is None:
+            due = min(due, self._outside_since + self._session_timeout)
         if not self._connected or self._asked is not None:
             return due
         if self.phase is Phase.OUTSIDE:
@@ -174,13 +202,28 @@ class Member(GroupCaller):
     def handle_timeout(self, now: float) -> None:
         """Stop by itself where the coordinator may have given the topics away."""
         super().handle_timeout(now)
-        if now >= self._alive_until:
-            self._alive_until = math.inf
-            self.phase = Phase.OUTSIDE if self.phase is Phase.INSIDE else self.phase
-            self._lose(list(self.held), "the coordinator was not heard of for a session timeout")
+        self._fence(now)
+        if self.phase is Phase.OUTSIDE and now >= self._outside_since + self._session_timeout:
+            self.changes.trouble = self._last_refusal or CoordinatorLost(
+                f"the coordinator of group {self._wishes.group!r} was not heard of for "
+                f"{now - self._outside_since:.1f} s; the member goes on looking for it"
+            )
+            self.changes.tell_trouble()
         late = [topic_id for topic_id, at in self._release_by.items() if now >= at]
         if late:
             self._lose(late, "they were not released in time")
+
+    def _fence(self, now: float) -> None:
+        """Stop by itself where the coordinator may have given the topics away."""
+        if now + self._asleep() < self._alive_until:
+            return
+        self._alive_until = math.inf
+        if self.phase is Phase.INSIDE:
+            self._step_out(now)
+        self._lose(list(self.held), "the coordinator was not heard of for a session timeout")
+
+    def _step_out(self, now: float) -> None:
+        self.phase, self._outside_since = Phase.OUTSIDE, now
 
     def lost(self, now: float) -> None:
         """Forget what was asked; it is asked again on the next connection."""
@@ -201,10 +244,15 @@ class Member(GroupCaller):
         self.phase = Phase.GONE
         self.changes.fail(error)
 
+    def _give_up_for_good(self, error: LanceError, now: float) -> None:
+        """Be of no use any more: who waits for a commit learns it at once."""
+        self.changes.fail(error)
+        super().abort(error, now)
+
     # Requests
 
     def _ask_join(self, connection: Connection, now: float) -> None:
-        message = join_of(self._wishes, self.name, self.generation, self.held)
+        message = join_of(self._wishes, self.name, self.generation, self._since, self._secret)
         self._ask(connection, message, m.GroupJoinAck, self._joined, now)
 
     def _ask_sync(self, connection: Connection, now: float) -> None:
@@ -238,6 +286,8 @@ class Member(GroupCaller):
         take: Callable[[Any, float], None],
         now: float,
     ) -> None:
+        asleep = self._asleep()
+
         def answered(code: int, payload: memoryview, at: float) -> None:
             self._asked = None
             try:
@@ -245,7 +295,7 @@ class Member(GroupCaller):
                     error = m.GroupError.decode(payload)
                     self._refused_membership(refused(error.code, error.message), at)
                 else:
-                    self._alive_until = now + self._session_timeout * _FENCE
+                    self._alive_until = now + asleep + self._session_timeout * _FENCE
                     take(answer.decode(payload), at)
             except (DecodeError, ConfigError, Refusal) as error:
                 message = f"a coordinator's answer makes no sense: {error}"
@@ -263,17 +313,26 @@ class Member(GroupCaller):
     def _request(self, call: Call, command: Command, expects: Command) -> Request:
         if isinstance(call, CommitCall):
             topics = [topic_commit(commit) for commit in call.commits]
-            call.payload = m.GroupCommit(**self._who, topics=topics).encode()
+            since = [commit.generation for commit in call.commits]
+            order = [m.CommitOrder(sequence=call.sequence, since=since)] if self._secret else []
+            call.payload = m.GroupCommit(**self._who, topics=topics, order=order).encode()
         return super()._request(call, command, expects)
 
-    def _was_refused(self, error: LanceError, now: float) -> None:
-        if isinstance(error, NotAMember):
-            self._refused_membership(error, now)
+    def _kept(self, call: Call, error: LanceError, now: float) -> bool:
+        """Keep a commit until the member is known again; its number says which one is later."""
+        if not isinstance(error, NotAMember) or self._closing:
+            return False
+        if self.phase is Phase.INSIDE:
+            self._join_again(error, now)
+        self._sent.remove(call)
+        self._queue.appendleft(call)
+        return True
 
     # Answers
 
     def _joined(self, answer: m.GroupJoinAck, now: float) -> None:
-        self.phase = Phase.INSIDE
+        self.phase, self._outside_since = Phase.INSIDE, math.inf
+        self._last_refusal = self.changes.trouble = None
         self.name, self.strategy = answer.member, answer.strategy
         self._session_timeout = answer.session_timeout_ms / 1000
         self._heartbeat_every = answer.heartbeat_interval_ms / 1000
@@ -292,6 +351,7 @@ class Member(GroupCaller):
             if identity.id not in self.held:
                 commit = commit_of(self._wishes.group, carried)
                 fresh.append(AssignedTopic(identity, commit, answer.generation))
+                self._since[identity.id] = answer.generation
             self.held[identity.id] = identity
             self._release_by.pop(identity.id, None)
         revoked = [each for each in answer.revoked if each not in self._release_by]
@@ -324,19 +384,27 @@ class Member(GroupCaller):
         """Join again, now or later, or give up."""
         if self._closing:
             self.phase = Phase.GONE
-        elif isinstance(error, NotAMember) and self.phase is Phase.INSIDE:
+        elif self.phase is Phase.INSIDE and self._unknown(error):
             self._join_again(error, now)
-        elif error.retryable:
+        elif self._secret and _says(error, m.GroupErrorCode.INVALID_REQUEST):
+            self._secret = 0  # an older coordinator cannot read what newer members add
+        elif error.retryable or isinstance(error, NotAMember):
+            self._last_refusal = error
             self._retry_at = now + self._retry.next_delay()
             self._heartbeat_at = self._retry_at
             self._events.append(Notice(f"the coordinator refused a request: {error}", "group"))
         else:
-            self.changes.fail(error)
+            self._give_up_for_good(error, now)
 
-    def _join_again(self, error: NotAMember, now: float) -> None:
-        self.phase = Phase.OUTSIDE  # what it holds it brings along
+    def _unknown(self, error: LanceError) -> bool:
+        """Whether joining helps: the member was forgotten, or its old connection seems alive."""
+        taken = self._secret and _says(error, m.GroupErrorCode.NAME_TAKEN)
+        return isinstance(error, NotAMember) or bool(taken)
+
+    def _join_again(self, error: LanceError, now: float) -> None:
+        self._step_out(now)  # what it holds it brings along
         if self._joins >= _MAX_JOINS:
-            self.changes.fail(forgotten(self._joins, error))
+            self._give_up_for_good(forgotten(self._joins, error), now)
         elif self._joins > 1:
             self._retry_at = now + self._retry.next_delay()
 
@@ -366,7 +434,14 @@ class Member(GroupCaller):
         self.changes.tell(Change(self.generation, lost=lost))
 
     def _drop(self, topic_ids: Iterable[int]) -> tuple[TopicIdentity, ...]:
-        for topic_id in topic_ids:
-            self._release_by.pop(topic_id, None)
-        dropped = [self.held.pop(topic_id, None) for topic_id in topic_ids]
+        dropped = [self._forget(topic_id) for topic_id in topic_ids]
         return tuple(topic for topic in dropped if topic is not None)
+
+    def _forget(self, topic_id: int) -> TopicIdentity | None:
+        self._release_by.pop(topic_id, None)
+        self._since.pop(topic_id, None)
+        return self.held.pop(topic_id, None)
+
+
+def _says(error: LanceError, code: m.GroupErrorCode) -> bool:
+    return isinstance(error, GroupRefused) and error.code == code

@@ -88,13 +88,16 @@ class CommitCall(Call):
     """A GroupCommit that somebody waits for.
 
     Args:
-        commits: how far the member is, by topic.
+        commits: how far the member is, by topic, each under the generation of its assignment.
+
+    Attributes:
+        sequence: its number among the member's commits; given when it is submitted.
     """
 
-    __slots__ = ("commits",)
+    __slots__ = ("commits", "sequence")
 
     def __init__(self, commits: Sequence[Commit]) -> None:
-        # The payload is made when it is sent, under the generation that counts then.
+        # The payload is made when it is sent: the member's name may be new by then.
         super().__init__(
             Command.GROUP_COMMIT,
             b"",
@@ -103,3 +106,4 @@ class CommitCall(Call):
             repeatable=True,
         )
         self.commits = tuple(commits)
+        self.sequence = 0

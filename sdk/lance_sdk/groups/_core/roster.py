@@ -1,7 +1,8 @@
 """What a group at its coordinator is made of: members, topics, and what members are told."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from lance_sdk.groups.strategies import MemberView
 from lance_sdk.offsets.contract import Commit, TopicIdentity
@@ -19,6 +20,8 @@ class Joining:
         rebalance_timeout: seconds that it may take to give topics up.
         owned: numbers of the topics that it still holds from before.
         generation: the last that it knew.
+        since: generation under which it was given each topic that it holds, where it knows.
+        secret: of its process; 0 from older members, who have none.
         client: what it is, for people.
         metadata: for a custom strategy.
     """
@@ -30,8 +33,14 @@ class Joining:
     rebalance_timeout: float
     owned: frozenset[int] = frozenset()
     generation: int = 0
+    since: Mapping[int, int] = field(default_factory=dict)
+    secret: int = 0
     client: str = ""
     metadata: bytes = b""
+
+    def held_since(self, topic_id: int) -> int:
+        """Return the generation under which it was given a topic that it holds."""
+        return self.since.get(topic_id, self.generation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +100,12 @@ class Topic:
     Attributes:
         identity: what it is.
         position: how far the group has come in it.
+        fence: highest generation that is known to its store.
         owner: name of the member that was told to own it.
         since: generation in which the owner got it.
+        recognised: whether the owner brought it from an earlier life of the group.
+        sequence: number of the last commit that the owner's process has recorded.
+        committed: whether the owner has recorded any.
         target: name of the member that is meant to own it.
         release_by: when an owner that is not the target any more loses it.
         saving: commits of it that are being stored.
@@ -101,8 +114,12 @@ class Topic:
 
     identity: TopicIdentity
     position: Commit | None = None
+    fence: int = 0
     owner: str | None = None
     since: int = 0
+    recognised: bool = False
+    sequence: int = 0
+    committed: bool = False
     target: str | None = None
     release_by: float = math.inf
     saving: int = 0
@@ -112,6 +129,11 @@ class Topic:
     def moving(self) -> bool:
         """Whether its owner has to give it up."""
         return self.owner is not None and self.owner != self.target
+
+    def give(self, owner: str, since: int, *, recognised: bool = False) -> None:
+        """Make a member its owner."""
+        self.owner, self.since, self.recognised = owner, since, recognised
+        self.sequence, self.committed = 0, False
 
     def release(self) -> None:
         """End its ownership; while a commit is being stored, as soon as that is done."""

@@ -1,6 +1,6 @@
 """Identities, positions and fingerprints, as the messages of groups carry them (AMB-38)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from struct import Struct
 from typing import Final
 
@@ -9,10 +9,12 @@ from lance_sdk.groups._core.membership import Wishes
 from lance_sdk.offsets.contract import Commit, Fingerprint, TopicIdentity
 from lance_spec.errors import EncodeError
 from lance_spec.messages.groups import (
+    GroupCommit,
     GroupErrorCode,
     GroupJoin,
     GroupPosition,
     GroupTopic,
+    MemberStanding,
     TopicCommit,
     TopicPosition,
 )
@@ -88,8 +90,20 @@ def fingerprint_of(data: bytes, offset: int) -> Fingerprint | None:
     return Fingerprint(start, length, digest.hex())
 
 
-def join_of(wishes: Wishes, member: str, generation: int, owned: Iterable[int]) -> GroupJoin:
-    """Return what a member says to get into its group, or back."""
+def join_of(
+    wishes: Wishes, member: str, generation: int, since: Mapping[int, int], secret: int
+) -> GroupJoin:
+    """Return what a member says to get into its group, or back.
+
+    Args:
+        wishes: what it asks for.
+        member: its name.
+        generation: the last that it knew.
+        since: the topics that it holds, each with the generation that gave it to the member.
+        secret: of its process; 0 for a coordinator that does not know what that is.
+    """
+    owned = sorted(since)
+    standing = [MemberStanding(secret=secret, since=[since[each] for each in owned])]
     return GroupJoin(
         group=wishes.group,
         member=member,
@@ -100,8 +114,37 @@ def join_of(wishes: Wishes, member: str, generation: int, owned: Iterable[int]) 
         client=wishes.client,
         metadata=wishes.metadata,
         topics=[group_topic(topic) for topic in wishes.topics],
-        owned=sorted(owned),
+        owned=owned,
+        standing=standing if secret else [],
     )
+
+
+def standing_of(asked: GroupJoin) -> tuple[int, dict[int, int]]:
+    """Return a member's secret and the generation of each topic that it holds.
+
+    Raises:
+        Refusal: INVALID_REQUEST.
+    """
+    if not asked.standing:
+        return 0, {}
+    standing = asked.standing[0]
+    if len(asked.standing) > 1 or len(standing.since) != len(asked.owned):
+        raise invalid("standing: one is expected, with a generation for each owned topic")
+    return standing.secret, dict(zip(asked.owned, standing.since, strict=True))
+
+
+def order_of(asked: GroupCommit) -> tuple[int, list[int]]:
+    """Return the number of a commit and the generation of each of its topics.
+
+    Raises:
+        Refusal: INVALID_REQUEST.
+    """
+    if not asked.order:
+        return 0, [asked.generation] * len(asked.topics)
+    order = asked.order[0]
+    if len(asked.order) > 1 or not order.sequence or len(order.since) != len(asked.topics):
+        raise invalid("order: one is expected, from 1 on, with a generation for each topic")
+    return order.sequence, order.since
 
 
 def topic_commit(commit: Commit) -> TopicCommit:
