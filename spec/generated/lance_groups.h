@@ -156,7 +156,7 @@ static inline enum lance_result lance_topic_position_read(
     return lance_finish_read(&in);
 }
 
-/* Proves that a member that joins again is the one that the coordinator knows (AMB-38, AMB-60). */
+/* Proves that a member that joins again is the one that the coordinator knows (AMB-38, AMB-54). */
 struct lance_member_standing {
     /* Random number of the member's process, 0 for none: u64le. */
     uint64_t secret;
@@ -638,7 +638,7 @@ static inline enum lance_result lance_topic_commit_read(
     return lance_finish_read(&in);
 }
 
-/* Which of two commits is the later one, and whose they are (AMB-38, AMB-60). */
+/* Which of two commits is the later one, and whose they are (AMB-38, AMB-54). */
 struct lance_commit_order {
     /* Rises with each commit of the member's process, from 1 on: u64le. */
     uint64_t sequence;

@@ -72,7 +72,7 @@ types:
         doc-ref: "AMB-38"
   member_standing:
     doc: "Proves that a member that joins again is the one that the coordinator knows"
-    doc-ref: "AMB-38, AMB-60"
+    doc-ref: "AMB-38, AMB-54"
     seq:
       - id: secret
         type: u8
@@ -353,7 +353,7 @@ types:
         doc-ref: "AMB-38, AMB-30"
   commit_order:
     doc: "Which of two commits is the later one, and whose they are"
-    doc-ref: "AMB-38, AMB-60"
+    doc-ref: "AMB-38, AMB-54"
     seq:
       - id: sequence
         type: u8

@@ -26,7 +26,7 @@ local MESSAGES = {
         {name = "topic", leaf = "", shape = {kind = "nested", message = "group_topic"}, doc = "The topic (AMB-38)"},
         {name = "position", leaf = "", shape = {kind = "maybe", item = {kind = "nested", message = "group_position"}}, doc = "Where one was committed, how far it is (AMB-38)"},
     }},
-    -- Proves that a member that joins again is the one that the coordinator knows (AMB-38, AMB-60).
+    -- Proves that a member that joins again is the one that the coordinator knows (AMB-38, AMB-54).
     member_standing = {fields = {
         {name = "secret", leaf = "uint64", shape = {kind = "number", size = 8, signed = false, little = true}, doc = "Random number of the member's process, 0 for none (AMB-38)"},
         {name = "since", leaf = "uint64", shape = {kind = "many", prefix = {kind = "number", size = 4, signed = false, little = true}, least = 8, item = {kind = "number", size = 8, signed = false, little = true}}, doc = "Generation under which each topic that it still holds was assigned to it, in their order (AMB-38)"},
@@ -88,7 +88,7 @@ local MESSAGES = {
         {name = "offset", leaf = "uint64", shape = {kind = "number", size = 8, signed = false, little = true}, doc = "Byte offset up to which the group is done (AMB-38)"},
         {name = "fingerprint", leaf = "bytes", shape = {kind = "blob", prefix = {kind = "number", size = 2, signed = false, little = true}}, doc = "Fingerprint of the whole records before the offset; empty where none was taken (AMB-38)"},
     }},
-    -- Which of two commits is the later one, and whose they are (AMB-38, AMB-60).
+    -- Which of two commits is the later one, and whose they are (AMB-38, AMB-54).
     commit_order = {fields = {
         {name = "sequence", leaf = "uint64", shape = {kind = "number", size = 8, signed = false, little = true}, doc = "Rises with each commit of the member's process, from 1 on (AMB-38)"},
         {name = "since", leaf = "uint64", shape = {kind = "many", prefix = {kind = "number", size = 4, signed = false, little = true}, least = 8, item = {kind = "number", size = 8, signed = false, little = true}}, doc = "Generation under which each topic was assigned to the member, in their order (AMB-38)"},

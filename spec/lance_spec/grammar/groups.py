@@ -155,7 +155,7 @@ MEMBER_STANDING = _part(
         "Generation under which each topic that it still holds was assigned to it, in their order",
     ),
     doc="Proves that a member that joins again is the one that the coordinator knows",
-    rows=("AMB-60",),
+    rows=("AMB-54",),
 )
 GROUP_JOIN = _message(
     "GroupJoin",
@@ -236,7 +236,7 @@ COMMIT_ORDER = _part(
         "Generation under which each topic was assigned to the member, in their order",
     ),
     doc="Which of two commits is the later one, and whose they are",
-    rows=("AMB-60",),
+    rows=("AMB-54",),
 )
 GROUP_COMMIT = _message(
     "GroupCommit",

@@ -213,7 +213,7 @@ _U32LE_LIST_U64LE = Many(U32LE, U64LE, 8)
 class MemberStanding:
     """Proves that a member that joins again is the one that the coordinator knows.
 
-    12 bytes or more (AMB-38, AMB-60).
+    12 bytes or more (AMB-38, AMB-54).
     """
 
     secret: int
@@ -706,7 +706,7 @@ class TopicCommit:
 class CommitOrder:
     """Which of two commits is the later one, and whose they are.
 
-    12 bytes or more (AMB-38, AMB-60).
+    12 bytes or more (AMB-38, AMB-54).
     """
 
     sequence: int
