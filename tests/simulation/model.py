@@ -229,7 +229,8 @@ class TopicModel:
         known = self.taken.setdefault(place, batch.number)
         if known != batch.number:
             raise ViolationError(f"{self.name}: {batch} stands at {place}, as batch {known} did")
-        if batch.place not in {None, place}:
+        moved = batch.place not in {None, place}
+        if moved and not (self.rotten and batch.resent):  # what rotted may be sent again
             raise ViolationError(f"{self.name}: {batch} moved to offset {place}")
         batch.place, batch.seen = place, True
         if not batch.waits:

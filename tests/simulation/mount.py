@@ -131,9 +131,8 @@ class Mount:
     def close(self, fd: int) -> None:
         """Give the file up."""
         path, _ = self._file(fd)
-        fault = self._begin("close", path)
-        del self.files[fd]
-        self._end(fault, path)
+        del self.files[fd]  # also where it fails, as Linux does
+        self._end(self._begin("close", path), path)
 
     def rename(self, source: Path, target: Path) -> None:
         """Move a file or folder, replacing a file that is there."""

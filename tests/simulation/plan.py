@@ -120,19 +120,30 @@ class _Writer:
         random = self.random
         method = random.choice(methods)
         nth = random.randrange(reach if method == "*" else 3)
+        self._fault(method, "*", nth)
+        if not again and random.random() < 0.3:
+            self.fault(again=True)
+
+    def fault_at(self, places: tuple[tuple[str, str], ...]) -> None:
+        """Plan a fault, or two, at one of some calls."""
+        random = self.random
+        for _ in range(random.choice((1, 1, 1, 2))):
+            method, place = random.choice(places)
+            self._fault(method, place, random.choice((0, 0, 0, 1, 1, 2, 3, 5)))
+
+    def _fault(self, method: str, place: str, nth: int) -> None:
+        random = self.random
         times = random.choice((1, 1, 1, 2, 4, 30))
         error = random.choice((*ERRORS, "EIO", "EIO", "ENOSPC"))
         self.add(
             "fault",
             method=method,
-            place="*",
+            place=place,
             nth=nth,
             error=error,
             after=random.random() < 0.3,
             times=times,
         )
-        if not again and random.random() < 0.3:
-            self.fault(again=True)
 
     def stop_at(self) -> None:
         """End the process or the machine at some call to come."""
@@ -247,11 +258,29 @@ INSIDE: Final[dict[str, Callable[[_Writer, int], None]]] = {
     "create": lambda writer, _: writer.add("create", name=3),
     "delete": _delete,
     "commit": lambda writer, topic: writer.add("commit", topic=topic, consumer=0),
-    "recycle": lambda writer, _: writer.append(None, 10),
+    "recycle": lambda writer, _: writer.append(None, writer.random.randint(3, 12)),
     "close": _close,
     "start": _start,
 }
 """Steps of the store that faults are planned inside of."""
+_SAVING: Final = (
+    ("create", "draft"), ("write", "draft"), ("sync", "draft"), ("rename", "draft"),
+    ("sync_dir", "folder"),
+)  # fmt: skip
+_FOCUS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "append": (("commit", "data"), ("commit", "sidecar"), ("write", "wal"), ("sync", "wal")),
+    "save": _SAVING,
+    "roll": (("rename", "data"), ("sync_dir", "folder"), ("create", "sidecar"), *_SAVING),
+    "merge": (("remove", "*"), ("read_into", "*"), ("sync_dir", "folder"), *_SAVING),
+    "retire": (("remove", "*"), ("rename", "sidecar"), *_SAVING),
+    "create": (("make_dir", "folder"), *_SAVING),
+    "delete": (("close", "*"), ("rename", "folder"), ("remove", "*"), *_SAVING),
+    "commit": _SAVING,
+    "recycle": (("write", "wal"), ("sync", "wal"), ("sync", "data"), ("sync", "sidecar")),
+    "close": (("rename", "data"), ("sync", "*"), ("remove", "clean"), *_SAVING),
+    "start": (("*", "*"), ("open", "*"), ("read_into", "*"), ("list_dir", "*"), *_SAVING),
+}
+"""The calls that these steps stand on."""
 
 
 def _template(name: str) -> Callable[[Random], _Writer]:
@@ -262,25 +291,46 @@ def _template(name: str) -> Callable[[Random], _Writer]:
             writer.small_segments(topic)
             if random.random() < 0.5:
                 writer.append()
-            writer.fault(("*", "*", *CHANGING, *(READING if name in {"merge", "start"} else ())))
+            if random.random() < 0.5:
+                writer.fault_at(_FOCUS[name])
+            else:
+                writer.fault(("*", "*", *CHANGING))
             INSIDE[name](writer, topic)
             writer.add("settle")
             writer.add("heal")
-            if random.random() < 0.8:
-                INSIDE[name](writer, topic)
-                writer.add("settle")
-            writer.append(topic, random.randint(0, 3))
-            if random.random() < 0.8:
-                writer.small_segments(topic)
-                writer.upkeep(topic)
-                writer.add("settle")
-            writer.append(topic, random.randint(0, 3))
-            if random.random() < 0.5:
-                writer.add("settle")
-            writer.restart()
+            if random.random() < 0.3:
+                _lose_power_soon(writer, topic)
+            else:
+                _go_on(writer, name, topic)
         return writer
 
     return write
+
+
+def _lose_power_soon(writer: _Writer, topic: int) -> None:
+    """Store a little more, and lose what is only in memory."""
+    writer.append(topic, writer.random.randint(1, 4))
+    writer.append()
+    writer.add("settle")
+    writer.add("power")
+    writer.add("start")
+
+
+def _go_on(writer: _Writer, name: str, topic: int) -> None:
+    """Do the same again, merge, and restart."""
+    random = writer.random
+    if random.random() < 0.8:
+        INSIDE[name](writer, topic)
+        writer.add("settle")
+    writer.append(topic, random.randint(0, 3))
+    if random.random() < 0.8:
+        writer.small_segments(topic)
+        writer.upkeep(topic)
+        writer.add("settle")
+    writer.append(topic, random.randint(0, 3))
+    if random.random() < 0.5:
+        writer.add("settle")
+    writer.restart()
 
 
 def _full(random: Random) -> _Writer:
@@ -321,6 +371,43 @@ def _jump(random: Random) -> _Writer:
     return writer
 
 
+def _burst(random: Random) -> _Writer:
+    """Many appends at once, and power that fails."""
+    writer = _begun(random)
+    for _ in range(random.randint(1, 3)):
+        for _ in range(random.randint(5, 40)):
+            writer.append(count=1)
+            if random.random() < 0.7:
+                writer.add("wait", seconds=random.choice((0.001, 0.006, 0.02)))
+            elif random.random() < 0.1:
+                writer.any()
+        if random.random() < 0.2:
+            writer.restart()
+        else:
+            writer.add("power")
+            writer.add("start")
+    return writer
+
+
+def _limit(random: Random) -> _Writer:
+    """A topic with a limit in bytes."""
+    writer = _begun(random)
+    topic = random.randrange(3)
+    writer.add("retention", topic=topic, size=random.choice((1500, 3000)), age=0)
+    writer.add("settle")
+    for _ in range(random.randint(20, 50)):
+        writer.add("append", topic=topic, records=1, size=100)
+        writer.add("settle")
+        if random.random() < 0.2:
+            writer.upkeep(topic)
+            writer.add("settle")
+    writer.upkeep(topic)
+    writer.add("settle")
+    writer.add("weigh", topic=topic)
+    writer.restart()
+    return writer
+
+
 def _rot(random: Random) -> _Writer:
     """Bytes that change on the disk while nobody looks."""
     writer = _begun(random)
@@ -329,7 +416,8 @@ def _rot(random: Random) -> _Writer:
     writer.upkeep(topic)
     writer.append()
     writer.add(random.choice(("stop", "kill")))
-    writer.add("rot", topic=topic, share=random.random(), way=random.choice(("flip", "zero")))
+    way = random.choice(("flip", "zero", "header", "header"))
+    writer.add("rot", topic=topic, share=random.random(), way=way)
     writer.add("start")
     for _ in range(random.randint(1, 10)):
         writer.any()
@@ -340,8 +428,14 @@ TEMPLATES: Final[dict[str, Callable[[Random], _Writer]]] = {
     **{name: _template(name) for name in INSIDE},
     "full": _full,
     "jump": _jump,
+    "burst": _burst,
+    "limit": _limit,
     "rot": _rot,
 }
+
+
+_WAL: Final = frozenset({"recycle", "burst"})
+"""Templates that are mostly about the write-ahead log."""
 
 
 def _settings(random: Random) -> Settings:
@@ -366,6 +460,10 @@ def make_plan(seed: int) -> Plan:
     random = Random(seed)
     settings = _settings(random)
     template = random.choice(list(TEMPLATES)) if seed % 2 else "any"
+    if template in _WAL and "wal" not in settings.mode and random.random() < 0.7:
+        settings = replace(settings, mode=random.choice(("wal", "wal", "wal, inline")))
+    if template == "burst" and random.random() < 0.7:
+        settings = replace(settings, pace=Pace(0.03, 0.7, 0.05), wal_size=8192)
     write = TEMPLATES.get(template, _any)
     return Plan(seed, template, settings, tuple(write(random).operations))
 

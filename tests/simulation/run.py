@@ -1,112 +1,43 @@
-"""Carrying out a plan, and judging what comes of it."""
+"""Carrying out a plan."""
 
 import gc
 import logging
-from collections import Counter
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from tests.simulation.disk import File, Folder, Move, SimDisk
-from tests.simulation.faults import STOPS, Fault
-from tests.simulation.model import (
-    Batch,
-    Reading,
-    State,
-    TopicModel,
-    ViolationError,
-    make_batch,
-    number_at,
-)
+from tests.simulation.checks import SHORT, Checks
+from tests.simulation.clients import Clients
+from tests.simulation.disk import File, SimDisk
+from tests.simulation.faults import Fault
+from tests.simulation.model import ViolationError
 from tests.simulation.mount import Mount
 from tests.simulation.plan import Operation, Plan
 from tests.simulation.store import DATA_DIR, Life, offline
-from tests.simulation.world import StuckError, World
+from tests.simulation.story import Result
+from tests.simulation.world import StuckError
 
 from lance_server.errors import LanceServerError
-from lance_server.log.engine import Engine
 from lance_server.log.indexes import index_segment
-from lance_server.log.reader import Fetched, Range
-from lance_server.log.topic import Topic
-from lance_server.log.topic_file import Retention
 from lance_server.offline.verifying import verify
-from lance_server.outcome import Outcome
-from lance_server.refusals import Refusal
 from lance_server.runtime.sync import replaced
+
+__all__ = ["Result", "Run", "carry_out"]
 
 _PATIENCE: Final = 10.0
 """Seconds after which nothing is on its way any more."""
-_SHORT: Final = 0.001
+_BEST_EFFORT: Final = 8
+"""Largest batches that a limit must have room for, to be kept."""
 _RECOVERY: Final = 120.0
 """Seconds after the last fault within which the store is to be whole again."""
-_FILES: Final = 4
-"""Files that may be open beside those of topics."""
-_BUSY_STEPS: Final = 12
-"""Turns of threads between two operations, at most, where nobody waits."""
-_DAMAGE: Final = frozenset({
-    "damage", "lost segment", "lost sidecar", "unavailable topic", "unrepeated write",
-})  # fmt: skip
-"""Findings that say that something is not readable."""
 
 
-@dataclass(slots=True)
-class Result:
-    """What came of a run.
-
-    Attributes:
-        violation: the promise that was broken, or None.
-        operations: how many were carried out.
-        acknowledged: batches that were.
-        crashes: kills and losses of power.
-        starts: how often the store was opened.
-        fired: faults that happened, by what they were.
-        planned: faults that were planned.
-    """
-
-    violation: str | None = None
-    operations: int = 0
-    acknowledged: int = 0
-    crashes: int = 0
-    starts: int = 0
-    fired: Counter[str] = field(default_factory=Counter)
-    planned: int = 0
-
-
-class Run:
+class Run(Clients, Checks):
     """Carries out a plan.
 
     Args:
         plan: what happens.
     """
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.result = Result()
-        self.world = World(Random(plan.seed), plan.settings.pace)
-        self.data_dir = DATA_DIR
-        self.disk = SimDisk()
-        self.disk.root.change(Move(None, DATA_DIR.name, Folder()))
-        self.disk.root.sync()
-        self.life: Life | None = None
-        self.stopped: str | None = None
-        self.faults: list[Fault] = []
-        self.topics: dict[int, TopicModel] = {}
-        """Those that are or may be there, by id."""
-        self.creating: dict[str, TopicModel] = {}
-        self.batches: list[tuple[TopicModel, Batch]] = []
-        self.number = 0
-        self.trouble: list[ViolationError] = []
-        self.jumped = False
-        self.clean = False
-        """Whether the last stop was a clean one."""
-        self.healed_at = 0.0
-        """When the last trouble ended: what was asked before may still fail for it."""
-        default = TopicModel("default", 0, present=True)
-        self.topics[0] = default
-
-    # The run ---------------------------------------------------------------------------------
 
     def carry_out(self) -> Result:
         """Do all of it; what was broken stands in the result."""
@@ -139,8 +70,7 @@ class Run:
         self._finale()
 
     def _do(self, operation: Operation) -> None:
-        work: Callable[..., None] = getattr(self, f"do_{operation.name}")
-        work(**operation.arguments)
+        getattr(self, f"do_{operation.name}")(**operation.arguments)
         self._note_stop()
 
     def _note_stop(self) -> None:
@@ -184,27 +114,16 @@ class Run:
         else:
             self.disk.kill(self.world.random)
 
-    def _all_topics(self) -> list[TopicModel]:
-        return [*self.topics.values(), *self.creating.values()]
-
     def do_start(self) -> None:
         """Start the store; what is wrong with the disk may keep it from that."""
         if self.life is None and not self._start() and not self._in_trouble():
             raise ViolationError("the store did not start")
 
-    def _in_trouble(self) -> bool:
-        """Whether something is to be expected to go wrong."""
-        return (
-            self.disk.room is not None
-            or self.disk.read_only
-            or any(fault.fired for fault in self.faults if fault.error not in STOPS)
-        )
-
     def _start(self) -> bool:
         life = self.life = Life(self.world, self.disk, self.plan.settings, self._stop)
         life.mount.faults = self.faults
         self.world.spawn(life.open)
-        self.world.rest(_SHORT)
+        self.world.rest(SHORT)
         self.result.starts += 1
         if self.stopped is not None:
             return True
@@ -235,7 +154,7 @@ class Run:
         if life is None or life.engine is None:
             return
         engine = life.engine
-        done: list[Outcome[None]] = []
+        done = []
         life.loop.post(lambda: done.append(engine.close()))
         self._rest()
         if self.life is not life or self.stopped:
@@ -315,350 +234,15 @@ class Run:
         model.unclean_rot |= not self.clean
 
     def _rot(self, file: File, way: str) -> None:
-        place = self.world.random.randrange(len(file.content))
-        length = self.world.random.choice((1, 8, 200))
+        place, length = 0, 64
+        if way != "header":
+            place = self.world.random.randrange(len(file.content))
+            length = self.world.random.choice((1, 8, 200))
         changed = bytes(
-            each ^ 0x55 if way == "flip" else 0 for each in file.content[place : place + length]
+            0 if way == "zero" else each ^ 0x55 for each in file.content[place : place + length]
         )
         file.content[place : place + len(changed)] = changed
         file.disk, file.pending = bytearray(file.content), []
-
-    # What clients do -------------------------------------------------------------------------
-
-    def _topic(self, slot: int) -> TopicModel | None:
-        """Return one of the topics that are certainly there."""
-        present = [topic for topic in self.topics.values() if topic.present]
-        return present[slot % len(present)] if present else None
-
-    def _post(self, job: Callable[[Life, Engine], None]) -> None:
-        """Have something done on the loop's thread, and let threads go on for a while."""
-        life = self.life
-        if life is None or life.engine is None:
-            return
-        engine = life.engine
-        life.loop.post(lambda: None if life.mount.dead else job(life, engine))
-        self.world.run(steps=self.world.random.randrange(_BUSY_STEPS))
-
-    def do_append(self, topic: int, records: int, size: int) -> None:
-        """Send a new batch."""
-        model = self._topic(topic)
-        if model is None or self.life is None:
-            return
-        self.number += 1
-        batch = make_batch(self.number, records, size, self.world.now)
-        model.batches[batch.number] = batch
-        self.batches.append((model, batch))
-        self._send(model, batch)
-
-    def do_resend(self, back: int) -> None:
-        """Send one of the last batches again."""
-        if self.batches and self.life is not None:
-            model, batch = self.batches[-1 - back % len(self.batches)]
-            if model.present:
-                batch.resent = True
-                self._send(model, batch)
-
-    def _send(self, model: TopicModel, batch: Batch) -> None:
-        batch.waits += 1
-        asked_at = self.world.now
-
-        def job(life: Life, _: Engine) -> None:
-            assert model.id is not None, "its creation was acknowledged"
-            if batch.state in {State.ABSENT, State.REFUSED}:
-                batch.state = State.SENT
-            try:
-                outcome = life.append(model.id, batch)
-            except Refusal as refusal:
-                self._answered(life, model, batch, asked_at, refusal)
-            else:
-                outcome.wake(lambda: self._answered(life, model, batch, asked_at, outcome.error))
-
-        self._post(job)
-
-    def _answered(
-        self,
-        life: Life,
-        model: TopicModel,
-        batch: Batch,
-        asked_at: float,
-        error: Exception | None,
-    ) -> None:
-        if life.mount.dead:
-            return
-        if error is None:
-            self.result.acknowledged += 1
-            model.settle(batch, State.ACKED)
-        else:
-            model.settle(batch, self._state_after(error, asked_at))
-
-    def _state_after(self, error: Exception, asked_at: float) -> State:
-        """Return what a client knows after an error."""
-        if not isinstance(error, Refusal):
-            problem = f"a request failed with {type(error).__name__}: {error}"
-            self.trouble.append(ViolationError(problem))
-            return State.UNKNOWN
-        excused = asked_at <= self.healed_at or "failed repeatedly" in error.message
-        if not self._in_trouble() and not excused and "Topic" not in error.message:
-            self.trouble.append(ViolationError(f"a healthy disk refused: {error!r}"))
-        stored_nothing = error.message.startswith("Nothing was stored")
-        return State.REFUSED if stored_nothing or "Topic" in error.message else State.UNKNOWN
-
-    def do_roll(self, topic: int) -> None:
-        """Have a topic's segment closed."""
-        self._with_topic(topic, lambda _, found: found.partition.roll())
-
-    def do_upkeep(self, topic: int) -> None:
-        """Do what is due for a topic."""
-        self._with_topic(topic, lambda engine, found: engine.upkeep.visit(found))
-
-    def _with_topic(self, slot: int, work: Callable[[Engine, Topic], None]) -> None:
-        model = self._topic(slot)
-        if model is not None:
-            self._on(model, work)
-
-    def _on(self, model: TopicModel, work: Callable[[Engine, Topic], None]) -> None:
-        def job(_: Life, engine: Engine) -> None:
-            found = engine.find(model.id if model.id is not None else -1)
-            if found is not None:
-                work(engine, found)
-
-        self._post(job)
-
-    def do_fetch(self, topic: int, share: float) -> None:
-        """Read some of a topic while others write."""
-        model = self._topic(topic)
-        if model is None:
-            return
-
-        def work(engine: Engine, found: Topic) -> None:
-            low, high = found.partition.start_offset, found.partition.end_offset
-            start = low + int(share * (high - low))
-            known = [place for place in model.taken if low <= place <= start]
-            start = max(known, default=low)
-            try:
-                fetched = engine.fetch(found, Range(start, 1 + int(share * 500)))
-            except Refusal as refusal:
-                self._judge_fetch(model, start, refusal)
-            else:
-                if isinstance(fetched, Outcome):
-                    outcome = fetched
-                    outcome.wake(lambda: self._judge_fetched(model, start, outcome))
-                else:
-                    self._judge_fetch(model, start, fetched)
-
-        self._on(model, work)
-
-    def _judge_fetched(self, model: TopicModel, start: int, outcome: Outcome[Fetched]) -> None:
-        if outcome.error is None:
-            self._judge_fetch(model, start, outcome.result())
-        else:
-            self._judge_fetch(model, start, outcome.error)
-
-    def _judge_fetch(self, model: TopicModel, start: int, found: Fetched | Exception) -> None:
-        if isinstance(found, Exception):
-            gone = isinstance(found, Refusal) and "earliest" in found.details
-            damaged = isinstance(found, Refusal) and "next_offset" in found.details
-            excused = self._in_trouble() or not model.present
-            if gone or (damaged and model.rotten) or (excused and not damaged):
-                return
-            self.trouble.append(
-                ViolationError(f"{model.name}: reading at {start} failed: {found!r}")
-            )
-            return
-        data = bytes(found.buffer)
-        number = number_at(data, 0)
-        if number is None:
-            return
-        batch = model.batches.get(number)
-        if batch is None or not (batch.raw.startswith(data) or data.startswith(batch.raw)):
-            self.trouble.append(
-                ViolationError(f"{model.name}: at {start} stands {data[:24]!r}, not {batch}")
-            )
-            return
-        known = model.taken.setdefault(start, number)
-        if known != number:
-            self.trouble.append(
-                ViolationError(f"{model.name}: at {start} stands {batch}, not batch {known}")
-            )
-        batch.seen = True
-        batch.place = start if batch.place is None else batch.place
-
-    def do_seek(self, topic: int, share: float) -> None:
-        """Find a place by time."""
-        model = self._topic(topic)
-        if model is None or self.jumped:
-            return
-        placed = sorted(
-            (b.place, b) for b in model.batches.values() if b.place is not None and not b.resent
-        )
-        if not placed or "os" in self.plan.settings.mode:
-            return
-        stamp = placed[int(share * len(placed))][1].stamp_ns
-        wanted = next(place for place, batch in placed if batch.stamp_ns >= stamp)
-
-        def work(engine: Engine, found: Topic) -> None:
-            outcome = engine.offset_for_time(found, stamp)
-            outcome.wake(lambda: self._judge_seek(model, found, wanted, outcome))
-
-        self._on(model, work)
-
-    def _judge_seek(
-        self, model: TopicModel, found: Topic, wanted: int, outcome: Outcome[int]
-    ) -> None:
-        if outcome.error is not None:
-            if not self._in_trouble() and not model.rotten:
-                self.trouble.append(ViolationError(f"a time seek failed: {outcome.error}"))
-            return
-        place = outcome.result()
-        unknown = any(batch.place is None for batch in model.batches.values())
-        if place > wanted and place != found.partition.start_offset and not model.rotten:
-            self.trouble.append(
-                ViolationError(f"{model.name}: a time seek went to {place}, beyond {wanted}")
-            )
-        elif place < wanted and not unknown and not any(b.resent for b in model.batches.values()):
-            self.trouble.append(
-                ViolationError(f"{model.name}: a time seek went to {place}, before {wanted}")
-            )
-
-    # Topics ----------------------------------------------------------------------------------
-
-    def do_create(self, name: int) -> None:
-        """Create a topic."""
-        text = f"topic-{name}"
-        if text in self.creating or any(
-            topic.name == text and topic.present is not False for topic in self.topics.values()
-        ):
-            return
-        model = self.creating[text] = TopicModel(text)
-        asked_at = self.world.now
-
-        def job(life: Life, engine: Engine) -> None:
-            try:
-                outcome = engine.create_topic(text, Retention())
-            except Refusal as refusal:
-                self._created(life, model, asked_at, refusal, None)
-                return
-            outcome.wake(
-                lambda: self._created(
-                    life,
-                    model,
-                    asked_at,
-                    outcome.error,
-                    None if outcome.error else outcome.result(),
-                )
-            )
-
-        if self.life is None:
-            del self.creating[text]
-            return
-        self._post(job)
-
-    def _created(
-        self,
-        life: Life,
-        model: TopicModel,
-        asked_at: float,
-        error: Exception | None,
-        topic: Topic | None,
-    ) -> None:
-        if life.mount.dead:
-            return
-        if topic is not None:
-            self.creating.pop(model.name, None)
-            model.id, model.present = topic.id, True
-            if topic.id in self.topics:
-                self.trouble.append(ViolationError(f"topic id {topic.id} was given twice"))
-            self.topics[topic.id] = model
-        elif error is not None and self._state_after(error, asked_at) is State.REFUSED:
-            self.creating.pop(model.name, None)
-
-    def do_delete(self, topic: int) -> None:
-        """Delete a topic."""
-        model = self._topic(topic)
-        if model is None or not model.id or self.life is None:
-            return
-        model.present = None
-        asked_at = self.world.now
-
-        def job(life: Life, engine: Engine) -> None:
-            assert model.id is not None, "its creation was acknowledged"
-            try:
-                outcome = engine.delete_topic(model.id, text="Unknown topic")
-            except Refusal as refusal:
-                self._deleted(life, model, asked_at, refusal)
-            else:
-                outcome.wake(lambda: self._deleted(life, model, asked_at, outcome.error))
-
-        self._post(job)
-
-    def _deleted(
-        self, life: Life, model: TopicModel, asked_at: float, error: Exception | None
-    ) -> None:
-        if not life.mount.dead:
-            if error is None:
-                model.present = False
-            else:
-                self._state_after(error, asked_at)
-
-    def do_retention(self, topic: int, size: int, age: int) -> None:
-        """Change a topic's retention."""
-        model = self._topic(topic)
-        if model is None:
-            return
-
-        def work(engine: Engine, found: Topic) -> None:
-            model.limits.append((size, age))
-            model.policies.append((size, age))
-            asked_at = self.world.now
-            outcome = engine.set_retention(found, Retention(age, size))
-            outcome.wake(lambda: self._retained(model, (size, age), asked_at, outcome.error))
-
-        self._on(model, work)
-
-    def _retained(
-        self,
-        model: TopicModel,
-        policy: tuple[int, int],
-        asked_at: float,
-        error: Exception | None,
-    ) -> None:
-        if self.life is None or self.life.mount.dead or policy not in model.policies:
-            return
-        if error is None:
-            model.policies = model.policies[model.policies.index(policy) :]
-        elif not isinstance(error, OSError):
-            self._state_after(error, asked_at)
-
-    def do_commit(self, topic: int, consumer: int) -> None:
-        """Commit an offset."""
-        model = self._topic(topic)
-        if model is None:
-            return
-
-        def work(_: Engine, found: Topic) -> None:
-            self.number += 1
-            offset, asked_at = self.number, self.world.now
-            model.commits.setdefault(consumer, [None]).append(offset)
-            outcome = found.consumers.commit(consumer, offset)
-            outcome.wake(lambda: self._committed(model, consumer, offset, asked_at, outcome.error))
-
-        self._on(model, work)
-
-    def _committed(
-        self,
-        model: TopicModel,
-        consumer: int,
-        offset: int,
-        asked_at: float,
-        error: Exception | None,
-    ) -> None:
-        if self.life is None or self.life.mount.dead:
-            return
-        known = model.commits[consumer]
-        if error is None:
-            model.commits[consumer] = known[known.index(offset) :] if offset in known else known
-        elif self._state_after(error, asked_at) is State.REFUSED:
-            known.remove(offset)
 
     # Waiting ---------------------------------------------------------------------------------
 
@@ -676,10 +260,21 @@ class Run:
             if waiting and topic.present:
                 raise ViolationError(f"{topic.name}: {waiting[0]} was never answered")
         self._judge_topics(life, life.engine, settled=False)
-        most = _FILES + 2 * len(self.topics) + self.plan.settings.open_segments
-        if len(life.mount.files) > most:
-            open_files = [str(path) for path, _ in life.mount.files.values()]
-            raise ViolationError(f"{len(open_files)} files are open: {open_files}")
+        self._judge_handles(life)
+
+    def do_weigh(self, topic: int) -> None:
+        """Judge that a topic keeps no more than its limit and what came at once."""
+        model, life = self._topic(topic), self.life
+        if model is None or life is None or life.engine is None or self._in_trouble():
+            return
+        found = life.engine.find(model.id if model.id is not None else -1)
+        if found is None or len(model.policies) > 1 or model.rotten:
+            return
+        limit = model.policies[0][0]
+        largest = max((len(batch.raw) for batch in model.batches.values()), default=0)
+        kept = found.partition.end_offset - found.partition.start_offset
+        if limit and limit >= _BEST_EFFORT * largest and kept > limit + largest:
+            raise ViolationError(f"{model.name}: it keeps {kept} bytes of at most {limit}")
 
     def do_wait(self, seconds: float) -> None:
         """Let time pass."""
@@ -716,107 +311,7 @@ class Run:
             if _image(self.disk) != before:
                 raise ViolationError("verify changed something")
 
-    # Judging ---------------------------------------------------------------------------------
-
-    def _judge_start(self, engine: Engine) -> None:
-        life = self.life
-        assert life is not None, "it was just started"
-        self._judge_names(engine)
-        for finding in engine.report.findings:
-            topic = None if finding.topic_id is None else self.topics.get(finding.topic_id)
-            rotten = topic is not None and topic.rotten
-            known = topic is None or topic.present is not None
-            if finding.kind in _DAMAGE and not rotten and known:
-                raise ViolationError(f"nothing was damaged, and a start reports: {finding}")
-        self._judge_topics(life, engine, settled=True)
-        if self.world.random.random() < 0.2:
-            self._judge_second_recovery(engine)
-
-    def _judge_names(self, engine: Engine) -> None:
-        """Learn which of the topics in doubt there are, and judge that the others are there."""
-        names: dict[str, int] = {}
-        for found in engine.topics_with_default():
-            name = found.file.identity.name
-            if name in names:
-                raise ViolationError(f"two topics are called {name}: {names[name]} and {found.id}")
-            names[name] = found.id
-            if found.id not in self.topics:
-                model = self.creating.pop(name, None)
-                if model is None:
-                    raise ViolationError(f"topic {found.id}, {name}, was never created")
-                model.id = found.id
-                self.topics[found.id] = model
-            self.topics[found.id].present = self._still(self.topics[found.id])
-        self.creating.clear()
-        for topic_id, model in self.topics.items():
-            there = engine.find(topic_id) is not None
-            if model.present and not there:
-                if not model.rotten:
-                    raise ViolationError(f"topic {topic_id}, {model.name}, is gone")
-                model.present = None
-            elif model.present is None and not there:
-                model.present = False
-
-    def _still(self, model: TopicModel) -> bool:
-        if model.present is False:
-            raise ViolationError(f"topic {model.id}, {model.name}, was deleted and is there")
-        return True
-
-    def _judge_topics(self, life: Life, engine: Engine, *, settled: bool) -> None:
-        faults, life.mount.faults = life.mount.faults, []
-        for model in self.topics.values():
-            found = engine.find(model.id if model.id is not None else -1)
-            if found is not None and model.present:
-                try:
-                    reading = life.read(found)
-                except (OSError, Refusal) as error:
-                    raise ViolationError(f"{model.name} cannot be read: {error!r}") from None
-                self._judge_reading(model, reading, settled=settled)
-                self._judge_settings(model, found)
-        life.mount.faults = faults
-
-    def _judge_reading(self, model: TopicModel, reading: Reading, *, settled: bool) -> None:
-        if reading.damage and not model.rotten:
-            raise ViolationError(f"{model.name}: reading finds damage at {reading.damage}")
-        model.judge_floor(reading, self.world.now)
-        model.judge(reading, settled=settled)
-
-    def _judge_settings(self, model: TopicModel, found: Topic) -> None:
-        """Judge what a topic knows beside its data."""
-        for consumer, possible in model.commits.items():
-            committed = found.consumers.committed(consumer)
-            if committed not in possible:
-                raise ViolationError(
-                    f"{model.name}: consumer {consumer} has {committed}, not one of {possible}"
-                )
-        retention = found.file.retention
-        if (retention.max_bytes, retention.max_age_secs) not in model.policies:
-            raise ViolationError(f"{model.name}: it has {retention}, not one of {model.policies}")
-
-    def _judge_second_recovery(self, engine: Engine) -> None:
-        """Judge that to start again after a kill, on a copy, changes nothing."""
-        twin = Run(self.plan.keeping(()))
-        twin.disk = self.disk.copy()
-        twin.world.random = Random(1)
-        life = Life(twin.world, twin.disk, self.plan.settings, twin._stop)
-        twin.life = life
-        with replaced(twin.world.primitives()):
-            twin.world.spawn(life.open)
-            twin.world.rest(_SHORT)
-        if life.engine is None:
-            raise ViolationError(f"a second start failed: {life.error}")
-        mine = self.life
-        assert mine is not None, "it was just started"
-        for found in engine.topics_with_default():
-            again = life.engine.find(found.id)
-            if again is None:
-                raise ViolationError(f"a second start lost topic {found.id}")
-            first, second = mine.read(found), life.read(again)
-            if first.pieces != second.pieces:
-                raise ViolationError(
-                    f"a second start reads topic {found.id} in another way: {first} and {second}"
-                )
-        twin._end_life()
+    # The end ---------------------------------------------------------------------------------
 
     def _finale(self) -> None:
         """Judge that the store is whole after all faults, without a restart and with one."""
@@ -841,14 +336,6 @@ class Run:
         self.do_start()
         self.do_settle()
         self._check_cheaply()
-
-    def _judge_usable(self) -> None:
-        for model in self.topics.values():
-            if not model.present:
-                continue
-            last = max(model.batches.values(), key=lambda each: each.number, default=None)
-            if last is None or last.state is not State.ACKED:
-                raise ViolationError(f"{model.name} takes nothing after the faults: {last}")
 
 
 def _image(disk: SimDisk) -> dict[str, bytes]:

@@ -9,7 +9,8 @@ from tests.simulation.run import carry_out
 def kind_of(violation: str) -> str:
     """Return what kind of violation it is: its words, without names and numbers."""
     words = re.sub(r"/\S+|\(.*?\)|'.*?'", "", violation)
-    return re.sub(r"\b(topic|default)\b|[-\d.\[\],]+|\s+", " ", words)[:60]
+    words = re.sub(r"\bdefault\b|\btopic[- ]\d+", "topic", words)
+    return re.sub(r"[-\d.\[\],]+|\s+", " ", words)[:60]
 
 
 def shrink(plan: Plan, tries: int = 600) -> Plan:

@@ -33,7 +33,8 @@ def test_threads_are_interrupted_in_many_ways() -> None:
     """Two threads that take turns write different stories under different seeds."""
     stories = set()
     for seed in range(20):
-        world, story = busy_world(seed), []
+        story: list[str] = []
+        world = busy_world(seed)
 
         def tell(world: World, letter: str, story: list[str]) -> None:
             for _ in range(4):
@@ -68,7 +69,8 @@ def test_a_lock_is_held_by_one_thread(seed: int) -> None:
 
 def test_a_queue_gives_each_item_once() -> None:
     """Who waits for an item gets one, in order."""
-    world, got = busy_world(3), []
+    got: list[int] = []
+    world = busy_world(3)
     queue = SimQueue(world)
     world.spawn(lambda: got.extend(queue.get() for _ in range(3)))
     for item in range(3):

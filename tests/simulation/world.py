@@ -24,6 +24,8 @@ POOLS: Final = {"flush": 2, "read": 2, "meta": 1}
 """Threads of each pool of the server."""
 EPOCH_NS: Final = 1_700_000_000_000_000_000
 _MOST_STEPS: Final = 200_000
+_WEIGHT: Final = 4
+"""How much likelier a pause is at a lock or a queue than at a storage call."""
 
 
 class StuckError(Exception):
@@ -113,10 +115,14 @@ class World:
         except Exception as error:  # noqa: BLE001 - the run judges it
             self.errors.append(error)
 
-    def pause(self) -> None:
-        """Let another thread go on here, perhaps; called by threads and by the hub."""
+    def pause(self, weight: int = 1) -> None:
+        """Let another thread go on here, perhaps; called by threads and by the hub.
+
+        Args:
+            weight: how much likelier than elsewhere.
+        """
         pace = self.pace
-        if self.random.random() >= pace.pause or getcurrent() is self._hub:
+        if self.random.random() >= weight * pace.pause or getcurrent() is self._hub:
             return
         if self.random.random() < pace.far:
             self.sleep(self.random.random() * pace.longest)
@@ -237,7 +243,7 @@ class SimLock:
         self._waiting: deque[greenlet] = deque()
 
     def __enter__(self) -> bool:
-        self._world.pause()
+        self._world.pause(_WEIGHT)
         while self._held:
             self._waiting.append(getcurrent())
             self._world.wait()
@@ -255,7 +261,7 @@ class SimLock:
         if self._waiting:
             self._world.wake(self._waiting.popleft())
         if kind is None:
-            self._world.pause()
+            self._world.pause(_WEIGHT)
 
 
 class SimQueue:
@@ -274,12 +280,12 @@ class SimQueue:
 
     def get(self) -> Any:
         """Remove and return the oldest item."""
-        self._world.pause()
+        self._world.pause(_WEIGHT)
         while not self._items:
             self._waiting.append(getcurrent())
             self._world.wait()
         item = self._items.popleft()
-        self._world.pause()
+        self._world.pause(_WEIGHT)
         return item
 
 
