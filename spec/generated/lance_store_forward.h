@@ -296,6 +296,82 @@ static inline enum lance_result lance_fsn_floor_record_write(
     return out.result;
 }
 
+/* What the last writer of this project left; one of the two records of .slot-state (SF-36). */
+struct lance_slot_state_record {
+    /* Rises with each write; of two valid records the higher one holds (SF-03). */
+    uint64_t generation;
+    /* created_us of the oldest segment of this writer; 0 where it left none, in microseconds (SF-36). */
+    uint64_t head_created_us;
+    /* created_us of the segment that this writer wrote last; 0 where it left none, in microseconds (SF-36). */
+    uint64_t active_created_us;
+    /* Every frame up to this number was synced; 2^64-1, read as -1, means none (SF-38). */
+    uint64_t durable_fsn;
+    /* Which start of the machine durable_fsn is about; 0 where that is not known (SF-38). */
+    uint64_t boot;
+    /* Symbols of .symbol-dict that stored frames may refer to (SF-04). */
+    uint32_t symbols;
+    /* CRC32C of these symbols, each behind its length, as they stand in the dictionary (SF-04). */
+    uint32_t symbols_crc;
+    /* CRC32C of bytes 0 to 59 (SF-03). */
+    uint32_t record_crc;
+};
+
+#define LANCE_SLOT_STATE_RECORD_SIZE 64u
+#define LANCE_SLOT_STATE_RECORD_MAGIC_AT 0u
+#define LANCE_SLOT_STATE_RECORD_VERSION_AT 4u
+#define LANCE_SLOT_STATE_RECORD_GENERATION_AT 8u
+#define LANCE_SLOT_STATE_RECORD_HEAD_CREATED_US_AT 16u
+#define LANCE_SLOT_STATE_RECORD_ACTIVE_CREATED_US_AT 24u
+#define LANCE_SLOT_STATE_RECORD_DURABLE_FSN_AT 32u
+#define LANCE_SLOT_STATE_RECORD_BOOT_AT 40u
+#define LANCE_SLOT_STATE_RECORD_SYMBOLS_AT 48u
+#define LANCE_SLOT_STATE_RECORD_SYMBOLS_CRC_AT 52u
+#define LANCE_SLOT_STATE_RECORD_RESERVED_AT 56u
+#define LANCE_SLOT_STATE_RECORD_RECORD_CRC_AT 60u
+_Static_assert(LANCE_SLOT_STATE_RECORD_RECORD_CRC_AT + 4u == LANCE_SLOT_STATE_RECORD_SIZE,
+               "SlotStateRecord has the size of its fields");
+
+/* Read a whole SlotStateRecord; variable parts point into `data`. */
+static inline enum lance_result lance_slot_state_record_read(
+    struct lance_slot_state_record *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    lance_take_const(&in, (const uint8_t[]){0x53, 0x4C, 0x53, 0x31}, 4u);
+    lance_require(&in.result, lance_take_uint(&in, 4u) == 1u);
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    lance_require(&in.result, out->generation >= 1u && out->generation <= 9223372036854775807u);
+    out->head_created_us = (uint64_t)lance_take_uint(&in, 8u);
+    out->active_created_us = (uint64_t)lance_take_uint(&in, 8u);
+    out->durable_fsn = (uint64_t)lance_take_uint(&in, 8u);
+    out->boot = (uint64_t)lance_take_uint(&in, 8u);
+    out->symbols = (uint32_t)lance_take_uint(&in, 4u);
+    out->symbols_crc = (uint32_t)lance_take_uint(&in, 4u);
+    lance_take_zeros(&in, 4u);
+    out->record_crc = (uint32_t)lance_take_uint(&in, 4u);
+    return lance_finish_read(&in);
+}
+
+/* Write a SlotStateRecord into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_slot_state_record_write(
+    const struct lance_slot_state_record *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put(&out, (const uint8_t[]){0x53, 0x4C, 0x53, 0x31}, 4u);
+    lance_put_uint(&out, 1u, 4u);
+    lance_require(&out.result, in->generation >= 1u && in->generation <= 9223372036854775807u);
+    lance_put_uint(&out, in->generation, 8u);
+    lance_put_uint(&out, in->head_created_us, 8u);
+    lance_put_uint(&out, in->active_created_us, 8u);
+    lance_put_uint(&out, in->durable_fsn, 8u);
+    lance_put_uint(&out, in->boot, 8u);
+    lance_put_uint(&out, in->symbols, 4u);
+    lance_put_uint(&out, in->symbols_crc, 4u);
+    lance_put_zeros(&out, 4u);
+    lance_put_uint(&out, in->record_crc, 4u);
+    *size = room - out.left;
+    return out.result;
+}
+
 /* The whole of .lock.pid; the lock itself is flock(2) on the empty file .lock (SF client section 5.1). */
 struct lance_lock_holder {
     /* Process id in decimal and a line feed, UTF-8; who locked .lock last (SF client section 5.1). */

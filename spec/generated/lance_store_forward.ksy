@@ -184,6 +184,58 @@ types:
         type: u4
         doc: "CRC32C of bytes 0 to 59"
         doc-ref: "SF-03"
+  slot_state_record:
+    doc: "What the last writer of this project left; one of the two records of .slot-state"
+    doc-ref: "SF-36"
+    seq:
+      - id: magic
+        contents: [83, 76, 83, 49]
+        doc: "The letters SLS1"
+        doc-ref: "SF-36"
+      - id: version
+        type: u4
+        valid: 1
+        doc: "Version of the record"
+        doc-ref: "SF-03"
+      - id: generation
+        type: u8
+        valid:
+          min: 1
+          max: 9223372036854775807
+        doc: "Rises with each write; of two valid records the higher one holds"
+        doc-ref: "SF-03"
+      - id: head_created_us
+        type: u8
+        doc: "created_us of the oldest segment of this writer; 0 where it left none, in microseconds"
+        doc-ref: "SF-36"
+      - id: active_created_us
+        type: u8
+        doc: "created_us of the segment that this writer wrote last; 0 where it left none, in microseconds"
+        doc-ref: "SF-36"
+      - id: durable_fsn
+        type: u8
+        doc: "Every frame up to this number was synced; 2^64-1, read as -1, means none"
+        doc-ref: "SF-38"
+      - id: boot
+        type: u8
+        doc: "Which start of the machine durable_fsn is about; 0 where that is not known"
+        doc-ref: "SF-38"
+      - id: symbols
+        type: u4
+        doc: "Symbols of .symbol-dict that stored frames may refer to"
+        doc-ref: "SF-04"
+      - id: symbols_crc
+        type: u4
+        doc: "CRC32C of these symbols, each behind its length, as they stand in the dictionary"
+        doc-ref: "SF-04"
+      - id: reserved
+        contents: [0, 0, 0, 0]
+        doc: "Bytes kept for later"
+        doc-ref: "SF-36"
+      - id: record_crc
+        type: u4
+        doc: "CRC32C of bytes 0 to 59"
+        doc-ref: "SF-03"
   lock_holder:
     doc: "The whole of .lock.pid; the lock itself is flock(2) on the empty file .lock"
     doc-ref: "SF client section 5.1"

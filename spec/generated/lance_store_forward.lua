@@ -53,6 +53,20 @@ local MESSAGES = {
         {name = "reserved", kind = "bytes", size = 36, const = "000000000000000000000000000000000000000000000000000000000000000000000000", doc = "Bytes kept for later (SF-08)"},
         {name = "record_crc", kind = "uint", size = 4, base = "hex", guards = {0, 60}, doc = "CRC32C of bytes 0 to 59 (SF-03)"},
     },
+    -- What the last writer of this project left; one of the two records of .slot-state (SF-36).
+    slot_state_record = {
+        {name = "magic", kind = "bytes", size = 4, const = "534C5331", doc = "The letters SLS1 (SF-36)"},
+        {name = "version", kind = "uint", size = 4, base = "dec", const = "01000000", doc = "Version of the record (SF-03)"},
+        {name = "generation", kind = "uint", size = 8, base = "dec", low = 1, high = 9223372036854775807, doc = "Rises with each write; of two valid records the higher one holds (SF-03)"},
+        {name = "head_created_us", kind = "uint", size = 8, base = "dec", doc = "created_us of the oldest segment of this writer; 0 where it left none (SF-36)"},
+        {name = "active_created_us", kind = "uint", size = 8, base = "dec", doc = "created_us of the segment that this writer wrote last; 0 where it left none (SF-36)"},
+        {name = "durable_fsn", kind = "uint", size = 8, base = "dec", doc = "Every frame up to this number was synced; 2^64-1, read as -1, means none (SF-38)"},
+        {name = "boot", kind = "uint", size = 8, base = "dec", doc = "Which start of the machine durable_fsn is about; 0 where that is not known (SF-38)"},
+        {name = "symbols", kind = "uint", size = 4, base = "dec", doc = "Symbols of .symbol-dict that stored frames may refer to (SF-04)"},
+        {name = "symbols_crc", kind = "uint", size = 4, base = "dec", doc = "CRC32C of these symbols, each behind its length, as they stand in the dictionary (SF-04)"},
+        {name = "reserved", kind = "bytes", size = 4, const = "00000000", doc = "Bytes kept for later (SF-36)"},
+        {name = "record_crc", kind = "uint", size = 4, base = "hex", guards = {0, 60}, doc = "CRC32C of bytes 0 to 59 (SF-03)"},
+    },
     -- The whole of .lock.pid; the lock itself is flock(2) on the empty file .lock (SF client section 5.1).
     lock_holder = {
         {name = "text", kind = "bytes", doc = "Process id in decimal and a line feed, UTF-8; who locked .lock last (SF client section 5.1)"},

@@ -1,6 +1,7 @@
 """The bytes of a slot, by hand: segments, side files, and the codec that reads them."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind
-from lance_sdk.journal._layout import encode_record, generation_of
+from lance_sdk.journal._layout import generation_of
 from lance_sdk.journal._sidefile import select, select_watermark
+from lance_sdk.journal._slot import _BASE_SEQ, _FOLD
 from lance_sdk.journal.testing import ForgetfulDisk
 from lance_spec.checksum import CRC32C
 from lance_spec.grammar.store_forward import GRAMMAR
@@ -21,6 +23,7 @@ from lance_spec.messages.store_forward import (
     SegmentFrame,
     SegmentHeader,
     SlotIdentity,
+    SlotStateRecord,
     SlotTopic,
     StoredBatch,
     WatermarkRecord,
@@ -68,7 +71,7 @@ def test_the_checksum_of_a_frame_is_a_known_one() -> None:
 
 def test_the_manifest_record_is_the_one_other_clients_write() -> None:
     """SF-03: bases 10 and 20 in generation 1 have a known checksum."""
-    record = encode_record(b"SFM1", 1, 10, 20)
+    record = ManifestRecord(1, 10, 20).with_crc().encode()
     assert record[:32].hex(" ", -4) == (
         "53464d31 01000000 01000000 00000000 0a000000 00000000 14000000 00000000"
     )
@@ -78,7 +81,7 @@ def test_the_manifest_record_is_the_one_other_clients_write() -> None:
 
 def test_the_watermark_record_is_the_one_other_clients_write() -> None:
     """SF-03: an acknowledgement of 42 in generation 1 has a known checksum."""
-    record = encode_record(b"AKW1", 1, 42)
+    record = WatermarkRecord(1, 42).with_crc().encode()
     assert record[:24].hex(" ", -4) == "414b5731 01000000 01000000 00000000 2a000000 00000000"
     assert struct.unpack("<I", record[60:])[0] == 0x7E5081BA
 
@@ -96,30 +99,43 @@ def test_the_first_generation_stands_in_the_second_half() -> None:
     assert select(manifest, ManifestRecord).record is not None
 
 
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        (encode_record(b"SFM1", 7, 100, 260), ManifestRecord(7, 100, 260)),
-        (encode_record(b"AKW1", 8, 2**64 - 1), WatermarkRecord(8, 2**64 - 1)),
-        (encode_record(b"FSN1", 9, 466), FsnFloorRecord(9, 466)),
-    ],
-)
-def test_hand_packed_records_are_what_the_grammar_says(record: bytes, message: object) -> None:
-    """The hot path writes what the generated codec writes."""
-    assert record == message.with_crc().encode()  # type: ignore[attr-defined]  # all three have it
+def test_the_side_files_of_a_journal_are_records_of_the_grammar() -> None:
+    """Manifest, floor, state and watermark hold what the generated codec writes."""
+    disk = ForgetfulDisk()
+    config = JournalConfig(segment_bytes=4096, background=False)
+    with Journal.open(SLOT, config, files=disk, wall_clock=lambda: 1.0) as journal:
+        journal.append(b"x")
+        journal.append(b"y")
+        list(journal.read_from(0))
+        journal.ack(0)
+        journal.sync()
+        assert disk.content(SLOT / ".ack-watermark") == WatermarkSimple(0).encode()
+    for name, record in (
+        ("sf-manifest.bin", ManifestRecord(1, 0, 0)),
+        (".next-fsn", FsnFloorRecord(1, 2)),
+        (".slot-state", SlotStateRecord(1, 1_000_000, 1_000_000, 1, 1, 0, 0)),
+    ):
+        found = select(disk.content(SLOT / name), type(record)).record
+        assert found is not None
+        assert found == replace(record, generation=found.generation).with_crc()
 
 
 @settings(max_examples=50, deadline=None)
 @given(payloads=st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=5))
-def test_appended_frames_are_what_the_grammar_says(payloads: list[bytes]) -> None:
-    """The journal's own packing equals the generated codec, frame by frame."""
+def test_a_segment_is_what_the_generated_codec_writes(payloads: list[bytes]) -> None:
+    """Header and frames equal the codec's bytes, so a field that moves in the grammar is seen."""
     content = written(SlotKind.LWP, *payloads).content(SLOT / "sf-0000000000000000.sfl")
-    offset = SegmentHeader.SIZE
-    for each in payloads:
-        frame = SegmentFrame.decode(content[offset : offset + 8 + len(each)])
-        assert frame.payload == each
-        assert frame.crc == CRC32C(len(each).to_bytes(4, "little") + each)
-        offset += 8 + len(each)
+    crcs = [CRC32C(len(each).to_bytes(4, "little") + each) for each in payloads]
+    header = SegmentHeader(1, 0, 1_700_000_000_000_000).encode()
+    frames = [SegmentFrame(crc, each).encode() for crc, each in zip(crcs, payloads, strict=True)]
+    assert content == b"".join((header, *frames)).ljust(4096, b"\0")
+
+
+def test_the_numbers_of_a_folded_segment_are_what_the_generated_codec_writes() -> None:
+    """What is written over the header's end and the first frame's begin lies where they lie."""
+    header = SegmentHeader(1, 77, 5).encode()
+    frame = SegmentFrame(9, bytes(3)).encode()
+    assert _FOLD.pack(77, 5, 9, 3) == (header + frame)[_BASE_SEQ : _BASE_SEQ + _FOLD.size]
 
 
 @pytest.mark.parametrize("declaration", GRAMMAR.messages, ids=lambda each: each.name)
@@ -146,7 +162,7 @@ def test_the_simple_watermark_is_read() -> None:
 
 def test_two_records_back_to_back_are_read() -> None:
     """Clients of mid-2026 kept both records in 128 bytes; the higher generation holds."""
-    data = encode_record(b"AKW1", 4, 7) + encode_record(b"AKW1", 5, 9)
+    data = b"".join(WatermarkRecord(*each).with_crc().encode() for each in ((4, 7), (5, 9)))
     record = select_watermark(data).record
     assert record is not None
     assert record.fsn == 9
@@ -154,9 +170,9 @@ def test_two_records_back_to_back_are_read() -> None:
 
 def test_of_two_records_the_valid_one_holds() -> None:
     """A newer record that was cut short does not hide the older one, and is told of."""
-    torn = bytearray(encode_record(b"SFM1", 6, 5, 6))
+    torn = bytearray(ManifestRecord(6, 5, 6).with_crc().encode())
     torn[20] ^= 1
-    data = bytes(torn) + encode_record(b"SFM1", 5, 1, 2)
+    data = bytes(torn) + ManifestRecord(5, 1, 2).with_crc().encode()
     found = select(data, ManifestRecord)
     assert found.record is not None
     assert found.record.head_base == 1

@@ -85,7 +85,7 @@ def test_a_trim_syncs_what_the_transport_needs_beside_it() -> None:
     disk = ForgetfulDisk()
     journal = filled(disk)
     disk.put(SLOT / ".symbol-dict", bytes(8))
-    disk.open(SLOT / ".symbol-dict", writable=True).view[:4] = b"SYD1"
+    disk.open(SLOT / ".symbol-dict", writable=True).write(0, b"SYD1")
     assert disk.power_lost().content(SLOT / ".symbol-dict") == bytes(8)
     journal.ack(8)
     journal.maintain()

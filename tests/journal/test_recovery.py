@@ -1,6 +1,7 @@
 """Opening slots that were damaged or cut short."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from lance_sdk.journal import (
     Journal,
     JournalConfig,
     Problem,
+    SlotHasGap,
     SlotKind,
     SlotUnreadable,
     inspect,
@@ -128,7 +130,7 @@ def whole_frames(of_byte: dict[tuple[int, int], int]) -> set[tuple[int, int]]:
     return {(size, 2) for size in ends}
 
 
-@pytest.mark.parametrize("name", ["sf-manifest.bin", ".ack-watermark", ".next-fsn"])
+@pytest.mark.parametrize("name", ["sf-manifest.bin", ".next-fsn", ".slot-state"])
 def test_any_single_bit_of_a_side_file_may_flip(name: str) -> None:
     """Nothing is lost; damage to a record is told."""
     disk = slot_of_three()
@@ -145,7 +147,21 @@ def test_any_single_bit_of_a_side_file_may_flip(name: str) -> None:
             assert problems[0].kind == "damaged_side_file"
 
 
-@pytest.mark.parametrize("name", ["sf-manifest.bin", ".ack-watermark", ".next-fsn"])
+def test_a_bit_of_the_watermark_that_makes_it_nonsense_is_told() -> None:
+    """Letters, zeros and numbers beyond the last frame; nothing is lost."""
+    disk = slot_of_three()
+    content = disk.content(SLOT / ".ack-watermark")
+    for bit in range(8 * 16):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        found = disk.killed()
+        found.put(SLOT / ".ack-watermark", bytes(damaged))
+        frames, problems = open_slot(found)
+        assert frames == FRAMES
+        assert [each.path.name for each in problems] == [".ack-watermark"]
+
+
+@pytest.mark.parametrize("name", ["sf-manifest.bin", ".ack-watermark", ".next-fsn", ".slot-state"])
 def test_a_side_file_may_be_missing_or_have_any_size(name: str) -> None:
     """Without them everything that is not acknowledged is delivered."""
     original = slot_of_three()
@@ -286,31 +302,44 @@ def test_a_search_behind_damage_has_an_end() -> None:
         assert "were not searched" in journal.problems[0].text
 
 
-def test_a_missing_segment_does_not_hide_the_later_ones() -> None:
-    """The gap is told with its numbers, and the rest is delivered."""
-    disk = slot_of_three()
-    disk.remove(segment(1))
-    frames, problems = open_slot(disk)
-    second = {fsn for (number, _), fsn in places().items() if number == 1}
-    assert set(FRAMES) - set(frames) == second
-    assert [each.lost for each in problems] == [(min(second), max(second))]
-    assert problems[0].kind == "missing_frames"
+def mended(disk: ForgetfulDisk) -> tuple[dict[int, bytes], tuple[Problem, ...]]:
+    """Open a slot with a gap and give up what is missing; open it again as any client would."""
+    config = replace(CONFIG, accept_gaps=True)
+    with Journal.open(SLOT, config, files=disk) as journal:
+        problems = journal.problems
+    return open_slot(disk)[0], problems
 
 
-def test_a_missing_last_segment_is_told() -> None:
-    """Before and when it is opened; the floor says how many frames it had at most (SF-08)."""
+@pytest.mark.parametrize("number", range(3))
+def test_a_missing_segment_is_refused_with_the_numbers_of_its_frames(number: int) -> None:
+    """SF client section 6.5: a gap is fatal; nothing is changed, and looking tells the same."""
     disk = slot_of_three()
-    disk.remove(segment(2))
-    last = {fsn for (number, _), fsn in places().items() if number == 2}
+    gone = sorted({fsn for (of, _), fsn in places().items() if of == number})
+    disk.remove(segment(number))
+    before = {name: disk.content(SLOT / name) for name in disk.names(SLOT)}
+    with pytest.raises(SlotHasGap, match=f"the frames {gone[0]} to {gone[-1]}") as refused:
+        Journal.open(SLOT, CONFIG, files=disk)
+    assert refused.value.lost == ((gone[0], gone[-1]),)
+    assert {name: disk.content(SLOT / name) for name in before} == before
     seen = inspect(SLOT, SlotKind.QWP, files=disk).problems
-    frames, problems = open_slot(disk)
-    assert set(FRAMES) - set(frames) == last
-    assert seen == problems
-    assert [(each.kind, each.lost) for each in seen] == [("missing_frames", (min(last), max(last)))]
+    assert [(each.kind, each.lost) for each in seen] == [("missing_frames", (gone[0], gone[-1]))]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_gap_that_is_given_up_leaves_a_slot_that_every_client_reads(number: int) -> None:
+    """The frames before it get the numbers up to it, so segments join; the rest is delivered."""
+    disk = slot_of_three()
+    gone = {fsn for (of, _), fsn in places().items() if of == number}
+    disk.remove(segment(number))
+    frames, problems = mended(disk)
+    assert list(frames.values()) == [FRAMES[fsn] for fsn in FRAMES if fsn not in gone]
+    assert [each.lost for each in problems] == [(min(gone), max(gone))]
+    assert sorted(frames) == list(range(min(frames), max(frames) + 1))
+    assert open_slot(disk)[1] == ()
 
 
 @pytest.mark.parametrize("frames", [1, 100, 4000])
-def test_a_killed_process_and_a_missing_last_segment(frames: int) -> None:
+def test_a_killed_process_and_a_missing_only_segment(frames: int) -> None:
     """What is told covers the loss and is near it: 64 frames, or an eighth, more at most."""
     disk = ForgetfulDisk()
     config = JournalConfig(kind=SlotKind.QWP, background=False)
@@ -324,7 +353,9 @@ def test_a_killed_process_and_a_missing_last_segment(frames: int) -> None:
     first, last = problem.lost
     assert (first, problem.kind) == (0, "missing_frames")
     assert frames - 1 <= last < frames + max(64, frames // 8)
-    with Journal.open(SLOT, config, files=left) as journal:
+    with pytest.raises(SlotHasGap):
+        Journal.open(SLOT, config, files=left)
+    with Journal.open(SLOT, replace(config, accept_gaps=True), files=left) as journal:
         assert journal.next_fsn == last + 1  # no number is given out again (SF-08)
 
 

@@ -73,6 +73,17 @@ SIMPLE = Struct(
     "WatermarkSimple", (magic(b"AKW1"), f("reserved", Const(U32LE, 0)), f("fsn", U64LE))
 )
 FLOOR = record("FsnFloorRecord", b"FSN1", f("floor", FSN), reserved=36)
+STATE = record(
+    "SlotStateRecord",
+    b"SLS1",
+    f("head_created_us", U64LE),
+    f("active_created_us", U64LE),
+    f("durable_fsn", U64LE),
+    f("boot", U64LE),
+    f("symbols", U32LE),
+    f("symbols_crc", U32LE),
+    reserved=4,
+)
 HOLDER, SENTINEL = (
     Struct("LockHolder", (f("text", REST),)),
     Struct("FailedSentinel", (f("reason", REST),)),
@@ -165,6 +176,18 @@ EXAMPLES: tuple[tuple[Struct, str, tuple[Example, ...]], ...] = (
         ),
     ),
     (FLOOR, "SF-08", (named("at-9", "No frame had number 9 or more.", generation=1, floor=9),)),
+    (
+        STATE,
+        "SF-36",
+        (
+            named("two", "Two segments, all synced in this boot.", generation=1,
+                  head_created_us=NOON_US, active_created_us=NOON_US + 1, durable_fsn=9,
+                  boot=7, symbols=2, symbols_crc=5),
+            named("nothing", "Nothing is left, nothing is known.", generation=2,
+                  head_created_us=0, active_created_us=0, durable_fsn=NONE, boot=0, symbols=0,
+                  symbols_crc=0),
+        ),
+    ),
     (HOLDER, "5.1", (named("pid", "A process.", text=b"31160\n"),
                      named("empty", "Nobody.", text=b""))),
     (SENTINEL, "5.2", (named("reason", "Why.", reason=b"gap between segments"),

@@ -33,6 +33,7 @@ from lance_sdk.journal.errors import (
     JournalFull,
     NotRetained,
     NotYetDurable,
+    SlotHasGap,
     SlotLocked,
     SlotUnreadable,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "SenderHalted",
     "SenderReport",
     "SenderStats",
+    "SlotHasGap",
     "SlotKind",
     "SlotLocked",
     "SlotReport",

@@ -32,8 +32,25 @@ class Appender:
                 raise state.refusal()
             active = state.ring.active
             if active is not None and active.holds(length):
-                return self._store(active, payload, length, now)
+                return self._store_or_fail(active, payload, length, now)
         return self._append_slowly(payload, length, self.deadline(timeout))
+
+    def _store_or_fail(self, active: Segment, payload: Buffer, length: int, now: float) -> int:
+        try:
+            return self._store(active, payload, length, now)
+        except OSError as error:
+            raise self._broken(error) from None
+
+    def _broken(self, error: OSError) -> Exception:
+        """Take no more frames after a write that failed; the lock is held.
+
+        What it left may look like a frame later: opening the slot again clears that.
+        """
+        state = self._state
+        state.failure = state.failure or error
+        state.refusing = True
+        state.wake_all()
+        return state.refusal()
 
     def _store(self, active: Segment, payload: Buffer, length: int, now: float) -> int:
         """Put a frame into the active segment, where it fits; the lock is held."""
@@ -62,9 +79,12 @@ class Appender:
                     raise state.refusal()
                 active = state.ring.active
                 if (active is None or not active.holds(length)) and state.ring.spare is not None:
-                    active = self.rotate()
+                    try:
+                        active = self.rotate()
+                    except OSError as error:
+                        raise self._broken(error) from None
                 if active is not None and active.holds(length):
-                    return self._store(active, payload, length, state.clock())
+                    return self._store_or_fail(active, payload, length, state.clock())
                 state.stalls += not stalled
                 stalled = True
                 self._wait_for_room(deadline, began)
@@ -81,9 +101,8 @@ class Appender:
         """Begin the prepared segment; the lock is held."""
         state = self._state
         assert state.ring.spare is not None
-        head = next((each.base for each in state.ring), None)
-        created_us = int(state.wall() * 1_000_000)
-        state.slot.begin(state.ring.spare, state.ring.next_fsn, created_us, head)
+        created_us = state.ring.next_stamp(int(state.wall() * 1_000_000))
+        state.slot.begin(state.ring.spare, state.ring.next_fsn, created_us, state.ring.oldest)
         active = state.ring.rotate()
         state.wake_upkeep()
         return active

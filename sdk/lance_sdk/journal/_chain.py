@@ -69,21 +69,28 @@ class Chain:
     unplaced: list[Found] = field(default_factory=list)
 
 
-def arrange(segments: list[Found], manifest: ManifestRecord | None) -> Chain:
+def arrange(segments: list[Found], manifest: ManifestRecord | None, acked: int = -1) -> Chain:
     """Put the segments that hold frames in order.
+
+    Args:
+        segments: the files.
+        manifest: what the manifest says, where it speaks of these files.
+        acked: every frame up to this one is acknowledged.
 
     Raises:
         SlotUnreadable: two segments claim the same numbers.
     """
     bearing = [each for each in segments if each.width]
-    claimed = _by_claim(bearing, manifest)
+    claimed = _by_claim(bearing, manifest, acked)
     if not claimed.unplaced and _agrees(claimed.order, manifest):
         return claimed
     return _by_generation(bearing, segments, manifest) or _with_gaps(claimed)
 
 
-def _by_claim(bearing: list[Found], manifest: ManifestRecord | None) -> Chain:
-    chain, head = Chain(), manifest.head_base if manifest else 0
+def _by_claim(bearing: list[Found], manifest: ManifestRecord | None, acked: int) -> Chain:
+    # What the manifest gave up is only gone where it is acknowledged, too: another writer may
+    # have begun again with the same numbers.
+    chain, head = Chain(), min(manifest.head_base if manifest else 0, acked + 1)
     for each in bearing:
         if each.claim is None:
             chain.unplaced.append(each)

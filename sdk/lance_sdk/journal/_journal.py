@@ -375,8 +375,10 @@ class Journal:
     def _leave(self) -> None:
         """Let go of the slot, whatever its disk says."""
         state = self._state
+        ring = state.ring
+        drained = state.failure is None and ring.acked_fsn >= ring.next_fsn - 1
         try:
-            state.slot.close(state.ring.next_fsn, state.ring.spare)
+            state.slot.close(ring.next_fsn, ring.spare, list(ring) if drained else ())
         except OSError as error:
             state.failure = state.failure or error
         for each in state.ring:

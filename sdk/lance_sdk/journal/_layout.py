@@ -31,20 +31,15 @@ LOCK: Final = ".lock"
 LOCK_HOLDER: Final = ".lock.pid"
 FAILED: Final = ".failed"
 WATERMARK: Final = ".ack-watermark"
+WATERMARK_SIZE: Final = 16
 MANIFEST: Final = "sf-manifest.bin"
 FSN_FLOOR: Final = ".next-fsn"
+STATE: Final = ".slot-state"
 CORRUPT: Final = ".corrupt"
 SET_ASIDE: Final = ".unreplayable-"
 """In a folder's name: a slot that a client set aside (SF-30)."""
 
-_RECORD: Final = struct.Struct("<4sIQQQ28x")
 _GENERATION: Final = re.compile(r"sf-([0-9a-f]{16})\.sf[al](?:\.corrupt.*)?")
-
-
-def encode_record(magic: bytes, generation: int, first: int, second: int = 0) -> bytes:
-    """Return a manifest, watermark or floor record; the three differ only in their numbers."""
-    body = _RECORD.pack(magic, 1, generation, first, second)
-    return body + FRAME_CRC.pack(crc32c(body))
 
 
 def segment_name(generation: int, suffix: str) -> str:

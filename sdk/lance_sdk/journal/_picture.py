@@ -1,14 +1,17 @@
 """Reading a slot: what its files say together, without changing any of them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lance_sdk.journal._chain import Chain, Found, arrange
+from lance_sdk.journal._hand_over import compare
 from lance_sdk.journal._layout import (
     DUAL_SIZE,
     FIRST_FRAME,
     FSN_FLOOR,
     MANIFEST,
+    STATE,
     WATERMARK,
     generation_of,
 )
@@ -25,6 +28,7 @@ from lance_spec.messages.store_forward import (
     FsnFloorRecord,
     ManifestRecord,
     SegmentHeader,
+    SlotStateRecord,
     WatermarkRecord,
 )
 
@@ -44,10 +48,14 @@ class Picture:
         manifest: what the manifest says.
         watermark: what the watermark says.
         floor: what the floor says.
+        state: what the last writer of this project left.
         acked_fsn: every frame up to this one is acknowledged.
         next_fsn: number of the next frame.
-        generation: number for the next segment's name.
+        generations: numbers in names of segments, also of those that were set aside.
         problems: what is damaged or missing.
+        gaps: ranges of frames that are not acknowledged and that no file holds.
+        notes: what another writer did with the slot, for people.
+        foreign: segments that this project did not write.
         sizes: bytes of each side file that exists, by name.
     """
 
@@ -57,12 +65,22 @@ class Picture:
     manifest: Selected[ManifestRecord]
     watermark: Selected[WatermarkRecord]
     floor: Selected[FsnFloorRecord]
-    generation: int
+    state: Selected[SlotStateRecord]
+    generations: set[int]
     sizes: dict[str, int]
     active: Found | None = None
     acked_fsn: int = -1
     next_fsn: int = 0
     problems: list[Problem] = field(default_factory=list)
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    foreign: set[Path] = field(default_factory=set)
+
+    @property
+    def stamps(self) -> tuple[int, int]:
+        """When the oldest and the newest segment were created; 0 without one."""
+        every = [each for each, _ in self.chain.order] + ([self.active] if self.active else [])
+        return (every[0].created_us, every[-1].created_us) if every else (0, 0)
 
     @property
     def head_base(self) -> int:
@@ -83,17 +101,28 @@ def look(files: Files, slot: Path, kind: SlotKind) -> Picture:
     found = [_segment(files, slot / name) for name in names if name.endswith(kind.suffix)]
     sizes: dict[str, int] = {}
     manifest = _side(files, slot, MANIFEST, ManifestRecord, sizes)
-    chain = arrange(found, manifest.record)
-    generations = [each for each in map(generation_of, names) if each is not None]
+    watermark = _watermark(files, slot, sizes)
+    floor = _side(files, slot, FSN_FLOOR, FsnFloorRecord, sizes)
+    state = _side(files, slot, STATE, SlotStateRecord, sizes)
+    seen = compare(found, manifest.record, watermark.record, floor.record, state.record)
+    if not seen.manifest_holds:
+        manifest = Selected(None)
+    if not seen.watermark_holds:
+        watermark = Selected(None)
+    acked = signed(watermark.record.fsn) if watermark.record else -1
+    chain = arrange(found, manifest.record, acked)
     picture = Picture(
         chain=chain,
         placements=_place_all(chain, manifest.record),
         empty=[each for each in found if not each.width],
         manifest=manifest,
-        watermark=_watermark(files, slot, sizes),
-        floor=_side(files, slot, FSN_FLOOR, FsnFloorRecord, sizes),
-        generation=max(generations, default=-1) + 1,
+        watermark=watermark,
+        floor=floor,
+        state=state,
+        generations={each for each in map(generation_of, names) if each is not None},
         sizes=sizes,
+        notes=seen.notes,
+        foreign=seen.foreign,
     )
     _settle(picture, slot)
     return picture
@@ -114,7 +143,7 @@ def _refuse_other_kind(slot: Path, names: list[str], kind: SlotKind) -> None:
 def _segment(files: Files, path: Path) -> Found:
     file = files.open(path, writable=False)
     try:
-        return _found(path, file.view)
+        return _found(path, memoryview(file.read(0, file.size)))
     finally:
         file.close()
 
@@ -240,16 +269,18 @@ def _name_problems(picture: Picture, slot: Path, reached: int | None) -> None:
         (MANIFEST, picture.manifest),
         (WATERMARK, picture.watermark),
         (FSN_FLOOR, picture.floor),
+        (STATE, picture.state),
     ):
         if said.damage:
             problems.append(Problem("damaged_side_file", slot / name, said.offset, said.damage))
     flagged = any(each.flags & HAS_MANIFEST for each, _ in picture.chain.order)
-    if flagged and picture.manifest.record is None:
+    if flagged and picture.manifest.record is None and not picture.notes:
         text = "there is no valid manifest; it was rebuilt from the segments"
         problems.append(Problem("damaged_side_file", slot / MANIFEST, 0, text))
     _name_gaps(picture, slot, reached)
     for (each, base), placed in zip(picture.chain.order, picture.placements, strict=True):
         problems.extend(_of_segment(each, base, placed, picture))
+    _name_missing_files(picture)
     for each in picture.chain.unplaced:
         text = f"{each.header_problem}; nothing else says which numbers its frames have"
         text += f" ({each.scan.frames} can be read)"
@@ -284,6 +315,50 @@ def _name_gaps(picture: Picture, slot: Path, reached: int | None) -> None:
     if lost is not None and _lost_active(picture):
         text = "the last segment is not there; how many frames it had is not known, at most these"
         picture.problems.append(Problem("missing_frames", slot / MANIFEST, 0, text, lost))
+
+
+def _name_missing_files(picture: Picture) -> None:
+    """Find the lost frames that no file accounts for: there a segment file is missing.
+
+    A file with a damaged header, or one that a loss of power left blank or short, accounts for
+    what is missing where it stands.
+    """
+    missing = [each.lost for each in picture.problems if each.path.name == MANIFEST and each.lost]
+    order = picture.chain.order
+    for (one, _), placed, (two, _) in zip(order, picture.placements, order[1:], strict=False):
+        if _names_are_complete(one, two, picture.generations):
+            continue
+        for hole, first, last in placed.lost:
+            lost = _unacked(first, last, picture.acked_fsn)
+            if hole.reason == SHORT and lost is not None:
+                missing.append(lost)
+    emptied = [each for each in picture.empty if each is not picture.active]
+    if not picture.chain.unplaced and not any(each.claim is None for each in emptied):
+        claims = [each.claim or 0 for each in emptied]
+        picture.gaps = _joined(
+            (first, last)
+            for first, last in missing
+            if not any(first <= claim <= last for claim in claims)
+        )
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges in order, those that follow each other as one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and joined[-1][1] + 1 >= first:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _names_are_complete(one: Found, two: Found, generations: set[int]) -> bool:
+    """Whether no file between two segments can have been deleted."""
+    if one.generation is None or two.generation is None:
+        return False
+    between = range(one.generation + 1, two.generation)
+    return one.generation < two.generation and generations.issuperset(between)
 
 
 def _of_segment(each: Found, base: int, placed: Placement, picture: Picture) -> list[Problem]:

@@ -84,15 +84,18 @@ class Ring:
         return self.active.end * 2 >= self.active.size
 
     @property
-    def head_base(self) -> int:
-        """Number of the first frame of the oldest segment."""
-        return next((each.base for each in self), self.next_fsn)
+    def oldest(self) -> Segment | None:
+        """The oldest segment, or None when there is none."""
+        return next(iter(self), None)
 
     @property
-    def active_base(self) -> int:
-        """Number of the first frame of the newest segment."""
-        newest = self.active or (self.sealed[-1] if self.sealed else None)
-        return newest.base if newest else self.next_fsn
+    def newest(self) -> Segment | None:
+        """The newest segment, or None when there is none."""
+        return self.active or (self.sealed[-1] if self.sealed else None)
+
+    def next_stamp(self, wall_us: int) -> int:
+        """Return when a segment that begins now was created: no two of a slot have one stamp."""
+        return max((wall_us, 1, *(each.created_us + 1 for each in self)))
 
     def rotate(self) -> Segment:
         """Seal the active segment and put the spare in its place."""
@@ -136,7 +139,7 @@ class Ring:
 
         How many bytes that is, is estimated from the number of frames.
         """
-        oldest = next(iter(self), None)
+        oldest = self.oldest
         if oldest is None or oldest.damaged or not oldest.base < self.acked_fsn < oldest.stop:
             return None
         share = (self.acked_fsn - oldest.base) / (oldest.stop - oldest.base)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from lance_sdk.journal._layout import (
     FIRST_FRAME,
@@ -12,7 +12,7 @@ from lance_sdk.journal._layout import (
     FRAME_HEADER_SIZE,
     crc32c,
 )
-from lance_sdk.journal.files import MappedFile
+from lance_sdk.journal.files import SlotFile
 from lance_spec.checksum import Buffer
 from lance_spec.messages.store_forward import SegmentHeader
 
@@ -47,8 +47,11 @@ class Segment:
         spans: where its frames are; the last span grows while the segment is active.
         stop: number behind its last frame.
         end: offset behind its last frame.
-        file: the mapping while it is kept open, or None.
+        file: the open file while it is kept open, or None.
         unsynced: whether frames were appended since the last sync began.
+        doubtful: whether its bytes may be clean in memory without being on disk: an earlier
+            sync failed, or nothing is known of it. They are written again before a sync counts.
+        folds: how often its first frames became one; whoever walks the frames compares it.
         damaged: whether something in it cannot be read; such a file is set aside, not deleted.
         reclaimed: bytes at its beginning that were given back to the file system.
         created_us: when it was begun, microseconds since the Unix epoch.
@@ -60,35 +63,37 @@ class Segment:
         "base",
         "created_us",
         "damaged",
+        "doubtful",
         "end",
         "file",
+        "folds",
         "path",
         "reclaimed",
         "size",
         "spans",
         "stop",
         "unsynced",
-        "view",
     )
 
     def __init__(
         self,
-        file: MappedFile,
+        file: SlotFile,
         spans: list[Span],
         *,
         base: int,
         created_us: int,
-        reopen: Callable[[Path], MappedFile],
+        reopen: Callable[[Path], SlotFile],
     ) -> None:
         self.path = file.path
         self.size = file.size
-        self.file: MappedFile | None = file
-        self.view = file.view
+        self.file: SlotFile | None = file
         self.base = base
         self.spans = spans or [Span(base, base, FIRST_FRAME, FIRST_FRAME)]
         self.stop = self.spans[-1].stop
         self.end = self.spans[-1].end
         self.unsynced = False
+        self.doubtful = False
+        self.folds = 0
         self.damaged = False
         self.reclaimed = 0
         self.created_us = created_us
@@ -103,25 +108,27 @@ class Segment:
     def begin(self, base: int, created_us: int) -> None:
         """Give an empty segment its place in the ring."""
         header = SegmentHeader(HAS_MANIFEST, base, created_us).encode()
-        self.view[:FIRST_FRAME] = header
+        self._open_file.write(0, header)
         self.base = self.stop = base
         self.created_us = created_us
         self.spans = [Span(base, base, FIRST_FRAME, FIRST_FRAME)]
         self._hint = (base, FIRST_FRAME)
         self.unsynced = True
 
+    @property
+    def _open_file(self) -> SlotFile:
+        assert self.file is not None, f"{self!r} takes no frames"
+        return self.file
+
     def append(self, payload: Buffer, length: int) -> None:
         """Write the next frame; the caller has checked that it fits.
 
-        The checksum is written last, so a frame that a kill cuts short is never valid.
+        It is written in one call. Where a kill cuts that short, zeros follow what was copied,
+        and the checksum in front does not match.
         """
-        view, start = self.view, self.end
-        body = start + FRAME_HEADER_SIZE
-        end = body + length
-        FRAME_HEADER.pack_into(view, start, 0, length)
-        view[body:end] = payload
-        FRAME_CRC.pack_into(view, start, crc32c(view[start + 4 : end]))
-        self.end = end
+        body = FRAME_CRC.pack(length) + payload
+        self._open_file.write(self.end, FRAME_CRC.pack(crc32c(body)) + body)
+        self.end += FRAME_HEADER_SIZE + length
         self.stop += 1
         self.unsynced = True
 
@@ -129,22 +136,17 @@ class Segment:
         """Whether a payload of ``length`` bytes still fits."""
         return self.size - self.end >= length + FRAME_HEADER_SIZE
 
-    def reading(self) -> memoryview:
-        """Return the segment's bytes, mapping the file again when it was given up."""
+    def window(self) -> "Window":
+        """Return a reader of the segment's bytes; the file is opened again when it was given up."""
         if self.file is not None or self.path is None:
-            return self.view
-        file = self._reopen(self.path)
-        try:
-            return file.view
-        finally:
-            file.close()
+            return Window(self._open_file, owned=False)
+        return Window(self._reopen(self.path), owned=True)
 
     def release(self) -> None:
-        """Give up descriptor and mapping; readers map the file again."""
+        """Give up the descriptor; readers open the file again."""
         if self.file is not None and self.path is not None:
             self.file.close()
             self.file = None
-            self.view = memoryview(b"")
 
     def current_spans(self) -> list[Span]:
         """Return the spans as they are now."""
@@ -152,39 +154,40 @@ class Segment:
         last.stop, last.end = self.stop, self.end
         return self.spans
 
-    def offset_of(self, fsn: int, view: memoryview) -> tuple[int, int]:
-        """Return where frame ``fsn``, or the next one behind a gap, starts, and its number.
+    def start_for(self, fsn: int) -> tuple[int, int]:
+        """Return a frame's number and place from which ``fsn`` can be walked to.
 
         Args:
             fsn: a number below `stop`.
-            view: the segment's bytes.
         """
         for span in self.current_spans():
             if fsn < span.stop:
-                number, offset = span.first, span.offset
                 near, at = self._hint
-                if span.first <= near <= fsn and at >= offset:
-                    number, offset = near, at
-                return self._walk(view, number, offset, max(fsn, span.first))
+                if span.first <= near <= fsn and at >= span.offset:
+                    return near, at
+                return span.first, span.offset
         raise AssertionError(f"{self!r} was asked for frame {fsn}")
 
-    def folded(self, fsn: int, reclaimed: int) -> None:
+    def offset_of(self, fsn: int, window: "Window") -> tuple[int, int]:
+        """Return where frame ``fsn``, or the next one after a gap, starts, and its number.
+
+        Nothing may fold the segment meanwhile.
+        """
+        found = walk(window, *self.start_for(fsn), fsn)
+        self.remember(found[1], found[0])
+        return found
+
+    def folded(self, fsn: int) -> None:
         """Note that the frames up to ``fsn`` became one frame of that number."""
         self.base = fsn
-        self.reclaimed = reclaimed
+        self.folds += 1
         first, *rest = self.current_spans()
         self.spans = [Span(fsn, first.stop, FIRST_FRAME, first.end), *rest]
+        self._hint = (fsn, FIRST_FRAME)
 
     def remember(self, fsn: int, offset: int) -> None:
         """Keep in mind where a frame starts, for the next search."""
         self._hint = (fsn, offset)
-
-    def _walk(self, view: memoryview, number: int, offset: int, fsn: int) -> tuple[int, int]:
-        while number < fsn:
-            offset += FRAME_HEADER_SIZE + FRAME_HEADER.unpack_from(view, offset)[1]
-            number += 1
-        self._hint = (number, offset)
-        return offset, number
 
     def payload_bytes(self, after: int) -> int:
         """Return the bytes of the payloads of frames numbered above ``after``."""
@@ -194,10 +197,78 @@ class Segment:
                 continue
             start, number = span.offset, span.first
             if fsn > span.first:
-                start, number = self.offset_of(fsn, self.reading())
+                with self.window() as window:
+                    start, number = self.offset_of(fsn, window)
             total += span.end - start - FRAME_HEADER_SIZE * (span.stop - number)
         return total
 
     def frames(self, after: int) -> int:
         """Return how many frames are numbered above ``after``."""
         return sum(max(0, s.stop - max(s.first, after + 1)) for s in self.current_spans())
+
+
+_WINDOW: Final = 256 << 10
+"""Bytes that a window reads at once."""
+
+
+class Window:
+    """Reads a segment forward in large pieces.
+
+    Args:
+        file: the segment's file.
+        owned: whether `close` closes it.
+    """
+
+    def __init__(self, file: SlotFile, *, owned: bool) -> None:
+        self._file = file
+        self._owned = owned
+        self._start = 0
+        self._data = memoryview(b"")
+
+    def __repr__(self) -> str:
+        return f"<Window of {self._file!r} at {self._start}, {len(self._data)} bytes>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up the file."""
+        if self._owned:
+            self._file.close()
+
+    def forget(self) -> None:
+        """Read everything again: the bytes changed."""
+        self._data = memoryview(b"")
+
+    def bytes_at(self, offset: int, length: int, stop: int | None = None) -> memoryview:
+        """Return ``length`` bytes from ``offset`` on; fewer where the file ends.
+
+        Args:
+            offset: where they start.
+            length: how many they are.
+            stop: where the caller's interest ends; no more is read ahead.
+        """
+        begin = offset - self._start
+        if begin < 0 or begin + length > len(self._data):
+            most = _WINDOW if stop is None else max(0, stop - offset)
+            self._start, begin = offset, 0
+            self._data = memoryview(self._file.read(offset, max(length, min(most, _WINDOW))))
+        return self._data[begin : begin + length]
+
+
+def walk(window: Window, number: int, offset: int, fsn: int) -> tuple[int, int]:
+    """Return where frame ``fsn`` starts, from a frame before it, and its number.
+
+    Where ``number`` is higher already, as after a gap, that frame is the answer. Frames that a
+    file has no more of end the walk early.
+    """
+    while number < fsn:
+        header = window.bytes_at(offset, FRAME_HEADER_SIZE)
+        if len(header) < FRAME_HEADER_SIZE:
+            break
+        offset += FRAME_HEADER_SIZE + FRAME_HEADER.unpack(header)[1]
+        number += 1
+    return offset, number

@@ -1,10 +1,11 @@
-"""Manifest, watermark and floor: two records in turn, so that one is always whole."""
+"""Manifest, floor and state: two records in turn, so that one is always whole. The watermark."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, Self, TypeVar
+from typing import Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
-from lance_sdk.journal._layout import DUAL_SIZE, RECORD_PLACES, RECORD_SIZE, encode_record
-from lance_sdk.journal.files import MappedFile
+from lance_sdk.journal._layout import DUAL_SIZE, RECORD_PLACES, RECORD_SIZE
+from lance_sdk.journal.files import SlotFile
 from lance_spec.checksum import Buffer
 from lance_spec.errors import DecodeError
 from lance_spec.messages.store_forward import WatermarkRecord, WatermarkSimple
@@ -24,6 +25,21 @@ class DualRecord(Protocol):
         """Whether its checksum fits."""
         ...
 
+
+class Encoded(Protocol):
+    """A record of the generated codec."""
+
+    def with_crc(self) -> Self:
+        """Return a copy with the right checksum."""
+        ...
+
+    def encode(self) -> bytes:
+        """Return its bytes."""
+        ...
+
+
+RecordMaker: TypeAlias = Callable[..., Encoded]
+"""The class of a record: called with a generation and the record's own values."""
 
 NO_FSN: Final = 2**64 - 1
 """How -1, nothing acknowledged, reads as an unsigned number."""
@@ -86,44 +102,95 @@ def signed(fsn: int) -> int:
 
 
 class SideFile:
-    """A side file that is being written.
+    """A side file that is being written: two records, in turn.
+
+    Args:
+        file: the open file.
+        kind: makes a record of a generation and the values of `store`.
+        generation: of the newest record that is there.
 
     Attributes:
-        file: the mapping; a store survives this process, `sync` makes it survive the machine.
-        unsynced: whether something was stored since the last sync began.
+        file: the open file; a store survives this process, `sync` makes it survive the machine.
     """
 
-    def __init__(self, file: MappedFile, magic: bytes, generation: int) -> None:
+    def __init__(self, file: SlotFile, kind: RecordMaker, generation: int) -> None:
         self.file = file
-        self.unsynced = True
-        self._magic = magic
+        self._kind = kind
         self._generation = generation
+        self._values: tuple[int, ...] = ()
+        self._unsynced = True
+        self._doubtful = False
 
     def __repr__(self) -> str:
-        return f"<SideFile {self._magic!r}, generation {self._generation}>"
+        return f"<SideFile {self._kind!r}, generation {self._generation}>"
 
     @staticmethod
-    def fresh(magic: bytes, generation: int, first: int, second: int) -> bytes:
+    def fresh(kind: RecordMaker, generation: int, *values: int) -> bytes:
         """Return the content of a new side file with one record."""
         content = bytearray(DUAL_SIZE)
-        place = (generation & 1) * (DUAL_SIZE // 2)
-        content[place : place + RECORD_SIZE] = encode_record(magic, generation, first, second)
+        place = _place(generation)
+        content[place : place + RECORD_SIZE] = kind(generation, *values).with_crc().encode()
         return bytes(content)
 
-    def store(self, first: int, second: int = 0) -> None:
+    def store(self, *values: int) -> None:
         """Write the next record over the older one; the newer one stays whole meanwhile."""
-        self._generation += 1
-        place = (self._generation & 1) * (DUAL_SIZE // 2)
-        record = encode_record(self._magic, self._generation, first, second)
-        self.file.view[place : place + RECORD_SIZE] = record
-        self.unsynced = True
+        self._values = values
+        self._unsynced = self._doubtful = True
+        generation = self._generation + 1
+        record = self._kind(generation, *values).with_crc().encode()
+        self.file.write(_place(generation), record)
+        self._generation = generation
+        self._doubtful = False
 
     def sync(self) -> None:
-        """Wait until what was stored is on disk."""
-        if self.unsynced:
-            self.unsynced = False
-            try:
-                self.file.sync()
-            except OSError:
-                self.unsynced = True
-                raise
+        """Wait until what was stored is on disk.
+
+        After a sync that failed the kernel may hold the bytes for clean although they never
+        reached the disk: they are written again before the next one.
+        """
+        if self._doubtful:
+            self.store(*self._values)
+        if self._unsynced:
+            self._doubtful = True
+            self.file.sync()
+            self._unsynced = self._doubtful = False
+
+
+def _place(generation: int) -> int:
+    return (generation & 1) * (DUAL_SIZE // 2)
+
+
+class WatermarkFile:
+    """The acknowledgement watermark in the document's form (SF client section 5.4).
+
+    Args:
+        file: the open file of 16 bytes.
+
+    Attributes:
+        file: the open file.
+    """
+
+    def __init__(self, file: SlotFile) -> None:
+        self.file = file
+        self._fsn = NO_FSN
+        self._unsynced = False
+        self._doubtful = False
+
+    def __repr__(self) -> str:
+        return f"<WatermarkFile {signed(self._fsn)}>"
+
+    def store(self, fsn: int) -> None:
+        """Say that every frame up to ``fsn`` is acknowledged; -1 means none is."""
+        self._fsn = NO_FSN if fsn < 0 else fsn
+        self._unsynced = self._doubtful = True
+        self.file.write(0, WatermarkSimple(self._fsn).encode())
+        self._doubtful = False
+
+    def sync(self) -> None:
+        """Wait until the watermark is on disk; see `SideFile.sync`."""
+        if self._doubtful:
+            self.store(signed(self._fsn))
+        if self._unsynced:
+            self._doubtful = True
+            self.file.sync()
+            self._unsynced = self._doubtful = False

@@ -3,6 +3,7 @@
 from typing import Final
 
 from lance_sdk.journal._segment import Segment
+from lance_sdk.journal._slot import FoldFailed
 from lance_sdk.journal._state import State
 from lance_sdk.journal.config import Durability
 
@@ -100,18 +101,14 @@ class Upkeep:
                 return False
             state.slot.sync_acks()
             with state.lock:
-                state.slot.advance(self._head_behind(gone), state.ring.active_base)
+                left = next((each for each in state.ring if each not in gone), None)
+                state.slot.advance(left, state.ring.newest, state.ring.next_fsn)
             state.slot.delete(gone)
             with state.lock:
                 state.ring.drop(gone)
                 state.room.notify_all()
         state.wake_reserver()
         return True
-
-    def _head_behind(self, gone: list[Segment]) -> int:
-        ring = self._state.ring
-        left = [each.base for each in ring if each not in gone]
-        return left[0] if left else ring.next_fsn
 
     def fold(self) -> None:
         """Give back acknowledged space inside the oldest segment, when there is enough of it."""
@@ -122,17 +119,22 @@ class Upkeep:
                 acked = state.ring.acked_fsn
             if segment is None:
                 return
-            # One frame stays behind the fold, so that the segment is never empty.
+            # One frame stays after the fold, so that the segment is never empty.
             fsn = min(acked, segment.stop - 2)
-            offset = segment.offset_of(fsn + 1, segment.reading())[0]
+            with segment.window() as window:
+                offset, found = segment.offset_of(fsn + 1, window)
+            if found != fsn + 1:
+                return  # the file ends early; the reader tells
             state.slot.sync_acks()
-            given = state.slot.fold(segment, fsn, offset)
-            if not given:
+            try:
+                given = state.slot.fold(segment, fsn, offset, state.lock)
+            except FoldFailed as error:
+                state.fail(error)
                 return
             with state.lock:
-                segment.folded(fsn, given)
-                state.reclaimed = state.reclaimed + given
-                state.slot.advance(state.ring.head_base, state.ring.active_base)
+                state.reclaimed += given
+                segment.reclaimed = given
+                state.slot.advance(state.ring.oldest, state.ring.newest, state.ring.next_fsn)
                 state.room.notify_all()
 
     def sync_sealed(self) -> None:
@@ -160,7 +162,7 @@ class Upkeep:
                 each.unsynced = False
         try:
             if segments:
-                state.slot.sync(segments)
+                state.slot.sync(segments, upto)
         except OSError as error:
             # The kernel may have dropped the pages it could not write: a second sync that
             # succeeds would prove nothing.

@@ -68,6 +68,9 @@ class JournalConfig:
         punch_holes: give the space of acknowledged frames inside a segment back to the file
             system (Linux). None means yes for LWP and no for QWP slots, because a QWP client
             that ignores the watermark would send the emptied frame.
+        accept_gaps: open a slot of which segment files are missing: the frames that no file holds
+            are given up and told, and those before them get their numbers. Otherwise such a slot
+            is refused (SF client section 6.5).
         synced_before_trim: side files of the transport, by name, that must be on disk before
             segments are deleted (SF-04); missing ones are skipped.
         quarantine_bytes: most bytes of damaged data to keep beside the segments.
@@ -86,6 +89,7 @@ class JournalConfig:
     sync_interval: float = 5.0
     append_timeout: float = 30.0
     punch_holes: bool | None = None
+    accept_gaps: bool = False
     synced_before_trim: tuple[str, ...] = ()
     quarantine_bytes: int = 64 << 20
     background: bool = True

@@ -70,6 +70,29 @@ class SlotUnreadable(JournalError):
         return type(self), (self.path, self.offset, self.problem)
 
 
+class SlotHasGap(SlotUnreadable):
+    """Frames are missing between or beside those that are there (SF client section 6.5).
+
+    Nothing was changed. `lance_sdk.journal.tools.repair` gives the missing frames up.
+
+    Attributes:
+        lost: first and last number of each range that no file holds.
+    """
+
+    def __init__(self, path: Path, lost: tuple[tuple[int, int], ...]) -> None:
+        self.lost = lost
+        which = ", ".join(f"{first} to {last}" for first, last in lost)
+        super().__init__(
+            path,
+            0,
+            f"no file holds the frames {which}, which are not acknowledged; bring the missing "
+            "segment files back, or give these frames up with `lwp sf repair`",
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.lost)
+
+
 class FrameTooLarge(JournalError, ValueError):
     """The frame is empty or does not fit in a segment; it was not accepted.
 

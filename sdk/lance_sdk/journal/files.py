@@ -11,27 +11,44 @@ import mmap
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from lance_sdk.journal._layout import MAX_SEGMENT_BYTES
 from lance_sdk.journal._punch import punch
+from lance_spec.checksum import Buffer
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
-class MappedFile(Protocol):
-    """A file of fixed size, mapped into memory.
+class SlotFile(Protocol):
+    """An open file of a slot.
+
+    It is read and written with system calls, not through a map: a file that another program cuts
+    short, or that the disk cannot read, is then an error of one call and not the end of the
+    process (SIGBUS).
 
     Attributes:
         path: where it is; None for memory that is no file.
-        size: its bytes.
-        view: its bytes; stores are seen by everyone at once and survive this process.
+        size: its bytes when it was opened.
     """
 
     path: Path | None
     size: int
-    view: memoryview
 
-    def write(self, offset: int, data: bytes) -> None:
-        """Store a few bytes within one sector at once: all or none, whatever happens."""
+    def read(self, offset: int, length: int) -> bytes:
+        """Return bytes from ``offset`` on; fewer where the file ends before."""
+        ...
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Store bytes in one call.
+
+        Everyone sees them at once, and they survive this process. Within one sector they are
+        stored all or not at all.
+        """
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to ``size`` bytes."""
         ...
 
     def sync(self) -> None:
@@ -39,7 +56,7 @@ class MappedFile(Protocol):
         ...
 
     def reserve(self) -> None:
-        """Make sure that every byte has a block; a store can then not fail for lack of space."""
+        """Make sure that every byte has a block; a write can then not fail for lack of space."""
         ...
 
     def punch(self, offset: int, length: int) -> None:
@@ -47,7 +64,7 @@ class MappedFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Give up the descriptor; views that others hold stay valid."""
+        """Give up the descriptor."""
         ...
 
 
@@ -82,12 +99,12 @@ class Files(Protocol):
         """Write a small file so that a reader finds the old content or the new, and sync it."""
         ...
 
-    def create(self, path: Path, size: int) -> MappedFile:
+    def create(self, path: Path, size: int) -> SlotFile:
         """Create a file of zeros with all its blocks reserved; on an error leave no file."""
         ...
 
-    def open(self, path: Path, *, writable: bool) -> MappedFile:
-        """Map an existing file as long as it is now."""
+    def open(self, path: Path, *, writable: bool) -> SlotFile:
+        """Open an existing file."""
         ...
 
     def rename(self, path: Path, target: Path) -> None:
@@ -102,21 +119,42 @@ class Files(Protocol):
         """Create the file if need be and lock it with flock(2); BlockingIOError when it is held."""
         ...
 
+    def boot(self) -> int:
+        """Return a number that every start of the machine changes; 0 where none is known."""
+        ...
+
 
 class _RealFile:
-    def __init__(self, path: Path, fd: int, *, writable: bool) -> None:
+    def __init__(self, path: Path, fd: int) -> None:
         self.path: Path | None = path
         self.size = os.fstat(fd).st_size
         self._fd = fd
-        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-        self.view = memoryview(mmap.mmap(fd, self.size, access=access) if self.size else b"")
 
     def __repr__(self) -> str:
-        return f"<mapped {self.path}: {self.size} bytes{', closed' * (self._fd < 0)}>"
+        return f"<file {self.path}: {self.size} bytes{', closed' * (self._fd < 0)}>"
 
-    def write(self, offset: int, data: bytes) -> None:
-        # The kernel copies these bytes in one go where a store from here could be cut by a kill.
-        os.pwrite(self._fd, data, offset)
+    def read(self, offset: int, length: int) -> bytes:
+        data = self._read(length, offset)
+        while len(data) < length and (more := self._read(length - len(data), offset + len(data))):
+            data += more
+        return data
+
+    def _read(self, length: int, offset: int) -> bytes:
+        try:
+            return os.pread(self._fd, length, offset)
+        except OSError as error:
+            raise named(error, self.path) from None
+
+    def write(self, offset: int, data: Buffer) -> None:
+        try:
+            written = os.pwrite(self._fd, data, offset)
+            while written < len(data):
+                written += os.pwrite(self._fd, memoryview(data)[written:], offset + written)
+        except OSError as error:
+            raise named(error, self.path) from None
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
 
     def sync(self) -> None:
         try:
@@ -197,12 +235,12 @@ class RealFiles:
             raise named(error, path) from None
         self.sync_folder(path.parent)
 
-    def create(self, path: Path, size: int) -> MappedFile:
+    def create(self, path: Path, size: int) -> SlotFile:
         """Create a file of zeros with its blocks reserved."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             os.posix_fallocate(fd, 0, size)
-            return _RealFile(path, fd, writable=True)
+            return _RealFile(path, fd)
         except BaseException as error:
             os.close(fd)
             with suppress(OSError):
@@ -211,12 +249,12 @@ class RealFiles:
                 raise named(error, path) from None
             raise
 
-    def open(self, path: Path, *, writable: bool) -> MappedFile:
-        """Map a file; one that is larger than any segment is refused."""
+    def open(self, path: Path, *, writable: bool) -> SlotFile:
+        """Open a file; one that is larger than any segment is refused."""
         fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
         try:
             _check_size(path, os.fstat(fd).st_size)
-            return _RealFile(path, fd, writable=writable)
+            return _RealFile(path, fd)
         except BaseException:
             os.close(fd)
             raise
@@ -239,6 +277,14 @@ class RealFiles:
             raise
         return _RealLock(fd)
 
+    def boot(self) -> int:
+        """Return the kernel's boot id as a number."""
+        try:
+            text = _BOOT_ID.read_text().strip()
+            return int(text.replace("-", "")[:15], 16)
+        except (OSError, ValueError):
+            return 0
+
 
 def _check_size(path: Path, size: int) -> None:
     if size > MAX_SEGMENT_BYTES:
@@ -251,19 +297,27 @@ def named(error: OSError, path: Path | None) -> OSError:
 
 
 class Anonymous:
-    """Memory that looks like a mapped file: a segment of a journal without a path."""
+    """Memory that looks like a file: a segment of a journal without a path."""
 
     def __init__(self, size: int) -> None:
         self.path: Path | None = None
         self.size = size
-        self.view = memoryview(mmap.mmap(-1, size))
+        self._bytes = memoryview(mmap.mmap(-1, size))
 
     def __repr__(self) -> str:
         return f"<memory: {self.size} bytes>"
 
-    def write(self, offset: int, data: bytes) -> None:
-        """Store a few bytes."""
-        self.view[offset : offset + len(data)] = data
+    def read(self, offset: int, length: int) -> bytes:
+        """Return some bytes."""
+        return bytes(self._bytes[offset : offset + length])
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Store some bytes."""
+        self._bytes[offset : offset + len(data)] = data
+
+    def truncate(self, size: int) -> None:
+        """Refuse: memory is never cut."""
+        raise OSError(errno.EINVAL, f"memory of {self.size} bytes cannot be cut to {size}")
 
     def sync(self) -> None:
         """Do nothing: there is no disk."""

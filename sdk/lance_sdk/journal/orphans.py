@@ -108,7 +108,22 @@ def inspect(
         segments=tuple(each.path.name for each, _ in picture.chain.order),
         problems=tuple(picture.problems),
         failed=_failed(files, path),
+        **_counts(picture, frames),
+        notes=tuple(picture.notes),
     )
+
+
+def _counts(picture: Picture, waiting: int) -> dict[str, int]:
+    """Return how many frames there are, by what becomes of them."""
+    placed = zip(picture.chain.order, picture.placements, strict=True)
+    by_file = {found.path: sum(run.count for run in each.runs) for (found, _), each in placed}
+    lost = [each.lost for each in picture.problems if each.lost is not None]
+    return {
+        "on_disk": sum(by_file.values()),
+        "acknowledged": sum(by_file.values()) - waiting,
+        "damaged": sum(last - first + 1 for first, last in lost),
+        "foreign": sum(by_file.get(path, 0) for path in picture.foreign),
+    }
 
 
 def _backlog(picture: Picture) -> tuple[int, int]:

@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lance_sdk.journal.files import Lock, MappedFile
+from lance_sdk.journal.files import Lock, SlotFile
+from lance_spec.checksum import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,31 +21,73 @@ class PowerCut(Exception):  # noqa: N818 - an event, not an error of the program
 
 
 class _Inode:
-    """A file's bytes: as programs see them, and as the platters have them."""
+    """A file's bytes: as programs see them, and as the platters have them.
+
+    Attributes:
+        seen: what programs read.
+        durable: what is left after a loss of power.
+        dirty: ranges that were written and not handed to the disk yet. A sync that fails empties
+            it all the same, as kernels do: those bytes are *clean and lost*.
+    """
 
     def __init__(self, size: int) -> None:
         self.seen = bytearray(size)
         self.durable = bytearray(size)
+        self.dirty: list[tuple[int, int]] = []
+
+    def written(self, start: int, stop: int) -> None:
+        """Note that bytes were written."""
+        if self.dirty and self.dirty[-1][1] == start:
+            start = self.dirty.pop()[0]
+        self.dirty.append((start, stop))
+
+    def resize(self, size: int) -> None:
+        """Give the file another length; that reaches the disk at once."""
+        for content in (self.seen, self.durable):
+            del content[size:]
+            content.extend(bytes(size - len(content)))
+
+    def flushed(self) -> None:
+        """Note that everything written so far is on disk."""
+        for start, stop in self.dirty:
+            self.durable[start:stop] = self.seen[start:stop]
+        self.dirty.clear()
 
 
 class _Handle:
     def __init__(self, disk: "ForgetfulDisk", path: Path, inode: _Inode) -> None:
         self.path: Path | None = path
         self.size = len(inode.seen)
-        self.view = memoryview(inode.seen)
         self._disk = disk
         self._inode = inode
 
     def __repr__(self) -> str:
         return f"<file {self.path} on {self._disk}>"
 
-    def write(self, offset: int, data: bytes) -> None:
+    def read(self, offset: int, length: int) -> bytes:
+        if "pread" in self._disk.broken:
+            self._disk.step("pread", self.path)
+        return bytes(self._inode.seen[offset : offset + length])
+
+    def write(self, offset: int, data: Buffer) -> None:
         self._disk.step("write", self.path)
-        self.view[offset : offset + len(data)] = data
+        stop = offset + len(data)
+        if stop > len(self._inode.seen):
+            self._inode.resize(stop)
+        self._inode.seen[offset:stop] = data
+        self._inode.written(offset, stop)
+
+    def truncate(self, size: int) -> None:
+        self._disk.step("truncate", self.path)
+        self._inode.resize(size)
 
     def sync(self) -> None:
-        self._disk.step("sync", self.path)
-        self._inode.durable[:] = self._inode.seen
+        try:
+            self._disk.step("sync", self.path)
+        except OSError:
+            self._inode.dirty.clear()
+            raise
+        self._inode.flushed()
 
     def reserve(self) -> None:
         self._disk.step("reserve", self.path)
@@ -52,7 +95,7 @@ class _Handle:
     def punch(self, offset: int, length: int) -> None:
         self._disk.step("punch", self.path)
         zeros = bytes(length)
-        self.view[offset : offset + length] = zeros
+        self._inode.seen[offset : offset + length] = zeros
         # The worst order: the file system remembers the hole before anything else.
         self._inode.durable[offset : offset + length] = zeros
 
@@ -79,8 +122,9 @@ class ForgetfulDisk:
         space: bytes that are left, or None.
         broken: errors that operations raise, by operation: ``sync``, ``sync_folder``,
             ``create``, ``open``, ``read``, ``replace``, ``rename``, ``remove``, ``reserve``,
-            ``punch``, ``write``, ``names``, ``lock``.
-        done: how often each operation was asked for.
+            ``punch``, ``write``, ``pread``, ``truncate``, ``names``, ``lock``.
+        done: how often each operation was asked for; reads of open files are not counted.
+        booted: which start of the machine it is.
         before: called before each operation with its name; a test may wait in it.
         locked: paths that are locked.
     """
@@ -91,6 +135,7 @@ class ForgetfulDisk:
         self.done: Counter[str] = Counter()
         self.before: Callable[[str], None] = _pass
         self.locked: set[Path] = set()
+        self.booted = 1
         self._seen: dict[Path, _Inode] = {}
         self._durable: dict[Path, _Inode] = {}
         self._steps_left: int | None = None
@@ -119,8 +164,14 @@ class ForgetfulDisk:
     def killed(self) -> "ForgetfulDisk":
         """Return the disk as the next process finds it when this one was killed."""
         found = ForgetfulDisk(self.space)
-        for path, inode in self._seen.items():
-            found._put(path, bytes(inode.seen), bytes(inode.durable), named=path in self._durable)
+        found.booted = self.booted
+        for path in {*self._seen, *self._durable}:
+            now, then = self._seen.get(path), self._durable.get(path)
+            copies = {id(each): _copied(each) for each in (now, then) if each is not None}
+            if now is not None:
+                found._seen[path] = copies[id(now)]
+            if then is not None:
+                found._durable[path] = copies[id(then)]
         return found
 
     def power_lost(self, dice: random.Random | None = None) -> "ForgetfulDisk":
@@ -131,21 +182,13 @@ class ForgetfulDisk:
                 means that nothing does.
         """
         found = ForgetfulDisk(self.space)
+        found.booted = self.booted + 1
         for path in {*self._seen, *self._durable}:
             now, then = self._seen.get(path), self._durable.get(path)
             kept = now if now is then or (dice is not None and dice.random() < 0.5) else then
             if kept is not None:
-                content = _survivors(kept, dice)
-                found._put(path, content, content, named=True)
+                found.put(path, _survivors(kept, dice))
         return found
-
-    def _put(self, path: Path, seen: bytes, durable: bytes, *, named: bool) -> None:
-        inode = _Inode(len(seen))
-        inode.seen[:] = seen
-        inode.durable[:] = durable
-        self._seen[path] = inode
-        if named:
-            self._durable[path] = inode
 
     # What a test may look at and change
 
@@ -155,12 +198,15 @@ class ForgetfulDisk:
 
     def put(self, path: Path, data: bytes) -> None:
         """Place a file that is on disk already."""
-        self._put(path, data, data, named=True)
+        inode = _Inode(len(data))
+        inode.seen[:] = inode.durable[:] = data
+        self._seen[path] = self._durable[path] = inode
 
     def poke(self, path: Path, offset: int, data: bytes) -> None:
-        """Change bytes under whoever has the file open, as a disk that rots does."""
+        """Change bytes under a program that has the file open, as a disk that rots does."""
         inode = self._seen[path]
         inode.seen[offset : offset + len(data)] = data
+        inode.durable[offset : offset + len(data)] = data
 
     # What the journal uses
 
@@ -189,9 +235,9 @@ class ForgetfulDisk:
         """Replace a file durably and at once."""
         self.step("replace", path)
         self._take(len(data), path)
-        self._put(path, data, data, named=True)
+        self.put(path, data)
 
-    def create(self, path: Path, size: int) -> MappedFile:
+    def create(self, path: Path, size: int) -> SlotFile:
         """Create a file of zeros."""
         self.step("create", path)
         if path in self._seen:
@@ -200,7 +246,7 @@ class ForgetfulDisk:
         self._seen[path] = _Inode(size)
         return _Handle(self, path, self._seen[path])
 
-    def open(self, path: Path, *, writable: bool) -> MappedFile:
+    def open(self, path: Path, *, writable: bool) -> SlotFile:
         """Open a file."""
         del writable
         self.step("open", path)
@@ -228,6 +274,10 @@ class ForgetfulDisk:
         self.locked.add(path)
         return _Held(self, path)
 
+    def boot(self) -> int:
+        """Return which start of the machine it is."""
+        return self.booted
+
     def _inode(self, path: Path) -> _Inode:
         if path not in self._seen:
             raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
@@ -246,13 +296,21 @@ def _pass(operation: str) -> None:
     del operation
 
 
+def _copied(inode: _Inode) -> _Inode:
+    copy = _Inode(0)
+    copy.seen[:], copy.durable[:], copy.dirty = inode.seen, inode.durable, inode.dirty[:]
+    return copy
+
+
 def _survivors(inode: _Inode, dice: random.Random | None) -> bytes:
     """Return a file's content where some unsynced sectors reached the disk and others did not."""
-    if dice is None:
-        return bytes(inode.durable)
     content = bytearray(inode.durable)
-    for start in range(0, len(content), SECTOR):
-        stop = start + SECTOR
-        if inode.seen[start:stop] != inode.durable[start:stop] and dice.random() < 0.5:
+    if dice is None:
+        return bytes(content)
+    dirty = {at // SECTOR for start, stop in inode.dirty for at in range(start, stop, SECTOR)}
+    dirty |= {(stop - 1) // SECTOR for start, stop in inode.dirty if stop > start}
+    for number in sorted(dirty):
+        if dice.random() < 0.5:
+            start, stop = number * SECTOR, (number + 1) * SECTOR
             content[start:stop] = inode.seen[start:stop]
     return bytes(content)

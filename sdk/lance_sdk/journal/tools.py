@@ -85,10 +85,11 @@ def frames_of(
     for (found, _), placed in zip(picture.chain.order, picture.placements, strict=True):
         file = files.open(found.path, writable=False)
         try:
-            for run in placed.runs:
-                yield from _frames(file.view, run.offset, run.fsn, run.count, after)
+            data = memoryview(file.read(0, file.size))
         finally:
             file.close()
+        for run in placed.runs:
+            yield from _frames(data, run.offset, run.fsn, run.count, after)
 
 
 def _frames(
@@ -207,7 +208,8 @@ def repair(slot: str | os.PathLike[str], *, files: Files | None = None) -> Repai
     files, path = files or RealFiles(), Path(slot)
     kind = kind_of(path, files)
     before = set(files.names(path))
-    with Journal.open(path, _quiet(kind), files=files) as journal:
+    config = replace(_quiet(kind), accept_gaps=True)
+    with Journal.open(path, config, files=files) as journal:
         _copy_holes(files, path, kind)
         problems = journal.problems
     fresh = [name for name in files.names(path) if name.endswith(CORRUPT) and name not in before]
@@ -226,7 +228,7 @@ def _copy_holes(files: Files, path: Path, kind: SlotKind) -> None:
         for hole in holes:
             copy = found.path.with_name(f"{found.path.name}.{hole.offset}{CORRUPT}")
             if copy.name not in files.names(path):
-                files.replace(copy, bytes(file.view[hole.offset : hole.end]))
+                files.replace(copy, file.read(hole.offset, hole.end - hole.offset))
         file.close()
 
 

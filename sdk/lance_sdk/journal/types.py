@@ -52,6 +52,11 @@ class SlotReport:
         segments: names of the segment files that hold frames, oldest first.
         problems: what is damaged or missing.
         failed: the text of ``.failed``, or None when no drainer gave up on the slot.
+        on_disk: frames that can be read, acknowledged ones included.
+        acknowledged: those of them that are acknowledged.
+        damaged: the most frames that are lost: damaged, or in no file.
+        foreign: those on disk that stand in segments of another client.
+        notes: what another client did with the slot.
     """
 
     path: Path
@@ -62,6 +67,11 @@ class SlotReport:
     segments: tuple[str, ...]
     problems: tuple[Problem, ...]
     failed: str | None
+    on_disk: int = 0
+    acknowledged: int = 0
+    damaged: int = 0
+    foreign: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

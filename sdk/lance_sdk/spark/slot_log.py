@@ -46,14 +46,18 @@ def slot_files(path: str) -> tuple[Files, Path]:
 
 @dataclass(slots=True)
 class _Loaded:
-    """A file as `lance_sdk.journal.files.MappedFile` shows it, read whole."""
+    """A file as `lance_sdk.journal.files.SlotFile` shows it, read whole."""
 
     path: Path | None
-    view: memoryview
+    data: bytes
 
     @property
     def size(self) -> int:
-        return len(self.view)
+        return len(self.data)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return some bytes."""
+        return self.data[offset : offset + length]
 
     def close(self) -> None:
         """Do nothing: it is memory."""
@@ -81,7 +85,7 @@ class RemoteFiles:
         """Read a file whole."""
         assert not writable, "pipelines change no slot"
         data = read_file(f"{self._folder}/{path.name}", 2**31)
-        return _Loaded(path, memoryview(data))
+        return _Loaded(path, data)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self!r} can only be read; it has no {name!r}")

@@ -183,6 +183,7 @@ KINDS: Final = (
     FileKind("manifest", "sf-manifest.bin", b"SFM1", "", _dual("ManifestRecord")),
     FileKind("watermark", ".ack-watermark", b"AKW1", "", _dual("WatermarkRecord")),
     FileKind("fsn-floor", ".next-fsn", b"FSN1", "", _dual("FsnFloorRecord")),
+    FileKind("slot-state", ".slot-state", b"SLS1", "", _dual("SlotStateRecord")),
     FileKind("symbol-dict", ".symbol-dict", b"SYD1", "", _dictionary),
     FileKind("lock-holder", ".lock.pid", b"", ".lock.pid", _whole("LockHolder")),
     FileKind("failed", ".failed", b"", ".failed", _whole("FailedSentinel")),

@@ -120,7 +120,7 @@ _RECORD_CRC = field(
     section="SF-03",
     checksum=Crc(over=(0, 60), algorithm="crc32c"),
 )
-# Each of the three files has 8192 bytes: a record is written to byte 0 or 4096, by the lowest bit
+# Each of these files has 8192 bytes: a record is written to byte 0 or 4096, by the lowest bit
 # of its generation. Clients of mid-2026 kept both records in 128 bytes, at 0 and 64.
 
 MANIFEST_RECORD = message(
@@ -184,6 +184,56 @@ FSN_FLOOR_RECORD = message(
     _RECORD_CRC,
     doc="Keeps numbers unique when all segments are gone; one of the two records of .next-fsn",
     section="SF-08",
+)
+
+SLOT_STATE_RECORD = message(
+    "SlotStateRecord",
+    field("magic", Const(b"SLS1"), doc="The letters SLS1", section="SF-36"),
+    _VERSION,
+    _GENERATION,
+    field(
+        "head_created_us",
+        Int64ul,
+        doc="created_us of the oldest segment of this writer; 0 where it left none",
+        unit="microseconds",
+        section="SF-36",
+    ),
+    field(
+        "active_created_us",
+        Int64ul,
+        doc="created_us of the segment that this writer wrote last; 0 where it left none",
+        unit="microseconds",
+        section="SF-36",
+    ),
+    field(
+        "durable_fsn",
+        Int64ul,
+        doc="Every frame up to this number was synced; 2^64-1, read as -1, means none",
+        section="SF-38",
+    ),
+    field(
+        "boot",
+        Int64ul,
+        doc="Which start of the machine durable_fsn is about; 0 where that is not known",
+        section="SF-38",
+    ),
+    field(
+        "symbols",
+        Int32ul,
+        doc="Symbols of .symbol-dict that stored frames may refer to",
+        unit="symbols",
+        section="SF-04",
+    ),
+    field(
+        "symbols_crc",
+        Int32ul,
+        doc="CRC32C of these symbols, each behind its length, as they stand in the dictionary",
+        section="SF-04",
+    ),
+    field("reserved", Const(bytes(4)), doc="Bytes kept for later", section="SF-36", reserved=True),
+    _RECORD_CRC,
+    doc="What the last writer of this project left; one of the two records of .slot-state",
+    section="SF-36",
 )
 
 LOCK_HOLDER = message(
@@ -322,6 +372,7 @@ GRAMMAR = Grammar(
         WATERMARK_RECORD,
         WATERMARK_SIMPLE,
         FSN_FLOOR_RECORD,
+        SLOT_STATE_RECORD,
         LOCK_HOLDER,
         FAILED_SENTINEL,
         STORED_BATCH,

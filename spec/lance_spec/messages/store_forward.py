@@ -53,6 +53,21 @@ _FSN_FLOOR_RECORD = Layout(
     "reserved",
     "record_crc",
 )
+_SLOT_STATE_RECORD = Layout(
+    "SlotStateRecord",
+    "4s I Q Q Q Q Q I I 4s I",
+    "magic",
+    "version",
+    "generation",
+    "head_created_us",
+    "active_created_us",
+    "durable_fsn",
+    "boot",
+    "symbols",
+    "symbols_crc",
+    "reserved",
+    "record_crc",
+)
 _STORED_BATCH = Layout(
     "StoredBatch", "4s I Q Q I", "magic", "topic_number", "batch_id", "timestamp_ns", "record_count"
 )
@@ -381,6 +396,115 @@ class FsnFloorRecord:
             within("FsnFloorRecord", "generation", self.generation, 1, 9223372036854775807),
             within("FsnFloorRecord", "floor", self.floor, 0, 9223372036854775807),
             bytes(36),
+            self.record_crc,
+        )
+
+    def with_crc(self) -> Self:
+        """Return a copy whose ``record_crc`` is right for its other fields."""
+        return replace(self, record_crc=self._crc())
+
+    def crc_ok(self) -> bool:
+        """Whether ``record_crc`` is the checksum of the other fields."""
+        return self.record_crc == self._crc()
+
+    def _crc(self) -> int:
+        return CRC32C(self.encode()[0:60])
+
+
+@dataclass(slots=True)
+class SlotStateRecord:
+    """What the last writer of this project left; one of the two records of .slot-state.
+
+    64 bytes (SF-36).
+    """
+
+    generation: int
+    """Rises with each write; of two valid records the higher one holds (SF-03)."""
+
+    head_created_us: int
+    """created_us of the oldest segment of this writer; 0 where it left none.
+
+    Microseconds; SF-36.
+    """
+
+    active_created_us: int
+    """created_us of the segment that this writer wrote last; 0 where it left none.
+
+    Microseconds; SF-36.
+    """
+
+    durable_fsn: int
+    """Every frame up to this number was synced; 2^64-1, read as -1, means none (SF-38)."""
+
+    boot: int
+    """Which start of the machine durable_fsn is about; 0 where that is not known (SF-38)."""
+
+    symbols: int
+    """Symbols of .symbol-dict that stored frames may refer to (symbols; SF-04)."""
+
+    symbols_crc: int
+    """CRC32C of these symbols, each behind its length, as they stand in the dictionary (SF-04)."""
+
+    record_crc: int = 0
+    """CRC32C of bytes 0 to 59 (SF-03)."""
+
+    SIZE: ClassVar[int] = 64
+    MAGIC: ClassVar[bytes] = b"SLS1"
+    VERSION: ClassVar[int] = 1
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the SlotStateRecord that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            (
+                magic,
+                version,
+                generation,
+                head_created_us,
+                active_created_us,
+                durable_fsn,
+                boot,
+                symbols,
+                symbols_crc,
+                reserved,
+                record_crc,
+            ) = _SLOT_STATE_RECORD.unpack(data)
+        except struct.error:
+            raise _SLOT_STATE_RECORD.short(data) from None
+        if magic != b"SLS1":
+            raise unexpected("SlotStateRecord", "magic", 0, 'b"SLS1"', magic)
+        if version != 1:
+            raise unexpected("SlotStateRecord", "version", 4, "1", version)
+        if not 1 <= generation <= 9223372036854775807:
+            raise unexpected(
+                "SlotStateRecord", "generation", 8, "1 to 9223372036854775807", generation
+            )
+        if reserved != bytes(4):
+            raise unexpected("SlotStateRecord", "reserved", 56, "bytes(4)", reserved)
+        return cls(
+            generation,
+            head_created_us,
+            active_created_us,
+            durable_fsn,
+            boot,
+            symbols,
+            symbols_crc,
+            record_crc,
+        )
+
+    def encode(self) -> bytes:
+        """Return the SlotStateRecord as bytes; unfit values raise `EncodeError`."""
+        return _SLOT_STATE_RECORD.pack(
+            b"SLS1",
+            1,
+            within("SlotStateRecord", "generation", self.generation, 1, 9223372036854775807),
+            self.head_created_us,
+            self.active_created_us,
+            self.durable_fsn,
+            self.boot,
+            self.symbols,
+            self.symbols_crc,
+            bytes(4),
             self.record_crc,
         )
 
