@@ -201,7 +201,7 @@ def build_consumer(url: str | URL, options: Mapping[str, Any]) -> ConsumerCore:
     backoff = backoff_of(config)
     fetcher = Fetcher(
         as_start(config.start),
-        _fetch_settings(parsed, config),
+        fetch_settings(parsed, config),
         progress=backoff.reset,
         retry=backoff_of(config),
         events=events,
@@ -210,7 +210,8 @@ def build_consumer(url: str | URL, options: Mapping[str, Any]) -> ConsumerCore:
     return ConsumerCore(parsed, config, session, fetcher)
 
 
-def _fetch_settings(url: URL, config: ConsumerConfig) -> FetchSettings:
+def fetch_settings(url: URL, config: ConsumerConfig) -> FetchSettings:
+    """Return how a consumer fetches from its topic."""
     return FetchSettings(
         label=url.label,
         topic_id=url.topic_id or 0,

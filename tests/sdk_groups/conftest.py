@@ -15,6 +15,8 @@ from lance_server import running
 from lance_server.embedded import EmbeddedServer
 
 _END = object()
+_AT_ONCE = {"position", "committed", "stats"}
+"""Methods that wait for nothing, whichever API has them."""
 
 
 class Threaded:
@@ -27,7 +29,9 @@ class Threaded:
         value = getattr(self.target, name)
         if name == "batches":
             return lambda: _iterate(value())
-        return partial(to_thread.run_sync, value) if callable(value) else value
+        if name in _AT_ONCE or not callable(value):
+            return value
+        return lambda *args, **options: to_thread.run_sync(partial(value, *args, **options))
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return _iterate(iter(self.target))
@@ -91,10 +95,14 @@ class Topics:
 
     def append(self, name: str, count: int, first: int = 0) -> None:
         """Add records that are their own numbers; create the topic when it is not there."""
-        url = f"{self._server.url}/{name}"
-        with Producer(url, create_topic=True) as producer:
-            for number in range(first, first + count):
-                producer.send(b"%d" % number)
+        append(self._server.url, name, count, first)
+
+
+def append(server: str, name: str, count: int, first: int = 0) -> None:
+    """Add records that are their own numbers to a topic of a server."""
+    with Producer(f"{server}/{name}", create_topic=True) as producer:
+        for number in range(first, first + count):
+            producer.send(b"%d" % number)
 
 
 @pytest.fixture
@@ -109,7 +117,7 @@ def member(
 ) -> Callable[..., Any]:
     """Return what makes members of the group ``g``, with async methods."""
 
-    def make(**options: Any) -> Any:
+    def make(*, at: str = "", **options: Any) -> Any:
         kind: Any = GroupConsumer if face == "threads" else AsyncGroupConsumer
         chosen = {
             "group": "g",
@@ -121,7 +129,7 @@ def member(
             "coordinator_options": {"backoff_base": 0.001, "backoff_cap": 0.05},
             **options,
         }
-        made = kind(server.url, **chosen)
+        made = kind(at or server.url, **chosen)
         return Threaded(made) if face == "threads" else made
 
     return make

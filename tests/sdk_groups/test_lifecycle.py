@@ -104,7 +104,7 @@ def test_forgotten_member_is_told(server: Any, coordinator: Coordinator, topics:
             if "AnyIO" not in each.name and not each.name.startswith("asyncio")
         ]
 
-    eventually(lambda: len(begun()) == 9)  # its own, and two for each topic
+    eventually(lambda: len(begun()) == 2)  # one for each connection
     threads = begun()
     with pytest.warns(ResourceWarning, match="unclosed <GroupConsumer g OPEN"):
         del consumer

@@ -138,6 +138,10 @@ class Fetcher(AnswersOnly):
         self.paused = False
         self._open_gate()
 
+    def hold_back(self, now: float) -> None:
+        """Have nothing pushed for now: enough of other topics waits to be taken."""
+        self._push.end(now)
+
     @property
     def supply(self) -> Supply:
         """What was received, and waits to be taken."""

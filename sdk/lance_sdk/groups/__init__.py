@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         GroupRefused,
         NotAMember,
     )
+    from lance_sdk.groups.stats import GroupStats
     from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY, MemberView, Strategy
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "GroupError",
     "GroupErrorCode",
     "GroupRefused",
+    "GroupStats",
     "Limits",
     "MemberView",
     "NotAMember",
@@ -56,6 +58,7 @@ _HOMES = {
         "GroupRefused",
         "NotAMember",
     ),
+    "stats": ("GroupStats",),
     "strategies": ("RANGE", "ROUND_ROBIN", "STICKY", "MemberView", "Strategy"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -1,9 +1,16 @@
-"""What a member of a group shows of itself, and when it has to look up: the same for both faces."""
+"""What a member of a group knows and decides without waiting: the same for both APIs."""
 
-from typing import TYPE_CHECKING, Any, Final
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from lance_sdk._checks import check_start
+from lance_sdk._assembly import as_start
+from lance_sdk._tree import LanceError
 from lance_sdk.errors import UsageError
+from lance_sdk.groups._core.multi_fetcher import MultiFetcher
+from lance_sdk.groups.stats import GroupStats
 from lance_sdk.offsets.contract import TopicIdentity
 
 if TYPE_CHECKING:
@@ -11,20 +18,28 @@ if TYPE_CHECKING:
     from lance_sdk.groups._core.membership import CommitCall
     from lance_sdk.groups._reading import Reading
     from lance_sdk.groups._settings import GroupSettings
+    from lance_sdk.groups._telling import Telling
 
 LONGEST_WAIT: Final = 3600.0
 """Seconds; every wait ends, and is begun again."""
+Topic: TypeAlias = TopicIdentity | str
+"""A topic that is assigned to this member, or its name."""
+Place: TypeAlias = int | datetime | Literal["beginning", "end"]
+"""An ``offset`` or ``next_offset`` of a record, a time, or an end of the log."""
+Work: TypeAlias = Callable[[MultiFetcher, float], object]
 
 
 class Membership:
-    """Base of `GroupConsumer` and `AsyncGroupConsumer`, beside their face."""
+    """Base of `GroupConsumer` and `AsyncGroupConsumer`, beside what waits."""
 
+    _core: Any
     _settings: "GroupSettings"
     _member: "Member"
     _reading: "Reading"
-    _feeds: dict[int, Any]
-    _ended: set[int]
-    _pending: "CommitCall | None"
+    _telling: "Telling"
+    _reader: Any
+    _starts: dict[int, Place]
+    _pending: "list[CommitCall]"
     _state: Any
 
     def __repr__(self) -> str:
@@ -48,19 +63,150 @@ class Membership:
         return self._member.generation
 
     @property
-    def _at_end(self) -> bool:
-        """Whether every topic of this member is at its end (``stop_at_end``)."""
-        return bool(self._feeds) and self._ended >= self._feeds.keys()
+    def errors(self) -> Mapping[TopicIdentity, LanceError]:
+        """Why topics of this member cannot be read on.
+
+        Each is raised by every look at records until the application helps: `seek` goes on
+        elsewhere, `pause` leaves the topic alone. The others are not touched by it.
+        """
+        found: dict[TopicIdentity, LanceError] = self._reader.look(MultiFetcher.errors)
+        return found
+
+    @property
+    def paused(self) -> tuple[TopicIdentity, ...]:
+        """The topics that are paused."""
+        return tuple(self._reader.look(MultiFetcher.paused))
+
+    def position(self, topic: Topic) -> int | None:
+        """Return where the next record of a topic begins that the application has not got.
+
+        Args:
+            topic: one of the assigned topics, or its name.
+
+        Returns:
+            A byte offset; None while it is looked for, as with ``start="end"``.
+
+        Raises:
+            UsageError: the topic is not assigned to this member.
+        """
+        return self._reading.position(self._assigned(topic).id)
+
+    def committed(self, topic: Topic) -> int | None:
+        """Return the group's last commit in a topic, as far as this member knows.
+
+        Args:
+            topic: one of the assigned topics, or its name.
+
+        Returns:
+            A byte offset; None where there is none.
+
+        Raises:
+            UsageError: the topic is not assigned to this member.
+        """
+        return self._reading.progress[self._assigned(topic).id].committed
+
+    def stats(self) -> GroupStats:
+        """Return the counters as they stand now."""
+        fetchers = self._reader.look(MultiFetcher.fetchers)
+        told = self._telling
+        return GroupStats(
+            member=self.member,
+            generation=self.generation,
+            topics=len(self.assignment),
+            records=sum(each.supply.records for each in fetchers),
+            fetched_bytes=sum(each.supply.received_bytes for each in fetchers),
+            buffered_bytes=sum(each.supply.buffered for each in fetchers),
+            fetches=sum(each.fetches for each in fetchers),
+            pushes=sum(each.pushes for each in fetchers),
+            commits=told.commits,
+            failed_commits=told.failed_commits,
+            rebalances=told.rebalances,
+            server=self._reader.stats(),
+            coordinator=self._core.stats(),
+        )
+
+    def _assigned(self, topic: Topic) -> TopicIdentity:
+        """Return one of the assigned topics.
+
+        Raises:
+            UsageError: it is none of them.
+        """
+        for each in self._reading.progress.values():
+            if topic in {each.topic, each.topic.label}:
+                return each.topic
+        label = topic if isinstance(topic, str) else topic.label
+        raise UsageError(f"topic {label!r} is not assigned to this member now")
 
     def _attention_at(self, now: float) -> float:
-        """Return when to look up although nothing was delivered."""
-        if self._pending is None and self._reading.automatic_due:
+        """Return when to look up although there is no news."""
+        if not self._pending and self._reading.automatic_due:
             return max(self._reading.commit_at, now)
         return now + LONGEST_WAIT
 
-    def _move(self, topic: TopicIdentity, where: int | str) -> None:
-        """Take note that the application wants to go on elsewhere."""
-        if topic.id not in self._reading.progress:
-            raise UsageError(f"topic {topic.label!r} is not assigned to this member now")
-        check_start(where)
-        self._reading.moved(topic.id, where if isinstance(where, int) else None)
+    def _begin_reading(self, topic: TopicIdentity) -> Work | None:
+        """Return what begins to read a topic; None where it is not assigned any more."""
+        progress = self._reading.progress.get(topic.id)
+        if progress is None:
+            return None
+        moved = self._starts.pop(topic.id, None)
+        commit = progress.resume_at if moved is None else None
+        where = self._settings.start if moved is None else moved
+        try:
+            if commit is not None:
+                commit.check_topic(topic)
+                where = commit.offset
+        except LanceError as error:
+            failure = error  # belongs to this topic, and is raised where records are waited for
+        else:
+            return lambda core, now: core.add(topic, as_start(where), commit, now)
+
+        def fail(core: MultiFetcher, now: float) -> None:
+            core.add(topic, "beginning", None, now)
+            core.fail(failure, topic.id)
+
+        return fail
+
+    def _stop_reading(self, topics: Sequence[TopicIdentity]) -> None:
+        def remove(core: MultiFetcher, now: float) -> None:
+            for topic in topics:
+                core.remove(topic.id, now)
+
+        if topics and self._reader.usable:
+            self._reader.do(remove)
+
+    def _move(self, topic: Topic, where: Place) -> None:
+        """Have reading go on elsewhere; also in ``on_assigned``, before it has begun."""
+        identity, start = self._assigned(topic), as_start(where)
+        self._reading.moved(identity.id, where if isinstance(where, int) else None)
+
+        def seek(core: MultiFetcher, now: float) -> None:
+            if core.reads(identity.id):
+                core.seek(identity.id, start, now)
+            else:
+                self._starts[identity.id] = where
+
+        self._reader.do(seek)
+
+    def _pause(self, topics: Sequence[Topic]) -> None:
+        for identity in [self._assigned(each) for each in topics]:
+            rest = self._reading.give_back(identity.id)
+            self._reader.do(lambda core, now, it=identity.id, rest=rest: core.pause(it, rest, now))
+
+    def _resume(self, topics: Sequence[Topic]) -> None:
+        for identity in [self._assigned(each) for each in topics]:
+            self._reader.do(lambda core, _, it=identity.id: core.resume(it))
+
+    def _lags(self, ends: Mapping[int, int]) -> dict[TopicIdentity, int]:
+        found = {}
+        for topic in self.assignment:
+            if topic.id in ends:
+                position = self.position(topic)
+                at = ends[topic.id] if position is None else position
+                found[topic] = max(0, ends[topic.id] - at)
+        return found
+
+    def _commit_due(self) -> bool:
+        return monotonic() >= self._reading.commit_at
+
+    def _limit(self, max_records: int | None) -> float:
+        return max_records or self._settings.max_poll_records or math.inf

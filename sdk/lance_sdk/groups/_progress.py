@@ -2,11 +2,9 @@
 
 from time import time_ns
 
-from lance_sdk.errors import ConsumeError
 from lance_sdk.groups._core.membership import AssignedTopic
 from lance_sdk.offsets.contract import Commit, Fingerprint, TopicIdentity
 from lance_sdk.types import RecordBatch
-from lance_spec.records import scan_records
 
 
 class Progress:
@@ -63,63 +61,3 @@ class Progress:
             generation=self.generation,
             committed_at_ns=time_ns(),
         )
-
-
-class Resume:
-    """Goes on behind a commit only where the records before it are still the ones (AMB-30).
-
-    Args:
-        commit: where to go on; None where there is nothing to check.
-        start: where a consumer begins that has no commit.
-        topic: the topic as its server tells it.
-
-    Attributes:
-        start: where the consumer has to begin.
-
-    Raises:
-        TopicChanged: the commit is one of another topic.
-    """
-
-    def __init__(self, commit: Commit | None, start: str | int, topic: TopicIdentity) -> None:
-        self._commit = commit
-        self._seen = bytearray()
-        self.start = start
-        if commit is None:
-            return
-        commit.check_topic(topic)
-        mark = commit.fingerprint
-        self.start = commit.offset if mark is None else mark.start
-
-    @property
-    def checking(self) -> bool:
-        """Whether records have to be seen before any can be handed out."""
-        return self._commit is not None and self._commit.fingerprint is not None
-
-    def skip_check(self) -> int:
-        """Go on without it: retention took the records; identity alone decides (AMB-30)."""
-        assert self._commit is not None, "there was something to check"
-        self.start = offset = self._commit.offset
-        self._commit = None
-        return offset
-
-    def take(self, batch: RecordBatch) -> RecordBatch | None:
-        """Return what is left of a batch to be handed out.
-
-        Raises:
-            TopicChanged: the log holds other records than those that were read.
-        """
-        commit = self._commit
-        if commit is None or commit.fingerprint is None:
-            return batch
-        data, left = batch.data, commit.offset - batch.offset
-        if batch.offset != commit.fingerprint.start + len(self._seen):
-            raise ConsumeError(f"a gap before offset {commit.offset}", batch.offset)
-        self._seen += data[:left]
-        if len(data) < left:
-            return None
-        commit.check_records(bytes(self._seen))
-        self._commit = None
-        rest = data[left:]
-        if not rest:
-            return None
-        return RecordBatch(batch.topic, commit.offset, scan_records(rest).count, rest)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from lance_sdk.groups._core.membership import AssignedTopic
@@ -80,6 +81,20 @@ class Reading:
         self._whole, self._done = whole, False
         self.records = iter(()) if whole else iter(batch)
 
+    def split(self, most: int) -> tuple[int, RecordBatch, list[RecordBatch]]:
+        """Keep the first records of the batch at hand; return its topic, them, and the others.
+
+        The others are to be put back, the first of them last.
+        """
+        assert self._batch is not None, "it was handed over"
+        assert self._of is not None, "it was handed over"
+        whole, first = self._batch, pieces(self._batch, most)[0]
+        self._batch, at = first, first.next_offset - whole.offset
+        left = whole.count - first.count
+        rest = replace(whole, offset=first.next_offset, count=left, data=whole.data[at:])
+        others = pieces(rest, self._settings.max_poll_records or left)
+        return self._of.topic.id, first, others[::-1]
+
     def note(self, record: Record) -> None:
         """Take note that a record is handed out."""
         self._last, self._done = record, False
@@ -94,6 +109,15 @@ class Reading:
         elif self._last is not None:
             self._of.passed(self._batch, self._last.next_offset)
 
+    def position(self, topic_id: int) -> int | None:
+        """Return where the next record of a topic begins that was not handed out."""
+        progress = self.progress[topic_id]
+        if progress is self._of and self._batch is not None:
+            if self._whole:
+                return self._batch.next_offset
+            return self._batch.offset if self._last is None else self._last.next_offset
+        return progress.offset
+
     def leave(self) -> None:
         """Take note that the application goes away: it may not be done with what it has."""
         if self._settings.auto_commit == "interval":
@@ -103,6 +127,23 @@ class Reading:
 
     def rest(self) -> RecordBatch | None:
         """Return what is left of a batch that was begun record by record."""
+        if (rest := self._left()) is not None:
+            self._batch, self._last, self._whole = rest, None, True
+        return rest
+
+    def give_back(self, topic_id: int) -> RecordBatch | None:
+        """Return what is left of a batch of this topic, which is not handed out for now."""
+        if self._of is None or self._of is not self.progress.get(topic_id):
+            return None
+        rest, batch = self._left(), self._batch
+        if rest is None or batch is None:
+            return None
+        self.records = iter(())
+        count = batch.count - rest.count
+        self._batch = replace(batch, count=count, data=batch.data[: rest.offset - batch.offset])
+        return rest
+
+    def _left(self) -> RecordBatch | None:
         batch, last = self._batch, self._last
         if batch is None or self._whole:
             return None
@@ -110,9 +151,21 @@ class Reading:
         if at >= batch.next_offset:
             return None
         count = sum(1 for _ in self.records)
-        rest = replace(batch, offset=at, count=count, data=batch.data[at - batch.offset :])
-        self._batch, self._last, self._whole = rest, None, True
-        return rest
+        return replace(batch, offset=at, count=count, data=batch.data[at - batch.offset :])
+
+    def found(self, places: Iterable[tuple[int, int]]) -> list[Commit]:
+        """Take note of places that were looked for; return them as commits.
+
+        Where a group begins without a commit, for example at the end, is decided once: a later
+        owner must not look for the end again, and pass over what came in between.
+        """
+        made = []
+        for topic_id, offset in places:
+            progress = self.progress.get(topic_id)
+            if progress is not None and progress.offset is None:
+                progress.moved(offset)
+                made.append(progress.commit())
+        return made
 
     # Commits
 
@@ -135,9 +188,19 @@ class Reading:
         self.commit_at = now + self._settings.commit_interval
         return self.commits()
 
-    def last_words(self, topics: Sequence[TopicIdentity]) -> list[Commit]:
-        """Return what is to be committed of topics before they are given up."""
-        return [] if self._settings.auto_commit == "off" else self.commits(topics)
+    def last_words(
+        self, topics: Sequence[TopicIdentity], found: Iterable[Commit] = ()
+    ) -> list[Commit]:
+        """Return what is to be committed of topics before they are given up.
+
+        Args:
+            topics: that are given up.
+            found: where the group begins in topics; committed in any case.
+        """
+        last = {commit.topic.id: commit for commit in found}
+        if self._settings.auto_commit != "off":
+            last |= {commit.topic.id: commit for commit in self.commits(topics)}
+        return list(last.values())
 
     def committed(self, commits: Iterable[Commit]) -> None:
         """Take note that these were recorded."""
@@ -145,3 +208,22 @@ class Reading:
             progress = self.progress.get(commit.topic.id)
             if progress is not None and progress.generation <= commit.generation:
                 progress.committed = commit.offset
+
+
+def pieces(batch: RecordBatch, most: int) -> list[RecordBatch]:
+    """Return a batch in pieces of so many records at most."""
+    if batch.count <= most or batch.opaque:
+        return [batch]
+    ends = [record.next_offset for record in islice(batch, most - 1, None, most)]
+    if not ends or ends[-1] < batch.next_offset:
+        ends.append(batch.next_offset)
+    begins = [batch.offset, *ends[:-1]]
+    return [
+        replace(
+            batch,
+            offset=begin,
+            count=min(most, batch.count - number * most),
+            data=batch.data[begin - batch.offset : end - batch.offset],
+        )
+        for number, (begin, end) in enumerate(zip(begins, ends, strict=True))
+    ]

@@ -4,14 +4,14 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, TypeAlias
 
 from lance_sdk._checks import check_one_of
 from lance_sdk._units import Duration, seconds
-from lance_sdk.config import ClientConfig, ConsumerConfig
+from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import ConfigError
 from lance_sdk.groups._core.membership import AssignedTopic, Wishes
 from lance_sdk.groups._keeping import Keeper
@@ -27,8 +27,6 @@ _FOREIGN: Final = frozenset({"consumer", "offsets", "generation"})
 """Settings of a consumer that a group decides."""
 _OURS: Final = frozenset({"auto_commit", "commit_interval"})
 _PROTOCOLS: Final = ("lwp", "text")
-_OPEN_TIMEOUT: Final = 30.0
-"""Seconds for which a topic that was just assigned is tried to be opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +44,7 @@ class GroupSettings:
         auto_commit: ``processed``, ``interval`` or ``off``.
         commit_interval: least time between two automatic commits.
         metadata: what a custom strategy wants to know.
+        max_poll_records: most records of one batch; 0 leaves batches as they arrive.
         keeper: keeps commits, in text; None where the coordinator does.
         options: settings of the topics' consumers.
     """
@@ -60,6 +59,7 @@ class GroupSettings:
     auto_commit: str
     commit_interval: float
     metadata: bytes
+    max_poll_records: int
     keeper: Keeper | None
     options: Mapping[str, Any]
 
@@ -75,20 +75,6 @@ class GroupSettings:
             client=_client(),
             metadata=self.metadata,
         )
-
-    @property
-    def client_options(self) -> dict[str, Any]:
-        """The settings that a client of the same server takes."""
-        known = {field.name for field in fields(ClientConfig)}
-        return {name: value for name, value in self.options.items() if name in known}
-
-    def consumer_options(self, start: Any) -> dict[str, Any]:
-        """Return the settings of a topic's consumer."""
-        return {"open_timeout": _OPEN_TIMEOUT, **self.options, "start": start}
-
-    def topic_url(self, topic: TopicIdentity) -> URL:
-        """Return the URL of a topic, which is addressed by its number."""
-        return replace(self.server, topic=None, topic_id=topic.id)
 
     @property
     def start(self) -> Any:
@@ -107,6 +93,7 @@ def check_settings(
     session_timeout: Duration,
     rebalance_timeout: Duration,
     metadata: bytes,
+    max_poll_records: int = 0,
     protocol: str = "lwp",
     options: Mapping[str, Any],
 ) -> GroupSettings:
@@ -129,6 +116,8 @@ def check_settings(
     config = server.configure(ConsumerConfig, options)
     if isinstance(topics, str) or not topics:
         raise ConfigError(f"topics={topics!r}: expected a list of names or numbers")
+    if type(max_poll_records) is not int or max_poll_records < 0:
+        raise ConfigError(f"max_poll_records={max_poll_records!r}: expected 0 or more records")
     timeout = seconds("session_timeout", session_timeout)
     if not timeout > 0:
         raise ConfigError(f"session_timeout={session_timeout!r} must be more than 0")
@@ -143,6 +132,7 @@ def check_settings(
         auto_commit=config.auto_commit,
         commit_interval=seconds("commit_interval", config.commit_interval),
         metadata=bytes(metadata),
+        max_poll_records=max_poll_records,
         keeper=keeper,
         options={name: value for name, value in options.items() if name not in _OURS},
     )

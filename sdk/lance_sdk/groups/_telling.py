@@ -21,6 +21,11 @@ class Telling:
         on_assigned: told of new topics.
         on_revoked: told of topics that are given up.
         on_lost: told of topics that are gone.
+
+    Attributes:
+        commits: recorded, counted by topic.
+        failed_commits: not recorded.
+        rebalances: changes of topics.
     """
 
     def __init__(
@@ -37,6 +42,9 @@ class Telling:
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self._on_lost = on_lost
+        self.commits = 0
+        self.failed_commits = 0
+        self.rebalances = 0
 
     def assigned(self, topics: Sequence[AssignedTopic]) -> object:
         """Tell of new topics; an async callback's awaitable is returned."""
@@ -54,6 +62,7 @@ class Telling:
     def timed(self, change: Change, member: str) -> Iterator[None]:
         """Tell the hooks of a change after it was applied."""
         began = time.monotonic()
+        self.rebalances += 1
         yield
         if self._hooks:
             event = RebalanceEvent(
@@ -76,6 +85,8 @@ class Telling:
         kept = []
         for commit in call.commits:
             failed = whole or commit.topic.label in refused
+            self.failed_commits += failed
+            self.commits += not failed
             if not failed:
                 kept.append(commit)
             if self._hooks:

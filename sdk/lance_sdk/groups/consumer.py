@@ -1,36 +1,34 @@
 """Records out of the topics that a group gives to this member, for threads."""
 
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Final, Literal, Unpack
 
 from lance_sdk._face import Face
 from lance_sdk._tree import LanceError
 from lance_sdk._units import Duration
-from lance_sdk.client import Client
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.groups._assembly import build_member
 from lance_sdk.groups._core.membership import Change, CommitCall
-from lance_sdk.groups._feed import Feed, TopicConsumer
-from lance_sdk.groups._inbox import Inbox
-from lance_sdk.groups._membership import LONGEST_WAIT, Membership
-from lance_sdk.groups._progress import Resume
+from lance_sdk.groups._core.multi_fetcher import MultiFetcher
+from lance_sdk.groups._membership import LONGEST_WAIT, Membership, Place, Topic
+from lance_sdk.groups._reader import TopicReader
 from lance_sdk.groups._reading import Reading
-from lance_sdk.groups._settings import GroupSettings, OnAssigned, OnGone, check_settings
+from lance_sdk.groups._settings import OnAssigned, OnGone, check_settings
 from lance_sdk.groups._telling import Telling
+from lance_sdk.groups._wakeup import Wakeup
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.options import ClientOptions, ConsumerOptions
 from lance_sdk.types import Record, RecordBatch
 from lance_sdk.url import URL
 
-if TYPE_CHECKING:
-    from lance_sdk._core.outcome import Outcome
-
 __all__ = ["GroupConsumer"]
 
 _log = logging.getLogger("lance_sdk.groups")
+_CLOSING: Final = 2.0
+"""Seconds that closing the connection to the topics may take."""
 
 
 class GroupConsumer(Membership, Face):
@@ -67,6 +65,8 @@ class GroupConsumer(Membership, Face):
         on_revoked: called with the topics that go to others in good order; what it commits counts.
         on_lost: called with the topics that others may have already.
         metadata: bytes that a custom strategy wants to know.
+        max_poll_records: most records that a batch of `poll` or `batches` has; 0 leaves batches
+            as they arrive.
         protocol: ``text`` for a published coordinator, which needs ``offsets``, a store that all
             members of the group reach, and has no token, strategy or metadata.
         coordinator_options: keywords of the connection to the coordinator, as `Client` has
@@ -94,6 +94,7 @@ class GroupConsumer(Membership, Face):
         on_revoked: OnGone | None = None,
         on_lost: OnGone | None = None,
         metadata: bytes = b"",
+        max_poll_records: int = 0,
         protocol: Literal["lwp", "text"] = "lwp",
         coordinator_options: ClientOptions | None = None,
         **options: Unpack[ConsumerOptions],
@@ -107,6 +108,7 @@ class GroupConsumer(Membership, Face):
             session_timeout=session_timeout,
             rebalance_timeout=rebalance_timeout,
             metadata=metadata,
+            max_poll_records=max_poll_records,
             protocol=protocol,
             options=options,
         )
@@ -115,12 +117,11 @@ class GroupConsumer(Membership, Face):
         super().__init__(self._core)
         self._telling = Telling(self._name, self._settings, on_assigned, on_revoked, on_lost)
         self._reading = Reading(self._settings)
-        self._feeds: dict[int, Feed] = {}
-        self._ended: set[int] = set()
-        self._starts: dict[int, int | str] = {}
-        self._inbox = Inbox()
-        self._armed: Outcome | None = None
-        self._pending: CommitCall | None = None
+        self._reader = TopicReader(self._settings.server, self._settings.options)
+        self._starts: dict[int, Place] = {}
+        self._news = Wakeup()
+        self._armed: tuple[object, object] = (None, None)
+        self._pending: list[CommitCall] = []
 
     # Records
 
@@ -138,12 +139,12 @@ class GroupConsumer(Membership, Face):
             for record in records:
                 reading.note(record)
                 yield record
-                if self._member.changes or monotonic() >= reading.commit_at:
+                if self._member.changes or self._commit_due():
                     self._attend()
                 if reading.records is not records:
                     break  # the topic went to somebody else, or the application sought
             else:
-                if self._next(None, whole=False) is None:
+                if self._next(None, math.inf, whole=False) is None:
                     return
 
     def batches(self) -> Iterator[RecordBatch]:
@@ -151,99 +152,137 @@ class GroupConsumer(Membership, Face):
         while (batch := self.poll()) is not None:
             yield batch
 
-    def poll(self, timeout: float | None = None) -> RecordBatch | None:
+    def poll(
+        self, timeout: float | None = None, *, max_records: int | None = None
+    ) -> RecordBatch | None:
         """Return the next records of some topic as a batch.
 
         Args:
             timeout: seconds to wait for some; by default until there are some.
+            max_records: most records in the batch; by default ``max_poll_records``.
 
         Returns:
             The batch; None when the time ran out, or at the end of all with ``stop_at_end``.
 
         Raises:
             GroupRefused: the coordinator does not let this member in.
-            ConsumeError: a topic cannot be consumed from here.
+            CoordinatorLost: it was not heard of for a session timeout.
+            ConsumeError: a topic cannot be read on; see `errors`.
             UsageError: the consumer is not open.
         """
         self._attend()
-        return self._reading.rest() or self._next(timeout, whole=True)
+        most = self._limit(max_records)
+        if (rest := self._reading.rest()) is not None:
+            return self._piece(rest, most)
+        return self._next(timeout, most, whole=True)
 
-    def _next(self, timeout: float | None, *, whole: bool) -> RecordBatch | None:
+    def _next(self, timeout: float | None, most: float, *, whole: bool) -> RecordBatch | None:
         deadline = monotonic() + (LONGEST_WAIT if timeout is None else timeout)
         while True:
+            self._news.clear()
             self._attend()
-            if self._at_end:
-                return None
-            now = monotonic()
-            found = self._receive(min(deadline, self._attention_at(now)) - now)
+            self._arm()
+            found = self._reader.take()
             if found is not None:
-                feed, batch = found
-                self._reading.hand_over(feed.topic.id, batch, whole=whole)
-                return batch
-            if timeout is not None and monotonic() >= deadline and self._inbox.empty:
+                topic, batch = found
+                self._reading.hand_over(topic.id, batch, whole=whole)
+                return self._piece(batch, most)
+            now = monotonic()
+            if self._reader.look(lambda core: core.ended):
                 return None
+            if timeout is not None and now >= deadline:
+                return None
+            self._news.wait(min(deadline, self._attention_at(now)) - now)
 
-    def _receive(self, timeout: float) -> tuple[Feed, RecordBatch] | None:
-        """Take a delivery; None when it was something else, or the time ran out."""
-        self._arm()
-        if (item := self._inbox.take(timeout)) is None:
-            return None
-        feed, delivery = item
-        if self._feeds.get(feed.topic.id) is not feed:
-            return None  # the topic went to somebody else
-        if isinstance(delivery, Exception):
-            raise delivery
-        if delivery is None:
-            self._ended.add(feed.topic.id)
-            return None
-        feed.taken()
-        return feed, delivery
+    def _piece(self, batch: RecordBatch, most: float) -> RecordBatch:
+        """Hand out so many records, and put the others back."""
+        if batch.count <= most:
+            return batch
+        topic_id, first, others = self._reading.split(int(most))
+        self._reader.do(lambda core, _: [core.put_back(topic_id, each) for each in others])
+        return first
 
     def _arm(self) -> None:
-        """Have the inbox wake up when the member has a change to tell."""
+        """Have the waiting end when the member has a change to tell, or records have come."""
         with self._pump.lock:
             self._pump.check()
             gate = self._member.changes.gate()
-        if gate is self._armed:
-            return
-        self._armed = gate
-        if not self._pump.add_callback(gate, self._inbox.wake) or self._member.changes:
-            self._inbox.wake()
+        before, reading = self._armed
+        if gate is not before and not self._pump.add_callback(gate, self._news.wake):
+            self._news.wake()
+        self._armed = gate, self._reader.arm(self._news.wake, reading)
+        if self._member.changes:
+            self._news.wake()
 
     # Topics come and go
 
-    def seek(self, topic: TopicIdentity, where: int | Literal["beginning", "end"]) -> None:
-        """Go on from somewhere else in one topic; also in ``on_assigned``.
+    def seek(self, topic: Topic, where: Place) -> None:
+        """Go on from somewhere else in one topic; also in ``on_assigned``, and after its error.
 
         Args:
-            topic: one of the assigned topics.
-            where: ``beginning``, ``end``, or an ``offset`` or ``next_offset`` of a record.
+            topic: one of the assigned topics, or its name.
+            where: ``beginning``, ``end``, an ``offset`` or ``next_offset`` of a record, or a
+                datetime with a time zone (AMB-37).
 
         Raises:
             ConfigError: when it is none of these.
             UsageError: the topic is not assigned to this member.
         """
         self._move(topic, where)
-        self._starts[topic.id] = where
-        if topic.id in self._feeds:
-            self._feeds.pop(topic.id).stop()
-            self._feed(topic)
+
+    def pause(self, *topics: Topic) -> None:
+        """Hand nothing of these topics out and fetch nothing until `resume`.
+
+        The member keeps them, and heartbeats go on. A topic that goes to somebody else is not
+        paused there, nor when it comes back.
+
+        Args:
+            *topics: assigned topics, or their names.
+
+        Raises:
+            UsageError: one is not assigned to this member.
+        """
+        self._pause(topics)
+
+    def resume(self, *topics: Topic) -> None:
+        """Go on with paused topics; with others it does nothing.
+
+        Args:
+            *topics: assigned topics, or their names.
+
+        Raises:
+            UsageError: one is not assigned to this member.
+        """
+        self._resume(topics)
+
+    def lag(self) -> dict[TopicIdentity, int]:
+        """Return the bytes between position and end of each assigned topic, in one round trip.
+
+        Raises:
+            DeadlineExceeded: the server did not answer within ``request_timeout``.
+            UsageError: the consumer is not open.
+        """
+        self._pump.check()
+        return self._lags(self._reader.ends(self.assignment))
 
     def _attend(self) -> None:
-        """Do what is due: changes of topics, and the automatic commit."""
+        """Do what is due: changes of topics, and commits."""
         self._pump.check()
         self._reading.done()
         while True:
             with self._pump.lock:
+                self._member.handle_timeout(monotonic())
                 change = self._member.changes.take()
             if change is None:
                 break
             self._apply(change)
+        if commits := self._reading.found(self._reader.look(MultiFetcher.found)):
+            self._submit_unattended(commits)
         self._commit_automatically()
 
     def _apply(self, change: Change) -> None:
         with self._telling.timed(change, self._member.name):
-            self._stop_feeds(change.lost)
+            self._stop_reading(change.lost)
             self._reading.drop(change.lost)
             self._telling.lost(change.lost)
             self._give_up(change.revoked, self._settings.rebalance_timeout)
@@ -252,41 +291,23 @@ class GroupConsumer(Membership, Face):
                 self._telling.assigned(change.assigned)
             finally:
                 for each in change.assigned:
-                    self._feed(each.topic)
+                    if (begin := self._begin_reading(each.topic)) is not None:
+                        self._reader.do(begin)
 
     def _give_up(self, topics: Sequence[TopicIdentity], limit: float) -> None:
         """Finish topics in good order."""
         if not topics:
             return
-        self._stop_feeds(topics)
+        found = self._reading.found(self._reader.look(MultiFetcher.found))
+        self._stop_reading(topics)
         try:
             self._telling.revoked(topics)
-            self._finish_commits(self._reading.last_words(topics), limit)
+            self._finish_commits(self._reading.last_words(topics, found), limit)
         finally:
             self._reading.drop(topics)
             with self._pump.lock:
                 self._member.release(topics)
             self._pump.wake()
-
-    def _feed(self, topic: TopicIdentity) -> None:
-        progress = self._reading.progress.get(topic.id)
-        if progress is None:
-            return
-        moved = self._starts.pop(topic.id, None)
-        commit = None if moved is not None else progress.resume_at
-        resume = Resume(commit, self._settings.start if moved is None else moved, topic)
-        make = partial(_consumer, self._settings, topic)
-        feed = Feed(topic, resume, make, self._inbox.deliver)
-        self._feeds[topic.id] = feed
-        self._ended.discard(topic.id)
-        feed.start()
-
-    def _stop_feeds(self, topics: Sequence[TopicIdentity]) -> None:
-        for topic in topics:
-            feed = self._feeds.pop(topic.id, None)
-            self._ended.discard(topic.id)
-            if feed is not None:
-                feed.stop()
 
     # Commits
 
@@ -320,27 +341,32 @@ class GroupConsumer(Membership, Face):
         self._pump.wake()
         return call
 
+    def _submit_unattended(self, commits: Sequence[Commit]) -> None:
+        call = self._submit(commits)
+        self._pending.append(call)
+        if not self._pump.add_callback(call, self._news.wake):
+            self._news.wake()
+
     def _take_result(self, call: CommitCall) -> None:
         self._reading.committed(self._telling.recorded(call))
         if call.error is not None:
             raise call.error.with_traceback(None)
 
     def _commit_automatically(self) -> None:
-        if self._pending is not None:
-            if not self._pending.done:
-                return
-            pending, self._pending = self._pending, None
-            self._log_failure(pending)
-        if commits := self._reading.automatic(monotonic()):
-            self._pending = call = self._submit(commits)
-            if not self._pump.add_callback(call, self._inbox.wake):
-                self._inbox.wake()
+        for call in [each for each in self._pending if each.done]:
+            self._pending.remove(call)
+            self._log_failure(call)
+        if not self._pending and (commits := self._reading.automatic(monotonic())):
+            self._submit_unattended(commits)
 
     def _finish_commits(self, commits: Sequence[Commit], limit: float) -> None:
         """Commit before topics are given up; a failure means that others read them again."""
+        calls, self._pending = self._pending, []
         if commits:
-            call = self._submit(commits)
-            self._pump.wait(call, max(0.0, limit))
+            calls.append(self._submit(commits))
+        until = monotonic() + limit
+        for call in calls:
+            self._pump.wait(call, max(0.0, until - monotonic()))
             self._log_failure(call)
 
     def _log_failure(self, call: CommitCall) -> None:
@@ -353,18 +379,21 @@ class GroupConsumer(Membership, Face):
 
     def _begin(self) -> None:
         """Find the topics before joining the group."""
-        with Client(self._settings.server, **self._settings.client_options) as client:
-            found = [client.get_topic(topic) for topic in self._settings.topics]
-        self._member.enter(self._settings.wishes([TopicIdentity.of(topic) for topic in found]))
-        if self._settings.keeper is not None:
-            self._settings.keeper.open()
+        self._reader.open()
+        try:
+            found = [self._reader.get_topic(topic) for topic in self._settings.topics]
+            self._member.enter(self._settings.wishes([TopicIdentity.of(topic) for topic in found]))
+            if self._settings.keeper is not None:
+                self._settings.keeper.open()
+        except BaseException:
+            self._reader.close(0.0)
+            raise
         super()._begin()
 
     def _finish(self, until: float, *, failed: bool) -> float:
         """Give up every topic in good order, and leave."""
         self._reading.leave()
         topics = self._reading.topics
-        self._stop_feeds(topics)
         if topics and self._pump.guard is None:
             change = Change(self.generation, revoked=topics)
             try:
@@ -374,11 +403,10 @@ class GroupConsumer(Membership, Face):
                 _log.exception("%s: a callback raised while closing", self._name)
         return super()._finish(until, failed=failed)
 
+    def _end(self, timeout: float) -> None:
+        self._reader.close(min(timeout, _CLOSING))
+
     def __del__(self) -> None:
         super().__del__()
-        for feed in getattr(self, "_feeds", {}).values():
-            feed.let_go()
-
-
-def _consumer(settings: GroupSettings, topic: TopicIdentity, start: object) -> TopicConsumer:
-    return TopicConsumer(settings.topic_url(topic), **settings.consumer_options(start))
+        if (reader := getattr(self, "_reader", None)) is not None:
+            reader.let_go()

@@ -1,0 +1,84 @@
+"""The topics of a member, read over one connection to their server, for tasks."""
+
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
+from typing import Any, TypeVar
+
+from lance_sdk.aio._face import AsyncFace
+from lance_sdk.aio.client import AsyncClient
+from lance_sdk.groups._core.multi_fetcher import MultiFetcher, end_told
+from lance_sdk.groups._reader import build_reader, end_calls, records_event
+from lance_sdk.offsets.contract import TopicIdentity
+from lance_sdk.types import RecordBatch
+from lance_sdk.url import URL
+
+T = TypeVar("T")
+
+
+class AsyncTopicReader(AsyncClient):
+    """Reads topics, and asks about them, for tasks.
+
+    Args:
+        server: where they are.
+        options: fields of `lance_sdk.config.ConsumerConfig`.
+    """
+
+    def __init__(self, server: URL, options: Mapping[str, Any]) -> None:
+        self._core, self._topics = build_reader(server, options)
+        AsyncFace.__init__(self, self._core)
+        self._caller = self._core.caller
+
+    def do(self, work: Callable[[MultiFetcher, float], T]) -> T:
+        """Do something to the core, and have its tasks look at it."""
+        self._pump.check()
+        result = work(self._topics, monotonic())
+        self._pump.wake()
+        return result
+
+    def look(self, work: Callable[[MultiFetcher], T]) -> T:
+        """Look at the core."""
+        return work(self._topics)
+
+    def arm(self, wake: Callable[[], object], armed: object) -> object:
+        """Have ``wake`` called when there is something new; return what was armed."""
+        self._pump.check()
+        gate = self._topics.gate()
+        if gate is not armed and not self._pump.add_callback(gate, wake):
+            wake()
+        return gate
+
+    def take(self) -> tuple[TopicIdentity, RecordBatch] | None:
+        """Take the next batch of some topic.
+
+        Raises:
+            LanceError: a topic cannot be read on.
+        """
+        self._topics.check()
+        found = self._topics.take()
+        if found is None:
+            return None
+        self._pump.wake()  # there is room for another Fetch now
+        if hooks := self._pump.announcer.hooks:
+            end = self._topics.fetcher(found[0].id).end
+            hooks.call("on_records", records_event(self._name, found[1], end))
+        return found
+
+    async def ends(self, topics: Iterable[TopicIdentity]) -> dict[int, int]:
+        """Return where the logs of topics end, by number; asked all at once."""
+        calls = end_calls(self._session, topics)
+        self.do(lambda core, now: core.submit_all(calls.values(), now))
+        for call in calls.values():
+            await self._pump.wait(call, None)  # the core settles it within request_timeout
+        return {topic_id: end_told(call) for topic_id, call in calls.items()}
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is open."""
+        return self._pump.guard is None
+
+    def let_go(self) -> None:
+        """Start closing without waiting; the member that it belongs to warns."""
+        self._pump.let_go()
+
+    def __del__(self) -> None:
+        pass
