@@ -116,6 +116,8 @@ def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Open
     if active is not None:
         slot.expect(active, picture.next_fsn)
     slot.advance(*_ends(segments, active), picture.next_fsn)
+    if _removable(picture):
+        slot.sync_sides()  # what they accounted for is known otherwise before they go
     _clear(files, path, picture, problems)
     ring = Ring(
         segments[:-1] if active is not None and picture.active is None else segments,
@@ -274,23 +276,27 @@ def _generation(picture: Picture) -> int:
 
     So a number without a file means that a segment was deleted.
     """
-    emptied = {each.generation for each in _removable(picture) if not _kept(each, picture)}
+    emptied = {each.generation for each in _removable(picture) if not _kept(each)}
     return max(picture.generations - emptied, default=-1) + 1
 
 
 def _removable(picture: Picture) -> list[Found]:
     """Return the files that are not part of the ring and not its waiting segment."""
     every = (*picture.empty, *picture.chain.unplaced, *picture.chain.trimmed)
-    return [each for each in every if each is not picture.active]
+    return [each for each in every if each is not picture.active and not _accounts(each, picture)]
 
 
-def _kept(each: Found, picture: Picture) -> bool:
+def _accounts(each: Found, picture: Picture) -> bool:
+    """Whether a blank file stays: it accounts for frames between others that power took."""
+    if each.claim is not None or each.header_problem or each.generation is None:
+        return False
+    numbers = [found.generation or 0 for found, _ in picture.chain.order]
+    return bool(numbers) and min(numbers) < each.generation < max(numbers)
+
+
+def _kept(each: Found) -> bool:
     """Whether a file that is not part of the ring is set aside and not deleted."""
-    if each.header_problem or each.scan.residue > each.scan.end:
-        return True
-    # A blank one between others accounts for the frames that a loss of power took.
-    last = max((found.generation or 0 for found, _ in picture.chain.order), default=0)
-    return each.claim is None and (each.generation or 0) < last
+    return bool(each.header_problem) or each.scan.residue > each.scan.end
 
 
 def _doubtful(picture: Picture, found: Found, last_fsn: int, boot: int) -> bool:
@@ -369,7 +375,7 @@ def _clear_tail(found: Found, file: SlotFile, problems: _Problems) -> None:
 def _clear(files: Files, path: Path, picture: Picture, problems: _Problems) -> None:
     """Delete spares and segments that the manifest gave up; set aside what is damaged."""
     for each in _removable(picture):
-        if _kept(each, picture):
+        if _kept(each):
             offset = each.header_offset if each.header_problem else each.scan.end
             problems.set_aside(each.path, offset, each.size, frames=each.scan.frames)
         else:

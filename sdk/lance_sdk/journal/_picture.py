@@ -323,7 +323,8 @@ def _name_missing_files(picture: Picture) -> None:
     A file with a damaged header, or one that a loss of power left blank or short, accounts for
     what is missing where it stands.
     """
-    missing = [each.lost for each in picture.problems if each.path.name == MANIFEST and each.lost]
+    stated = [each.lost for each in picture.problems if each.path.name == MANIFEST and each.lost]
+    missing = [] if _ends_are_there(picture) else stated
     order = picture.chain.order
     for (one, _), placed, (two, _) in zip(order, picture.placements, order[1:], strict=False):
         if _names_are_complete(one, two, picture.generations):
@@ -351,6 +352,14 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((first, last))
     return joined
+
+
+def _ends_are_there(picture: Picture) -> bool:
+    """Whether the oldest and the newest segment are the ones that this project left."""
+    state = picture.state.record
+    there = {each.created_us for each, _ in picture.chain.order}
+    there |= {each.created_us for each in picture.empty if each.claim is not None}
+    return state is not None and {state.head_created_us, state.active_created_us} <= there
 
 
 def _names_are_complete(one: Found, two: Found, generations: set[int]) -> bool:

@@ -305,6 +305,11 @@ class DiskSlot:
             self._durable = upto
             self._store_state()
 
+    def sync_sides(self) -> None:
+        """Wait until manifest, floor and state are on disk."""
+        for side in (self._floor, self._manifest, self._state):
+            side.sync()
+
     def _sync_frames(self, segment: Segment) -> None:
         if segment.path is None:
             return

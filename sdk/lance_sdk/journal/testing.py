@@ -183,9 +183,16 @@ class ForgetfulDisk:
         """
         found = ForgetfulDisk(self.space)
         found.booted = self.booted + 1
-        for path in {*self._seen, *self._durable}:
+        decided: dict[int, bool] = {}
+        here, there = set(map(id, self._seen.values())), set(map(id, self._durable.values()))
+        moved = here & there
+        for path in sorted({*self._seen, *self._durable}):
             now, then = self._seen.get(path), self._durable.get(path)
-            kept = now if now is then or (dice is not None and dice.random() < 0.5) else then
+            happened = dice is not None and dice.random() < 0.5
+            for inode in (now, then):  # a rename happens as a whole or not at all
+                if inode is not None and id(inode) in moved:
+                    happened = decided.setdefault(id(inode), happened)
+            kept = now if now is then or happened else then
             if kept is not None:
                 found.put(path, _survivors(kept, dice))
         return found
