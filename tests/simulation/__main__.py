@@ -1,9 +1,11 @@
 """``python -m tests.simulation``: search seeds, or replay one."""
 
 import argparse
+import json
 import sys
 import time
 
+from tests.simulation.mutants import MATRIX, MUTANTS, hunt
 from tests.simulation.plan import make_plan
 from tests.simulation.report import describe
 from tests.simulation.run import Result, carry_out
@@ -16,7 +18,10 @@ def main() -> int:
     parser.add_argument("--from", dest="first", type=int, default=0, help="first seed of a search")
     parser.add_argument("--count", type=int, default=200, help="how many seeds to search")
     parser.add_argument("--all", action="store_true", help="go on after the first find")
+    parser.add_argument("--matrix", action="store_true", help="write down how mutants are found")
     arguments = parser.parse_args()
+    if arguments.matrix:
+        return _write_matrix()
     if arguments.seed is not None:
         return _replay(arguments.seed)
     return _search(arguments.first, arguments.count, everything=arguments.all)
@@ -30,6 +35,17 @@ def _replay(seed: int) -> int:
         return 0
     print(describe(plan))
     return 1
+
+
+def _write_matrix() -> int:
+    matrix, survivors = {}, 0
+    for mutant in MUTANTS:
+        find = hunt(mutant)
+        survivors += find is None
+        matrix[mutant.name] = {} if find is None else find._asdict()
+        print(f"{mutant.name}: {find}")
+    MATRIX.write_text(json.dumps(matrix, indent=1) + "\n")
+    return int(survivors > 0)
 
 
 def _search(first: int, count: int, *, everything: bool) -> int:

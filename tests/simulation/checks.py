@@ -1,5 +1,6 @@
 """What is judged: at each start, and whenever nothing is on its way."""
 
+from collections.abc import Sequence
 from random import Random
 from typing import Final
 
@@ -9,6 +10,7 @@ from tests.simulation.story import Story
 from tests.simulation.world import World
 
 from lance_server.log.engine import Engine
+from lance_server.log.report import Finding
 from lance_server.log.topic import Topic
 from lance_server.refusals import Refusal
 from lance_server.runtime.sync import replaced
@@ -18,7 +20,7 @@ SHORT: Final = 0.001
 _FILES: Final = 4
 """Files that may be open beside those of topics."""
 _DAMAGE: Final = frozenset({
-    "damage", "lost segment", "lost sidecar", "unavailable topic", "unrepeated write",
+    "damage", "lost segment", "lost sidecar", "unavailable topic",
 })  # fmt: skip
 """Findings that say that something is not readable."""
 
@@ -34,15 +36,22 @@ class Checks(Story):
         life = self.life
         assert life is not None, "it was just started"
         self._judge_names(engine)
-        for finding in engine.report.findings:
-            topic = None if finding.topic_id is None else self.topics.get(finding.topic_id)
-            rotten = topic is not None and topic.rotten
-            known = topic is None or topic.present is not None
-            if finding.kind in _DAMAGE and not rotten and known:
-                raise ViolationError(f"nothing was damaged, and a start reports: {finding}")
+        self._judge_findings(engine.report.findings)
+        if engine.report.clean and self.killed:
+            raise ViolationError("a start takes a kill for a clean stop")
         self._judge_topics(life, engine, settled=True)
         if self.world.random.random() < 0.2:
             self._judge_second_recovery(engine)
+
+    def _judge_findings(self, findings: Sequence[Finding]) -> None:
+        """Judge that damage is only reported where there is some."""
+        for finding in findings:
+            topic = None if finding.topic_id is None else self.topics.get(finding.topic_id)
+            rotten = topic is not None and topic.rotten
+            known = topic is None or topic.present is not None
+            stale = finding.kind in {"stale index", "unrepeated write"} and self.clean
+            if (stale or finding.kind in _DAMAGE) and not rotten and known:
+                raise ViolationError(f"nothing was damaged, and a check reports: {finding}")
 
     def _judge_names(self, engine: Engine) -> None:
         """Learn which of the topics in doubt there are, and judge that the others are there."""

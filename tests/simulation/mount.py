@@ -11,7 +11,7 @@ from tests.simulation.disk import File, Folder, Move, Piece, SimDisk
 from tests.simulation.faults import STOPS, Fault
 from tests.simulation.world import World
 
-from lance_server.storage.contract import WouldBlockError, Write
+from lance_server.storage.contract import NoShortcuts, WouldBlockError, Write
 from lance_spec.checksum import Buffer
 
 _FIRST_FD: Final = 3
@@ -23,7 +23,7 @@ class StoppedError(GreenletExit):
     """The process is over; whatever it still does has no effect."""
 
 
-class Mount:
+class Mount(NoShortcuts):
     """A storage backend over a simulated disk, for one life of a process.
 
     Args:
@@ -209,11 +209,6 @@ class Mount:
         target[: len(piece)] = piece
         self._end(fault, path)
         return len(piece)
-
-    def plain_fd(self, fd: int) -> int | None:
-        """Return None: every read goes through `read_into`."""
-        del fd
-        return None
 
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""

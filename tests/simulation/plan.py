@@ -159,8 +159,8 @@ class _Writer:
         }  # fmt: skip
         for word in random.choices(list(ways), list(ways.values()))[0].split():
             self.add(word)
-        if random.random() < 0.15:
-            self.add(random.choice(("repair", "reindex", "verify")))
+        if random.random() < 0.3:
+            self.add(random.choice(("repair", "reindex", "verify", "verify")))
         self.add("start")
 
     def upkeep(self, topic: int) -> None:
@@ -237,6 +237,11 @@ def _delete(writer: _Writer, topic: int) -> None:
     writer.add("delete", topic=topic)
 
 
+def _merge(writer: _Writer, topic: int) -> None:
+    for _ in range(writer.random.choice((1, 1, 2))):
+        writer.upkeep(topic)
+
+
 def _close(writer: _Writer, topic: int) -> None:
     writer.append(topic, 1)
     writer.add("stop")
@@ -253,7 +258,7 @@ INSIDE: Final[dict[str, Callable[[_Writer, int], None]]] = {
     "append": lambda writer, topic: writer.append(topic, 2),
     "save": _save,
     "roll": _roll,
-    "merge": lambda writer, topic: writer.upkeep(topic),
+    "merge": _merge,
     "retire": _retire,
     "create": lambda writer, _: writer.add("create", name=3),
     "delete": _delete,
@@ -328,6 +333,8 @@ def _go_on(writer: _Writer, name: str, topic: int) -> None:
         writer.upkeep(topic)
         writer.add("settle")
     writer.append(topic, random.randint(0, 3))
+    for _ in range(random.choice((0, 0, 1, 3))):
+        writer.add("resend", back=random.randrange(30))
     if random.random() < 0.5:
         writer.add("settle")
     writer.restart()

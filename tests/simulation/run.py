@@ -101,14 +101,15 @@ class Run(Clients, Checks):
         self.world.end()
 
     def _crash(self, kind: str) -> None:
+        if self.life is not None:
+            self.clean, self.killed = False, self.life.engine is not None
         self._end_life()
-        self.clean = False
         for topic in self._all_topics():
             topic.lose_track()
         self.result.crashes += 1
         if kind == "power":
             self.disk.power(self.world.random)
-            if "os" in self.plan.settings.mode:
+            if "os" in self.plan.settings.mode and not self.clean:
                 for topic in self._all_topics():
                     topic.doubt()
         else:
@@ -169,7 +170,7 @@ class Run(Clients, Checks):
         if clean and left and not self._in_trouble():
             raise ViolationError(f"files are open after a clean stop: {left}")
         self._end_life()
-        self.clean = clean
+        self.clean, self.killed = clean, False
         for topic in self._all_topics():
             topic.lose_track()
 
@@ -307,9 +308,10 @@ class Run(Clients, Checks):
         if self._may_be_offline():
             mount = Mount(self.disk, self.world, "dsync", self._stop)
             before = _image(self.disk)
-            verify(DATA_DIR, storage=mount)
+            findings = verify(DATA_DIR, storage=mount).findings
             if _image(self.disk) != before:
                 raise ViolationError("verify changed something")
+            self._judge_findings(findings)
 
     # The end ---------------------------------------------------------------------------------
 

@@ -67,6 +67,7 @@ class Story:
         trouble: promises that were broken in the middle of something.
         jumped: whether the wall clock jumped.
         clean: whether the last stop was a clean one.
+        killed: whether the store ran when it was stopped last.
         healed_at: when the last trouble ended: what was asked before may still fail for it.
     """
 
@@ -88,6 +89,7 @@ class Story:
         self.trouble: list[ViolationError] = []
         self.jumped = False
         self.clean = False
+        self.killed = False
         self.healed_at = 0.0
 
     def _all_topics(self) -> list[TopicModel]:
