@@ -58,7 +58,9 @@ def killed_after(lines: int, path: Path, durability: Durability, size: int) -> t
         assert first.startswith(b"open"), process.stderr.read().decode()
         fsn, acked = int(first.split()[1]) - 1, -1
         for _ in range(lines):
-            fsn, acked = map(int, process.stdout.readline().split())
+            line = process.stdout.readline()
+            assert line, process.stderr.read().decode()
+            fsn, acked = map(int, line.split())
         process.send_signal(signal.SIGKILL)
         for line in process.stdout.read().splitlines(keepends=True):
             if line.endswith(b"\n"):

@@ -137,8 +137,12 @@ class Segment:
         return self.size - self.end >= length + FRAME_HEADER_SIZE
 
     def window(self) -> "Window":
-        """Return a reader of the segment's bytes; the file is opened again when it was given up."""
-        if self.file is not None or self.path is None:
+        """Return a reader of the segment's bytes, with a descriptor of its own.
+
+        The segment's is closed when the segment is sealed and synced, and its number may then be
+        another file's.
+        """
+        if self.path is None:
             return Window(self._open_file, owned=False)
         return Window(self._reopen(self.path), owned=True)
 

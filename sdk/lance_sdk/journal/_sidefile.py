@@ -1,5 +1,6 @@
 """Manifest, floor and state: two records in turn, so that one is always whole. The watermark."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, Self, TypeAlias, TypeVar
@@ -101,7 +102,49 @@ def signed(fsn: int) -> int:
     return -1 if fsn == NO_FSN else fsn
 
 
-class SideFile:
+class _Synced:
+    """Remembers whether what was written to a file is on disk; several threads may write it."""
+
+    def __init__(self, file: SlotFile) -> None:
+        self.file = file
+        self._lock = threading.Lock()
+        self._written = 0
+        self._synced = 0
+        self._lost = False
+
+    def write_again(self) -> None:
+        """Write the newest record again."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Wait until what was stored is on disk.
+
+        After a write or a sync that failed the kernel may hold bytes for clean that never
+        reached the disk: they are written again before the next one.
+        """
+        if self._lost:
+            self.write_again()
+        written = self._written
+        if self._synced != written:
+            try:
+                self.file.sync()
+            except OSError:
+                self._lost = True
+                raise
+            self._lost = False
+            self._synced = written
+
+    def _put(self, place: int, record: bytes) -> None:
+        """Write a record; the lock is held."""
+        self._written += 1
+        try:
+            self.file.write(place, record)
+        except OSError:
+            self._lost = True
+            raise
+
+
+class SideFile(_Synced):
     """A side file that is being written: two records, in turn.
 
     Args:
@@ -114,12 +157,10 @@ class SideFile:
     """
 
     def __init__(self, file: SlotFile, kind: RecordMaker, generation: int) -> None:
-        self.file = file
+        super().__init__(file)
         self._kind = kind
         self._generation = generation
         self._values: tuple[int, ...] = ()
-        self._unsynced = True
-        self._doubtful = False
 
     def __repr__(self) -> str:
         return f"<SideFile {self._kind!r}, generation {self._generation}>"
@@ -134,33 +175,23 @@ class SideFile:
 
     def store(self, *values: int) -> None:
         """Write the next record over the older one; the newer one stays whole meanwhile."""
-        self._values = values
-        self._unsynced = self._doubtful = True
-        generation = self._generation + 1
-        record = self._kind(generation, *values).with_crc().encode()
-        self.file.write(_place(generation), record)
-        self._generation = generation
-        self._doubtful = False
+        with self._lock:
+            self._values = values
+            generation = self._generation + 1
+            record = self._kind(generation, *values).with_crc().encode()
+            self._put(_place(generation), record)
+            self._generation = generation
 
-    def sync(self) -> None:
-        """Wait until what was stored is on disk.
-
-        After a sync that failed the kernel may hold the bytes for clean although they never
-        reached the disk: they are written again before the next one.
-        """
-        if self._doubtful:
-            self.store(*self._values)
-        if self._unsynced:
-            self._doubtful = True
-            self.file.sync()
-            self._unsynced = self._doubtful = False
+    def write_again(self) -> None:
+        """Write the newest record again, as the next one."""
+        self.store(*self._values)
 
 
 def _place(generation: int) -> int:
     return (generation & 1) * (DUAL_SIZE // 2)
 
 
-class WatermarkFile:
+class WatermarkFile(_Synced):
     """The acknowledgement watermark in the document's form (SF client section 5.4).
 
     Args:
@@ -171,26 +202,18 @@ class WatermarkFile:
     """
 
     def __init__(self, file: SlotFile) -> None:
-        self.file = file
+        super().__init__(file)
         self._fsn = NO_FSN
-        self._unsynced = False
-        self._doubtful = False
 
     def __repr__(self) -> str:
         return f"<WatermarkFile {signed(self._fsn)}>"
 
     def store(self, fsn: int) -> None:
         """Say that every frame up to ``fsn`` is acknowledged; -1 means none is."""
-        self._fsn = NO_FSN if fsn < 0 else fsn
-        self._unsynced = self._doubtful = True
-        self.file.write(0, WatermarkSimple(self._fsn).encode())
-        self._doubtful = False
+        with self._lock:
+            self._fsn = NO_FSN if fsn < 0 else fsn
+            self._put(0, WatermarkSimple(self._fsn).encode())
 
-    def sync(self) -> None:
-        """Wait until the watermark is on disk; see `SideFile.sync`."""
-        if self._doubtful:
-            self.store(signed(self._fsn))
-        if self._unsynced:
-            self._doubtful = True
-            self.file.sync()
-            self._unsynced = self._doubtful = False
+    def write_again(self) -> None:
+        """Write the watermark again."""
+        self.store(signed(self._fsn))
