@@ -84,7 +84,7 @@ def arrange(segments: list[Found], manifest: ManifestRecord | None, acked: int =
     claimed = _by_claim(bearing, manifest, acked)
     if not claimed.unplaced and _agrees(claimed.order, manifest):
         return claimed
-    return _by_generation(bearing, segments, manifest) or _with_gaps(claimed)
+    return _by_generation(bearing, segments, manifest, acked) or _with_gaps(claimed)
 
 
 def _by_claim(bearing: list[Found], manifest: ManifestRecord | None, acked: int) -> Chain:
@@ -121,10 +121,11 @@ def _joins(one: tuple[Found, int], two: tuple[Found, int]) -> bool:
 
 
 def _by_generation(
-    bearing: list[Found], segments: list[Found], manifest: ManifestRecord | None
+    bearing: list[Found], segments: list[Found], manifest: ManifestRecord | None, acked: int
 ) -> Chain | None:
     """Order by generation, if that makes sense of all claims but one.
 
+    Frames that wait by their header's claim are never moved to numbers that are acknowledged.
     Where a header is blank, power was lost, and the manifest may be older than the segments:
     then their claims are not to be doubted.
     """
@@ -137,6 +138,8 @@ def _by_generation(
         if len(wrong) != 1 or not _confirmed(placed, wrong[0], manifest):
             continue
         right = next(base for each, base in placed if each is wrong[0])
+        if right <= acked < (wrong[0].claim or 0):
+            continue
         if _flipped(wrong[0].claim, right) and all(each.claim != right for each in segments):
             return Chain(placed, ordered[:start])
     return None

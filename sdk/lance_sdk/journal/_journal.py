@@ -53,6 +53,7 @@ class Journal:
         self._limit = state.config.frame_limit
         self._sync_each = state.config.durability is Durability.APPEND
         self.problems = problems
+        self._files: Files = RealFiles()
 
     @classmethod
     def open(
@@ -89,6 +90,7 @@ class Journal:
         else:
             opened = _opening.on_disk(files or RealFiles(), Path(path), config)
         journal = cls(State(opened, config, clock, wall_clock), opened.problems)
+        journal._files = files or RealFiles()
         try:
             journal._begin(opened)
         except BaseException:
@@ -302,6 +304,21 @@ class Journal:
     def path(self) -> Path | None:
         """The slot's folder, or None for a journal in memory."""
         return self._state.slot.path
+
+    @property
+    def files(self) -> Files:
+        """The file system that the journal uses; what a transport keeps beside it goes there."""
+        return self._files
+
+    @property
+    def noted_symbols(self) -> tuple[int, int]:
+        """What `note_symbols` kept last, also in an earlier process: a count and a checksum."""
+        return self._state.slot.symbols
+
+    def note_symbols(self, count: int, crc: int) -> None:
+        """Keep how many symbols of a dictionary frames refer to, and their checksum (SF-04)."""
+        with self._state.lock:
+            self._state.slot.note_symbols(count, crc)
 
     @property
     def next_fsn(self) -> int:

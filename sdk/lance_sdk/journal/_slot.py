@@ -121,6 +121,15 @@ class Slot(Protocol):
         """Let go of descriptors in a forked child; the parent keeps the lock."""
         ...
 
+    @property
+    def symbols(self) -> tuple[int, int]:
+        """What `note_symbols` kept: a count and a checksum."""
+        ...
+
+    def note_symbols(self, count: int, crc: int) -> None:
+        """Keep what the frames of this slot need of a dictionary beside it (SF-04)."""
+        ...
+
 
 class MemorySlot:
     """Segments in memory; they end with the process."""
@@ -176,6 +185,14 @@ class MemorySlot:
 
     def forked(self) -> None:
         """Do nothing: there are no descriptors."""
+
+    @property
+    def symbols(self) -> tuple[int, int]:
+        """Nothing: the dictionary ends with the process, too."""
+        return (0, 0)
+
+    def note_symbols(self, count: int, crc: int) -> None:
+        """Do nothing: the dictionary ends with the process, too."""
 
 
 def _never(path: Path) -> SlotFile:

@@ -87,6 +87,15 @@ KEYS: Final[Mapping[str, Key]] = {
         "What a stored frame survives: memory, periodic, flush or append.",
         "memory",
     ),
+    "sf_frames": Key(
+        _one_of({each: each for each in ("full", "delta")}),
+        "What a frame holds: full, everything that a host needs, so that every client can drain "
+        "the slot; delta, only symbols that no earlier frame had: only clients of this project "
+        "drain it.",
+        "full",
+        "",
+        ("ws",),
+    ),
     "sf_sync_interval_millis": Key(parse_millis, "Between syncs in periodic durability.", "5000"),
     "sf_append_deadline_millis": Key(parse_millis, "How long storing waits for room.", "30000"),
     "drain_orphans": Key(parse_bool, "Drain slots beside this one that nobody holds.", "off"),

@@ -2,6 +2,9 @@
 
 import errno
 import os
+import random
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal import Journal, JournalConfig, SlotKind
+from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind, files
 from lance_sdk.journal.qwp import QwpSender, SymbolsLost, dictionary
 from lance_sdk.journal.qwp.catch_up import catch_up_messages
 from lance_sdk.journal.qwp.dictionary import (
@@ -21,10 +24,12 @@ from lance_sdk.journal.qwp.dictionary import (
     encode_chunk,
     open_dictionary,
 )
+from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
 from lance_server.qwp import QwpOptions
 from lance_server.qwp.rows import Reader
 from lance_server.qwp.testing import Endpoint
 from lance_spec.messages.qwp import SymbolChunk, SymbolDictionaryHeader, Symbols
+from lance_spec.messages.store_forward import SegmentHeader, WatermarkSimple
 
 from .conftest import quick
 from .test_carrier import delta
@@ -72,34 +77,61 @@ def test_a_flipped_bit_anywhere_is_found() -> None:
             assert loaded.symbols == []
 
 
+CONFIG = JournalConfig(kind=SlotKind.QWP, segment_bytes=4096, background=False)
+
+
+def opened(folder: Path) -> Journal:
+    """Open a slot."""
+    return Journal.open(folder, CONFIG)
+
+
 def test_symbols_get_ids_in_the_order_they_come(tmp_path: Path) -> None:
-    """And keep them in the next session."""
-    first = open_dictionary(tmp_path)
-    assert first.ids(["b", "a", "b"]) == {"b": 0, "a": 1}
-    second = open_dictionary(tmp_path)
-    assert second.snapshot() == ["b", "a"]
-    assert second.ids(["c", "a"]) == {"c": 2, "a": 1}
-    assert open_dictionary(tmp_path).snapshot() == ["b", "a", "c"]
+    """And keep them in the next session, while a frame waits."""
+    with opened(tmp_path) as journal:
+        first = open_dictionary(journal)
+        assert first.ids(["b", "a", "b"]) == {"b": 0, "a": 1}
+        first.note()
+        journal.append(delta(0, "b", "a"))
+    with opened(tmp_path) as journal:
+        second = open_dictionary(journal)
+        assert second.snapshot() == ["b", "a"]
+        assert second.ids(["c", "a"]) == {"c": 2, "a": 1}
+    with opened(tmp_path) as journal:
+        assert open_dictionary(journal).snapshot() == ["b", "a", "c"]
+
+
+def test_a_drained_slot_forgets_its_symbols(tmp_path: Path) -> None:
+    """No frame needs them, and no host has to learn them again."""
+    with opened(tmp_path) as journal:
+        symbols = open_dictionary(journal)
+        symbols.ids(["a"])
+        journal.append(delta(0, "a"))
+        list(journal.read_from(0))
+        journal.ack(0)
+    with opened(tmp_path) as journal:
+        assert open_dictionary(journal).snapshot() == []
+        assert not (tmp_path / NAME).exists()
 
 
 def test_a_write_that_fails_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a chunk on a full disk is overwritten by the next one."""
-    symbols = open_dictionary(tmp_path)
-    symbols.ids(["a"])
-    real = os.pwrite
+    with opened(tmp_path) as journal:
+        symbols = open_dictionary(journal)
+        symbols.ids(["a"])
+        real = os.pwrite
 
-    def half(fd: int, data: memoryview, place: int) -> int:
-        if len(data) > 3:
-            return real(fd, data[:3], place)
-        raise OSError(errno.ENOSPC, "full")
+        def half(fd: int, data: memoryview, place: int) -> int:
+            if len(data) > 3:
+                return real(fd, data[:3], place)
+            raise OSError(errno.ENOSPC, "full")
 
-    with monkeypatch.context() as broken:
-        broken.setattr(dictionary.os, "pwrite", half)
-        with pytest.raises(OSError, match="full"):
-            symbols.ids(["b"])
-    assert len(symbols) == 1
-    assert symbols.ids(["c"]) == {"c": 1}
-    assert open_dictionary(tmp_path).snapshot() == ["a", "c"]
+        with monkeypatch.context() as broken:
+            broken.setattr(files.os, "pwrite", half)
+            with pytest.raises(OSError, match="full"):
+                symbols.ids(["b"])
+        assert len(symbols) == 1
+        assert symbols.ids(["c"]) == {"c": 1}
+        assert decode_file((tmp_path / NAME).read_bytes()).symbols == ["a", "c"]
 
 
 def test_more_symbols_than_hosts_take_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +157,8 @@ def slot(folder: Path, *frames: bytes, acked: int = -1) -> None:
 def test_a_lost_file_is_rebuilt_from_the_frames(tmp_path: Path) -> None:
     """Acknowledged frames that are still there help too."""
     slot(tmp_path, delta(0, "a", "b"), delta(2, "c"), delta(3), acked=1)
-    assert open_dictionary(tmp_path).snapshot() == ["a", "b", "c"]
+    with opened(tmp_path) as journal:
+        assert open_dictionary(journal).snapshot() == ["a", "b", "c"]
     assert decode_file((tmp_path / NAME).read_bytes()).symbols == ["a", "b", "c"]
 
 
@@ -134,28 +167,111 @@ def test_a_damaged_file_is_completed_from_the_frames(tmp_path: Path) -> None:
     slot(tmp_path, delta(0, "a"), delta(1, "b"), delta(2, "c"))
     damaged = HEADER + encode_chunk(["a"]) + encode_chunk(["b", "c"])[:-1] + b"\0"
     (tmp_path / NAME).write_bytes(damaged)
-    assert open_dictionary(tmp_path).snapshot() == ["a", "b", "c"]
+    with opened(tmp_path) as journal:
+        assert open_dictionary(journal).snapshot() == ["a", "b", "c"]
     assert (tmp_path / f"{NAME}.corrupt").read_bytes() == damaged
 
 
-def test_frames_that_bring_all_their_symbols_win(tmp_path: Path) -> None:
-    """In slots of old clients, each session gave out ids anew; the last one counts."""
+def test_frames_that_bring_all_their_symbols_need_no_dictionary(tmp_path: Path) -> None:
+    """In slots of other clients each frame, or each session, numbers symbols from 0."""
     slot(tmp_path, delta(0, "x"), delta(0, "y", "z"))
-    assert open_dictionary(tmp_path).snapshot() == ["y", "z"]
+    with opened(tmp_path) as journal:
+        assert open_dictionary(journal).snapshot() == []
 
 
 def test_what_cannot_be_rebuilt_is_not_guessed(tmp_path: Path) -> None:
-    """A gap between the file and the frames stays one."""
+    """A gap between the file and the frames stays one, and no symbol gets an id in it."""
     slot(tmp_path, delta(5, "f"))
-    assert open_dictionary(tmp_path).snapshot() == []
+    with opened(tmp_path) as journal:
+        symbols = open_dictionary(journal)
+        assert symbols.snapshot() == []
+        assert not symbols.grows
+        assert not symbols.fits(["new"])
 
 
-def test_a_file_of_absurd_size_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [0, 1, 2], ids=["none", "one", "two"])
+@pytest.mark.parametrize("trimmed", [0, 1, 2])
+def test_a_dictionary_that_ends_early_at_a_chunk_is_found_out(kept: int, trimmed: int) -> None:
+    """A loss of power may take whole chunks; what frames lack then is lost, and never reused."""
+    disk, folder = ForgetfulDisk(), Path("/disk/slot")
+    frames = [delta(0, "a"), delta(1, "b"), delta(2, "c"), delta(3)]
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        symbols = open_dictionary(journal)
+        for text, frame in zip(["a", "b", "c", "a"], frames, strict=True):
+            symbols.ids([text])
+            symbols.note()
+            journal.append(frame)
+    disk.put(folder / NAME, HEADER + b"".join(encode_chunk([each]) for each in "abc"[:kept]))
+    if trimmed:  # the frames that brought the first symbols are gone
+        size = sum(8 + len(each) for each in frames[:trimmed])
+        content = disk.content(folder / "sf-0000000000000000.sfa")
+        head = SegmentHeader(1, trimmed, SegmentHeader.decode(content[:24]).created_us).encode()
+        disk.put(folder / "sf-0000000000000000.sfa", head + content[24 + size :] + bytes(size))
+        disk.put(folder / ".ack-watermark", WatermarkSimple(trimmed - 1).encode())
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        found = open_dictionary(journal)
+        whole = kept >= trimmed
+        assert found.snapshot() == (["a", "b", "c"] if whole else list("abc"[:kept]))
+        assert found.grows is whole
+
+
+def test_a_dictionary_with_other_symbols_is_not_used() -> None:
+    """It is whole and long enough, and not the one that the frames were written with."""
+    disk, folder = ForgetfulDisk(), Path("/disk/slot")
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        symbols = open_dictionary(journal)
+        symbols.ids(["a", "b"])
+        symbols.note()
+        journal.append(delta(2))
+    disk.put(folder / NAME, HEADER + encode_chunk(["x", "y"]))
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        found = open_dictionary(journal)
+        assert (found.snapshot(), found.grows) == ([], False)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), steps=st.integers(0, 120))
+def test_no_loss_of_power_gives_a_row_another_symbol(seed: int, steps: int) -> None:
+    """Cut anywhere: what a host makes of the frames is what was written, or they are not sent."""
+    dice, disk, folder = random.Random(seed), ForgetfulDisk(), Path("/disk/slot")
+    config = replace(CONFIG, durability=Durability.APPEND, synced_before_trim=(NAME,))
+    disk.cut_power_after(steps)
+    with suppress(PowerCut):
+        for _ in range(4):
+            with Journal.open(folder, config, files=disk) as journal:
+                symbols = open_dictionary(journal)
+                for _ in range(6):
+                    text = f"s{dice.randrange(30)}"
+                    number = symbols.ids([text])[text]
+                    symbols.note()
+                    brings = [text] if number == len(symbols) - 1 else []
+                    start = number if brings else len(symbols)
+                    journal.append(delta(start, *brings) + text.encode())
+    left = disk.power_lost(dice)
+    with Journal.open(folder, config, files=left) as journal:
+        known = open_dictionary(journal)
+        for _, payload in journal.read_from(journal.acked_fsn + 1):
+            start, count = delta_of(payload)
+            text = payload.rpartition(b"s")[2]
+            if count and start < len(known):
+                assert known.agrees(payload)
+            if start + count <= len(known) and not count:
+                assert f"s{text.decode()}" in known.snapshot()[:start]
+        if known.grows:
+            waiting = journal.read_from(journal.acked_fsn + 1)
+            stored = [sum(delta_of(each)) for _, each in waiting]
+            assert max(stored, default=0) <= len(known)
+
+
+def test_a_file_of_absurd_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not read into memory."""
     with (tmp_path / NAME).open("wb") as file:
-        file.truncate(2**40)
-    with pytest.raises(ConfigError, match="no sender writes such a file"):
-        open_dictionary(tmp_path)
+        file.truncate(2**30)
+    monkeypatch.setattr(dictionary, "MOST_BYTES", 1 << 10)
+    with opened(tmp_path) as journal:
+        journal.append(delta(0, "a"))
+        with pytest.raises(ConfigError, match="no sender writes such a file"):
+            open_dictionary(journal)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +302,7 @@ def test_catch_up_messages_build_the_same_dictionary(symbols: list[str], limit: 
 
 def test_a_damaged_dictionary_does_not_stop_the_sender(qwp: Endpoint, sf: Path) -> None:
     """Frames, file and host agree again after the repair."""
-    conf = f"sf_dir={sf};close_flush_timeout_millis=0;"
+    conf = f"sf_dir={sf};sf_frames=delta;close_flush_timeout_millis=0;"
     with QwpSender(quick(f"ws::addr=127.0.0.1:1;initial_connect_retry=async;{conf}")) as sender:
         for number in range(4):
             sender.row("t", symbols={"s": f"s{number}"}, columns={"v": number})
@@ -200,7 +316,8 @@ def test_a_damaged_dictionary_does_not_stop_the_sender(qwp: Endpoint, sf: Path) 
 
 def test_a_dictionary_that_is_gone_for_good_halts_the_sender(qwp: Endpoint, sf: Path) -> None:
     """Nothing is sent with wrong symbols, and the error names what is missing."""
-    conf = f"ws::addr={qwp.addr};sf_dir={sf};sf_max_segment_bytes=512;auto_flush=off;"
+    conf = f"ws::addr={qwp.addr};sf_dir={sf};sf_frames=delta;auto_flush=off;"
+    conf += "sf_max_segment_bytes=512;"
     with QwpSender(quick(conf)) as sender:
         for number in range(40):
             sender.row("t", symbols={"s": f"symbol {number}"}, columns={"v": number})

@@ -35,5 +35,5 @@ class CarrierMaker:
         """
         found = self._dictionaries.get(journal)
         if found is None:
-            found = self._dictionaries[journal] = open_dictionary(journal.path)
+            found = self._dictionaries[journal] = open_dictionary(journal)
         return found

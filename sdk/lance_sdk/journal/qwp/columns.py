@@ -212,6 +212,11 @@ class TableRows:
         nulls = len(self.columns) * (self.rows // 8 + 6)
         return self.size + nulls + 4 * len(self.table) + 24
 
+    def symbol_bytes(self) -> int:
+        """Return a number of bytes that the texts of symbols do not exceed, column by column."""
+        columns = (each for each in self.columns.values() if each.type is ColumnType.SYMBOL)
+        return sum(4 * len(text) + 5 for each in columns for text in {*each.values} - {None})
+
     def symbols(self) -> Iterator[str]:
         """Yield the symbols of all rows."""
         for each in self.columns.values():

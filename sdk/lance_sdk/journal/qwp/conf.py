@@ -100,6 +100,7 @@ def _rows(parsed: ConnectString) -> RowOptions:
         auto_flush_interval=parsed.get("auto_flush_interval", 0.1),
         max_buffer=parsed.get("max_buf_size", 100 << 20),
         max_name=parsed.get("max_name_len", 127),
+        delta_frames=parsed.get("sf_frames", "full") == "delta",
     )
 
 

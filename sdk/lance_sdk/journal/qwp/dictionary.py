@@ -1,27 +1,31 @@
-"""The symbols of a slot: one append-only dictionary, beside the frames that refer to it (SF-04).
+"""The symbols of a slot with delta frames: one append-only dictionary beside them (SF-04).
 
-A frame brings only the symbols that no earlier frame brought. Who connects anew therefore sends
-the whole dictionary first. It is kept in ``.symbol-dict``: a header of 8 bytes, then chunks of
+A delta frame brings only the symbols that no earlier frame brought. A connection therefore begins
+with the whole dictionary. It is kept in ``.symbol-dict``: a header of 8 bytes, then chunks of
 entry count, entry bytes (both LEB128), entries (LEB128 length, UTF-8) and CRC32C of all that. A
 symbol's id is its place in the file.
 
-The file is written before the frame that needs it and synced before frames are deleted. What a
-crash takes from it until then is still in the frames themselves, from which it is rebuilt.
+The file is written before the frame that needs it, and synced before that frame is. How many
+symbols the stored frames need, and their checksum, is noted in the slot's state: a file that ends
+early, at whichever byte, or that holds others is found out when the slot is opened. Then no
+symbol is added any more, and frames that need a missing one are kept and not sent.
 """
 
-import os
 import struct
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
+
+import crc32c as castagnoli
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.journal._journal import Journal
 from lance_sdk.journal._layout import CORRUPT, FRAME_HEADER, FRAME_HEADER_SIZE, crc32c
 from lance_sdk.journal._scan import scan
-from lance_sdk.journal.files import RealFiles
+from lance_sdk.journal.files import Files
 from lance_sdk.logs import SESSION
 from lance_spec.errors import DecodeError
 from lance_spec.messages.qwp import MessageFlag, QwpMessage
@@ -161,29 +165,51 @@ def _delta_head(payload: bytes) -> tuple[int, int, int]:
     return start, count, place
 
 
+class Keeper(Protocol):
+    """What a dictionary asks of the journal beside whose frames it lies."""
+
+    @property
+    def files(self) -> Files:
+        """The file system."""
+        ...
+
+    def note_symbols(self, count: int, crc: int) -> None:
+        """Keep how many symbols frames may refer to, and their checksum."""
+        ...
+
+
 class SymbolDictionary:
     """The symbols of one slot. Producers add, carriers read; both may at once.
 
     Args:
         symbols: the symbols there are.
         path: the file, or None in memory.
-        end: where its valid part ends.
+        end: where its valid part ends; 0 where it does not exist yet.
+        keeper: the journal; None in memory.
 
     Attributes:
         framed: symbols below this id were brought by a stored frame, or are sent to every host
             when it is connected to.
+        grows: whether symbols may be added; not where some are lost, whose ids frames still use.
     """
 
     def __init__(
-        self, symbols: list[str] | None = None, path: Path | None = None, end: int = 0
+        self,
+        symbols: list[str] | None = None,
+        path: Path | None = None,
+        end: int = 0,
+        keeper: Keeper | None = None,
     ) -> None:
         self._symbols = symbols or []
         self._ids = {each: number for number, each in enumerate(self._symbols)}
         self._path = path
         self._end = end
+        self._keeper = keeper
         self._bytes = sum(len(each.encode()) for each in self._symbols)
+        self._crc = crc32c(encode_entries(self._symbols))
         self._lock = threading.Lock()
         self.framed = len(self._symbols)
+        self.grows = True
 
     def __repr__(self) -> str:
         return f"<SymbolDictionary {len(self._symbols)} symbols, {self._path or 'memory'}>"
@@ -216,7 +242,7 @@ class SymbolDictionary:
 
     def _add(self, new: list[str]) -> None:
         added = sum(len(each.encode()) for each in new)
-        if len(self._symbols) + len(new) > MOST_SYMBOLS or self._bytes + added > MOST_BYTES:
+        if not self.has_room(len(new), added):
             raise ConfigError(
                 f"the slot's dictionary would have {len(self._symbols) + len(new)} symbols of "
                 f"{self._bytes + added} bytes; hosts take {MOST_SYMBOLS} of {MOST_BYTES} bytes. "
@@ -224,94 +250,164 @@ class SymbolDictionary:
             )
         if self._path is not None:
             self._write(encode_chunk(new))
+        self._crc = castagnoli.crc32c(encode_entries(new), self._crc)
         with self._lock:
             first = len(self._symbols)
             self._symbols += new
         self._ids.update(zip(new, range(first, first + len(new)), strict=True))
         self._bytes += added
 
-    def _write(self, chunk: bytes) -> None:
-        """Put a chunk behind the last valid one; what a failed write left there is cut away."""
-        assert self._path is not None
-        fd = os.open(self._path, os.O_WRONLY)
+    def has_room(self, symbols: int, size: int) -> bool:
+        """Whether hosts take so many more symbols, of so many bytes."""
+        return len(self._symbols) + symbols <= MOST_SYMBOLS and self._bytes + size <= MOST_BYTES
+
+    def fits(self, symbols: Iterable[str]) -> bool:
+        """Whether frames may refer to these symbols by their ids."""
+        new = {each for each in symbols if each not in self._ids}
+        return self.grows and self.has_room(len(new), sum(len(each.encode()) for each in new))
+
+    def agrees(self, payload: bytes) -> bool:
+        """Whether the symbols that a frame brings are those of the dictionary."""
+        start, count, place = _delta_head(payload)
+        ours = self._symbols[start : start + count]
         try:
-            os.ftruncate(fd, self._end)
-            view, place = memoryview(chunk), self._end
-            while view:
-                written = os.pwrite(fd, view, place)
-                place += written
-                view = view[written:]
-            self._end = place
+            return _entries(payload, place, count)[0][: len(ours)] == ours
+        except _DamagedError:
+            return False
+
+    def note(self) -> None:
+        """Tie the dictionary to the frame that is stored next."""
+        if self._keeper is not None:
+            self._keeper.note_symbols(len(self._symbols), self._crc)
+
+    def _write(self, chunk: bytes) -> None:
+        """Put a chunk after the last valid one; what a failed write left there is cut away."""
+        assert self._path is not None
+        assert self._keeper is not None
+        files = self._keeper.files
+        if not self._end:
+            files.replace(self._path, HEADER)
+            self._end = len(HEADER)
+        file = files.open(self._path, writable=True)
+        try:
+            if file.size > self._end:
+                file.truncate(self._end)
+            file.write(self._end, chunk)
+            self._end += len(chunk)
         finally:
-            os.close(fd)
+            file.close()
 
 
-def open_dictionary(slot: Path | None) -> SymbolDictionary:
-    """Return the dictionary of a slot, rebuilt from its frames where the file is damaged.
-
-    The file itself is repaired too: the next symbol would otherwise be written behind damage.
-
-    Args:
-        slot: the slot's folder, which the caller holds the lock of; None means memory.
+def open_dictionary(journal: Journal) -> SymbolDictionary:
+    """Return the dictionary of a journal, rebuilt from its frames where the file is damaged.
 
     Raises:
         OSError: the file cannot be read or repaired.
     """
+    slot, files = journal.path, journal.files
     if slot is None:
         return SymbolDictionary()
     path = slot / NAME
     try:
-        if path.stat().st_size > 2 * MOST_BYTES:
-            raise ConfigError(f"{path}: over {2 * MOST_BYTES} bytes; no sender writes such a file")
-        loaded = decode_file(path.read_bytes())
+        data = files.read(path, 2 * MOST_BYTES + 1)
     except FileNotFoundError:
-        loaded = Loaded([], 0, "")
-    if loaded.end and not loaded.damage:
-        return SymbolDictionary(loaded.symbols, path, loaded.end)
-    return _rebuilt(path, loaded)
+        data = b""
+    if journal.acked_fsn >= journal.next_fsn - 1:
+        if data:
+            files.remove(path)  # no frame needs it, and no host must learn it
+        journal.note_symbols(0, 0)
+        return SymbolDictionary([], path, 0, journal)
+    if len(data) > 2 * MOST_BYTES:
+        raise ConfigError(f"{path}: over {2 * MOST_BYTES} bytes; no sender writes such a file")
+    loaded = decode_file(data)
+    count, crc = journal.noted_symbols
+    if not data and not count and not _needed(files, slot):
+        return SymbolDictionary([], path, 0, journal)
+    if not loaded.damage and _covers(loaded.symbols, count, crc, files, slot):
+        return SymbolDictionary(loaded.symbols, path, loaded.end, journal)
+    return _rebuilt(path, loaded, journal)
 
 
-def _rebuilt(path: Path, loaded: Loaded) -> SymbolDictionary:
+def _covers(symbols: list[str], count: int, crc: int, files: Files, slot: Path) -> bool:
+    """Whether every stored frame finds its symbols."""
+    if count and (len(symbols) < count or crc32c(encode_entries(symbols[:count])) != crc):
+        return False
+    return len(symbols) >= _needed(files, slot)
+
+
+def _needed(files: Files, slot: Path) -> int:
+    """Return how many symbols the newest segment's frames refer to; ids only grow.
+
+    A frame that begins with id 0 needs nothing beside it.
+    """
+    newest = list(_segments_of(files, slot))[-1:]
+    found = (delta_of(each) for path in newest for each in _payloads(files, path))
+    return max((start + count for start, count in found if start), default=0)
+
+
+def _rebuilt(path: Path, loaded: Loaded, journal: Journal) -> SymbolDictionary:
     """Complete a dictionary from the frames, as a host does that receives them.
 
     Slots of old clients have no dictionary: there every frame brings all its symbols, and a later
     one may give an id to another symbol.
     """
+    files, slot = journal.files, path.parent
+    count, crc = journal.noted_symbols
     symbols = loaded.symbols[:]
-    for payload in _payloads_of(path.parent):
-        start, count, place = _delta_head(payload)
-        if count and start <= len(symbols):
+    if count and crc32c(encode_entries(symbols[:count])) != crc and len(symbols) >= count:
+        symbols = []  # these are other symbols
+    found = len(symbols)
+    for payload in _payloads_of(files, slot):
+        start, new, place = _delta_head(payload)
+        if new and start <= len(symbols):
             with suppress(_DamagedError):
-                symbols[start : start + count] = _entries(payload, place, count)[0]
-    if loaded.damage:
-        path.replace(path.with_name(NAME + CORRUPT))
+                symbols[start : start + new] = _entries(payload, place, new)[0]
+    lost = not _covers(symbols, count, crc, files, slot)
+    damage = loaded.damage or ("it ends early" if lost or len(symbols) > found else "")
+    if damage and loaded.end:
+        files.rename(path, path.with_name(NAME + CORRUPT))
+    if damage:
         SESSION.warning(
             "store-and-forward: %s is damaged (%s) and was set aside as %s%s; of %d symbols, %d "
-            "were found in frames",
+            "were found in frames%s",
             path,
-            loaded.damage,
+            damage,
             NAME,
             CORRUPT,
             len(symbols),
-            len(symbols) - len(loaded.symbols),
+            len(symbols) - found,
+            "; others are lost: frames that need them are kept and not sent" if lost else "",
         )
     data = HEADER + (encode_chunk(symbols) if symbols else b"")
-    RealFiles().replace(path, data)
-    return SymbolDictionary(symbols, path, len(data))
+    files.replace(path, data)
+    dictionary = SymbolDictionary(symbols, path, len(data), journal)
+    dictionary.grows = not lost
+    return dictionary
 
 
-def _payloads_of(slot: Path) -> Iterator[bytes]:
+def _segments_of(files: Files, slot: Path) -> Iterator[Path]:
+    """Yield the segments of a slot, oldest first."""
+    found: list[tuple[int, Path]] = []
+    for name in files.names(slot):
+        if name.endswith(".sfa"):
+            with suppress(DecodeError):
+                header = SegmentHeader.decode(files.read(slot / name, SegmentHeader.SIZE))
+                found.append((header.base_seq, slot / name))
+    yield from (path for _, path in sorted(found))
+
+
+def _payloads_of(files: Files, slot: Path) -> Iterator[bytes]:
     """Yield the frames of a slot in order, those that are acknowledged included."""
-    segments: list[tuple[int, Path]] = []
-    for file in slot.glob("*.sfa"):
-        with suppress(DecodeError), file.open("rb") as opened:
-            header = SegmentHeader.decode(opened.read(SegmentHeader.SIZE))
-            segments.append((header.base_seq, file))
-    for _, file in sorted(segments):
-        yield from _payloads(file.read_bytes())
+    for path in _segments_of(files, slot):
+        yield from _payloads(files, path)
 
 
-def _payloads(data: bytes) -> Iterator[bytes]:
+def _payloads(files: Files, path: Path) -> Iterator[bytes]:
+    file = files.open(path, writable=False)
+    try:
+        data = file.read(0, file.size)
+    finally:
+        file.close()
     for run in scan(memoryview(data)).runs:
         place = run.offset
         while place < run.end:

@@ -90,11 +90,15 @@ class Exchange:
                 self._end(ConnectionLost("a frame is too large for this host"))
             return
         start, count = delta_of(frame.payload)
+        if count and not self._dictionary.agrees(frame.payload):
+            # Another client numbers symbols in its own way: whoever needs ours learns them again.
+            self._known_symbols = 0
         if start > self._known_symbols and not self._teach(start):
             slot, known = self._outbox.journal.path, self._known_symbols
             self._outbox.failed(SymbolsLost(slot, frame.fsn, known, start))
             return
-        self._known_symbols = max(self._known_symbols, start + count)
+        if not count or self._dictionary.agrees(frame.payload):
+            self._known_symbols = max(self._known_symbols, start + count)
         if not self._ledger.unanswered:
             self._quiet_since = now
         if not self._ledger.awaits_ok:

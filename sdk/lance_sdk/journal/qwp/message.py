@@ -7,7 +7,15 @@ from typing import Any, Final
 from lance_sdk.journal.qwp.columns import Column, TableRows
 from lance_sdk.journal.qwp.values import DECIMAL_BYTES
 from lance_spec.messages import qwp
-from lance_spec.messages.qwp import ColumnDefinition, ColumnType, MessageFlag, Payload, TableBlock
+from lance_spec.messages.qwp import (
+    ColumnDefinition,
+    ColumnType,
+    LocalPayload,
+    LocalTable,
+    MessageFlag,
+    Payload,
+    TableBlock,
+)
 
 _FORMATS: Final = {
     ColumnType.BYTE: ("b", qwp.Column1),
@@ -52,18 +60,42 @@ def encode(
     ).encode()
 
 
+def encode_whole(tables: Sequence[TableRows]) -> bytes:
+    """Return a message that needs no other one: every symbol column brings its symbols."""
+    payload = LocalPayload(tables=[_local_block(each) for each in tables])
+    return qwp.QwpMessage(flags=0, table_count=len(tables), payload=payload.encode()).encode()
+
+
 def _block(table: TableRows, ids: Mapping[str, int]) -> TableBlock:
-    table.finish()
-    columns = list(table.columns.values())
+    columns = _finished(table)
     return TableBlock(
         name=table.table,
         row_count=table.rows,
-        columns=[ColumnDefinition(name=each.name, type=each.type) for each in columns],
+        columns=_definitions(columns),
         sections=[_section(each, ids) for each in columns],
     )
 
 
-def _section(column: Column, ids: Mapping[str, int]) -> Any:
+def _local_block(table: TableRows) -> LocalTable:
+    columns = _finished(table)
+    return LocalTable(
+        name=table.table,
+        row_count=table.rows,
+        columns=_definitions(columns),
+        sections=[_section(each, None) for each in columns],
+    )
+
+
+def _finished(table: TableRows) -> list[Column]:
+    table.finish()
+    return list(table.columns.values())
+
+
+def _definitions(columns: Sequence[Column]) -> list[ColumnDefinition]:
+    return [ColumnDefinition(name=each.name, type=each.type) for each in columns]
+
+
+def _section(column: Column, ids: Mapping[str, int] | None) -> Any:
     values = [each for each in column.values if each is not None]
     absent = len(values) < len(column.values)
     nulls = _bits([each is None for each in column.values]) if absent else None
@@ -78,11 +110,19 @@ def _section(column: Column, ids: Mapping[str, int]) -> Any:
     return _others(column, values, nulls, ids)
 
 
-def _others(column: Column, values: list[Any], nulls: bytes | None, ids: Mapping[str, int]) -> Any:
+def _others(
+    column: Column, values: list[Any], nulls: bytes | None, ids: Mapping[str, int] | None
+) -> Any:
     match column.type:
         case ColumnType.BOOLEAN:
             return qwp.BooleanColumn(nulls=nulls, values=_bits(values))
+        case ColumnType.SYMBOL if ids is None:
+            own = {each: number for number, each in enumerate(dict.fromkeys(values))}
+            return qwp.LocalSymbolColumn(
+                nulls=nulls, symbols=list(own), ids=[own[each] for each in values]
+            )
         case ColumnType.SYMBOL:
+            assert ids is not None
             return qwp.SymbolColumn(nulls=nulls, ids=[ids[each] for each in values])
         case ColumnType.VARCHAR | ColumnType.BINARY:
             return qwp.SliceColumn(nulls=nulls, values=values)

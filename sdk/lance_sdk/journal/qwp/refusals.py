@@ -8,7 +8,8 @@ from lance_sdk.journal.qwp.errors import UpgradeRefused
 from lance_sdk.journal.rejections import Category, Rejection
 from lance_sdk.journal.transport import Outgoing
 from lance_spec.errors import DecodeError
-from lance_spec.messages.qwp import ErrorResponse, Payload, QwpMessage, Status
+from lance_spec.messages.qwp import ErrorResponse, QwpMessage, Status
+from lance_spec.qwp_upgrade import payload_class
 
 _CATEGORIES: Final[dict[int, Category]] = {
     Status.SCHEMA_MISMATCH: Category.SCHEMA_MISMATCH,
@@ -43,7 +44,8 @@ def _only_table(fsn: int, journal: Journal) -> str | None:
     """Return the table of a frame that has exactly one."""
     try:
         _, data = next(journal.read_from(fsn))
-        tables = Payload.decode(QwpMessage.decode(data).payload).tables
+        message = QwpMessage.decode(data)
+        tables = payload_class(message.flags).decode(message.payload).tables
     except (StopIteration, JournalError, DecodeError, OSError):
         return None
     return tables[0].name if len(tables) == 1 else None

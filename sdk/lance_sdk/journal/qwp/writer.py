@@ -17,7 +17,7 @@ from lance_sdk.journal._journal import Journal
 from lance_sdk.journal.qwp.columns import CellMisfit, TableRows, size_of
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary
 from lance_sdk.journal.qwp.errors import RowError
-from lance_sdk.journal.qwp.message import encode
+from lance_sdk.journal.qwp.message import encode, encode_whole
 from lance_sdk.journal.qwp.names import check_name
 from lance_sdk.journal.qwp.values import Cell, cell, symbol, timestamp_micros
 from lance_spec.messages.qwp import ColumnType
@@ -45,6 +45,9 @@ class RowOptions:
             seconds; None means any time.
         max_buffer: most bytes of rows that wait.
         max_name: most bytes of a table's or column's name.
+        delta_frames: store only the symbols that no earlier frame had, and the others in a
+            dictionary beside the frames. Only clients of this project, and those that keep such a
+            dictionary, drain the slot then (SF-04).
 
     Raises:
         ConfigError: a value is out of range.
@@ -56,6 +59,7 @@ class RowOptions:
     auto_flush_interval: float | None = 0.1
     max_buffer: int = 100 << 20
     max_name: int = 127
+    delta_frames: bool = False
 
     def __post_init__(self) -> None:
         for name in ("auto_flush_rows", "auto_flush_bytes", "max_buffer", "max_name"):
@@ -279,9 +283,13 @@ class RowWriter:
     def _encode(self) -> tuple[bytes, list[TableRows], int]:
         tables = self._fitting()
         symbols = [each for table in tables for each in table.symbols()]
+        if not self._options.delta_frames or not self._dictionary.fits(symbols):
+            return encode_whole(tables), tables, self._dictionary.framed
         ids = self._dictionary.ids(symbols)
         first_new, new = self._dictionary.unframed()
-        return encode(tables, ids, first_new, new), tables, first_new + len(new)
+        frame = encode(tables, ids, first_new, new)
+        self._dictionary.note()
+        return frame, tables, first_new + len(new)
 
     def _fitting(self) -> list[TableRows]:
         """Return the tables of the next frame, the first one split until it fits."""
@@ -297,7 +305,7 @@ class RowWriter:
         return tables
 
     def _bound(self, table: TableRows) -> int:
-        return table.bound() + _texts(table)
+        return table.bound() + table.symbol_bytes()
 
     def stored(self) -> None:
         """The frame from `front` is in the journal."""
@@ -314,11 +322,6 @@ class RowWriter:
 def append(journal: Journal, frame: bytes, timeout: float | None) -> int:
     """Store a frame; the arguments stand in the order in which they become known."""
     return journal.append(frame, timeout=timeout)
-
-
-def _texts(table: TableRows) -> int:
-    """Return the bytes that a table's symbols may take in the dictionary section."""
-    return sum(4 * len(each) + 5 for each in set(table.symbols()))
 
 
 def _symbol(name: str, value: str) -> Cell:
