@@ -15,6 +15,7 @@ from lance_sdk import Producer
 from lance_sdk.journal import StoreAndForwardSender
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
+from lance_spec.checksum import CRC32C
 
 NEEDED = ("pyarrow", "numpy")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -139,6 +140,17 @@ class Disk:
         raw = bytearray(path.read_bytes())
         raw[place] ^= 0xFF
         path.write_bytes(raw)
+
+    def change_log(self, folder: Path, **fields: Any) -> None:
+        """Change what a topic's metadata says of its log, in both copies."""
+        path = folder / "metadata.json"
+        body = json.loads(path.read_text())
+        del body["checksum"]
+        body["log"] |= fields
+        plain = json.dumps(body, sort_keys=True, ensure_ascii=False, indent=2)
+        body["checksum"] = f"crc32c:{CRC32C(plain.encode()):08x}"
+        for copy in (path, path.with_name("metadata.json.bak")):
+            copy.write_text(json.dumps(body))
 
     def fill_slot(self, root: Path) -> Path:
         """Store 200 records for the topic ``readings`` while no server is there."""

@@ -1,6 +1,5 @@
 """Reading segment files without a server, whole ones, damaged ones, and ones being written."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.audit import audit_one, targets
 from lance_sdk.spark.segments import ENTRY, topic_files
 from lance_sdk.spark.storage import ReadMemory, entries, opened
+from lance_sdk.spark.topic_folder import load_metadata
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
 from lance_spec.messages.engine import SidecarEntry
@@ -419,8 +419,59 @@ def test_a_sidecar_that_is_made_during_the_listing_is_found(
     produce("orders", 10)
     folder = disk.folder_of(data)
     listed = [entry for entry in entries(str(folder)) if not entry.name.endswith(".batches")]
-    (segment,) = segments._topic_files(str(folder), listed).segments
+    loaded = load_metadata(str(folder))
+    assert loaded is not None
+    (segment,) = segments._topic_files(str(folder), loaded[1], listed).segments
     assert segment.sidecar is not None
+
+
+def files_of(disk: Any, data: str) -> list[str]:
+    """Return the names of the topic's files that hold its records."""
+    names = (path.name for path in disk.folder_of(data).iterdir())
+    return sorted(name for name in names if name.endswith((".lnc", ".batches")))
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_file_that_was_removed_is_damage(
+    disk: Any, reader: Any, stopped: tuple[str, list[bytes]], number: int
+) -> None:
+    """Whichever it is, reader and audit say so: the metadata knows each segment."""
+    data, values = stopped
+    names = files_of(disk, data)
+    (disk.folder_of(data) / names[number]).unlink()
+    with pytest.raises(
+        DataDamaged, match=names[number].partition("-")[0].removesuffix(".lnc")[:12]
+    ):
+        reader.values(path=data, topic="orders")
+    found = reader.values(path=data, topic="orders", onDamage="skip")
+    assert set(found) < set(values)
+    assert any(audit_one(target).findings for target in targets(data))
+
+
+def test_a_file_that_the_metadata_does_not_know_is_damage(
+    disk: Any, reader: Any, stopped: tuple[str, list[bytes]]
+) -> None:
+    """A copy of a segment under another name would be read twice."""
+    data, values = stopped
+    folder = disk.folder_of(data)
+    for path in list(folder.glob("0_*")):
+        shutil.copy(path, folder / path.name.replace("0_1", "0_2", 1).replace("-1", "-2", 1))
+    with pytest.raises(DataDamaged, match="does not know"):
+        reader.values(path=data, topic="orders")
+    assert reader.values(path=data, topic="orders", onDamage="skip") == values
+
+
+def test_damaged_metadata_is_read_from_its_second_copy(
+    disk: Any, reader: Any, stopped: tuple[str, list[bytes]]
+) -> None:
+    """As a server does; without any copy it is damage."""
+    data, values = stopped
+    folder = disk.folder_of(data)
+    disk.spoil(folder / "metadata.json", 40)
+    assert reader.values(path=data, topic="orders") == values
+    disk.spoil(folder / "metadata.json.bak", 40)
+    with pytest.raises(DataDamaged, match="checksum"):
+        reader.values(path=str(folder))
 
 
 def test_a_topic_without_records_is_a_topic(reader: Any, server: EmbeddedServer, data: str) -> None:
@@ -440,9 +491,7 @@ def test_a_topic_whose_records_are_all_gone_begins_where_they_ended(
     server.stop()
     for path in [*folder.glob("*.lnc"), *folder.glob("*.batches")]:
         path.unlink()
-    metadata = json.loads((folder / "metadata.json").read_text())
-    metadata["log"] |= {"start_offset": 450, "start_record": 10}
-    (folder / "metadata.json").write_text(json.dumps(metadata))
+    disk.change_log(folder, start_offset=450, start_record=10, bases={})
     (view,) = open_log(Options.parse({"path": data})).look()
     assert (view.start, view.end) == (450, 450)
 

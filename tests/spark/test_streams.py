@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk import Client
+from lance_sdk.errors import TransportError
 from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
 from lance_sdk.spark.contract import TopicView
 from lance_sdk.spark.errors import CheckpointError, DataLost
 from lance_sdk.spark.finding import open_log
 from lance_sdk.spark.marks import Cut, Mark, decode_marks, encode_marks
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.server_log import ServerLog
 from lance_sdk.spark.streams import Progress
+from lance_server import running
 from lance_server.embedded import EmbeddedServer
 
 Fill = Callable[..., list[bytes]]
@@ -459,3 +463,125 @@ def test_files_that_are_closed_while_the_query_runs_are_read_on(
 def test_views_name_their_topics() -> None:
     """A topic without a known name goes by its number."""
     assert TopicView(TopicIdentity(7), 0, 0).name == "#7"
+
+
+def planned(query: Query) -> dict[str, Any]:
+    """Return a micro-batch that is in the checkpoint and was not read yet."""
+    return json.loads(json.dumps(query.progress.advance(query.at, EVERYTHING)))  # type: ignore[no-any-return]
+
+
+def create_again(server: EmbeddedServer, produce: Fill, count: int) -> None:
+    """Delete the topic and fill one of the same name."""
+    with Client(server.url) as client:
+        client.delete_topic("orders")
+    produce("orders", count, first=70_000)
+
+
+def test_a_planned_batch_of_another_topic_is_not_read(
+    reader: Any, produce: Fill, source: dict[str, str], server: EmbeddedServer
+) -> None:
+    """The name is the same, the topic is not: no row of it is delivered."""
+    produce("orders", 500)
+    end = planned(Query(reader, **source))
+    create_again(server, produce, 500)
+    with pytest.raises(DataLost, match="is another topic now: id"):
+        Query(reader, **source).replay(end)
+    assert Query(reader, **source, failOnDataLoss="false").replay(end) == []
+
+
+def test_a_planned_batch_of_a_deleted_topic_is_left_out_on_request(
+    reader: Any, produce: Fill, place: dict[str, str], server: EmbeddedServer
+) -> None:
+    """And the query goes on with the others."""
+    produce("orders", 50)
+    produce("other", 50)
+    lenient = {**place, "topicsPattern": "o.*", "failOnDataLoss": "false"}
+    end = planned(Query(reader, **lenient))
+    with Client(server.url) as client:
+        client.delete_topic("orders")
+    query = Query(reader, **lenient)
+    assert len(query.replay(end)) == 50
+    query.at = end
+    values = produce("other", 5, first=50)
+    assert query.rest() == values
+    with pytest.raises(DataLost, match="'orders' is gone"):
+        Query(reader, **place, topicsPattern="o.*").replay(end)
+
+
+def test_a_planned_batch_that_retention_shortened_is_not_read(
+    reader: Any, produce: Fill, server: EmbeddedServer
+) -> None:
+    """Less than was planned is never delivered as if it were all."""
+    values = produce("orders", 4000)
+    said = {"path": str(server.data_dir), "topic": "orders"}
+    end = planned(Query(reader, **said))
+    with Client(server.url) as client:
+        client.set_retention("orders", max_bytes=70_000)
+    server.stop()
+    with pytest.raises(DataLost, match=r"reaches from offset \d+ to 180000 now"):
+        Query(reader, **said).replay(end)
+    left = Query(reader, **said, failOnDataLoss="false").replay(end)
+    assert 0 < len(left) < len(values)
+    assert left == values[-len(left) :]
+
+
+def test_a_topic_created_again_with_as_many_bytes_is_read(
+    reader: Any, produce: Fill, source: dict[str, str], server: EmbeddedServer
+) -> None:
+    """An equal offset is no sign of an equal topic."""
+    produce("orders", 100)
+    query = Query(reader, **source, failOnDataLoss="false")
+    assert len(query.rest()) == 100
+    create_again(server, produce, 100)
+    found = query.rest()
+    assert len(found) == 100
+    assert found[0].startswith(b"00070000")
+
+
+def test_a_batch_that_was_planned_from_files_is_read_from_the_server(
+    reader: Any, produce: Fill, server: EmbeddedServer, at: Mapping[str, str]
+) -> None:
+    """The checkpoint is the same; nothing of the pending batch is left out."""
+    values = produce("orders", 3000)
+    end = planned(Query(reader, path=str(server.data_dir), topic="orders"))
+    assert Query(reader, **at, topic="orders").replay(end) == values
+
+
+def test_a_batch_that_was_planned_from_the_server_is_read_from_files(
+    reader: Any, produce: Fill, server: EmbeddedServer, at: Mapping[str, str]
+) -> None:
+    """Its fingerprint may lie across two segments."""
+    values = produce("orders", 3000)
+    end = planned(Query(reader, **at, topic="orders", fetchBytes="16MiB"))
+    assert Query(reader, path=str(server.data_dir), topic="orders").replay(end) == values
+
+
+def test_a_server_that_is_away_is_waited_for_with_one_warning(
+    produce: Fill, at: Mapping[str, str], server: EmbeddedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As long as catchUpTimeout says."""
+    produce("orders", 10)
+    config = server.data_dir, server.address[1]
+    server.stop()
+    with ExitStack() as stack:
+        waits: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 3:
+                stack.enter_context(running(config[0], port=config[1]))
+
+        log = ServerLog(Options.parse({**at, "topic": "orders"}), sleep)
+        (view,) = log.look()
+    assert (view.end, len(waits)) == (450, 3)
+    assert len([r for r in caplog.records if "catchUpTimeout" in r.getMessage()]) == 1
+
+
+def test_a_server_that_stays_away_ends_the_query(
+    at: Mapping[str, str], server: EmbeddedServer
+) -> None:
+    """With the transport's own error."""
+    server.stop()
+    log = ServerLog(Options.parse({**at, "topic": "orders", "catchUpTimeout": "0s"}))
+    with pytest.raises(TransportError):
+        log.look()

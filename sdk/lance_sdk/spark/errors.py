@@ -18,3 +18,7 @@ class CheckpointError(LanceError):
 
 class SinkError(LanceError):
     """A batch could not be written as it was asked for."""
+
+
+class FolderUnsettled(LanceError):
+    """A folder was changed by its server during every look at it."""

@@ -10,8 +10,9 @@ import numpy as np
 from lance_sdk.errors import ConfigError, TopicNotFound
 from lance_sdk.offsets.contract import Fingerprint
 from lance_sdk.spark.contract import Piece, TopicView
-from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.errors import DataDamaged, DataLost
 from lance_sdk.spark.file_pieces import FilePiece, cut_range
+from lance_sdk.spark.losses import lost, planned_range
 from lance_sdk.spark.marks import Mark
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.packing import wanted_bytes
@@ -75,6 +76,7 @@ class FileLog:
                     f"{folder} and {self._seen[name].folder} both hold a topic {name!r}; "
                     "read one path at a time"
                 )
+            self._check_whole(files)
             self._seen[name] = files
         if missing := set(self._options.topics) - set(self._seen) - set(known):
             there = ", ".join(sorted([*self._seen, *others])[:_MOST_NAMES]) or "none"
@@ -82,6 +84,14 @@ class FileLog:
                 f"there is no topic {min(missing)!r} in {self._options.path[0]}; there are: {there}"
             )
         return [self._view(self._seen[name]) for name in sorted(self._seen)]
+
+    def _check_whole(self, files: TopicFiles) -> None:
+        """Refuse a folder that is not what its metadata says, unless damage may be skipped."""
+        if files.problems and self._options.on_damage == "raise":
+            raise DataDamaged(
+                f"{files.folder}: {files.problems[0]}; run lance-server repair on the data "
+                "directory. onDamage=skip reads what is there, lwp pipeline audit tells more"
+            )
 
     def _files(self, view: TopicView) -> TopicFiles:
         if view.name not in self._seen:
@@ -150,30 +160,44 @@ class FileLog:
         return mark.moved(end, Fingerprint.of(data, end), ())
 
     def _judge(self, mark: Mark, view: TopicView, files: TopicFiles) -> None:
-        """Compare the records before the mark, where they are still there (AMB-30)."""
+        """Compare the records before the mark, where they are still there (AMB-30).
+
+        Raises:
+            DataLost: they are others.
+        """
         known = mark.fingerprint
         if known is None or known.start < view.start:
             return
-        for segment in files.segments:
-            if segment.base <= known.start < segment.end:
-                with opened(segment.path) as file:
-                    data = bytes(file.read_at(known.length, known.start - segment.base))
-                if known.matches(data):
-                    return
-        raise DataLost(
-            f"topic {view.name!r}: the records before offset {known.end} are not those that the "
-            "query has read; begin with another checkpointLocation, or say failOnDataLoss=false"
-        )
+        if not known.matches(_bytes_of(files, known.start, known.end)):
+            raise DataLost(
+                f"topic {view.name!r}: the records before offset {known.end} are not those that "
+                "the query has read; begin with another checkpointLocation, or say "
+                "failOnDataLoss=false"
+            )
 
     def pieces(self, mark: Mark) -> list[Piece]:
-        """Return the pieces of a micro-batch."""
+        """Return the pieces of a micro-batch, held against what is there now.
+
+        Raises:
+            DataLost: what was planned is not there any more, or not all of it, or is something
+                else, and ``failOnDataLoss`` holds; else what is left of it is returned.
+        """
         if mark.offset <= mark.start:
             return []
         name = mark.topic.label
-        if name not in self._seen:
-            self.look()
-        view = TopicView(mark.topic, mark.start, mark.offset)
-        return self.plan(view, mark.start, mark.offset)
+        now = {view.name: view for view in self.look({name})}
+        start, end = planned_range(mark, now.get(name), fail=self._options.fail_on_data_loss)
+        if start >= end:
+            return []
+        view = now[name]
+        try:
+            steadily(lambda: self._judge(mark, view, self._files(view)), self.look)
+        except DataLost as error:
+            if self._options.fail_on_data_loss:
+                raise
+            lost(str(error), mark.offset - mark.start)
+            return []
+        return self.plan(view, start, end)
 
     def _view(self, files: TopicFiles) -> TopicView:
         """Return where a topic begins and ends; behind its last whole batch while it is written."""
@@ -189,3 +213,14 @@ class FileLog:
             files = replace(files, segments=(*files.segments[:-1], grown))
             self._seen[files.identity.label] = files
         return TopicView(files.identity, files.segments[0].base, end)
+
+
+def _bytes_of(files: TopicFiles, start: int, end: int) -> bytes:
+    """Return the bytes of a range, as far as the segments have them."""
+    found = b""
+    for segment in files.segments:
+        first, behind = max(start, segment.base), min(end, segment.end)
+        if first < behind:
+            with opened(segment.path) as file:
+                found += bytes(file.read_at(behind - first, first - segment.base))
+    return found

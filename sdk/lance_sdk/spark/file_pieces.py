@@ -12,8 +12,10 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from lance_sdk.errors import MisalignedOffset, OpaqueRecords
+from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.spark.columns import Origin, Parted, to_batch
 from lance_sdk.spark.errors import DataDamaged, DataLost
+from lance_sdk.spark.losses import lost
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.plain_segments import boundaries, read_plain
 from lance_sdk.spark.segments import Entries, Segment, TopicFiles, opaque, read_entries, topic_files
@@ -22,6 +24,7 @@ from lance_spec.errors import DecodeError
 
 CHUNK: Final = 1 << 20
 """Bytes of records that become one Arrow batch, about."""
+_TRIES: Final = 10
 _PAUSE: Final = 0.05
 """Seconds in which a server has given both files of a segment their names."""
 
@@ -41,6 +44,7 @@ class FilePiece:
         end: byte offset at which it ends.
         folder: the topic's folder.
         segment: the file, as it was when it was listed.
+        identity: which topic it is; a folder that holds another one has none of its records.
     """
 
     options: Options
@@ -49,6 +53,7 @@ class FilePiece:
     end: int
     folder: str
     segment: Segment
+    identity: TopicIdentity | None = None
 
     @property
     def size(self) -> int:
@@ -62,24 +67,47 @@ class FilePiece:
             DataDamaged: the bytes are not what checksums or structure say.
             DataLost: the file is gone, and no other holds its records.
         """
+        yield from self._attempt(schema, _TRIES)
+
+    def _attempt(self, schema: pa.Schema, tries: int) -> Iterator[pa.RecordBatch]:
+        """Yield the records; where the file was closed or merged meanwhile, look for them again."""
         try:
-            yield from self._read(self.segment, schema)
-        except (FileNotFoundError, _Unsettled):  # closed or merged meanwhile, or being merged
+            yield from self._read(self.segment, schema, settled=tries < _TRIES)
+        except (FileNotFoundError, _Unsettled):
+            if not tries:
+                raise
             time.sleep(_PAUSE)
             for piece in self._moved():
-                again = piece._read(piece.segment, schema, settled=True)  # noqa: SLF001 - its kind
-                yield from again
+                yield from piece._attempt(schema, tries - 1)  # noqa: SLF001 - its own kind
 
     def _moved(self) -> list["FilePiece"]:
-        """Return the range as pieces of the files that hold it now."""
-        files = topic_files(self.folder)
-        pieces = cut_range(self.options, files, self.start, self.end, self.end)
-        if not pieces or pieces[0].start > self.start:
-            raise DataLost(
-                f"{self.segment.path} is gone, and no other file of {self.folder} begins with "
-                f"offset {self.start}; it was dropped while the query ran"
-            )
+        """Return the range as pieces of the files that hold it now.
+
+        Raises:
+            DataLost: not all of it is there, or the folder is another topic's now, and
+                ``failOnDataLoss`` holds.
+        """
+        pieces = self._found_again()
+        begins = [*(each.start for each in pieces), self.end]
+        if begins == [self.start, *(each.end for each in pieces)]:
+            return pieces
+        text = (
+            f"{self.segment.path} is gone, and no other files of {self.folder} hold all from "
+            f"offset {self.start} to {self.end}; it was dropped while the query ran"
+        )
+        if self.options.fail_on_data_loss:
+            raise DataLost(f"{text}; failOnDataLoss=false goes on with what is left")
+        lost(text, self.size - sum(each.size for each in pieces))
         return pieces
+
+    def _found_again(self) -> list["FilePiece"]:
+        try:
+            files = topic_files(self.folder)
+        except FileNotFoundError:  # the topic is deleted
+            return []
+        if self.identity is not None and self.identity.difference(files.identity) is not None:
+            return []
+        return cut_range(self.options, files, self.start, self.end, self.end)
 
     def _read(
         self, segment: Segment, schema: pa.Schema, *, settled: bool = False
@@ -241,7 +269,15 @@ def cut_range(
         first = max(start, segment.base)
         edges = [first, *_edges(segment, first, behind, piece_bytes), behind]
         pieces += [
-            FilePiece(options, files.identity.label, begin, stop, files.folder, segment)
+            FilePiece(
+                options,
+                files.identity.label,
+                begin,
+                stop,
+                files.folder,
+                segment,
+                files.identity,
+            )
             for begin, stop in pairwise(edges)
             if begin < stop
         ]

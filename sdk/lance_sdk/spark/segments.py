@@ -1,6 +1,6 @@
 """Segment files and their sidecars, read without a server, also while one writes them (AMB-14)."""
 
-import json
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -10,17 +10,28 @@ import numpy as np
 from crc32c import crc32c
 
 from lance_sdk.offsets.contract import TopicIdentity
-from lance_sdk.spark.errors import DataDamaged
-from lance_sdk.spark.storage import Entry, entries, exists, opened, read_file, steadily
+from lance_sdk.spark.errors import DataDamaged, FolderUnsettled
+from lance_sdk.spark.storage import Entry, entries, exists, opened
+from lance_sdk.spark.topic_folder import (
+    METADATA,
+    SIDECAR_SUFFIX,
+    Listing,
+    TopicMetadata,
+    load_metadata,
+    sort_listing,
+)
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
 from lance_spec.segment_names import SegmentName
 
 DATA_SUFFIX: Final = ".lnc"
-SIDECAR_SUFFIX: Final = ".batches"
-METADATA: Final = "metadata.json"
 SEGMENTS: Final = "segments"
 """The folder in a data directory where the topics' folders are."""
+_LOOKS: Final = 60
+_PROOFS: Final = 3
+"""Looks in a row that find the same damage: what a server does meanwhile is over by then."""
+_PAUSE: Final = 0.02
+"""Seconds between two looks at a folder that a server changes."""
 _FARTHEST: Final = 2**62
 """Bytes: no segment is so long, and sums of smaller numbers stay numbers."""
 _GUARDED: Final = SidecarEntry.SIZE - 4
@@ -81,12 +92,14 @@ class TopicFiles:
         identity: which topic it is.
         segments: by rising base.
         floor: byte offset at which the topic begins, as its metadata says.
+        problems: how the folder differs from its metadata, in words.
     """
 
     folder: str
     identity: TopicIdentity
     segments: tuple[Segment, ...]
     floor: int = 0
+    problems: tuple[str, ...] = ()
 
 
 def is_topic(folder: str, listed: Iterable[Entry]) -> bool:
@@ -98,60 +111,131 @@ def is_topic(folder: str, listed: Iterable[Entry]) -> bool:
 
 
 def topic_files(folder: str) -> TopicFiles:
-    """Return the segments of a topic's folder.
+    """Return the segments of a topic's folder, as they were at one moment.
+
+    While a server changes the folder it is listed again, until the metadata was the same before
+    and after and the listing fits it. What does not fit when it is looked at again is damage.
 
     Raises:
-        DataDamaged: a sidecar's header is not whole, so that the segment's place is not known.
+        DataDamaged: the metadata cannot be used.
+        FolderUnsettled: the folder changed during every look.
         OSError: the folder cannot be read.
     """
-    return steadily(lambda: _topic_files(folder, entries(folder)))
-
-
-def _topic_files(folder: str, listed: list[Entry]) -> TopicFiles:
-    names = {entry.name: entry for entry in listed if not entry.is_folder}
-    chosen: dict[str, tuple[SegmentName, Entry]] = {}
-    for entry in listed:
+    doubted: tuple[str, ...] = ()
+    seen = 0
+    for _ in range(_LOOKS):
         try:
-            name = SegmentName.parse(entry.name)
-        except DecodeError:
-            continue
-        if _key(name) not in chosen or name.is_closed:  # being renamed: the closed name holds
-            chosen[_key(name)] = name, entry
-    ordered = sorted(chosen.values(), key=lambda pair: (pair[0].start_index, pair[0].start_ns))
-    found, base = [], 0
-    for name, entry in ordered:
-        sidecar = _sidecar(folder, names, name)
+            found = _look_once(folder)
+        except FileNotFoundError:
+            if not exists(folder):
+                raise
+            found = None
+        if found is not None and not found.problems:
+            return found
+        problems = () if found is None else found.problems
+        seen = seen + 1 if problems == doubted else 1
+        if found is not None and seen >= _PROOFS:
+            return found
+        doubted = problems
+        time.sleep(_PAUSE)
+    raise FolderUnsettled(
+        f"{folder} changed during each of {_LOOKS} looks; read the topic from its server, or stop "
+        "the server first"
+    )
+
+
+def _look_once(folder: str) -> TopicFiles | None:
+    """Return what is in a folder; None where it was changed meanwhile."""
+    before = load_metadata(folder)
+    listed = entries(folder)
+    found = _topic_files(folder, None if before is None else before[1], listed)
+    return found if load_metadata(folder) == before else None
+
+
+def _topic_files(folder: str, metadata: TopicMetadata | None, listed: list[Entry]) -> TopicFiles:
+    listing = sort_listing(metadata, listed)
+    placing = _Placing(folder, metadata, listing)
+    ordered = sorted(
+        listing.files.items(), key=lambda item: (item[1][0].start_index, item[1][0].start_ns)
+    )
+    for key, (name, entry) in ordered:
+        placing.add(key, name, entry)
+    placing.miss_lost()
+    found = _as_promised(sorted(placing.found, key=lambda segment: segment.base))
+    if metadata is None:
+        label = folder.rstrip("/").rpartition("/")[2]
+        number = _header(found[0].sidecar).topic_id if found and found[0].sidecar else 0
+        metadata = TopicMetadata(TopicIdentity(number, label))
+    problems = tuple(listing.problems)
+    return TopicFiles(folder, metadata.identity, tuple(found), metadata.floor, problems)
+
+
+class _Placing:
+    """Learns of each data file where in the topic it belongs, and what does not fit."""
+
+    def __init__(self, folder: str, metadata: TopicMetadata | None, listing: Listing) -> None:
+        self._folder = folder.rstrip("/")
+        self._bases = {} if metadata is None or metadata.bases is None else metadata.bases
+        self._listing = listing
+        self._needs_sidecars = listing.known is not None or any(
+            name.endswith(SIDECAR_SUFFIX) for name in listing.names
+        )
+        self._told: set[str] = set()
+        self._end = 0
+        self.found: list[Segment] = []
+
+    def add(self, key: str, name: SegmentName, entry: Entry) -> None:
+        """Place a data file behind those before it, or say why it has no place."""
+        known = self._listing.known is not None and key in self._listing.known
+        being_made = not (known or entry.size) or not (name.is_closed or entry.size)
+        sidecar = self._sidecar(key, name)
+        if sidecar is None and not self._needs_sidecars:  # of a published server
+            self._take(entry, name, self._end, None)
+            return
+        problem = f"{entry.name} has lost its sidecar"
+        header = None
         if sidecar is not None:
-            header = _header_of(sidecar, being_made=not (name.is_closed or entry.size))
-            if header is None:
-                continue
-            base = header.base_offset
-        found.append(Segment(entry.path, name, entry.size, base, sidecar))
-        base += entry.size
-    found = _as_promised(sorted(found, key=lambda segment: segment.base))
-    identity, floor = _metadata(folder, names, found)
-    return TopicFiles(folder, identity, tuple(found), floor)
+            try:
+                header = _header(sidecar)
+            except DataDamaged as error:
+                problem = str(error)
+        if header is None:
+            if not being_made:
+                self._tell(key, problem)
+        elif (base := self._bases.get(key, header.base_offset)) != header.base_offset:
+            self._tell(key, f"{sidecar} begins at {header.base_offset}, and {METADATA} says {base}")
+        elif self._listing.known is None or known:
+            self._take(entry, name, header.base_offset, sidecar)
+        elif sidecar is not None and _has_entries(sidecar):
+            self._tell(key, f"{METADATA} does not know {entry.name}")
+
+    def miss_lost(self) -> None:
+        """Say which segments the metadata names are not there."""
+        taken = {segment.base for segment in self.found}
+        there = set(self._listing.files) | self._told
+        for key, base in self._bases.items():
+            if key not in there and base not in taken:  # else it was begun and never written to
+                self._tell(key, f"{METADATA} names segment {key}, whose data file is gone")
+
+    def _take(self, entry: Entry, name: SegmentName, base: int, sidecar: str | None) -> None:
+        self.found.append(Segment(entry.path, name, entry.size, base, sidecar))
+        self._end = base + entry.size
+
+    def _tell(self, key: str, text: str) -> None:
+        self._told.add(key)
+        self._listing.problems.append(text)
+
+    def _sidecar(self, key: str, name: SegmentName) -> str | None:
+        """Return the path of a sidecar, also where it was made during the listing."""
+        label = key + SIDECAR_SUFFIX
+        path = f"{self._folder}/{label}"
+        is_there = label in self._listing.names or (not name.is_closed and exists(path))
+        return path if is_there else None
 
 
-def _sidecar(folder: str, names: dict[str, Entry], name: SegmentName) -> str | None:
-    """Return the path of a segment's sidecar, also where it was made during the listing."""
-    label = _key(name) + SIDECAR_SUFFIX
-    path = f"{folder.rstrip('/')}/{label}"
-    return path if label in names or (not name.is_closed and exists(path)) else None
-
-
-def _header_of(path: str, *, being_made: bool) -> SidecarHeader | None:
-    """Return a sidecar's header; None when it is not written yet, which only an empty one is.
-
-    Raises:
-        DataDamaged: it is not whole.
-    """
-    try:
-        return _header(path)
-    except DataDamaged:
-        if being_made:
-            return None
-        raise
+def _has_entries(sidecar: str) -> bool:
+    with opened(sidecar) as file:
+        return int(file.size()) >= SidecarHeader.SIZE + SidecarEntry.SIZE
 
 
 def _as_promised(segments: list[Segment]) -> list[Segment]:
@@ -184,10 +268,6 @@ def _reach(sidecar: str) -> int:
     return int(last["start"]) + int(last["length"]) if whole else 0
 
 
-def _key(name: SegmentName) -> str:
-    return f"{name.start_index}_{name.start_ns}"
-
-
 def _header(path: str) -> SidecarHeader:
     try:
         with opened(path) as file:
@@ -199,23 +279,6 @@ def _header(path: str) -> SidecarHeader:
             f"{path}: the header does not match its checksum; run lance-server repair"
         )
     return header
-
-
-def _metadata(
-    folder: str, names: dict[str, Entry], segments: list[Segment]
-) -> tuple[TopicIdentity, int]:
-    """Return which topic a folder is and where it begins: by its metadata, or its name."""
-    label = folder.rstrip("/").rpartition("/")[2]
-    if METADATA not in names:
-        number = _header(segments[0].sidecar).topic_id if segments and segments[0].sidecar else 0
-        return TopicIdentity(number, label), 0
-    try:
-        body = json.loads(read_file(names[METADATA].path))
-        floor = body["log"].get("start_offset", 0) if "log" in body else 0
-        identity = body["id"], body["name"], body["created_at"], body["topic_epoch"]
-        return TopicIdentity(*identity), int(floor)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataDamaged(f"{names[METADATA].path}: {error!r}; run lance-server repair") from None
 
 
 def read_entries(segment: Segment) -> tuple[Entries, int]:

@@ -1,10 +1,12 @@
 """Topics at a server."""
 
-from collections.abc import Collection, Iterator
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +14,18 @@ from crc32c import crc32c
 
 from lance_sdk import Client, Consumer
 from lance_sdk._server_errors import InvalidOffset
-from lance_sdk.errors import DeadlineExceeded, LogTruncated, MisalignedOffset, TopicNotFound
+from lance_sdk.errors import (
+    DeadlineExceeded,
+    LogTruncated,
+    MisalignedOffset,
+    TopicNotFound,
+    TransportError,
+)
 from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
 from lance_sdk.spark.columns import Origin, Parted, to_batch
 from lance_sdk.spark.contract import Piece, TopicView
 from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.losses import lost, planned_range
 from lance_sdk.spark.marks import Cut, Mark
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.packing import wanted_bytes
@@ -27,8 +36,38 @@ from lance_spec.records import record_bounds
 
 _SMALLEST_PIECE: Final = 1 << 20
 """Bytes below which a piece costs more in starting a task than in reading."""
+_log = logging.getLogger(__name__)
+_FIRST_WAIT: Final = 0.1
+_LONGEST_WAIT: Final = 2.0
+T = TypeVar("T")
 _AHEAD: Final = 4
 """Fetches that a reader holds ahead of the conversion."""
+
+
+def patiently(work: Callable[[], T], options: Options, sleep: Callable[[float], None]) -> T:
+    """Do what asks a server; wait for one that is away, for ``catchUpTimeout``, with one warning.
+
+    Raises:
+        TransportError: it was away all the time.
+    """
+    until, wait, warned = monotonic() + options.catch_up_timeout, _FIRST_WAIT, False
+    while True:
+        try:
+            return work()
+        except TransportError as error:
+            left = until - monotonic()
+            if left <= 0:
+                raise
+            if not warned:
+                _log.warning(
+                    "%s: %s; waiting for it for %.0f s (catchUpTimeout)",
+                    options.servers,
+                    error,
+                    options.catch_up_timeout,
+                )
+                warned = True
+        sleep(min(wait, left))
+        wait = min(2 * wait, _LONGEST_WAIT)
 
 
 def open_consumer(options: Options, topic: str, start: Any) -> Consumer:
@@ -76,6 +115,8 @@ class ServerPiece:
         start: byte offset at which it begins.
         end: byte offset at which it ends.
         crc: CRC32C that its records had when they were planned, where they were read then.
+        identity: which topic it is, where that is known.
+        fingerprint: of its last records, where it was planned with one.
     """
 
     options: Options
@@ -83,6 +124,8 @@ class ServerPiece:
     start: int
     end: int
     crc: int | None = None
+    identity: TopicIdentity | None = None
+    fingerprint: Fingerprint | None = None
 
     @property
     def size(self) -> int:
@@ -95,14 +138,44 @@ class ServerPiece:
         Raises:
             DataLost: they are gone, or are not those that were planned.
         """
-        crc, memory = 0, ReadMemory()
+        if not self._is_there():
+            return
+        crc, memory, tail = 0, ReadMemory(), _Tail(self.fingerprint)
         for batch in self._batches():
             records = Parted.of(memory.copy(batch.data))
             records = records.between(0, self.end - batch.offset)
-            crc = crc32c(memoryview(batch.data)[: records.place(len(records))], crc)
+            data = memoryview(batch.data)[: records.place(len(records))]
+            crc = crc32c(data, crc)
+            tail.add(data, batch.offset)
             if len(records):
                 yield to_batch(schema, records, Origin(self.topic, batch.offset))
-        if self.crc is not None and crc != self.crc and self.options.fail_on_data_loss:
+        if self.options.fail_on_data_loss:
+            self._check(crc, tail)
+
+    def _is_there(self) -> bool:
+        """Look whether the topic is still the one that was planned.
+
+        Raises:
+            DataLost: it is gone, or another one has its name, and ``failOnDataLoss`` holds.
+        """
+        if self.identity is None:
+            return True
+        try:
+            with Client(self.options.url(), **self.options.client_options()) as client:
+                now = TopicIdentity.of(client.get_topic(self.topic))
+            difference = self.identity.difference(now)
+        except TopicNotFound:
+            difference = "it is gone"
+        if difference is None:
+            return True
+        text = f"topic {self.topic!r} is not the one that was planned: {difference}"
+        if self.options.fail_on_data_loss:
+            raise DataLost(f"{text}; failOnDataLoss=false leaves its records out")
+        lost(text, self.size)
+        return False
+
+    def _check(self, crc: int, tail: "_Tail") -> None:
+        if (self.crc is not None and crc != self.crc) or not tail.fits():
             raise DataLost(
                 f"topic {self.topic!r}: the records from offset {self.start} to {self.end} are not "
                 "those that were there when the batch was planned; the log was cut or replaced"
@@ -142,15 +215,39 @@ class ServerPiece:
                 raise LogTruncated(f"the log ends at {consumer.end}, before {self.end}", start)
 
 
+class _Tail:
+    """Keeps the bytes that a fingerprint covers while a range goes by."""
+
+    def __init__(self, known: Fingerprint | None) -> None:
+        self._known = known
+        self._kept = bytearray()
+        self._from = 0
+
+    def add(self, data: memoryview, offset: int) -> None:
+        """Take the next bytes of the range."""
+        if self._known is None or offset + len(data) <= self._known.start:
+            return
+        if not self._kept:
+            self._from = max(offset, self._known.start)
+        self._kept += data[max(0, self._known.start - offset) :]
+
+    def fits(self) -> bool:
+        """Whether those are the planned ones; what begins before the range is not judged."""
+        known = self._known
+        return known is None or self._from > known.start or known.matches(self._kept)
+
+
 class ServerLog:
     """Topics at a server.
 
     Args:
         options: of the query.
+        sleep: waits for a server that is away.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, sleep: Callable[[float], None] = time.sleep) -> None:
         self._options = options
+        self._sleep = sleep
 
     def __repr__(self) -> str:
         return f"<ServerLog {self._options.servers}>"
@@ -164,6 +261,9 @@ class ServerLog:
         Raises:
             TopicNotFound: it is not.
         """
+        return patiently(lambda: self._look(known), self._options, self._sleep)
+
+    def _look(self, known: Collection[str]) -> list[TopicView]:
         options = self._options
         with Client(options.url(), **options.client_options()) as client:
             if options.topics_pattern is None:
@@ -188,13 +288,16 @@ class ServerLog:
         if start >= end:
             return []
         if self._options.min_partitions == 1:
-            return [ServerPiece(self._options, view.name, start, end)]
+            return [ServerPiece(self._options, view.name, start, end, identity=view.identity)]
         mark = Mark(view.identity, start, start)
         walked = self.advance(mark, replace(view, end=end), end - start)
-        return self.pieces(walked)
+        return self._cut(walked, walked.start, walked.offset)
 
     def advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
         """Read on from a mark, so that the next one stands on a record's boundary."""
+        return patiently(lambda: self._advance(mark, view, limit), self._options, self._sleep)
+
+    def _advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
         size = wanted_bytes(min(limit, max(0, view.end - mark.offset)), self._options)
         walk = _Walk(mark, limit, max(_SMALLEST_PIECE, size))
         begin = walk.begin(view.start)
@@ -205,12 +308,41 @@ class ServerLog:
         return walk.mark()
 
     def pieces(self, mark: Mark) -> list[Piece]:
-        """Return the pieces of a micro-batch."""
+        """Return the pieces of a micro-batch, held against what the server has now.
+
+        A batch that was planned from files has no cuts: it is one piece here.
+
+        Raises:
+            DataLost: the topic is gone, is another one, or lacks a part of the batch, and
+                ``failOnDataLoss`` holds; else what is left is returned.
+        """
+        if mark.offset <= mark.start:
+            return []
+        name = mark.topic.label
+        now = {view.name: view for view in self.look({name})}
+        fail = self._options.fail_on_data_loss
+        start, end = planned_range(mark, now.get(name), fail=fail)
+        return self._cut(mark, start, end) if start < end else []
+
+    def _cut(self, mark: Mark, start: int, end: int) -> list[Piece]:
+        """Return the pieces of a mark as far as they lie in a range."""
         found: list[Piece] = []
-        start = mark.start
-        for cut in mark.cuts:
-            found.append(ServerPiece(self._options, mark.topic.label, start, cut.end, cut.crc))
-            start = cut.end
+        begin = mark.start
+        for cut in mark.cuts or (Cut(mark.offset),):
+            first, behind = max(begin, start), min(cut.end, end)
+            if first < behind:
+                whole = (first, behind) == (begin, cut.end)
+                piece = ServerPiece(
+                    self._options,
+                    mark.topic.label,
+                    first,
+                    behind,
+                    cut.crc if whole else None,
+                    mark.topic,
+                    mark.fingerprint if behind == mark.offset else None,
+                )
+                found.append(piece)
+            begin = cut.end
         return found
 
     def _view(self, info: TopicInfo) -> TopicView:

@@ -89,9 +89,10 @@ class Progress:
             moved = self._moved(mark, view, share)
             after[view.name] = moved
             left = max(0, left - (moved.offset - moved.start))
-        if all(after[name].offset == mark.offset for name, mark in before.items()) and len(
-            after
-        ) == len(before):
+        if len(after) == len(before) and all(
+            after[name].offset == mark.offset and after[name].topic == mark.topic
+            for name, mark in before.items()
+        ):
             return dict(start)
         rest = {name: mark.resting() for name, mark in after.items() if mark is before.get(name)}
         return encode_marks(after | rest)

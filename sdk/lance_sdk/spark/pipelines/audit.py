@@ -12,7 +12,7 @@ from lance_sdk.journal.orphans import inspect
 from lance_sdk.journal.tools import frames_of, kind_of
 from lance_sdk.spark.finding import folders_of
 from lance_sdk.spark.pipelines.session import spread
-from lance_sdk.spark.segments import Entries, Segment, opaque, read_entries, topic_files
+from lance_sdk.spark.segments import Entries, Segment, TopicFiles, opaque, read_entries, topic_files
 from lance_sdk.spark.slot_log import slot_files
 from lance_sdk.spark.storage import entries, exists, opened
 from lance_spec.errors import DecodeError
@@ -117,6 +117,8 @@ def audit(
 
 def _would(target: "Target") -> FileReport:
     path, segment, topic = target
+    if isinstance(segment, TopicFiles):
+        return FileReport(path, topic, read=False)
     if segment is None:
         size = sum(entry.size for entry in entries(path))
         return FileReport(path, topic, bytes=size, read=False)
@@ -124,8 +126,8 @@ def _would(target: "Target") -> FileReport:
     return FileReport(path, topic, bytes=segment.size, open=is_open, read=False)
 
 
-Target = tuple[str, Segment | None, str]
-"""A path, the segment there unless it is a slot, and the topic."""
+Target = tuple[str, Segment | TopicFiles | None, str]
+"""A path; the segment there, the topic whose folder is not whole, or None for a slot; the topic."""
 
 
 def targets(path: str) -> list[Target]:
@@ -135,7 +137,9 @@ def targets(path: str) -> list[Target]:
     for folder in topics:
         files = topic_files(folder)
         found += [(each.path, each, files.identity.label) for each in files.segments]
-    found.sort(key=lambda target: -(target[1].size if target[1] else 0))
+        if files.problems:
+            found.append((folder, files, files.identity.label))
+    found.sort(key=lambda target: -(target[1].size if isinstance(target[1], Segment) else 0))
     return found + [(slot, None, slot.rstrip("/").rpartition("/")[2]) for slot in slots]
 
 
@@ -145,6 +149,8 @@ def audit_one(target: Target) -> FileReport:
     A segment that a server has closed or merged meanwhile is audited under its new name.
     """
     path, segment, topic = target
+    if isinstance(segment, TopicFiles):
+        return FileReport(path, topic, findings=list(segment.problems))
     found = _audited(path, segment, topic)
     for _ in range(_TRIES):
         if segment is None or exists(path):

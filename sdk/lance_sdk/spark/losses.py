@@ -1,0 +1,45 @@
+"""What becomes of a planned range that is not there any more when it is read (AMB-31)."""
+
+import logging
+
+from lance_sdk.spark.contract import TopicView
+from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.marks import Mark
+
+_log = logging.getLogger(__name__)
+
+
+def planned_range(mark: Mark, view: TopicView | None, *, fail: bool) -> tuple[int, int]:
+    """Return what of a planned micro-batch can be read now.
+
+    Args:
+        mark: the plan, as the checkpoint keeps it.
+        view: the topic as it is now; None where there is none of that name.
+        fail: whether anything that is missing ends the query (``failOnDataLoss``).
+
+    Raises:
+        DataLost: the topic is gone, is another one, or lacks a part of the range.
+    """
+    if view is None:
+        why, start, end = "is gone", mark.offset, mark.offset
+    elif (difference := mark.topic.difference(view.identity)) is not None:
+        why, start, end = f"is another topic now: {difference}", mark.offset, mark.offset
+    else:
+        start, end = max(mark.start, view.start), min(mark.offset, view.end)
+        if (start, end) == (mark.start, mark.offset):
+            return start, end
+        why = f"reaches from offset {view.start} to {view.end} now"
+        start = min(start, mark.offset)
+    text = (
+        f"topic {mark.topic.label!r} {why}, and the batch was planned from offset {mark.start} to "
+        f"{mark.offset}"
+    )
+    if fail:
+        raise DataLost(f"{text}; failOnDataLoss=false goes on with what is left")
+    lost(text, mark.offset - mark.start - max(0, end - start))
+    return start, max(start, end)
+
+
+def lost(text: str, size: int) -> None:
+    """Warn of records that a query was to read and has not, where ``failOnDataLoss=false``."""
+    _log.warning("%s: %d bytes of records are left out (failOnDataLoss=false)", text, size)
