@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from lance_sdk import _waits
-from lance_sdk.groups._inbox import Inbox
+from lance_sdk.groups._wakeup import Wakeup
 
 FAR = 60.0
 """Seconds that the waits would last."""
@@ -20,7 +20,6 @@ FAR = 60.0
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look often, so that the tests are fast."""
     monkeypatch.setattr(_waits, "LOOK", 0.02)
-    monkeypatch.setattr("lance_sdk.groups._inbox.LOOK", 0.02)
 
 
 @pytest.fixture
@@ -108,7 +107,7 @@ def test_connecting_ends(pair: tuple[socket.socket, socket.socket]) -> None:
 
 def test_a_members_wait_for_records_ends() -> None:
     """As in a group's poll()."""
-    interrupted(lambda: Inbox().take(FAR))
+    interrupted(lambda: Wakeup().wait(FAR))
 
 
 def test_what_comes_in_time_is_received(pair: tuple[socket.socket, socket.socket]) -> None:
