@@ -1,11 +1,13 @@
 """A coordinator on a real socket: what it answers, and what hostile peers cannot do to it."""
 
+import os
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,15 @@ from lance_sdk import Client, GroupConsumer
 from lance_sdk.errors import ConfigError, UsageError
 from lance_sdk.groups import Coordinator, GroupErrorCode, GroupRefused, Limits, Strategy
 from lance_sdk.groups._asking import describe_groups
-from lance_sdk.offsets import Commit, FileStore, MemoryStore, StoreUnavailable, TopicIdentity
+from lance_sdk.offsets import (
+    Commit,
+    FileStore,
+    MemoryStore,
+    StoreLocked,
+    StoreUnavailable,
+    TopicIdentity,
+)
+from lance_sdk.offsets.lease import FolderLease
 from lance_spec.bodies import decode_error
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command
@@ -298,17 +308,52 @@ def test_topic_created_again_can_be_joined(peer: Peer) -> None:
 
 
 def test_store_that_another_coordinator_has(tmp_path: Any) -> None:
-    """Two coordinators cannot have one group on one folder; the second one says who has it."""
+    """A second coordinator on one folder is refused at once; it says who has it."""
+    second = Coordinator("127.0.0.1:0", store=f"file:{tmp_path}")
     with (
-        Coordinator("127.0.0.1:0", store=f"file:{tmp_path}") as first,
-        Coordinator("127.0.0.1:0", store=f"file:{tmp_path}") as second,
-        connected(first) as one,
-        connected(second) as two,
+        Coordinator("127.0.0.1:0", store=f"file:{tmp_path}"),
+        pytest.raises(StoreLocked, match=f"in use by process {os.getpid()}"),
     ):
-        one.ask(JOIN)
-        refused = two.ask(JOIN)
-    assert refused.code == GroupErrorCode.STORE_FAILED
-    assert "in use by process" in refused.message
+        second.start()
+    with Coordinator("127.0.0.1:0", store=f"file:{tmp_path}"):
+        pass
+
+
+def test_lease_of_another_host(tmp_path: Path) -> None:
+    """A coordinator on another host has the folder while its lease is fresh, and no longer."""
+    theirs = FolderLease(tmp_path, host="elsewhere")
+    theirs.take()
+    theirs.renew()
+    lock = tmp_path / "coordinator.lock"
+    kept = lock.read_bytes()
+    theirs.release()
+    lock.write_bytes(kept)  # as it looks here, where the other host's lock is not seen
+    ours = FolderLease(tmp_path, host="here")
+    with pytest.raises(StoreLocked, match="held by host elsewhere"):
+        ours.take()
+    past = lock.stat().st_mtime - 11
+    os.utime(lock, (past, past))
+    ours.take()
+    ours.renew()
+    ours.release()
+
+
+def test_lease_that_was_taken_over_is_noticed(tmp_path: Path) -> None:
+    """A coordinator that finds another one in its folder does not go on."""
+    ours = FolderLease(tmp_path, host="here")
+    ours.take()
+    (tmp_path / "coordinator.lock").write_text('{"host": "elsewhere", "pid": 7, "token": "x"}')
+    with pytest.raises(StoreLocked, match="in use by process 7"):
+        ours.renew()
+    ours.release()
+
+
+def test_commit_is_refused_without_a_lease(peer: Peer, coordinator: Coordinator) -> None:
+    """A coordinator whose lease is over stores nothing, and the member may try again."""
+    peer.ask(JOIN)
+    since = peer.ask(sync()).generation
+    coordinator._service.may_store = lambda: False
+    assert peer.ask(commit_of(since)).results[0].code == GroupErrorCode.STORE_FAILED
 
 
 def test_generation_outlives_the_coordinator(tmp_path: Any) -> None:

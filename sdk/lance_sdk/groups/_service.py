@@ -76,6 +76,8 @@ class GroupService:
         strategies: by name.
         limits: how much is taken in.
         heartbeat_interval: seconds between heartbeats, unless a session is shorter.
+        clock: tells the time, in seconds.
+        may_store: whether the store is still this coordinator's.
         groups: by name.
     """
 
@@ -84,6 +86,7 @@ class GroupService:
     limits: Limits
     heartbeat_interval: float
     clock: Callable[[], float] = monotonic
+    may_store: Callable[[], bool] = lambda: True
     groups: dict[str, Group] = field(default_factory=dict)
     _lock: anyio.Lock | None = None
     _saving: dict[tuple[str, int], anyio.Lock] = field(default_factory=dict)
@@ -308,6 +311,8 @@ class GroupService:
             return code
 
     async def _save(self, commit: Commit) -> GroupErrorCode:
+        if not self.may_store():
+            return GroupErrorCode.STORE_FAILED
         try:
             await self.store.save(commit)
         except StaleGeneration:

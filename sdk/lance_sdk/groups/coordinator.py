@@ -17,22 +17,27 @@ import asyncio
 import logging
 import ssl
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
 import anyio
+from anyio import to_thread
 from anyio.abc import ByteStream, SocketAttribute, TaskStatus
 from anyio.streams.tls import TLSListener
 
 from lance_sdk._units import Duration, seconds
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UsageError
+from lance_sdk.groups._assembly import seconds_asleep
 from lance_sdk.groups._connection import PATIENCE, Conversation, Talk
 from lance_sdk.groups._core.limits import Limits
 from lance_sdk.groups._service import GroupService, Link
 from lance_sdk.groups._texts import TextService
 from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY, Strategy
 from lance_sdk.offsets.contract import OffsetStore, TopicIdentity, check_consumer_name
+from lance_sdk.offsets.files import FileStore
+from lance_sdk.offsets.lease import FolderLease
 from lance_sdk.offsets.threads import in_threads
 from lance_sdk.offsets.urls import open_store
 from lance_sdk.url import parse_url
@@ -126,6 +131,7 @@ class Coordinator:
 
         Raises:
             OSError: the address cannot be used.
+            StoreLocked: another coordinator has the store's folder.
             UsageError: it was started before.
         """
         if self._thread is not None:
@@ -183,19 +189,41 @@ class Coordinator:
 
         Raises:
             OSError: the address cannot be used.
+        StoreLocked: another coordinator has the store's folder.
         """
         host, port = self._listen
+        lease = _lease_on(self._store)
+        if lease is not None:
+            lease.take()
         try:
             listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
             self._port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - no Django
             serving = listener if self._tls is None else TLSListener(listener, self._tls)
             _log.info("coordinator listens at %s", self.url)
             task_status.started(self.url)
-            async with listener:
+            async with listener, anyio.create_task_group() as tasks:
+                if lease is not None:
+                    tasks.start_soon(self._keep, lease)
                 await serving.serve(self._converse)
         finally:
             self._port = None
             self._let_go()
+            if lease is not None:
+                lease.release()
+
+    async def _keep(self, lease: FolderLease) -> None:
+        """Show that this coordinator is alive; stop where another one has its folder."""
+        renewed = _seconds()
+
+        def fresh() -> bool:
+            return _seconds() - renewed < lease.seconds
+
+        self._service.may_store = fresh
+        while True:
+            await anyio.sleep(lease.seconds / 4)
+            began = _seconds()
+            await to_thread.run_sync(lease.renew)
+            renewed = began
 
     def _let_go(self) -> None:
         """Give the offsets back: a store that somebody brought is somebody's to close."""
@@ -219,6 +247,16 @@ class Coordinator:
                 self._links.discard(link)
                 with anyio.move_on_after(PATIENCE, shield=True):
                     await anyio.aclose_forcefully(stream)
+
+
+def _lease_on(store: OffsetStore) -> FolderLease | None:
+    """Return the lease of a store in files; databases decide by generations."""
+    return FolderLease(store.folder) if isinstance(store, FileStore) else None
+
+
+def _seconds() -> float:
+    """Return the time, that of a suspended machine included."""
+    return time.monotonic() + seconds_asleep()
 
 
 def _address(listen: str) -> tuple[str, int]:

@@ -69,6 +69,11 @@ class FileStore:
     def __repr__(self) -> str:
         return f"<FileStore {self._folder} claimed={len(self._locks)}>"
 
+    @property
+    def folder(self) -> Path:
+        """Where the consumers' folders are."""
+        return self._folder
+
     def claim(self, consumer: str, topic: TopicIdentity, generation: int = 0) -> Commit | None:
         """Lock an offset and return its commit; see `OffsetStore.claim`."""
         place = self._place(consumer, topic)

@@ -1,0 +1,84 @@
+"""What was handed out and committed, and what must never happen."""
+
+from dataclasses import dataclass, field
+
+from tests.simulation.groups.server import RECORD
+
+from lance_sdk.offsets import Commit, TopicIdentity
+
+
+class ViolationError(AssertionError):
+    """A promise was broken."""
+
+
+@dataclass(eq=False)
+class Model:
+    """Watches one group.
+
+    Attributes:
+        handed: by topic number the records that were handed to an application.
+        committed: by topic number the last commit that was stored.
+        begins: by topic number where the group has begun.
+        owners: by topic number and generation whose commits were taken.
+    """
+
+    handed: dict[int, set[int]] = field(default_factory=dict)
+    committed: dict[int, int] = field(default_factory=dict)
+    begins: dict[int, int] = field(default_factory=dict)
+    owners: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
+
+    def hand_out(self, topic: TopicIdentity, numbers: list[int]) -> None:
+        """Take note that records were handed out."""
+        self.handed.setdefault(topic.id, set()).update(numbers)
+
+    def taken(self, commit: Commit, member: str, secret: int) -> None:
+        """Take note that a member's commit was taken.
+
+        Raises:
+            ViolationError: another one's was, in the same generation.
+        """
+        key = commit.topic.id, commit.generation
+        owner = self.owners.setdefault(key, (member, secret))
+        if owner != (member, secret):
+            raise ViolationError(
+                f"two owners of topic {commit.topic.label} in one generation: {owner[0]}, {member}"
+            )
+
+    def stored(self, commit: Commit, end: int) -> None:
+        """Take note that a commit is in the store.
+
+        Raises:
+            ViolationError: it went back, or beyond what was handed out.
+        """
+        topic = commit.topic
+        last = self.committed.get(topic.id)
+        if last is not None and commit.offset < last:
+            raise ViolationError(f"commit of {topic.label} went back: {last} to {commit.offset}")
+        if last is None and topic.id not in self.begins:
+            self.begins[topic.id] = commit.offset if commit.offset > self._reached(topic.id) else 0
+        begin = self.begins.get(topic.id, 0)
+        if commit.offset > max(self._reached(topic.id), begin) or commit.offset > end:
+            raise ViolationError(f"commit of {topic.label} beyond what was handed out")
+        self.committed[topic.id] = commit.offset
+
+    def _reached(self, topic_id: int) -> int:
+        return (max(self.handed.get(topic_id, ()), default=-1) + 1) * RECORD
+
+    def restored(self, commits: list[Commit]) -> None:
+        """Take note that the store has gone back to an earlier state."""
+        self.committed = {commit.topic.id: commit.offset for commit in commits}
+        kept = self.begins.items()
+        self.begins = {number: at for number, at in kept if number in self.committed}
+
+    def check_everything_came(self, topic: TopicIdentity, count: int) -> None:
+        """Check that every record of a topic was handed out.
+
+        Raises:
+            ViolationError: one was passed over.
+        """
+        first = self.begins.get(topic.id, 0) // RECORD
+        missing = set(range(first, count)) - self.handed.get(topic.id, set())
+        if missing:
+            raise ViolationError(
+                f"{len(missing)} records of {topic.label} were passed over, first {min(missing)}"
+            )
