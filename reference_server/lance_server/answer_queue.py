@@ -157,6 +157,7 @@ class AnswerQueue:
             waiting.popleft()
         if not waiting:
             self._last = None
+        self._counters.answered += before - len(waiting)
         return len(waiting) != before
 
     def _settle_batches(self, batches: _Batches, dialect: Dialect) -> None:

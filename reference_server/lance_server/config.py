@@ -135,6 +135,8 @@ class ServerConfig:
         dedup_entries: batches per topic that are recognised when sent again; 0 is off (AMB-25).
         dedup_max_age_secs: for how long, in seconds.
         idle_timeout: seconds without a frame after which a connection is closed.
+        slow_peer_timeout: seconds after which a connection is closed that reads nothing of what it
+            is owed; one that is owed nothing may be quiet.
         drain_timeout: seconds for finishing what was received when the server stops.
         max_connections: connections served at once.
         max_memory: bytes that all clients together may make the server hold.
@@ -171,6 +173,7 @@ class ServerConfig:
     dedup_entries: int = WindowLimits().entries
     dedup_max_age_secs: int = WindowLimits().max_age_secs
     idle_timeout: float = IDLE_TIMEOUT
+    slow_peer_timeout: float = IDLE_TIMEOUT
     drain_timeout: float = 25.0
     max_connections: int = 4096
     max_memory: int = 256 * 1024 * 1024
@@ -200,7 +203,13 @@ class ServerConfig:
         for name in _NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative, not {getattr(self, name)}")
-        for name in ("idle_timeout", "shed_after", "max_disk_latency", "upkeep_interval"):
+        for name in (
+            "idle_timeout",
+            "slow_peer_timeout",
+            "shed_after",
+            "max_disk_latency",
+            "upkeep_interval",
+        ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} must be above 0 seconds, not {getattr(self, name)}")
         if not 0 <= self.node_id <= _LARGEST_NODE_ID:

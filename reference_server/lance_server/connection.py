@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import math
+import select
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -24,6 +26,9 @@ _WRITE_HIGH: Final = 1
 """Bytes that asyncio may keep before it is to hand on no more: with 0 a TLS connection would
 wait for ever, and with more uvloop would not write at once."""
 _LITTLE: Final = 64 * 1024
+_MANY_FRAMES: Final = 256
+"""Frames in one read after which the next reads are small: what waits is to be bounded."""
+_BROKEN: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _NORMAL: Final = Level.NORMAL
 
 LINGER_SECONDS: Final = 2.0
@@ -55,6 +60,9 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peer = "?"
         self._reading = True
+        self._lent = _LITTLE
+        self._goes_on_soon = False
+        self._is_deserted = False
         self._peer_is_done = False
         self._memory = server.service.memory
         self._account = self._memory.account()
@@ -86,9 +94,9 @@ class Connection(asyncio.BufferedProtocol):
             self._turn_away(refusal)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Lend the server's receive buffer."""
+        """Lend the server's receive buffer, a small part of it to who sends many small frames."""
         del sizehint
-        return self._server.receive_buffer
+        return self._server.receive_buffer[: self._lent]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take what arrived."""
@@ -98,7 +106,11 @@ class Connection(asyncio.BufferedProtocol):
         session = self.session
         self._received += nbytes
         before = self._requested  # answers within this read keep the account as well
-        session.receive_data(self._server.receive_buffer[:nbytes], self._server.now())
+        counters, buffer = self._server.service.counters, self._server.receive_buffer
+        seen = counters.frames_in
+        session.receive_data(buffer[:nbytes], self._server.now())
+        is_many = counters.frames_in - seen > _MANY_FRAMES
+        self._lent = _LITTLE if is_many else len(buffer)
         if session.request_bytes > before:
             self._keep_account()
             if self._account.size > _LITTLE and not self._server.crowd.has_memory_for(self):
@@ -140,14 +152,22 @@ class Connection(asyncio.BufferedProtocol):
 
     def wake(self) -> None:
         """Go on with what waited."""
-        if self._linger_until is None and not self._is_gone():
+        if self._linger_until is None and not self._goes_on_soon and not self._is_gone():
             self._do(self.session.advance)
+
+    def _go_on(self) -> None:
+        """Go on after the others had their turn."""
+        self._goes_on_soon = False
+        self.wake()
 
     def tick(self, now: float) -> None:
         """Do what time alone brings about."""
         if self._is_gone():
             return
         self._watch_progress(now)
+        self._look_for_end()
+        if self._is_gone():
+            return
         if self._is_stuck(now):
             _log.warning("%s takes no answers; the connection is closed", self._peer)
             self.abort()
@@ -196,8 +216,11 @@ class Connection(asyncio.BufferedProtocol):
         while answers := session.data_to_send():
             self._send(answers, is_faulty=is_faulty)
             if session.closing is None:
-                session.advance(self._server.now())
+                session.go_on(self._server.now())
         self._keep_account()
+        if session.yields and not self._goes_on_soon:
+            self._goes_on_soon = True
+            self._server.call_soon(self._go_on)
         if session.closing is None:
             self._set_reading(session.wants_data and self._may_go_on())
         elif outbox:
@@ -258,7 +281,8 @@ class Connection(asyncio.BufferedProtocol):
     def _keep_account(self) -> None:
         session = self.session
         self._requested = requested = session.request_bytes
-        self._account.update(requested + session.other_bytes + self._outbox.size + self._written())
+        answers = session.other_bytes + self._outbox.size + self._written()
+        self._account.update(requested + answers, requested)
 
     def _set_reading(self, wanted: bool) -> None:
         transport = self._transport
@@ -320,7 +344,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def stalled_for(self, now: float) -> float:
         """Return for how many seconds a peer whose turn it is has moved less than is fair."""
+        if self._is_deserted:
+            return math.inf
         return self._progress.slow_for(now) if self._is_awaited() else 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the peer waits for this server, and not the server for its peer."""
+        return self.session.owed and not self._must_read()
 
     def _is_awaited(self) -> bool:
         """Whether it is the peer's turn: to take its answers, or to send the rest of a frame."""
@@ -367,9 +398,21 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._progress.restart(now)
 
+    def _look_for_end(self) -> None:
+        """See the end of a peer that is not read from: asyncio looks only while it reads."""
+        transport = self._transport
+        if self._reading or transport is None:
+            return
+        ends = select.poll()
+        ends.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
+        for _, seen in ends.poll(0):
+            if seen & _BROKEN:
+                self.abort()
+            self._is_deserted = True
+
     def _is_stuck(self, now: float) -> bool:
-        """Whether the peer has taken nothing for as long as it may be idle."""
-        patience = self._server.config.idle_timeout
+        """Whether the peer has taken nothing of what it is owed for too long."""
+        patience = self._server.config.slow_peer_timeout
         if self._server.stopping:
             patience = min(patience, DRAIN_PATIENCE)
         return self._must_read() and self._progress.idle_for(now) >= patience

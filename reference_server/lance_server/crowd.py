@@ -134,6 +134,8 @@ class Crowd:
         """Do what time alone brings about."""
         for connection in [*self._served, *self._turned_away]:
             connection.tick(now)
+        waiting = any(connection.is_waiting for connection in self._served)
+        self._service.stall.note(self._service.counters.answered, now, waiting=waiting)
         short = self._memory.is_short
         if short:
             self._shed(now, self._service.config.shed_after)

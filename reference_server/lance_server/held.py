@@ -5,8 +5,11 @@ from typing import Final
 
 from lance_spec.frames import Frame
 
-FRAME_COST: Final = 256
-"""What a frame that waits costs beside its payload, in bytes of memory."""
+FRAME_COST: Final = 512
+"""What a frame that waits costs beside its payload, in bytes of memory, as measured."""
+
+MOST_QUEUED: Final = 1024
+"""Requests of one connection that may wait for their turn; beyond it nothing is read from it."""
 
 
 def cost(frame: Frame) -> int:

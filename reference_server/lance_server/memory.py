@@ -5,6 +5,13 @@ not taken, reads under way, and batches that are not durable yet. Below 80 % of 
 nothing happens. From there on reads wait, who sends batches is told to slow down, and nobody
 begins a new frame; from 95 % on whatever would need more is refused. Who holds much and moves
 nothing is let go first.
+
+Nobody waits for memory that only waiters hold: a read waits while a read is under way, while
+batches are on their way to the disk, or while an answer is in front of a peer. The disk ends the
+first two; the third ends when the peer reads, or is closed because it does not
+(``slow_peer_timeout``). It never waits for requests to be given back, because those may be waiting
+themselves: when requests are all that is held, the first waiter goes on, and the budget is
+exceeded by its answer at most. Requests are bounded where they are read.
 """
 
 from collections.abc import Callable
@@ -39,12 +46,14 @@ class MemoryBudget:
     Attributes:
         limit: the budget in bytes.
         held: bytes that connections hold.
+        requested: of these, bytes of requests that are not being served yet.
         on_relief: called when something was given back while somebody waited for it.
     """
 
     def __init__(self, limit: int, backlog: Backlog | None = None) -> None:
         self.limit = limit
         self.held = 0
+        self.requested = 0
         self._backlog = backlog or Backlog()
         self.on_relief: Callable[[], None] = lambda: None
         self._high = int(limit * _HIGH)
@@ -114,7 +123,7 @@ class MemoryBudget:
 
     def _fits(self, size: int) -> bool:
         used = self.used
-        return used + size <= self._high or not used
+        return used + size <= self._high or used <= self.requested
 
     def _change(self, amount: int) -> None:
         self.held += amount
@@ -127,19 +136,23 @@ class Account:
 
     Attributes:
         size: bytes held.
+        requested: of these, bytes of requests that are not being served yet.
     """
 
-    __slots__ = ("_budget", "size")
+    __slots__ = ("_budget", "requested", "size")
 
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
-        self.size = 0
+        self.size = self.requested = 0
 
     def __repr__(self) -> str:
         return f"<Account {self.size} bytes>"
 
-    def update(self, size: int) -> None:
-        """Note how much is held now."""
+    def update(self, size: int, requested: int = 0) -> None:
+        """Note how much is held now, and how much of it by requests that are not served yet."""
+        if requested != self.requested:
+            self._budget.requested += requested - self.requested
+            self.requested = requested
         if size != self.size:
             amount, self.size = size - self.size, size
             self._budget._change(amount)  # noqa: SLF001 - an account is a part of its budget

@@ -266,6 +266,10 @@ class Server:
             if isinstance(other, Reloading):
                 other.reload(config)
 
+    def call_soon(self, job: Callable[[], None]) -> None:
+        """Do something after what is already due."""
+        self._loop.call_soon(job)
+
     def call_at(self, when: float, job: Callable[[], None]) -> None:
         """Do something at a time of the loop."""
         self._loop.call_at(when, job)

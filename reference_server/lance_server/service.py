@@ -14,6 +14,7 @@ from lance_server.rehearsal.forwarding import Forwarder
 from lance_server.rehearsal.role import Role
 from lance_server.sampler import Sampler
 from lance_server.security.guard import Security
+from lance_server.stalling import RequestStall
 from lance_server.stats import Counters
 from lance_spec.dialect import Dialect
 
@@ -33,6 +34,8 @@ class Service:
         role: the part that this node plays.
         faults: what goes wrong on the way to clients, on request.
         open_way: opens a way to a leader.
+        stall: whether requests wait and none completes.
+        work_clock: tells how long a connection has worked in a turn of the event loop.
         pressure: why producers are to slow down, or None.
         stopping: whether the server is about to end.
         started_at: when it was started, by the monotonic clock.
@@ -48,6 +51,8 @@ class Service:
     role: Role = field(default_factory=Role)
     faults: FaultPlan = field(default_factory=FaultPlan)
     open_way: Callable[[Role, Dialect], Forwarding] = Forwarder.to_leader
+    stall: RequestStall = field(default_factory=RequestStall)
+    work_clock: Callable[[], float] = time.perf_counter
     pressure: str | None = None
     stopping: bool = False
     started_at: float = field(default_factory=time.monotonic)

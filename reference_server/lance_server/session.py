@@ -11,9 +11,10 @@ from typing import Final
 from lance_server.answer_queue import AnswerQueue
 from lance_server.answers import Answer, error_frame
 from lance_server.commands import Commands
+from lance_server.fairness import SLICE_REQUESTS, WorkSlice
 from lance_server.fetching import Fetching
 from lance_server.following import Following
-from lance_server.held import FRAME_COST, HeldFrames, cost
+from lance_server.held import FRAME_COST, MOST_QUEUED, HeldFrames, cost
 from lance_server.ingest import Ingest
 from lance_server.misfits import ambiguous, batch_of, encrypted, is_encrypted, no_kind, too_large
 from lance_server.outcome import Outcome
@@ -72,6 +73,7 @@ class Session:
         self._following = Following(service.role, self._guard, service.open_way)
         self._answers = AnswerQueue(self._counters, wake)
         self._held = HeldFrames()
+        self._slice = WorkSlice(service.work_clock)
         self._is_postponed = False
         self._turned_away: Refusal | None = None
         self._ending = False
@@ -104,8 +106,18 @@ class Session:
     def wants_data(self) -> bool:
         """Whether more may be read from the socket."""
         open_to_more = self.closing is None and not self._ending and self.writable
-        owed = self._answers.owed_bytes + self._held.size
-        return open_to_more and owed < self._config.max_unacked_bytes
+        return (
+            open_to_more
+            and self._owed_bytes < self._config.max_unacked_bytes
+            and len(self._answers.waiting) + len(self._held) < MOST_QUEUED
+        )
+
+    @property
+    def yields(self) -> bool:
+        """Whether it could go on, and lets others have their turn first: `advance` goes on."""
+        if not self._slice.is_over or self.closing is not None or not self._has_room():
+            return False
+        return self._may_take_held() or bool(self._subscriptions.by_topic)
 
     @property
     def partial_bytes(self) -> int:
@@ -159,6 +171,8 @@ class Session:
 
     def receive_data(self, data: Buffer, now: float) -> None:
         """Take bytes from the socket; they may be overwritten afterwards."""
+        if not self.yields:  # else its next turn is due already
+            self._slice.begin()
         frames = self._splitter.receive_data(data)
         if self._turned_away is not None:
             self.see_off()
@@ -171,14 +185,17 @@ class Session:
             answered = 0
             if frames[0].flags == _CONTROL and self._owes_nothing():
                 self._pace.begins(now)
-                answered = self._fetching.fetch_plainly(frames, self._dialect, self._answers)
+                first = frames if len(frames) <= SLICE_REQUESTS else frames[:SLICE_REQUESTS]
+                answered = self._fetching.fetch_plainly(first, self._dialect, self._answers)
+                self._counters.answered += answered
+                self._slice.take(answered)
             if answered < len(frames):
                 self._ingest.begin(self._service.memory.level)
                 self._take(frames, answered, now)
                 self._flusher.flush_lone()
         if self._splitter.fault is not None and not self._fault_seen:
             self._on_fault(now)
-        self.advance(now)
+        self.go_on(now)
 
     def end_of_stream(self, now: float) -> None:
         """Note that nothing more is read; what was received is still answered."""
@@ -186,7 +203,12 @@ class Session:
         self.advance(now)
 
     def advance(self, now: float) -> None:
-        """Make the answers ready that can be, and begin what waited for them."""
+        """Make the answers ready that can be, and begin what waited for them: one slice of it."""
+        self._slice.begin()
+        self.go_on(now)
+
+    def go_on(self, now: float) -> None:
+        """Do what is left of this turn's slice."""
         self._is_postponed = False
         nothing_waits = not (self._answers.waiting or self._held.frames)
         if nothing_waits and not self._subscriptions.by_topic and not self._ending:
@@ -195,7 +217,7 @@ class Session:
         while dialect is not None and self._splitter.proven:
             if answers.collect(dialect, now):
                 self._pace.progresses(now)
-            if answers.waiting or not held.frames or not self._has_room() or self._is_postponed:
+            if self._slice.is_over or not self._has_room() or not self._may_take_held():
                 break
             frame = held.take()
             self._ingest.begin(self._service.memory.level)
@@ -204,6 +226,15 @@ class Session:
             self._push(now)
         if self._ending and not self.owed and self.closing is None:
             self._last_words()
+
+    def _may_take_held(self) -> bool:
+        """Whether a request waits whose turn it is; batches do not wait for acknowledgements."""
+        frames, answers = self._held.frames, self._answers
+        if not frames or self._is_postponed:
+            return False
+        if not answers.waiting:
+            return True
+        return frames[0].kind is FrameKind.INGEST and not answers.command_running
 
     def tick(self, now: float) -> None:
         """Do what time alone brings about: late keepalives, stalls, the idle timeout."""
@@ -235,7 +266,7 @@ class Session:
         """Take what one read brought; batches that go the same way go together."""
         answers, held, dialect = self._answers, self._held, self._dialect
         while position < len(frames):
-            if held.frames or answers.command_running:
+            if held.frames or answers.command_running or self._slice.is_over:
                 self._hold(frames[position], now)
             elif not self._role.is_follower and (
                 run := self._ingest.accept_run(frames, position, dialect)
@@ -243,6 +274,7 @@ class Session:
                 self._pace.produces(now, first=not answers.waiting)
                 answers.add_batches(run.outcome, run.ids, run.cost, now)
                 position += len(run.ids)
+                self._slice.take()
                 continue
             else:
                 self._handle(frames[position], now)
@@ -256,11 +288,13 @@ class Session:
         self._held.add(frame)
 
     def _handle(self, frame: Frame, now: float) -> None:
+        self._slice.take()
         answers = self._answers
         if not answers.waiting:
             self._pace.begins(now)
             may_fetch = frame.flags == _CONTROL and self._has_room()
             if may_fetch and self._fetching.fetch_plainly((frame,), self._dialect, answers):
+                self._counters.answered += 1
                 return
         kind = frame.kind
         if self._following.concerns(frame):
@@ -312,6 +346,7 @@ class Session:
             self._answers.add_command(answer, FRAME_COST)
         else:
             self._answers.send(answer)
+            self._counters.answered += 1
 
     def _pass_on(self, frame: Frame) -> None:
         """Answer a write as a follower does."""
@@ -331,10 +366,13 @@ class Session:
     def _push(self, now: float) -> None:
         """Send subscribers what there is, as far as the socket takes it (AMB-21)."""
         while self._subscriptions and self.closing is None and self._has_room():
+            if self._slice.is_over:
+                break
             frame = self._subscriptions.next_push(self._dialect, now)
             if frame is None:
                 break
             self._answers.send(frame)
+            self._slice.take()
 
     @property
     def _dialect(self) -> Dialect:

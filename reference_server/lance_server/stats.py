@@ -22,6 +22,7 @@ class Counters:
         duplicates: batches that were stored already and only acknowledged again (AMB-25).
         conflicts: batches whose id stood for other content (AMB-25).
         opaque_batches: batches stored although they do not parse as records (AMB-27).
+        answered: requests that were completed, whatever the answer.
         fetches: Fetch requests answered with data or an end.
         bytes_out: bytes of records returned.
         bytes_pushed: of these, to subscribers.
@@ -58,6 +59,7 @@ class Counters:
     duplicates: int = 0
     conflicts: int = 0
     opaque_batches: int = 0
+    answered: int = 0
     fetches: int = 0
     bytes_out: int = 0
     bytes_pushed: int = 0

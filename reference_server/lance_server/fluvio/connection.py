@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol
 
 from lance_server.account import Share
+from lance_server.fairness import WorkSlice
 from lance_server.fluvio.cluster import Cluster
 from lance_server.fluvio.refusals import ProtocolError
 from lance_server.security.guard import Guard
@@ -117,7 +118,9 @@ class Connection:
     # Requests ----------------------------------------------------------------------------------
 
     async def _read_all(self, handler: Handler) -> None:
+        turn = WorkSlice()
         while True:
+            await turn.step()
             hold = Share(self._cluster.budget)
             try:
                 frame = await self._frame(hold)

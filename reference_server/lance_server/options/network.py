@@ -42,5 +42,11 @@ NETWORK: Final = group(
         type=ABOVE_ZERO,
         help="Close a connection after so many seconds without a frame.",
     ),
+    click.option(
+        "--slow-peer-timeout",
+        default=IDLE_TIMEOUT,
+        type=ABOVE_ZERO,
+        help="Close a connection that reads nothing of what it is owed for so many seconds.",
+    ),
     click.option("--port-file", type=FILE, help="Write the port here once it is bound."),
 )

@@ -17,6 +17,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
+from lance_server.fairness import WorkSlice
 from lance_server.log.engine import Topic
 from lance_server.outcome import Outcome
 from lance_server.qwp.budget import Share
@@ -137,8 +138,10 @@ class Session:
     # Messages in -------------------------------------------------------------------------------
 
     async def _read_all(self) -> None:
+        turn = WorkSlice()
         try:
             while True:
+                await turn.step()
                 async with asyncio.timeout(self._options.idle_timeout):
                     data = await self._connection.recv()
                 if isinstance(data, str):
@@ -154,7 +157,9 @@ class Session:
 
     async def _discard(self) -> None:
         """Ignore what comes behind a refused message, as senders expect it."""
+        turn = WorkSlice()
         while True:
+            await turn.step()
             async with asyncio.timeout(self._options.idle_timeout):
                 await self._connection.recv()
 

@@ -6,6 +6,7 @@ import socket
 from typing import Any, Final
 
 from lance_server.account import Share
+from lance_server.fairness import WorkSlice
 from lance_server.rustlog.forms import BINARY, JSON, MAX_FRAME, Form, form_of
 from lance_server.rustlog.refusals import RustlogRefusal
 from lance_server.rustlog.service import Service, Shared
@@ -83,6 +84,7 @@ class Connection:
     async def _serve(self) -> None:
         """Answer requests one after the other."""
         share = Share(self._shared.memory)
+        turn = WorkSlice()
         closes = False
         while not closes:
             try:
@@ -93,6 +95,7 @@ class Connection:
                     await self._send(answer)
             finally:
                 share.release()
+            await turn.step()
 
     async def _answered(self, first: bytes, share: Share) -> tuple[bytes, bool]:
         """Return the answer to the request that begins with a byte, and whether it is the last."""

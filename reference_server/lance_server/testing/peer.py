@@ -54,6 +54,7 @@ class SessionPeer(Requests):
         self.config = ServerConfig(data_dir=data_dir, **options)
         security = Security(self.config.tls, self.config.auth, self.config.access)
         self.service = Service(self.log.engine, self.config, watched, security)
+        self.service.work_clock = lambda: self.now
         self.counters = self.service.counters
         self.session = self._connect()
 
@@ -77,7 +78,13 @@ class SessionPeer(Requests):
     def send(self, *frames: bytes) -> None:
         """Send frames in one piece; worker threads do not run yet."""
         self.session.receive_data(b"".join(frames), self.now)
+        self.go_on()
         self.log.scheduler.run_soon()
+
+    def go_on(self) -> None:
+        """Give the session its turns of the loop until it wants no more."""
+        while self.session.yields:
+            self.session.advance(self.now)
 
     def work(self) -> None:
         """Let the worker threads finish."""
@@ -89,6 +96,7 @@ class SessionPeer(Requests):
         while answers := self.session.data_to_send():
             frames += self._splitter.receive_data(b"".join(answers))
             self.session.advance(self.now)
+            self.go_on()
         return frames
 
     def exchange(self, *frames: bytes) -> list[Frame]:

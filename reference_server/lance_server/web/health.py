@@ -29,6 +29,8 @@ def unready_reasons(service: Service) -> list[str]:
         reasons.append("the server is stopping")
     if service.disk.lost is not None:
         reasons.append(service.disk.lost)
+    if service.stall.reason is not None:
+        reasons.append(service.stall.reason)
     if service.disk.breaker.state is CircuitState.OPEN:
         reasons.append(
             "the disk failed repeatedly, or its circuit was opened by hand; writes are refused"
