@@ -15,6 +15,7 @@ from lance_sdk.journal.connect_keys import FOREIGN, KEYS
 from lance_sdk.journal.connect_string import parse_connect_string
 from lance_sdk.journal.lwp.settings import from_connect_string
 from lance_sdk.journal.notation import parse_bool, parse_millis, parse_size
+from lance_sdk.journal.rejections import QWP_FORCED
 from lance_sdk.journal.tls_roots import context_of
 
 SOURCE_KEYS = [
@@ -162,7 +163,16 @@ def test_policies_are_validated_and_applied(category: Category, policy: str) -> 
         with pytest.raises(ConfigError, match="on_unsupported_error"):
             parse_connect_string(text).forward_config()
         return
+    if category in QWP_FORCED and policy not in {"auto", "terminal"}:
+        with pytest.raises(ConfigError, match=f"{category.option}={policy}: this always halts"):
+            parse_connect_string(text).forward_config()
+        policies = parse_connect_string(text.replace("ws", "lance", 1)).forward_config().limits
+        assert policies.policies == {category: Policy(policy)}
+        return
     policies = parse_connect_string(text).forward_config().limits.policies
+    if category in QWP_FORCED:
+        assert policies == {}
+        return
     assert policies == ({} if policy == "auto" else {category: Policy(policy)})
 
 
@@ -173,6 +183,28 @@ def test_one_key_for_every_answer_of_a_server() -> None:
     assert policies[Category.PARSE_ERROR] is Policy.HALT
     assert policies[Category.SCHEMA_MISMATCH] is Policy.DROP
     assert Category.DAMAGED not in policies
+    assert QWP_FORCED.isdisjoint(policies)
+
+
+@pytest.mark.parametrize(
+    ("category", "policy"),
+    [
+        (Category.SCHEMA_MISMATCH, Policy.DEAD_LETTER),
+        (Category.PARSE_ERROR, Policy.HALT),
+        (Category.INTERNAL_ERROR, Policy.HALT),
+        (Category.SECURITY_ERROR, Policy.HALT),
+        (Category.WRITE_ERROR, Policy.DEAD_LETTER),
+        (Category.PROTOCOL_VIOLATION, Policy.HALT),
+        (Category.UNKNOWN, Policy.HALT),
+    ],
+)
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_qwp_does_what_section_14_says(category: Category, policy: Policy, on_disk: bool) -> None:
+    """What it drops is kept as a dead letter where there is a folder (SF-37)."""
+    text = "ws::addr=a;" + ("sf_dir=/d;" if on_disk else "")
+    kept = policy is Policy.HALT or on_disk
+    defaults = parse_connect_string(text).forward_config().limits.defaults
+    assert defaults[category] is (policy if kept else Policy.DROP)
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,8 @@ def test_waiting_rows_are_bounded(tmp_path: Path) -> None:
     options = QwpOptions(max_memory=4000)
     with endpoint(tmp_path, options=options) as qwp:
         with Peer(qwp.addr) as peer:
-            answer = peer.refused(*(longs("t", *range(20), flags=DEFER) for _ in range(20)))
-            assert answer.status == Status.NOT_WRITABLE
+            peer.send(*(longs("t", *range(20), flags=DEFER) for _ in range(20)))
+            assert peer.closed() == 1013
         eventually(lambda: qwp.listener.budget.used == 0)
         assert qwp.rows("t") == []
 
@@ -143,8 +143,8 @@ def test_rows_beyond_the_memory_are_refused_and_given_back(tmp_path: Path) -> No
     """The account is even afterwards, and what fits is taken."""
     with endpoint(tmp_path, options=QwpOptions(max_memory=2000)) as qwp:
         with Peer(qwp.addr) as peer:
-            answer = peer.refused(longs("t", *range(100)))
-            assert answer.status == Status.NOT_WRITABLE
+            peer.send(longs("t", *range(100)))
+            assert peer.closed() == 1013
         eventually(lambda: qwp.listener.budget.used == 0)
         with Peer(qwp.addr) as peer:
             peer.ok(longs("t", 7))
@@ -156,8 +156,8 @@ def test_dictionaries_count_as_memory(tmp_path: Path) -> None:
     """Symbols are kept as long as the connection lives, so they are accounted for."""
     with endpoint(tmp_path, options=QwpOptions(max_memory=1000)) as qwp:
         with Peer(qwp.addr) as peer:
-            answer = peer.refused(message(b"\0\x01\xa0\x1f" + b"x" * 4000, 0))
-            assert answer.status == Status.NOT_WRITABLE
+            peer.send(message(b"\0\x01\xa0\x1f" + b"x" * 4000, 0))
+            assert peer.closed() == 1013
         eventually(lambda: qwp.listener.budget.used == 0)
 
 

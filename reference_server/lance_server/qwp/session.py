@@ -269,13 +269,26 @@ class Session:
 
     async def _tell(self, answer: Answer, *, durable: bool) -> bool:
         if answer.refusal is not None:
-            await self._send(answer.refusal.frame(answer.wire_sequence))
+            await self._refuse(answer.refusal, answer)
             return False
         tables = list(_sequences(answer.stored.items()))
         await self._send(OkResponse(wire_sequence=answer.wire_sequence, tables=tables).encode())
         if durable and tables:
             await self._send(DurableAck(tables=tables).encode())
         return True
+
+    async def _refuse(self, refusal: QwpRefusal, answer: Answer) -> None:
+        """Say no, and have the sender come again for the rest.
+
+        What it sent after the refused message is not stored. A sender that drops the message goes
+        on behind it on its next connection, whatever its policies are. Where only the moment is
+        wrong, the close alone says so: some senders halt at an error that they do not know.
+        """
+        if refusal.status == Status.NOT_WRITABLE and answer.rule is None:
+            self._close(CloseCode.TRY_AGAIN_LATER, refusal.text)
+            return
+        await self._send(refusal.frame(answer.wire_sequence))
+        self._close(CloseCode.GOING_AWAY, "a message was refused; send what follows it again")
 
     async def _follow(self, rule: Rule, answer: Answer) -> bool:
         """Do what the script wants; return whether there is an answer to the next message."""

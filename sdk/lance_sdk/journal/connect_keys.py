@@ -160,7 +160,16 @@ KEYS: Final[Mapping[str, Key]] = {
         "",
         _LWP,
     ),
-    "max_in_flight": Key(parse_number, "Frames sent and not acknowledged.", "64"),
+    "max_in_flight": Key(
+        parse_number, "Frames sent that the server has not taken.", "65536, toward LWP 64"
+    ),
+    "request_timeout": Key(
+        parse_millis,
+        "Without any frame being taken for so long, another connection is tried.",
+        "120000",
+        "",
+        ("ws",),
+    ),
     "username": Key(parse_text, "For HTTP Basic authentication.", "", "", _QWP),
     "password": Key(parse_text, "With username.", "", "", _QWP),
     "token": Key(parse_text, "Bearer token, or LWP token."),
@@ -206,7 +215,6 @@ FOREIGN: Final = frozenset(
         "pool_acquire_timeout_millis",
         "protocol_version",
         "retry_timeout",
-        "request_timeout",
         "request_min_throughput",
         "tls_ca",
         "bind_interface",

@@ -25,7 +25,13 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.journal.config import Durability, JournalConfig, SlotKind
 from lance_sdk.journal.connect_keys import FOREIGN, KEYS, RENAMED, SECRETS, Key
 from lance_sdk.journal.outbox import OutboxLimits
-from lance_sdk.journal.rejections import Category, Policy
+from lance_sdk.journal.rejections import (
+    DEFAULT_POLICIES,
+    QWP_FORCED,
+    QWP_POLICIES,
+    Category,
+    Policy,
+)
 from lance_sdk.journal.sender_config import ForwardConfig
 
 __all__ = ["KEYS", "ConnectString", "Key", "parse_connect_string"]
@@ -114,21 +120,48 @@ class ConnectString:
 
     def _limits(self) -> OutboxLimits:
         everywhere = self.values.get("on_server_error")
+        qwp = self.scheme in {"ws", "wss"}
         policies: dict[Category, Policy] = {}
         for each in Category:
             own = self.values.get(each.option)
+            if qwp and each in QWP_FORCED:
+                _check_forced(each, own)
+                own = None
             # One key for all means what a server says; what was never sent has its own policy.
-            said = everywhere if own is None and each not in _LOCAL else own
+            general = each not in _LOCAL and not (qwp and each in QWP_FORCED)
+            said = everywhere if own is None and general else own
             if said is not None:
                 policies[each] = said
         return OutboxLimits(
-            frames=self.values.get("max_in_flight", 64),
+            frames=self.values.get("max_in_flight", _QWP_WINDOW if qwp else 64),
+            bytes=_QWP_BYTES if qwp else OutboxLimits().bytes,
             policies=policies,
+            defaults=self._qwp_policies() if qwp else DEFAULT_POLICIES,
             strikes=self.values.get("max_frame_rejections", 4),
             dwell=self.values.get("poison_min_escalation_window_millis", 5.0),
         )
 
+    def _qwp_policies(self) -> Mapping[Category, Policy]:
+        """Return section 14's table; in memory there is no place for dead letters."""
+        if "sf_dir" in self.values or "dead_letter_dir" in self.values:
+            return QWP_POLICIES
+        return {
+            each: Policy.DROP if policy is Policy.DEAD_LETTER else policy
+            for each, policy in QWP_POLICIES.items()
+        }
 
+
+def _check_forced(category: Category, policy: Policy | None) -> None:
+    if policy is not None and policy is not Policy.HALT:
+        raise ConfigError(
+            f"{category.option}={policy.value}: this always halts the sender "
+            "(SF client section 14); leave the key out, or say terminal"
+        )
+
+
+_QWP_WINDOW: Final = 1 << 16
+"""Frames on the way to a QWP host; it may acknowledge many at once, and late."""
+_QWP_BYTES: Final = 1 << 30
 _LOCAL: Final = {Category.UNSUPPORTED, Category.DAMAGED}
 
 

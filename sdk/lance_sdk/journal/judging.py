@@ -3,7 +3,7 @@
 from typing import Final
 
 from lance_sdk.journal.outbox_parts import OutboxLimits
-from lance_sdk.journal.rejections import DEFAULT_POLICIES, Policy, Rejection
+from lance_sdk.journal.rejections import Policy, Rejection
 
 _RETRIES: Final = {Policy.RETRY, Policy.RETRY_OTHER}
 
@@ -20,7 +20,7 @@ class Judge:
 
     def __init__(self, limits: OutboxLimits) -> None:
         self._limits = limits
-        self._policies = {**DEFAULT_POLICIES, **limits.policies}
+        self._policies = {**limits.defaults, **limits.policies}
         self._strikes: dict[int, tuple[int, float]] = {}
 
     def __repr__(self) -> str:

@@ -7,8 +7,10 @@ in any order; the journal is told the number up to which none is missing.
 
 import math
 from bisect import insort
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import takewhile
 from typing import Final
 
 from lance_sdk._core.backoff import Backoff
@@ -91,7 +93,8 @@ class Outbox:
         self._end = 0
         self._cursor = journal.acked_fsn + 1
         self._highest = journal.acked_fsn
-        self._unsettled: dict[int, int] = {}
+        self._unsettled: OrderedDict[int, int] = OrderedDict()
+        self._untaken: OrderedDict[int, int] = OrderedDict()
         self._done: set[int] = set()
         self._again: list[int] = []
         self._sent_now = -1
@@ -159,6 +162,7 @@ class Outbox:
         self._cursor = self.settled_fsn + 1
         self._sent_now = self._cursor - 1
         self._unsettled.clear()
+        self._untaken.clear()
         self._again.clear()
         self._in_flight_bytes = 0
         self._reader = None
@@ -180,7 +184,7 @@ class Outbox:
         fsn, payload = found
         self._cursor = fsn + 1
         self._sent_now = fsn
-        self._unsettled[fsn] = len(payload)
+        self._unsettled[fsn] = self._untaken[fsn] = len(payload)
         self._in_flight_bytes += len(payload)
         replayed = fsn <= self._highest
         self._highest = max(self._highest, fsn)
@@ -210,7 +214,7 @@ class Outbox:
         limits = self.limits
         if self._cursor - next(iter(self._unsettled)) >= limits.frames * _SPREAD:
             return False
-        return len(self._unsettled) < limits.frames and self._in_flight_bytes < limits.bytes
+        return len(self._untaken) < limits.frames and self._in_flight_bytes < limits.bytes
 
     def _read(self, now: float) -> tuple[int, bytes] | None:
         while True:
@@ -275,10 +279,18 @@ class Outbox:
         """
         if not 0 <= fsn <= self._sent_now:
             raise AckOutOfRange(fsn, self._sent_now)
-        covered = [each for each in self._unsettled if each <= fsn]
+        covered = list(takewhile(lambda each: each <= fsn, self._unsettled))
         for each in covered:
             self._forget(each)
         self._progressed(len(covered), now)
+
+    def taken(self, fsn: int) -> None:
+        """The server has every frame up to ``fsn``, and has yet to say that they are safe.
+
+        They make room for others on the way.
+        """
+        for each in list(takewhile(lambda number: number <= fsn, self._untaken)):
+            self._in_flight_bytes -= self._untaken.pop(each)
 
     def settled(self, fsn: int, now: float) -> None:
         """The server has this frame.
@@ -293,7 +305,8 @@ class Outbox:
             self._progressed(1, now)
 
     def _forget(self, fsn: int, rejection: Rejection | None = None) -> None:
-        self._in_flight_bytes -= self._unsettled.pop(fsn)
+        del self._unsettled[fsn]
+        self._in_flight_bytes -= self._untaken.pop(fsn, 0)
         self._judge.forget(fsn)
         self._done.add(fsn)
         if fsn in self._again:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from lance_sdk._core.outcome import Outcome
 from lance_sdk._tree import LanceError
-from lance_sdk.journal.rejections import Category, Policy, Rejection
+from lance_sdk.journal.rejections import DEFAULT_POLICIES, Category, Policy, Rejection
 
 __all__ = ["DeadLetters", "Inbox", "Milestone", "OutboxCounters", "OutboxLimits", "Waiters"]
 
@@ -32,9 +32,10 @@ class OutboxLimits:
     """How an outbox treats the network.
 
     Attributes:
-        frames: most frames that are sent and not acknowledged.
+        frames: most frames that are sent and that the server has not taken.
         bytes: most bytes of them; one frame may always be sent.
         policies: what is done about rejections, where it differs from the default.
+        defaults: the default, by protocol.
         strikes: so many rejections of one frame make a retry pointless,
         dwell: if they took at least so many seconds.
         ack_timeout: seconds after which a connection on which nothing is acknowledged, although
@@ -44,6 +45,7 @@ class OutboxLimits:
     frames: int = 64
     bytes: int = 32 << 20
     policies: Mapping[Category, Policy] = field(default_factory=dict)
+    defaults: Mapping[Category, Policy] = field(default_factory=lambda: DEFAULT_POLICIES)
     strikes: int = 4
     dwell: float = 5.0
     ack_timeout: float = 60.0

@@ -68,6 +68,25 @@ DEFAULT_POLICIES: Final[Mapping[Category, Policy]] = {
 """What is done unless the options say otherwise (SF-10, SF-11)."""
 
 
+QWP_POLICIES: Final[Mapping[Category, Policy]] = {
+    Category.SCHEMA_MISMATCH: Policy.DEAD_LETTER,
+    Category.PARSE_ERROR: Policy.HALT,
+    Category.INTERNAL_ERROR: Policy.HALT,
+    Category.SECURITY_ERROR: Policy.HALT,
+    Category.WRITE_ERROR: Policy.DEAD_LETTER,
+    Category.PROTOCOL_VIOLATION: Policy.HALT,
+    Category.UNKNOWN: Policy.HALT,
+    Category.UNSUPPORTED: Policy.DEAD_LETTER,
+    Category.DAMAGED: Policy.DROP,
+}
+"""The same for QWP, as section 14 of its document says (SF-37).
+
+What it drops is kept as a dead letter, where there is a folder for it.
+"""
+QWP_FORCED: Final = frozenset({Category.PROTOCOL_VIOLATION, Category.UNKNOWN})
+"""Categories of QWP that always halt (SF client section 14)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
     """One refusal, as the error handler gets it.
@@ -99,6 +118,8 @@ class Rejection:
     def __str__(self) -> str:
         one = self.first_fsn == self.last_fsn
         which = f"frame {self.first_fsn}" if one else f"frames {self.first_fsn} to {self.last_fsn}"
+        if self.first_fsn > self.last_fsn:
+            which = "no frame"
         where = f" of {self.table!r}" if self.table else ""
         code = f" ({self.status:#04x})" if self.status >= 0 else ""
         return f"{which}{where} rejected, {self.category.value}{code}: {self.message}"
@@ -126,9 +147,12 @@ class SenderHalted(JournalError):
 
     def __init__(self, rejection: Rejection) -> None:
         self.rejection = rejection
+        way_out = f", or set {rejection.category.option}=dead_letter to go on without the frame"
+        if rejection.category in QWP_FORCED or rejection.first_fsn > rejection.last_fsn:
+            way_out = ""
         super().__init__(
-            f"store-and-forward halted: {rejection}. Repair the cause and open the sender again, "
-            f"or set {rejection.category.option}=dead_letter to go on without the frame"
+            f"store-and-forward halted: {rejection}. Repair the cause and open the sender again"
+            f"{way_out}"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,8 +1,11 @@
 """The carrier's decisions, one by one, on a clock that stands still until it is turned."""
 
+from collections.abc import Callable
+
 import pytest
 
 from lance_sdk.errors import ClosedError, ConfigError, ConnectFailed, RemoteProtocolError
+from lance_sdk.journal.connect_string import parse_connect_string
 from lance_sdk.journal.outbox import OutboxLimits
 from lance_sdk.journal.qwp import (
     Credentials,
@@ -13,7 +16,7 @@ from lance_sdk.journal.qwp import (
 from lance_sdk.journal.qwp.answers import Ledger
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary
 from lance_sdk.journal.qwp.hosts import HostState
-from lance_sdk.journal.rejections import Category, Policy, SenderHalted
+from lance_sdk.journal.rejections import QWP_POLICIES, Category, Policy, SenderHalted
 from lance_spec.messages.qwp import DurableAck, ErrorResponse, OkResponse, TableSequence
 
 from .world import HOST, Host, Wire, World
@@ -365,19 +368,113 @@ def test_a_refusal_of_credentials_can_be_retried_by_policy() -> None:
 # Refusals and the end ----------------------------------------------------------------------------
 
 
-def test_an_error_about_the_catch_up_counts_for_the_first_frame() -> None:
-    """It has no frame of its own, and must not be lost."""
+def test_an_error_about_the_catch_up_blames_no_frame() -> None:
+    """The sender halts, whatever the policies are: every frame is kept."""
 
     def refuse_dictionary(wire: Wire) -> None:
         if len(wire.messages) == 1:
             error = ErrorResponse(status=5, wire_sequence=0, text=b"no dictionary")
             wire.answer(error.encode())
 
-    world = World(Host(on_message=refuse_dictionary), dictionary=SymbolDictionary(["a"]))
+    limits = OutboxLimits(policies=dict.fromkeys(QWP_POLICIES, Policy.DROP))
+    host = Host(on_message=refuse_dictionary)
+    world = World(host, dictionary=SymbolDictionary(["a"]), limits=limits)
     world.append(b"frame")
     world.run()
-    assert [(each.first_fsn, each.message) for each in world.inbox] == [(0, "no dictionary")]
+    assert [each.message for each in world.inbox] == ["the slot's symbols: no dictionary"]
+    assert "no frame rejected" in str(world.inbox[0])
     assert isinstance(world.outbox.failure, SenderHalted)
+    assert world.outbox.settled_fsn == -1
+
+
+def test_a_late_error_about_an_acknowledged_frame_hits_no_other() -> None:
+    """It costs the connection; the next frame is sent again and settled."""
+
+    def take_and_refuse(wire: Wire) -> None:
+        if len(wire.messages) == 1:
+            wire.ok(0)
+            wire.answer(ErrorResponse(status=3, wire_sequence=0, text=b"late").encode())
+        else:
+            wire.ok()
+
+    limits = OutboxLimits(policies=dict.fromkeys(QWP_POLICIES, Policy.DROP))
+    world = World(Host(on_message=take_and_refuse), limits=limits)
+    world.append(b"one", b"two")
+    world.run(5.0)
+    assert world.outbox.settled_fsn == 1
+    assert world.outbox.counters.dropped == 0
+
+
+def closing(code: int, reason: str) -> Callable[[Wire], None]:
+    """Return a host's habit of closing at the first message."""
+
+    def habit(wire: Wire) -> None:
+        if len(wire.messages) == 1:
+            wire.close(code, reason)
+
+    return habit
+
+
+@pytest.mark.parametrize("code", [1002, 1003, 1007, 1008, 1009, 1010])
+def test_a_close_of_section_15_1_halts_whatever_the_policies_say(code: int) -> None:
+    """The whole window that is not acknowledged is named, and kept."""
+    limits = OutboxLimits(policies=dict.fromkeys(QWP_POLICIES, Policy.DROP))
+    world = World(Host(on_message=closing(code, "no")), limits=limits)
+    world.append(b"one", b"two")
+    world.run(1.0)
+    assert isinstance(world.outbox.failure, SenderHalted)
+    (told,) = world.inbox
+    assert (told.first_fsn, told.last_fsn, told.status, told.wire_seq) == (0, 1, -1, -1)
+    assert told.message == f"ws-close[{code}]: no"
+    assert len(world.attempts) == 1
+
+
+@pytest.mark.parametrize("code", [1000, 1001, 1011, 1012, 1013, 4000])
+def test_other_closes_reconnect_for_ever(code: int) -> None:
+    """A server that restarts, again and again, halts nobody."""
+    host = Host(on_message=closing(code, "restarting"))
+    world = World(host)
+    world.append(b"one", b"two")
+    world.run(120.0)
+    assert world.outbox.failure is None
+    host.on_message = Wire.ok
+    world.run(10.0)
+    assert world.outbox.settled_fsn == 1
+
+
+@pytest.mark.parametrize("every", [65, 100, 1000])
+def test_one_acknowledgement_for_many_frames_is_enough(every: int) -> None:
+    """The window counts what the host has not taken, and holds more than it waits for."""
+
+    def rarely(wire: Wire) -> None:
+        if len(wire.messages) % every == 0:
+            wire.ok(len(wire.messages) - 1)
+
+    config = parse_connect_string("ws::addr=a;").forward_config()
+    world = World(Host(on_message=rarely), limits=config.limits)
+    world.append(*(b"%d" % number for number in range(2 * every)))
+    world.run(1.0)
+    assert world.outbox.settled_fsn == 2 * every - 1
+
+
+def test_frames_that_wait_for_durable_acknowledgements_stop_no_others() -> None:
+    """An OK makes room on the way, although the frame is not settled."""
+    durable = Host(on_message=Wire.ok, headers={"X-QWP-Durable-Ack": "enabled"})
+    world = World(durable, durable=True, limits=OutboxLimits(frames=4))
+    world.append(*(b"%d" % number for number in range(40)))
+    world.run(1.0)
+    assert len(world.wires[0].messages) == 40
+
+
+def test_a_frame_that_another_host_takes_is_not_condemned() -> None:
+    """The small host is passed over; nothing becomes a dead letter."""
+    small = Host(headers={"X-QWP-Max-Batch-Size": "20"})
+    world = World(small, Host())
+    world.append(b"x" * 100, b"small", b"y" * 100)
+    world.run(30.0)
+    assert world.outbox.settled_fsn == 2
+    assert world.outbox.counters.dead_lettered == 0
+    assert world.inbox == []
 
 
 def test_an_error_about_nothing_costs_the_connection() -> None:

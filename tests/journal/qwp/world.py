@@ -17,7 +17,7 @@ from lance_sdk.journal.outbox import Outbox, OutboxLimits
 from lance_sdk.journal.pacing import Paced
 from lance_sdk.journal.qwp import QwpCarrier, QwpSettings
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary
-from lance_sdk.journal.rejections import Rejection
+from lance_sdk.journal.rejections import QWP_POLICIES, Rejection
 from lance_spec.messages.qwp import OkResponse
 
 HOST = Endpoint("host", 9000)
@@ -141,7 +141,7 @@ class World:
         )
         self.outbox = Outbox(
             self.journal,
-            limits or OutboxLimits(dwell=0.0),
+            limits or OutboxLimits(dwell=0.0, defaults=QWP_POLICIES),
             self.inbox,
             dead_letters,
             backoff=Backoff(0.1, 5.0, Fixed()),

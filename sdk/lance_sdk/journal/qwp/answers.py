@@ -30,6 +30,8 @@ class Ledger:
     def __init__(self, *, durable: bool) -> None:
         self._durable = durable
         self._frames: deque[tuple[int, int]] = deque()
+        self._untaken: deque[tuple[int, int]] = deque()
+        self._catch_up: set[int] = set()
         self._pending: deque[tuple[int, dict[bytes, int]]] = deque()
         self._safe: dict[bytes, int] = {}
         self._ok = -1
@@ -58,11 +60,13 @@ class Ledger:
 
     def sent_catch_up(self) -> None:
         """Count a message that is no frame."""
+        self._catch_up.add(self.sent)
         self.sent += 1
 
     def sent_frame(self, fsn: int) -> None:
         """Count a message that is a frame."""
         self._frames.append((self.sent, fsn))
+        self._untaken.append((self.sent, fsn))
         self.sent += 1
 
     def frame_of(self, wire_sequence: int) -> int | None:
@@ -73,6 +77,17 @@ class Ledger:
         """
         self._check(wire_sequence)
         return next((fsn for wire, fsn in self._frames if wire == wire_sequence), None)
+
+    def is_catch_up(self, wire_sequence: int) -> bool:
+        """Whether a message taught the host symbols."""
+        return wire_sequence in self._catch_up
+
+    def taken(self) -> int | None:
+        """Return the last frame that an OK was about since the last call, or None."""
+        last = None
+        while self._untaken and self._untaken[0][0] <= self._ok:
+            last = self._untaken.popleft()[1]
+        return last
 
     def ok(self, answer: OkResponse) -> int | None:
         """Take an OK; return the last frame that is settled now, or None.

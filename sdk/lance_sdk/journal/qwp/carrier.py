@@ -37,6 +37,7 @@ from lance_sdk.journal.qwp.link import Answered, Closed, Link, LinkEvent
 from lance_sdk.journal.qwp.refusals import credentials_refused
 from lance_sdk.journal.qwp.settings import QwpSettings
 from lance_sdk.journal.qwp.upgrade import granted, request_headers
+from lance_sdk.journal.rejections import Category, Policy
 from lance_spec.checksum import Buffer
 from lance_spec.errors import DecodeError
 
@@ -81,6 +82,7 @@ class QwpCarrier:
         self._link: Link | None = None
         self._exchange: Exchange | None = None
         self._address = ""
+        self._limits: dict[int, int | None] = {}
         self._attempts: deque[Attempt] = deque(maxlen=_MOST_ATTEMPTS)
         self._doom: LanceError | None = None
         self._leaving_for: LanceError | None = None
@@ -223,6 +225,8 @@ class QwpCarrier:
                 due = min(due, self._exchange.next_deadline())
             if self._flushed:
                 due = -math.inf
+        elif not self._told and self._state in _LINKED:
+            due = -math.inf  # `next_action` has a connection to end
         return due
 
     def handle_timeout(self, now: float) -> None:
@@ -277,9 +281,13 @@ class QwpCarrier:
             if isinstance(error, UpgradeRefused) and error.credentials:
                 journal = self._outbox.journal
                 first, last = journal.acked_fsn + 1, journal.next_fsn - 1
-                self._outbox.rejected(credentials_refused(error, first, last), now)
+                rejection = credentials_refused(error, first, last)
+                chosen = self._outbox.limits.policies.get(Category.SECURITY_ERROR)
+                retry = chosen in {Policy.RETRY, Policy.RETRY_OTHER}
+                self._outbox.rejected(rejection, now, policy=None if retry else Policy.HALT)
             return
         self._state, self._state_until = _State.READY, math.inf
+        self._limits[self._index] = grant.max_message
         self._exchange = Exchange(
             self._link,
             self._outbox,
@@ -287,12 +295,19 @@ class QwpCarrier:
             settings=self._settings,
             grant=grant,
             now=now,
+            elsewhere=self._another_takes,
         )
         self.hosts.succeeded(self._index)
         self._attempts.clear()
         self._outbox.connected(now)
         self._outbox.events.append(Connected(self._address, "qwp 1"))
         self._settle_opened(None)
+
+    def _another_takes(self, size: int) -> bool:
+        """Whether another host takes a message of so many bytes, or did not say yet."""
+        others = set(range(len(self._settings.endpoints))) - {self._index}
+        limits = [self._limits.get(each) for each in others]
+        return any(limit is None or limit >= size for limit in limits)
 
     def _closed(self, closed: Closed, now: float) -> None:
         """Answer the host's goodbye."""

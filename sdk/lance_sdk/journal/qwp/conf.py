@@ -88,6 +88,7 @@ def _carrier(parsed: ConnectString, forward: ForwardConfig) -> QwpSettings:
         keepalive=parsed.get("durable_ack_keepalive_interval_millis", 0.2),
         connect_timeout=parsed.get("connect_timeout", 10.0),
         upgrade_timeout=parsed.get("auth_timeout_ms", 15.0),
+        ack_timeout=parsed.get("request_timeout", 120.0),
         retry_initially=forward.initial_connect != "off",
     )
 

@@ -1,6 +1,7 @@
 """What travels on one connection once it is open: dictionary, frames, answers, signs of life."""
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from lance_sdk._tree import LanceError
@@ -11,17 +12,17 @@ from lance_sdk.journal.qwp.catch_up import catch_up_messages
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary, delta_of
 from lance_sdk.journal.qwp.errors import NotWritable, SymbolsLost
 from lance_sdk.journal.qwp.link import Closed, Link
-from lance_sdk.journal.qwp.refusals import blame, refusal, too_large
+from lance_sdk.journal.qwp.refusals import no_frame, refusal, too_large, violation
 from lance_sdk.journal.qwp.settings import QwpSettings
 from lance_sdk.journal.qwp.upgrade import Granted
-from lance_sdk.journal.rejections import Rejection, Verdict
+from lance_sdk.journal.rejections import Policy, Rejection, Verdict
 from lance_sdk.journal.transport import Outgoing
 from lance_spec.messages.qwp import DurableAck, ErrorResponse, OkResponse, Status
 
 _MOST_QUEUED: Final = 1 << 20
 """Bytes after which the network has its turn before more frames are queued."""
-_ORDERLY: Final = {1000, 1001}
-"""Close codes that blame nobody."""
+_TERMINAL: Final = {1002, 1003, 1007, 1008, 1009, 1010}
+"""Close codes that halt the sender; all others reconnect (SF client section 15)."""
 
 
 class Exchange:
@@ -34,6 +35,7 @@ class Exchange:
         settings: deadlines.
         grant: what the host agreed to.
         now: the time.
+        elsewhere: whether another host may take a message of so many bytes.
 
     Attributes:
         ended: why the connection is of no use any more, or None while it is.
@@ -50,11 +52,13 @@ class Exchange:
         settings: QwpSettings,
         grant: Granted,
         now: float,
+        elsewhere: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._link = link
         self._outbox = outbox
         self._settings = settings
         self._max_message = grant.max_message
+        self._elsewhere = elsewhere
         self._ledger = Ledger(durable=settings.durable)
         self._sent_at = self._quiet_since = self._answered_at = now
         self._pinged_at = -math.inf
@@ -84,7 +88,12 @@ class Exchange:
             self._send(frame, now)
 
     def _send(self, frame: Outgoing, now: float) -> None:
-        if self._max_message is not None and len(frame.payload) > self._max_message:
+        size = len(frame.payload)
+        if self._max_message is not None and size > self._max_message:
+            if self._elsewhere(size):
+                words = f"frame {frame.fsn} has {size} bytes, and this host takes"
+                self._end(ConnectionLost(f"{words} {self._max_message}; another host is tried"))
+                return
             verdict = self._outbox.rejected(too_large(frame, self._max_message), now)
             if verdict is not Verdict.CONTINUE:
                 self._end(ConnectionLost("a frame is too large for this host"))
@@ -140,14 +149,21 @@ class Exchange:
             RemoteProtocolError: it is about something that was not sent (SF-35).
             DecodeError: it is no answer.
         """
-        self._answered_at = now
         status = data[0] if data else -1
         if status == OkResponse.STATUS:
-            self._settled(self._ledger.ok(OkResponse.decode(data)), now)
+            settled = self._ledger.ok(OkResponse.decode(data))
+            self._taken(now)
+            self._settled(settled, now)
         elif status == DurableAck.STATUS:
             self._settled(self._ledger.durable_ack(DurableAck.decode(data)), now)
         else:
             self._refused(ErrorResponse.decode(data), now)
+
+    def _taken(self, now: float) -> None:
+        fsn = self._ledger.taken()
+        if fsn is not None:
+            self._answered_at = now
+            self._outbox.taken(fsn)
 
     def _settled(self, fsn: int | None, now: float) -> None:
         if fsn is not None:
@@ -161,29 +177,29 @@ class Exchange:
         if answer.status == Status.NOT_WRITABLE:
             self._end(NotWritable(f"the host takes no writes for now: {words}"))
             return
-        first = self._outbox.settled_fsn + 1 if fsn is None else fsn
-        self._judged(refusal(answer, words, first, self._outbox.journal), now)
+        if fsn is not None:
+            # A connection without the dictionary's beginning is no fault of the frame.
+            gap = Policy.RETRY if answer.status == Status.DICTIONARY_GAP else None
+            self._judged(refusal(answer, words, fsn, self._outbox.journal), now, gap)
+        elif self._ledger.is_catch_up(answer.wire_sequence):
+            rejection = no_frame(answer, f"the slot's symbols: {words}", self._outbox.settled_fsn)
+            self._judged(rejection, now, Policy.HALT)
+        else:
+            self._end(ConnectionLost(f"an error about a frame that was acknowledged: {words}"))
 
-    def _judged(self, rejection: Rejection, now: float) -> None:
-        verdict = self._outbox.rejected(rejection, now)
+    def _judged(self, rejection: Rejection, now: float, policy: Policy | None = None) -> None:
+        verdict = self._outbox.rejected(rejection, now, policy=policy)
         self.try_at_once = verdict is Verdict.CONTINUE
         self._end(ConnectionLost(str(rejection)))
 
     def closed(self, closed: Closed, now: float) -> None:
-        """The host said goodbye; find out whom it blames.
-
-        A code other than 1000 and 1001 is a strike against the frame on the wire. Where there
-        are several, they are sent one by one from then on, so that the next strike meets the
-        right one.
-        """
+        """The host said goodbye: halt where section 15.1 says so, and reconnect otherwise."""
         words = f"ws-close[{closed.code}]: {closed.reason}"
-        if closed.code in _ORDERLY or not self._outbox.in_flight:
-            self._end(ConnectionLost(words))
-        elif self._outbox.in_flight > 1:
-            self._outbox.be_careful()
-            self._end(ConnectionLost(words))
+        if closed.code in _TERMINAL:
+            last = self._outbox.journal.next_fsn - 1
+            self._judged(violation(words, self._outbox.settled_fsn + 1, last), now, Policy.HALT)
         else:
-            self._judged(blame(words, self._outbox.settled_fsn + 1), now)
+            self._end(ConnectionLost(words))
 
     # Signs of life
 

@@ -61,10 +61,28 @@ def credentials_refused(error: UpgradeRefused, first: int, last: int) -> Rejecti
     )
 
 
-def blame(words: str, fsn: int) -> Rejection:
-    """Return what it means that a host closed the connection because of the one frame on it."""
+def violation(words: str, first: int, last: int) -> Rejection:
+    """Return what it means that a host ended the connection for a breach of the protocol."""
     return Rejection(
-        category=Category.PROTOCOL_VIOLATION, message=words, first_fsn=fsn, last_fsn=fsn
+        category=Category.PROTOCOL_VIOLATION, message=words, first_fsn=first, last_fsn=last
+    )
+
+
+def no_frame(answer: ErrorResponse, words: str, settled: int) -> Rejection:
+    """Return what an error frame says that is about none of the frames.
+
+    Args:
+        answer: the error frame.
+        words: its text, without the sender's credentials.
+        settled: the last frame that is dealt with.
+    """
+    return Rejection(
+        category=_CATEGORIES.get(answer.status, Category.UNKNOWN),
+        message=words,
+        first_fsn=settled + 1,
+        last_fsn=settled,
+        status=answer.status,
+        wire_seq=answer.wire_sequence,
     )
 
 

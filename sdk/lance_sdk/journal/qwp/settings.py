@@ -24,8 +24,8 @@ class QwpSettings:
         upgrade_timeout: seconds for the answer to the upgrade.
         answer_timeout: seconds without any bytes, while frames are unanswered, after which a
             ping is sent, and again as many until the connection counts as dead.
-        ack_timeout: seconds without any answer, while a frame has no OK, after which another
-            connection is tried, although the host answers pings.
+        ack_timeout: seconds without any frame being taken, while one is on the way, after which
+            another connection is tried, although the host answers pings (``request_timeout``).
         retry_initially: whether hosts are tried again while none could ever be used.
 
     Raises:
