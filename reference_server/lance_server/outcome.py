@@ -1,10 +1,12 @@
 """Something that the disk still decides."""
 
+import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
+_log = logging.getLogger(__name__)
 
 
 class Outcome(Generic[T]):
@@ -79,7 +81,10 @@ class Outcome(Generic[T]):
         self.done = True
         waiters, self._waiters = self._waiters, {}
         for waiter in waiters:
-            waiter()
+            try:
+                waiter()
+            except Exception:  # noqa: BLE001 - it is told, and the others are woken
+                _log.exception("what waited for a result failed")
 
 
 def pass_on(source: Outcome[T], target: Outcome[T]) -> None:

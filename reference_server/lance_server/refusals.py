@@ -4,6 +4,7 @@ import errno
 from collections.abc import Mapping
 from typing import Any, Final
 
+from lance_server.storage.contract import UndecidedError
 from lance_spec.enums import ErrorCode
 
 _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -38,8 +39,8 @@ class Refusal(Exception):  # noqa: N818 - it is an answer to a request, not a fa
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Whether there was no room: nothing is broken."""
-    return error.errno in _DISK_FULL
+    """Whether there was no room, and nothing was stored: nothing is broken."""
+    return error.errno in _DISK_FULL and not isinstance(error, UndecidedError)
 
 
 def storage_refusal(error: OSError) -> Refusal:
@@ -54,9 +55,10 @@ def storage_refusal(error: OSError) -> Refusal:
             f"Nothing was stored: {reason}. Free space on the server's disk, then retry.",
             text=f"I/O error: {reason}",
         )
+    unknown = " Whether it was done is not known." if isinstance(error, UndecidedError) else ""
     return Refusal(
         ErrorCode.STORAGE_ERROR,
-        f"The server's disk failed: {reason}.",
+        f"The server's disk failed: {reason}.{unknown}",
         text=f"I/O error: {reason}",
     )
 

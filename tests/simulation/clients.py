@@ -313,5 +313,7 @@ class Clients(Story):
         known = model.commits[consumer]
         if error is None:
             model.commits[consumer] = known[known.index(offset) :] if offset in known else known
+        elif not model.present:
+            return
         elif self._state_after(error, asked_at) is State.REFUSED:
             known.remove(offset)

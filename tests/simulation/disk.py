@@ -244,6 +244,10 @@ class SimDisk:
         self.root.lose_power(random)
         self.read_only = False
 
+    def has_lost(self) -> bool:
+        """Whether a failed sync has lost something that the cache still shows."""
+        return any(file.lost for _, file in self.files(Path("/")))
+
     def copy(self) -> "SimDisk":
         """Return a disk with the same files, all of it durable."""
         return SimDisk(self.root.copy())

@@ -451,7 +451,7 @@ MUTANTS: Final = (
            (Patch(compaction, "_copy", _wrong_bytes),
             Patch(compaction, "scan_segment", _all_well))),
     Mutant("sources of a merge stay and are forgotten", (Patch(upkeep, "sweep", _nothing),)),
-    Mutant("ids of topics are not saved", (Patch(topics.Catalog, "claim", _in_memory_only),)),
+    Mutant("ids of topics are not saved", (Patch(topics.Catalog, "_save", _nothing),)),
     Mutant("a new topic's file is not saved", (Patch(topic_file.TopicFile, "save", _nothing),)),
     Mutant("commits of offsets are acknowledged at once",
            (Patch(consumers.ConsumerOffsets, "commit", _acked_at_once),)),

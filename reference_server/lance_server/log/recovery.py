@@ -16,10 +16,10 @@ from lance_server.log.compaction import place, sweep
 from lance_server.log.report import Finding, Quarantine, RecoveryReport
 from lance_server.log.retention import remove_retired
 from lance_server.log.scan import Scan, last_entry, load_index, scan_segment
-from lance_server.log.segment import Segment
+from lance_server.log.segment import Segment, SegmentName
 from lance_server.log.sidecar import DAMAGED, ENTRY_SIZE, HEADER_SIZE
 from lance_server.log.topic_file import TopicFile
-from lance_server.storage.contract import StorageBackend, read_at, replace_file
+from lance_server.storage.contract import StorageBackend, read_at, replace_file, write_again
 
 
 @dataclass(slots=True)
@@ -67,8 +67,8 @@ class TopicRecovery:
             clean_end: the end of the last segment that a clean stop recorded, or None after
                 another stop.
         """
-        place(self._storage, self._file)
-        sweep(self._storage, self._file)
+        self._storage.sync_dir(self._file.folder)  # names that are adopted must last
+        self._finish_merge()
         remove_retired(self._storage, self._file)
         found = self._collector.collect(clean_end)
         reach = max(self._file.next_offset, clean_end or 0)
@@ -87,6 +87,28 @@ class TopicRecovery:
         last = kept[-1] if kept else None
         end_record = self._file.floor.record if last is None else last.base_record + last.records
         return TopicLog(kept, reach, end_record)
+
+    def _finish_merge(self) -> None:
+        """Finish a merge that was recorded; without a whole target its sources stay."""
+        merging = self._file.merging
+        if merging is None:
+            return
+        place(self._storage, self._file)
+        if self._is_whole(merging.target):
+            sweep(self._storage, self._file)
+        else:
+            self._file.merged()
+
+    def _is_whole(self, target: str) -> bool:
+        """Whether a merged segment is there, with every batch of its sidecar."""
+        name = SegmentName.parse(target)
+        names = self._storage.list_dir(self._file.folder)
+        if name is None or name.data not in names or name.sidecar not in names:
+            return False
+        with self._files(Segment(self._file.folder, name, 0, name.start_record)) as files:
+            data, sidecar = files
+            scan = scan_segment(self._storage, data, sidecar)
+            return bool(scan.slots) and all(scan.slots) and scan.end == self._storage.size(data)
 
     def _settle_closed(self, segment: Segment, clean_end: int | None, later: int | None) -> None:
         """Learn how far a closed segment reaches, and report it if that is in doubt."""
@@ -127,6 +149,8 @@ class TopicRecovery:
                 durable = min(later - segment.base_offset, max(durable, scan.reach))
             segment.size = max(scan.end, durable)
             self._cut_tail(segment, scan, data, sidecar)
+            for fd in (data, sidecar):  # what is kept may be in memory only
+                write_again(self._storage, fd)
         self._settle_runs(segment, scan, durable)
         segment.last_ns = max(scan.last_ns, segment.name.start_ns)
         self._close(segment)

@@ -19,6 +19,7 @@ class Saver:
         path: the document.
         body: returns its content as it is now.
         as_error: turns what the disk raised into what whoever waits is to get.
+        on_end: called after each save, before anyone is woken, with whether it succeeded.
     """
 
     def __init__(
@@ -28,12 +29,15 @@ class Saver:
         path: Path,
         body: Callable[[], Mapping[str, Any]],
         as_error: Callable[[Exception], Exception] = lambda error: error,
+        *,
+        on_end: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._storage = storage
         self._scheduler = scheduler
         self._path = path
         self._body = body
         self._as_error = as_error
+        self._on_end = on_end
         self._waiting: Outcome[None] | None = None
         self._saving = False
 
@@ -59,6 +63,7 @@ class Saver:
 
     def _saved(self, saved: Outcome[None], outcome: Outcome[None]) -> None:
         self._saving = False
+        self._on_end(saved.error is None)
         if saved.error is not None:
             outcome.fail(self._as_error(saved.error))
         else:

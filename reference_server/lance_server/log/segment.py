@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from lance_server.log.sidecar import ENTRY_SIZE, HEADER_SIZE, BatchIndex, encode_header
-from lance_server.storage.contract import StorageBackend, Write
+from lance_server.storage.contract import StorageBackend, Write, write_again
 from lance_spec.checksum import Buffer
 from lance_spec.runs import BatchMeta, encode_entries
 
@@ -139,6 +139,7 @@ class SegmentWriter:
         self.size = 0
         self.batches = 0
         self._last_ns = segment.name.start_ns
+        self._is_doubtful = False
 
     def __repr__(self) -> str:
         return f"<SegmentWriter {self.segment.name.data} {self.size} bytes {self.batches} batches>"
@@ -158,7 +159,7 @@ class SegmentWriter:
         except OSError:
             for fd in fds:
                 storage.close(fd)
-            _remove_files(storage, segment)
+            remove_files(storage, segment)
             raise
         return cls(storage, segment, *fds)
 
@@ -188,35 +189,55 @@ class SegmentWriter:
         self._storage.sync(self._sidecar)
 
     def close(self, *, sync: bool = False) -> None:
-        """Give the segment its closed name, durably; one without a batch is removed.
+        """Give the segment, which has batches, its closed name.
+
+        The name becomes durable with the next segment's; until then a start takes it for open.
 
         Args:
             sync: make its bytes durable first; they are already unless commits do not sync.
+
+        Raises:
+            OSError: it has the name that it had.
         """
         segment = self.segment
-        if self.batches:
-            for fd in (self._data, self._sidecar) if sync else ():
-                self._storage.sync(fd)
-            closed = segment.name._replace(end_ns=self._last_ns)
+        if sync:
+            self._make_durable()
+        closed = segment.name._replace(end_ns=self._last_ns)
+        try:
             self._storage.rename(segment.data_path, segment.folder / closed.data)
-            segment.name = closed
-        else:
-            _remove_files(self._storage, segment)
-        self._storage.sync_dir(segment.folder)
+        except OSError:
+            if not self._is_called(closed):
+                raise
+        segment.name = closed
         self.release()
 
-    def release(self) -> None:
-        """Close the files and leave them as they are."""
+    def _make_durable(self) -> None:
         for fd in (self._data, self._sidecar):
-            self._storage.close(fd)
+            if self._is_doubtful:  # a sync failed, and may have lost what it was to write
+                write_again(self._storage, fd)
+        self._is_doubtful = True
+        for fd in (self._data, self._sidecar):
+            self._storage.sync(fd)
+        self._is_doubtful = False
+
+    def _is_called(self, closed: SegmentName) -> bool:
+        """Whether the data file has its closed name, although giving it that failed."""
+        names = self._storage.list_dir(self.segment.folder)
+        return closed.data in names and self.segment.name.data not in names
+
+    def release(self) -> None:
+        """Close the files and leave them as they are; a descriptor is free also after an error."""
+        for fd in (self._data, self._sidecar):
+            with contextlib.suppress(OSError):
+                self._storage.close(fd)
 
     def discard(self) -> None:
         """Give up a segment that holds no batch."""
         self.release()
-        _remove_files(self._storage, self.segment)
+        remove_files(self._storage, self.segment)
 
 
-def _remove_files(storage: StorageBackend, segment: Segment) -> None:
+def remove_files(storage: StorageBackend, segment: Segment) -> None:
     """Remove the files of a segment without batches; the next start removes what stays."""
     for path in (segment.data_path, segment.sidecar_path):
         with contextlib.suppress(OSError):

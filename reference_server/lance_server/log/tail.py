@@ -7,10 +7,10 @@ import contextlib
 from typing import Final, NamedTuple
 
 from lance_server.log.group import Group
-from lance_server.log.segment import Segment, SegmentName, SegmentWriter
+from lance_server.log.segment import Segment, SegmentName, SegmentWriter, remove_files
 from lance_server.log.sidecar import BatchIndex
 from lance_server.log.topic_file import TopicFile
-from lance_server.storage.contract import StorageBackend, Write
+from lance_server.storage.contract import StorageBackend, UndecidedError, Write
 
 _RESERVED: Final = 64 * 1024 * 1024
 """Bytes of offsets reserved at a time where commits do not sync."""
@@ -52,6 +52,10 @@ class Tail:
         self._synced = synced
         self._writer: SegmentWriter | None = None
         self._must_cut_back = False
+        self._leftover: Segment | None = None
+        """The segment that was begun and given up when it was open whether that was recorded."""
+        self._last_start = 0
+        """Start of the last segment that was begun, in nanoseconds."""
 
     def __repr__(self) -> str:
         return f"<Tail of topic {self._file.identity.id}: {self._writer!r}>"
@@ -99,7 +103,7 @@ class Tail:
             self._must_cut_back = True
             with contextlib.suppress(OSError):  # tried again before the next write
                 self._recover()
-            raise error
+            raise UndecidedError.after(error) if self._must_cut_back else error
         writer.advance(group.data, group.batches)
         return writer.segment
 
@@ -125,25 +129,44 @@ class Tail:
         )
 
     def _new_writer(self, now_ns: int, place: Place) -> SegmentWriter:
-        last_start = place.last.start_ns if place.last else 0
+        self._file.settle()
+        self._remove_leftover()
+        last_start = max(self._last_start, place.last.start_ns if place.last else 0)
         name = SegmentName(place.record, max(now_ns, last_start + 1))
+        self._last_start = name.start_ns
         segment = Segment(self._file.folder, name, place.offset, place.record, live=BatchIndex())
         writer = SegmentWriter.create(self._storage, segment, self._file.identity.id)
         try:
             self._file.add_base(name.key, segment.base_offset)
+        except UndecidedError:
+            writer.release()  # the files stay: the next start may find that it was begun
+            self._leftover = segment
+            raise
         except OSError:
             writer.discard()
             raise
         return writer
 
+    def _remove_leftover(self) -> None:
+        """Remove the files of a segment of which the topic's file knows no more."""
+        leftover, self._leftover = self._leftover, None
+        if leftover is not None:
+            remove_files(self._storage, leftover)
+
     def _close(self) -> None:
+        """Close the segment; one without a batch is removed, now or at the next start."""
         writer = self._writer
-        if writer is not None:
+        if writer is None:
+            return
+        if writer.batches:
             writer.close(sync=not self._synced)
             writer.segment.live = None
-            self._writer = None
-            if not writer.batches:
-                self._file.bases.pop(writer.segment.name.key, None)
+        self._writer = None
+        if writer.batches:
+            self._storage.sync_dir(writer.segment.folder)
+        else:
+            self._file.bases.pop(writer.segment.name.key, None)
+            writer.discard()
 
     def seal(self, end_offset: int) -> None:
         """Close the segment; nothing may be in flight.

@@ -9,7 +9,7 @@ from lance_server.errors import DataDirError
 from lance_server.log.documents import Document, load_document, save_document
 from lance_server.log.segment import SegmentName
 from lance_server.runtime.sync import new_lock
-from lance_server.storage.contract import StorageBackend
+from lance_server.storage.contract import StorageBackend, UndecidedError
 from lance_spec.bodies import take_int, take_str
 from lance_spec.errors import DecodeError
 
@@ -98,6 +98,8 @@ class TopicFile:
         self.floor = Floor()
         self.retiring: tuple[str, ...] = ()
         self.merging: Merge | None = None
+        self._is_undecided = False
+        """Whether the disk may have something else than memory."""
 
     def __repr__(self) -> str:
         return f"<TopicFile {self.identity} next_offset={self.next_offset}>"
@@ -148,79 +150,99 @@ class TopicFile:
         """Write it, durably.
 
         Raises:
+            UndecidedError: the disk may have this or what was there before.
             OSError: the disk refused; what was on disk still is.
         """
         with self._lock:
             self._save()
 
+    def settle(self) -> None:
+        """Write it again, durably, if a save failed halfway: then the disk has what memory has.
+
+        Every change begins with this. Whoever does something else that must not meet the
+        change which failed, calls it before.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        with self._lock:
+            self._settle()
+
     def set_retention(self, retention: Retention) -> None:
         """Change the retention policy, durably."""
         with self._lock:
-            before, self.retention = self.retention, retention
-            try:
-                self._save()
-            except OSError:
-                self.retention = before
-                raise
+            self._change(retention=retention)
 
     def add_base(self, key: str, base_offset: int) -> None:
         """Note, durably, where a new segment begins."""
         with self._lock:
-            self.bases[key] = base_offset
-            self._save()
+            self._change(bases={**self.bases, key: base_offset})
+
+    def forget_base(self, key: str) -> None:
+        """Note, durably, that a segment that was begun holds nothing and is going."""
+        with self._lock:
+            self._change(bases={other: base for other, base in self.bases.items() if other != key})
 
     def reserve(self, next_offset: int) -> None:
         """Record, durably, that offsets up to here may be in use."""
         with self._lock:
-            before, self.next_offset = self.next_offset, next_offset
-            try:
-                self._save()
-            except OSError:
-                self.next_offset = before
-                raise
+            self._change(next_offset=next_offset)
 
     def retire(self, keys: Sequence[str], floor: Floor) -> None:
         """Record, durably, that segments are going and where the topic begins without them."""
         with self._lock:
-            before = self.bases, self.floor, self.retiring, self.next_offset
             going = set(keys)
-            self.bases = {key: base for key, base in self.bases.items() if key not in going}
-            self.floor = floor
-            self.retiring = (*self.retiring, *keys)
-            self.next_offset = max(self.next_offset, floor.offset)
-            try:
-                self._save()
-            except OSError:
-                self.bases, self.floor, self.retiring, self.next_offset = before
-                raise
+            self._change(
+                bases={key: base for key, base in self.bases.items() if key not in going},
+                floor=floor,
+                retiring=(*self.retiring, *keys),
+                next_offset=max(self.next_offset, floor.offset),
+            )
 
     def merge(self, merging: Merge) -> None:
         """Record, durably, that a merged segment takes the place of others."""
         with self._lock:
-            before = self.bases
             gone = {name.partition("-")[0] for name in merging.sources[1:]}
-            self.bases = {key: base for key, base in self.bases.items() if key not in gone}
-            self.merging = merging
-            try:
-                self._save()
-            except OSError:
-                self.bases, self.merging = before, None
-                raise
+            bases = {key: base for key, base in self.bases.items() if key not in gone}
+            self._change(bases=bases, merging=merging)
 
     def merged(self) -> None:
         """Record that the segments which were merged are gone."""
         with self._lock:
-            self.merging = None
-            self._save()
+            self._change(merging=None)
 
     def retired(self) -> None:
         """Record that the segments which were going are gone."""
         with self._lock:
-            self.retiring = ()
+            self._change(retiring=())
+
+    def _change(self, **values: Any) -> None:
+        """Change attributes, durably, or leave all as they are (the lock is held)."""
+        self._settle()
+        before = {name: getattr(self, name) for name in values}
+        self._set(values)
+        try:
+            self._save()
+        except OSError:
+            self._set(before)
+            raise
+
+    def _set(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def _settle(self) -> None:
+        if self._is_undecided:
             self._save()
 
     def _save(self) -> None:
-        save_document(self._storage, self.folder / FILE_NAME, self._body())
+        """Write what memory has; a save that fails halfway is to be repeated (the lock is held)."""
+        try:
+            save_document(self._storage, self.folder / FILE_NAME, self._body())
+        except UndecidedError:
+            self._is_undecided = True
+            raise
+        self._is_undecided = False
 
     def _body(self) -> dict[str, Any]:
         merging = self.merging and {

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from lance_server.log.compaction import CompactionPolicy, candidates, merge, sweep
+from lance_server.log.compaction import CompactionPolicy, candidates, merge, place, sweep
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.indexes import index_names, index_segment
 from lance_server.log.partition import Partition
@@ -69,6 +69,8 @@ class Upkeep:
         self._compaction = compaction
         self._node = node
         self._busy: set[TopicFile] = set()
+        self._merging: dict[TopicFile, tuple[Sequence[Segment], Segment]] = {}
+        """Merges that were recorded and are not finished: their sources, and what they become."""
         self._timer: Timer | None = None
         self._stopped = False
 
@@ -133,6 +135,7 @@ class Upkeep:
         return self._scheduler.run("meta", unless_stopped)
 
     def _steps(self, topic: Kept) -> Steps:
+        yield from self._finish_merge(topic)
         yield from self._retain(topic)
         yield from self._compact(topic)
         yield from self._index(topic)
@@ -173,9 +176,21 @@ class Upkeep:
                 for segment in sources:
                     segment.unmergeable = True
                 continue
+            self._merging[file] = sources, merged
+            yield from self._finish_merge(topic)
+
+    def _finish_merge(self, topic: Kept) -> Steps:
+        """Finish the merge that was recorded, if there is one; each step may be repeated."""
+        partition, file = topic.partition, topic.file
+        if file not in self._merging:
+            return
+        sources, merged = self._merging[file]
+        yield self._run(lambda: place(self._storage, file))
+        if sources[0] in partition.segment_list:
             partition.replace(sources, merged)
             _log.info("topic %d: %d segments are one now", file.identity.id, len(sources))
-            yield self._run(lambda: sweep(self._storage, file))
+        yield self._run(lambda: sweep(self._storage, file))
+        del self._merging[file]
 
     def _index(self, topic: Kept) -> Steps:
         segments = topic.partition.segment_list

@@ -114,6 +114,8 @@ class _Topic:
         self._folder = folder
         self._names = names
         self._id = int(folder.name)
+        self._going: set[str] = set()
+        """Keys and names of data files that an interrupted merge or retention has yet to remove."""
         self._found = found
         self._progress = progress
 
@@ -124,6 +126,8 @@ class _Topic:
             if not text.endswith(DATA_SUFFIX):
                 continue
             name = SegmentName.parse(text)
+            if name is not None and not self._going.isdisjoint({text, name.key}):
+                continue
             if name is None:
                 self._note("ignored file", text, 0, 0, "its name is no segment's")
             elif name.sidecar not in names:
@@ -148,8 +152,15 @@ class _Topic:
             return
         if loaded is None:
             self._note("lost file", "metadata.json", 0, 0, "the topic cannot be served")
-        elif loaded[1]:
+        else:
+            self._note_going(loaded[0])
+        if loaded is not None and loaded[1]:
             self._note("damage", "metadata.json", 0, 0, loaded[1])
+
+    def _note_going(self, file: TopicFile) -> None:
+        self._going.update(file.retiring)
+        if file.merging is not None:
+            self._going.update(name for name in file.merging.sources if name != file.merging.target)
 
     def _verify_segment(self, name: SegmentName, names: list[str]) -> None:
         self._found.segments += 1

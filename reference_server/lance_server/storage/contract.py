@@ -7,15 +7,27 @@ never assumes more, so a backend that forgets everything else at a crash point i
 All methods raise `OSError` when the disk refuses.
 """
 
+import errno
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from lance_spec.checksum import Buffer
+
+_CHUNK: Final = 1024 * 1024
 
 
 class WouldBlockError(Exception):
     """The bytes are not in memory: reading them now would wait for the disk."""
+
+
+class UndecidedError(OSError):
+    """The disk failed in the middle: whether the change will be there after a crash is open."""
+
+    @classmethod
+    def after(cls, error: OSError) -> "UndecidedError":
+        """Return it for an error that came when something may have been done."""
+        return cls(error.errno or errno.EIO, error.strerror or str(error))
 
 
 class Write(NamedTuple):
@@ -165,8 +177,24 @@ def read_file(storage: StorageBackend, path: Path, limit: int) -> bytes:
         storage.close(fd)
 
 
+def write_again(storage: StorageBackend, fd: int) -> None:
+    """Write what a file holds once more, and make it durable.
+
+    After a sync that failed, the system may take for written what is in memory only, and a later
+    sync would succeed without writing it.
+    """
+    for start in range(0, storage.size(fd), _CHUNK):
+        storage.write(fd, read_at(storage, fd, _CHUNK, start), start)
+    storage.sync(fd)
+
+
 def replace_file(storage: StorageBackend, path: Path, data: bytes) -> None:
-    """Put ``data`` in the place of a file, durably: readers see the old content or the new."""
+    """Put ``data`` in the place of a file, durably: readers see the old content or the new.
+
+    Raises:
+        UndecidedError: a crash may leave either.
+        OSError: the old content stands.
+    """
     draft = path.with_name(path.name + ".tmp")
     try:
         fd = storage.open(draft, create=True)
@@ -178,8 +206,11 @@ def replace_file(storage: StorageBackend, path: Path, data: bytes) -> None:
         storage.sync(fd)
     finally:
         storage.close(fd)
-    storage.rename(draft, path)
-    storage.sync_dir(path.parent)
+    try:
+        storage.rename(draft, path)
+        storage.sync_dir(path.parent)
+    except OSError as error:
+        raise UndecidedError.after(error) from error
 
 
 def remove_folder(storage: StorageBackend, folder: Path) -> None:
