@@ -1,19 +1,19 @@
 """Answers in the order of their requests, whenever each becomes ready (AMB-28)."""
 
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from lance_server.answers import INTERNAL, Answer, as_refusal, error_frame
 from lance_server.outcome import Outcome
+from lance_server.peer_lines import peer_logger
 from lance_server.refusals import Refusal
 from lance_server.stats import Counters
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode
 from lance_spec.frames import encode_acks
 
-_log = logging.getLogger(__name__)
+_log = peer_logger(__name__)
 _OUT_LIMIT: Final = 256 * 1024
 """Bytes after which answers are handed over before another command is begun."""
 _ANSWER_COST: Final = 64

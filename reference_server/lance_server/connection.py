@@ -1,7 +1,6 @@
 """A session on its socket."""
 
 import asyncio
-import logging
 import math
 import select
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from lance_server.answers import Answer
 from lance_server.memory import Level
 from lance_server.outbox import Outbox
+from lance_server.peer_lines import peer_logger
 from lance_server.progress import Progress
 from lance_server.refusals import Refusal
 from lance_server.rehearsal.faults import FaultyLine
@@ -21,7 +21,7 @@ from lance_spec.enums import ErrorCode
 if TYPE_CHECKING:
     from lance_server.server import Server
 
-_log = logging.getLogger(__name__)
+_log = peer_logger(__name__)
 _WRITE_HIGH: Final = 1
 """Bytes that asyncio may keep before it is to hand on no more: with 0 a TLS connection would
 wait for ever, and with more uvloop would not write at once."""

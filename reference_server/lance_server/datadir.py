@@ -9,6 +9,8 @@ from typing import Final, Self
 from lance_server.errors import DataDirBusyError, DataDirError
 
 _LOCK_NAME: Final = "lock"
+_MODE: Final = 0o750
+"""Folders that are created: others on the machine read nobody's records."""
 
 
 class DataDirLock:
@@ -27,8 +29,15 @@ class DataDirLock:
         self._name = str(path / _LOCK_NAME)
         try:
             _make_durably(path)
-            self._fd = os.open(self._name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            self._fd = os.open(
+                self._name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640
+            )
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise DataDirError(
+                    f"'{self._name}' is a symbolic link, which is not followed: "
+                    "remove it, and find out who made it"
+                ) from error
             raise DataDirError(
                 f"cannot use '{path}' as data directory: {error.strerror}; "
                 "choose a folder that this user may write to"
@@ -83,7 +92,7 @@ def _make_durably(path: Path) -> None:
     if path.is_dir():
         return
     _make_durably(path.parent)
-    path.mkdir(exist_ok=True)
+    path.mkdir(mode=_MODE, exist_ok=True)
     fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-import logging
 import socket
 import ssl
 from collections.abc import Callable
 from typing import Final
 
-_log = logging.getLogger(__name__)
+from lance_server.peer_lines import peer_logger
+
+_log = peer_logger(__name__)
 
 MOST_HANDSHAKES: Final = 256
 """Handshakes under way at once; beyond it the oldest makes room."""

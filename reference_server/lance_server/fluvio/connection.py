@@ -1,7 +1,6 @@
 """One connection: frames in, responses out, streams beside them."""
 
 import asyncio
-import logging
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol
@@ -10,11 +9,12 @@ from lance_server.account import Share
 from lance_server.fairness import WorkSlice
 from lance_server.fluvio.cluster import Cluster
 from lance_server.fluvio.refusals import ProtocolError
+from lance_server.peer_lines import peer_logger
 from lance_server.security.guard import Guard
 from lance_spec.errors import DecodeError
 from lance_spec.messages.fluvio import Request
 
-_log = logging.getLogger(__name__)
+_log = peer_logger(__name__)
 _LENGTH: Final = 4
 _READ: Final = 256 * 1024
 

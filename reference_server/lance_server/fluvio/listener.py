@@ -1,7 +1,6 @@
 """The two servers: where clients connect, and which of them are let in."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from lance_server.config import Address, ServerConfig
@@ -11,11 +10,12 @@ from lance_server.fluvio.controller import Controller
 from lance_server.fluvio.spu import Spu
 from lance_server.listening import bind, not_listening
 from lance_server.log.engine import Engine
+from lance_server.peer_lines import peer_logger
 from lance_server.security.guard import Guard
 from lance_server.security.tls import identity_of
 from lance_spec.fluvio_apis import Server
 
-_log = logging.getLogger(__name__)
+_log = peer_logger(__name__)
 _HANDLERS: dict[Server, Callable[[Cluster, Connection], Handler]] = {"sc": Controller, "spu": Spu}
 _BUFFER = 256 * 1024
 

@@ -13,6 +13,7 @@ from websockets.http11 import Request, Response
 from lance_server.config import Address, ServerConfig
 from lance_server.listening import bind, not_listening
 from lance_server.log.engine import Engine
+from lance_server.peer_lines import peer_logger
 from lance_server.qwp.admission import is_known
 from lance_server.qwp.budget import Budget, Share
 from lance_server.qwp.options import QwpOptions
@@ -32,7 +33,7 @@ from lance_spec.qwp_upgrade import (
     VERSION_HEADER,
 )
 
-_log = logging.getLogger(__name__)
+_log = peer_logger(__name__)
 _noise = logging.getLogger("lance_server.qwp.websockets")
 _noise.setLevel(logging.CRITICAL)  # peers that are no WebSocket clients are no news
 

@@ -1,19 +1,19 @@
 """One connection: a request in, its answer out, strictly one at a time."""
 
 import asyncio
-import logging
 import socket
 from typing import Any, Final
 
 from lance_server.account import Share
 from lance_server.fairness import WorkSlice
+from lance_server.peer_lines import peer_logger
 from lance_server.rustlog.forms import BINARY, JSON, MAX_FRAME, Form, form_of
 from lance_server.rustlog.refusals import RustlogRefusal
 from lance_server.rustlog.service import Service, Shared
 from lance_server.security.guard import Guard
 from lance_spec.messages.rustlog import ErrorCode, FetchRequest
 
-_log = logging.getLogger(__name__)
+_log = peer_logger(__name__)
 _LENGTH: Final = 4
 _READ: Final = 256 * 1024
 _IN_PLACE: Final = 32 * 1024

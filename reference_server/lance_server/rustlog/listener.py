@@ -1,19 +1,19 @@
 """Where RustLog's clients connect, and which of them are let in."""
 
 import asyncio
-import logging
 from typing import Final
 
 from lance_server.config import Address, ServerConfig
 from lance_server.listening import bind, not_listening
 from lance_server.log.engine import Engine
+from lance_server.peer_lines import peer_logger
 from lance_server.rustlog.connection import Connection
 from lance_server.rustlog.options import RustlogOptions
 from lance_server.rustlog.service import Shared
 from lance_server.security.guard import Guard, Security
 from lance_server.security.tls import identity_of
 
-_log = logging.getLogger(__name__)
+_log = peer_logger(__name__)
 _BUFFER: Final = 256 * 1024
 
 

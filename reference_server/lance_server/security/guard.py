@@ -1,18 +1,18 @@
 """The door of the server, and the doorman of one connection."""
 
-import logging
 import ssl
 import time
 from typing import Final
 
 from lance_server.errors import ConfigError
+from lance_server.peer_lines import peer_logger
 from lance_server.refusals import Refusal
 from lance_server.security.access import AccessConfig, AccessRules, Right
 from lance_server.security.tls import ANONYMOUS, Identity, TlsConfig, build_context
 from lance_server.security.tokens import AuthConfig, TokenSet
 from lance_spec.enums import ErrorCode
 
-_log = logging.getLogger(__name__)
+_log = peer_logger(__name__)
 
 _REMEMBERED: Final = 1024
 

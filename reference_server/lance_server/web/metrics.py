@@ -14,6 +14,7 @@ from prometheus_client.core import (
 from lance_server.breaker import CircuitState
 from lance_server.distribution import Distribution
 from lance_server.log.clock import health_of
+from lance_server.peer_lines import PEER_LINES
 from lance_server.stats import Counters
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -102,8 +103,8 @@ class _Collector:
             yield metric
         read = values["bytes_out"] + values["bytes_pushed"]
         yield self._counter("lance_read_bytes", "Bytes of records returned.", read)
-        zero_copy = "Sends that the kernel did without a copy; this server makes none."
-        yield self._counter("lance_zero_copy_sends", zero_copy, 0)
+        left_out = "Log lines about peers that were left out, because there were too many."
+        yield self._counter("lance_log_lines_left_out", left_out, PEER_LINES.left_out)
         events = CounterMetricFamily(
             "lance_backpressure_events",
             "Advice to slow down, and requests refused.",
@@ -157,19 +158,10 @@ class _Collector:
             "Nanoseconds that an operation of the disk took.",
             labels=["node_id", "op"],
         )
-        rings = HistogramMetricFamily(
-            "lance_iouring_cq_latency_ns",
-            "The same, where io_uring is the backend.",
-            labels=["node_id", "op"],
-        )
-        uses_rings = "uring" in self._snapshot["disk"]["backend"]
         for operation, distribution in self._figures.disk.latency.items():
             buckets, total = distribution.cumulative()
             by_operation.add_metric([self._node, operation], buckets, total)
-            if uses_rings:
-                rings.add_metric([self._node, operation], buckets, total)
         yield by_operation
-        yield rings
 
     def _storage(self) -> Iterator[Metric]:
         disk = self._snapshot["disk"]
@@ -188,8 +180,6 @@ class _Collector:
         yield trial
         yield self._errors("lance_io_errors")
         yield self._errors("lance_iouring_errors", only="uring" in disk["backend"])
-        depth = disk["in_flight"] if "uring" in disk["backend"] else 0
-        yield self._gauge("lance_iouring_sq_depth", "Flushes that the ring works on.", depth)
         written = self._figures.disk.bytes_written
         yield self._counter("lance_bytes_written", "Bytes written, sidecars included.", written)
         yield self._counter("lance_flushes", "Flushes that were begun.", disk["flushes"])
@@ -202,7 +192,7 @@ class _Collector:
         scans = int(not disk["clean_start"])
         yield self._counter("lance_recovery_scans", "Starts that had to check the log.", scans)
         replayed = "Writes repeated from a write-ahead log at the start."
-        yield self._counter("lance_wal_replay_records", replayed, disk["wal_writes"])
+        yield self._counter("lance_wal_replay_writes", replayed, disk["wal_writes"])
         dirty = GaugeMetricFamily(
             "lance_segment_dirty", "Segments found damaged.", labels=["node_id", "segment"]
         )

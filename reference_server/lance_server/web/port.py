@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import ipaddress
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -11,9 +10,10 @@ import h11
 
 from lance_server.config import Address
 from lance_server.listening import bind
+from lance_server.peer_lines import peer_logger
 from lance_server.web.messages import Request, Response, text
 
-_log = logging.getLogger(__name__)
+_log = peer_logger(__name__)
 _CHUNK: Final = 64 * 1024
 _LARGEST_BODY: Final = 64 * 1024
 _LARGEST_HEAD: Final = 32 * 1024

@@ -3,9 +3,11 @@
 import asyncio
 import base64
 import binascii
+import ipaddress
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urlsplit
 
 from lance_server.errors import ConfigError
 from lance_server.rehearsal.role import Role
@@ -112,6 +114,8 @@ class Site:
             return text(403, "Changes are switched off; start the server with --admin")
         if not request.is_local:
             return text(403, "Changes are taken from this machine only")
+        if not self._is_meant(request):
+            return text(403, "The Host or Origin of this request is not this server's")
         if not self._may_change(request):
             return text(401, "A token is needed", www_authenticate='Basic realm="lance-server"')
         if request.method != "POST" or request.headers.get("content-type") != _JSON:
@@ -124,6 +128,20 @@ class Site:
             return True
         token = _token_in(request.headers.get("authorization", ""))
         return token is not None and tokens.find(token) is not None
+
+    def _is_meant(self, request: Request) -> bool:
+        """Whether it was sent to this server by intent, and not by a page in a browser.
+
+        A page of another site has an Origin of its own. A page whose name was made to point at
+        this machine (DNS rebinding) sends that name as Host; an address cannot be made to.
+        """
+        host = request.headers.get("host", "")
+        name, configured = _host_name(host), self._server.config.http
+        own = {"localhost"} if configured is None else {"localhost", configured.host}
+        if name not in own and not _is_address(name):
+            return False
+        origin = request.headers.get("origin")
+        return origin is None or origin in (f"http://{host}", f"https://{host}")
 
     def _trip(self, _: Any) -> Response:
         self._server.service.disk.breaker.trip()
@@ -143,6 +161,22 @@ class Site:
 
     def _circuit(self) -> Response:
         return as_json(200, {"circuit": self._server.service.disk.breaker.state.name.lower()})
+
+
+def _host_name(host: str) -> str:
+    """Return the name or address of a Host header, without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _token_in(header: str) -> bytes | None:

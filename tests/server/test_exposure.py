@@ -1,0 +1,106 @@
+"""What others may do to a server by its names, its files, its log and its HTTP port."""
+
+import logging
+import stat
+from pathlib import Path
+
+import pytest
+
+from lance_server import running
+from lance_server.config import Address
+from lance_server.datadir import DataDirLock
+from lance_server.errors import DataDirError
+from lance_server.peer_lines import MOST_LINES, WINDOW_SECONDS, PeerLines
+from lance_server.testing import SessionPeer, ask_http
+from lance_spec.enums import Command, ErrorCode
+from lance_spec.errors import EncodeError
+from lance_spec.messages.lwp import CreateTopic
+from lance_spec.names import check_topic_name
+
+TRIP = "/admin/circuit/trip"
+
+
+@pytest.mark.parametrize("character", "\u061c\u200e\u200f\u202a\u202e\u2066\u2069\u2028\u2029\x85")
+def test_a_name_that_misleads_is_refused(character: str) -> None:
+    """Controls of direction and separators of lines (AMB-24)."""
+    with pytest.raises(EncodeError, match="bidirectional"):
+        check_topic_name(f"a{character}b")
+    peer = SessionPeer()
+    name = f"a{character}b".encode()
+    error = peer.error(Command.CREATE_TOPIC, CreateTopic(name).encode())
+    assert error.code is ErrorCode.INVALID_TOPIC_NAME
+
+
+@pytest.mark.parametrize("name", ["bestellungen-größe", "注文", "הזמנות", "طلبات", "👩\u200d🚀"])
+def test_a_name_in_any_script_is_taken(name: str) -> None:
+    """Also one that is written from right to left."""
+    assert check_topic_name(name)
+
+
+def test_a_new_data_directory_is_closed_to_others(tmp_path: Path) -> None:
+    """Mode 0750, and so are the folders above it that are made."""
+    with DataDirLock(tmp_path / "above" / "data"):
+        for made in (tmp_path / "above", tmp_path / "above" / "data"):
+            assert not stat.S_IMODE(made.stat().st_mode) & 0o027
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Its target would be emptied and written to."""
+    target = tmp_path / "target"
+    target.write_text("precious")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "lock").symlink_to(target)
+    with pytest.raises(DataDirError, match="symbolic link"):
+        DataDirLock(data)
+    assert target.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:80"}, 200),
+        ({"Host": "[::1]:80"}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost.evil.example"}, 403),
+        ({"Host": "[nonsense"}, 403),
+        ({"Host": "127.0.0.1:80", "Origin": "http://127.0.0.1:80"}, 200),
+        ({"Host": "127.0.0.1:80", "Origin": "http://evil.example"}, 403),
+        ({"Host": "127.0.0.1:80", "Origin": "null"}, 403),
+    ],
+)
+def test_changes_are_taken_under_an_own_name_only(
+    tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    """A name that a stranger made to point here is not the server's (DNS rebinding)."""
+    with running(tmp_path, http=Address("127.0.0.1", 0), admin=True) as server:
+        assert ask_http(server, TRIP, "POST", {}, **headers).status == status
+
+
+def test_lines_that_peers_cause_are_limited_and_counted() -> None:
+    """The first of each kind in a window; the next line says how many were left out."""
+    now = 0.0
+    lines = PeerLines(clock=lambda: now)
+
+    def line(message: str) -> logging.LogRecord:
+        return logging.LogRecord("x", logging.INFO, "x", 1, message, (), None)
+
+    assert [lines.filter(line("gone")) for _ in range(MOST_LINES + 5)].count(True) == MOST_LINES
+    assert lines.filter(line("other"))
+    assert lines.left_out == 5
+    now = WINDOW_SECONDS
+    record = line("gone")
+    assert lines.filter(record)
+    assert record.getMessage() == "gone (5 more like this were left out)"
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["connection", "fluvio.connection", "rustlog.connection", "rustlog.listener", "qwp.listener"],
+)
+def test_every_listener_limits_its_lines(module: str) -> None:
+    """Each has one filter for all."""
+    __import__(f"lance_server.{module}")
+    logger = logging.getLogger(f"lance_server.{module}")
+    assert [type(each) for each in logger.filters] == [PeerLines]
