@@ -173,7 +173,7 @@ def test_a_server_that_is_away_marks_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("place", "byte"), [(4, b"\x09"), (5, b"\x82"), (6, b"\x01")])
-def test_a_slot_that_nobody_can_read_is_marked(
+def test_a_slot_of_a_newer_release_is_left_for_its_writer(
     server: FakeServer, tmp_path: Path, listener: Listener, place: int, byte: bytes
 ) -> None:
     """A newer version, an unknown flag: told, nothing renamed, and not tried at every start."""
@@ -183,9 +183,37 @@ def test_a_slot_that_nobody_can_read_is_marked(
         file.seek(place)
         file.write(byte)
     with drain(server.url("readings"), tmp_path, listener):
-        listener.wait_for("failed")
-    assert "newer client" in (slot / ".failed").read_text()
+        listener.wait_for("skipped")
+    assert "newer client" in listener.events[-1].reason
+    assert not (slot / ".failed").exists()
     assert segment.exists()
+
+
+def test_a_slot_with_a_gap_is_marked(
+    server: FakeServer, tmp_path: Path, listener: Listener
+) -> None:
+    """A segment file is missing: told with the numbers, and not tried at every start."""
+    slot, config = tmp_path / "gap", JournalConfig(segment_bytes=256, background=False)
+    with Journal.open(slot, config) as journal:
+        for _ in range(20):
+            journal.append(bytes(50))
+    (slot / "sf-0000000000000001.sfl").unlink()
+    with drain(server.url("readings"), tmp_path, listener):
+        listener.wait_for("failed")
+    assert "frames 4 to 7" in (slot / ".failed").read_text()
+
+
+def test_a_drained_slot_is_empty_and_never_marked(
+    server: FakeServer, tmp_path: Path, listener: Listener
+) -> None:
+    """No server is asked, so it is not said to be drained."""
+    with StoreAndForwardSender(server.url("readings"), tmp_path / "slot") as sender:
+        sender.send(b"x")
+        assert sender.wait(timeout=10)
+    settings = from_connect_string("lance::addr=127.0.0.1:1;")
+    event = Drainer(tmp_path / "slot", settings.forward, LwpCarriers(settings), listener).run()
+    assert (event.step, event.acked_frames) == ("empty", 0)
+    assert not (tmp_path / "slot" / ".failed").exists()
 
 
 def test_closing_the_sender_stops_its_drainers(tmp_path: Path, listener: Listener) -> None:

@@ -19,6 +19,7 @@ from lance_sdk.journal import (
     read_dead_letters,
 )
 from lance_sdk.testing import FakeServer
+from lance_spec.messages.qwp import QwpMessage
 
 NOWHERE = "lance://127.0.0.1:1/readings"
 Call = Callable[..., Result]
@@ -255,3 +256,52 @@ def test_a_folder_that_is_no_slot(sf: Call, tmp_path: Path, command: str) -> Non
 def test_trim_of_a_folder_that_is_no_slot(sf: Call, tmp_path: Path) -> None:
     """Likewise."""
     assert "is no slot" in sf("trim", tmp_path, "--to", 1, "--yes").stderr
+
+
+def with_a_gap(folder: Path) -> Path:
+    """A slot of which one of three segment files was deleted."""
+    path = folder / "gap"
+    with Journal.open(path, JournalConfig(segment_bytes=256, background=False)) as journal:
+        for _ in range(12):
+            journal.append(bytes(50))
+    (path / "sf-0000000000000001.sfl").unlink()
+    return path
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "export", "repair"])
+def test_a_lost_frame_makes_every_command_fail(sf: Call, tmp_path: Path, command: str) -> None:
+    """It is told, and the exit code says so to scripts."""
+    assert sf(command, with_a_gap(tmp_path)).exit_code == 1
+
+
+def test_draining_a_slot_with_a_gap_fails(sf: Call, tmp_path: Path, server: FakeServer) -> None:
+    """Nothing is sent, and the numbers are in the reason."""
+    result = sf("drain", with_a_gap(tmp_path), "--url", server.url("readings"))
+    assert result.exit_code == 1
+    assert "the frames 4 to 7" in result.stdout
+
+
+def test_inspect_counts_frames_by_what_becomes_of_them(sf: Call, tmp_path: Path) -> None:
+    """On disk, acknowledged, lost, and of another client."""
+    path = tmp_path / "slot"
+    with Journal.open(path, JournalConfig(background=False)) as journal:
+        for _ in range(9):
+            journal.append(bytes(50))
+        list(journal.read_from(0))
+        journal.ack(3)
+    found = json.loads(sf("inspect", path, "--json").stdout)
+    counts = [found[name] for name in ("on_disk", "acknowledged", "frames", "damaged", "foreign")]
+    assert counts == [9, 4, 5, 0, 0]
+
+
+def test_verify_reads_the_symbols_of_qwp_frames(sf: Call, tmp_path: Path) -> None:
+    """A frame that needs symbols which nobody has is named; its checksum is right."""
+    path = tmp_path / "slot"
+    with Journal.open(path, JournalConfig(kind=SlotKind.QWP, background=False)) as journal:
+        payload = bytes([5, 1, 1]) + b"a"
+        journal.append(QwpMessage(flags=8, table_count=0, payload=payload).encode())
+        journal.append(QwpMessage(flags=0, table_count=1, payload=b"").encode())
+    result = sf("verify", path)
+    assert result.exit_code == 1
+    assert "frame 0: it needs the symbols below id 5, and 0 are known" in result.stdout
+    assert "frame 1: 0 tables where 1 are stated" in result.stdout

@@ -48,8 +48,12 @@ def sf(ctx: click.Context) -> None:
 @click.command()
 @slot_argument
 @common_options
-def inspect(slot: Path) -> None:
-    """Show what SLOT holds, without its lock and without changing a byte."""
+@click.pass_context
+def inspect(ctx: click.Context, slot: Path) -> None:
+    """Show what SLOT holds, without its lock and without changing a byte.
+
+    Ends with 1 when a frame is lost.
+    """
     from lance_sdk.journal import inspect as look  # noqa: PLC0415 - loaded when it is needed
     from lance_sdk.journal.tools import kind_of  # noqa: PLC0415 - likewise
 
@@ -57,11 +61,13 @@ def inspect(slot: Path) -> None:
     report = look(slot, kind)
     if current_settings().json:
         print_json({"kind": kind.name.lower(), **as_json(report), "topics": _topics(slot, kind)})
+        fail_if_lost(ctx, report.damaged)
         return
     rows = [["kind", kind.name], *_rows(report)]
     rows += [["topic", f"{each['number']}: {each['name']}"] for each in _topics(slot, kind)]
     print_table(["field", "value"], rows)
     show_problems(report.problems)
+    fail_if_lost(ctx, report.damaged)
 
 
 @click.command()
@@ -92,6 +98,12 @@ def verify(ctx: click.Context, slot: Path) -> None:
         ctx.exit(ExitCode.FAILED)
 
 
+def fail_if_lost(ctx: click.Context, frames: int) -> None:
+    """End with 1 when frames are lost."""
+    if frames:
+        ctx.exit(ExitCode.FAILED)
+
+
 def as_json(report: "SlotReport") -> dict[str, Any]:
     """Return a report as ``inspect --json`` prints it."""
     body = dataclasses.asdict(report)
@@ -117,9 +129,14 @@ def _rows(report: "SlotReport") -> list[list[str]]:
         ["frames that wait", f"{report.frames:,}"],
         ["their numbers", first],
         ["acknowledged up to", str(report.acked_fsn)],
+        ["frames on disk", f"{report.on_disk:,}"],
+        ["of them acknowledged", f"{report.acknowledged:,}"],
+        ["of them by another client", f"{report.foreign:,}"],
+        ["lost, at most", f"{report.damaged:,}"],
         ["segments", str(len(report.segments))],
         ["problems", str(len(report.problems))],
     ]
+    rows += [["note", each] for each in report.notes]
     if report.failed is not None:
         rows.append(["a drainer gave up", report.failed.strip()])
     return rows

@@ -10,18 +10,19 @@ from lance_sdk.cli._exit import printable
 from lance_sdk.cli._output import print_json, print_line
 from lance_sdk.cli._progress import waiting
 from lance_sdk.cli._settings import common_options, current_settings
-from lance_sdk.cli._sf import as_json, problems_as_json, show_problems, slot_argument
+from lance_sdk.cli._sf import as_json, fail_if_lost, problems_as_json, show_problems, slot_argument
 from lance_sdk.cli._sf_progress import frames_bar
 
 
 @click.command()
 @slot_argument
 @common_options
-def repair(slot: Path) -> None:
+@click.pass_context
+def repair(ctx: click.Context, slot: Path) -> None:
     """Bring SLOT in order, as the next sender would.
 
     Damaged bytes are copied aside before they are cleared, damaged files are renamed to
-    *.corrupt; it says which frames are lost and how many are left.
+    *.corrupt; it says which frames are lost and how many are left. Ends with 1 when any is lost.
     """
     from lance_sdk.journal.tools import repair as mend  # noqa: PLC0415 - loaded when needed
 
@@ -33,6 +34,7 @@ def repair(slot: Path) -> None:
         copies = [str(each) for each in done.copies]
         body = {"repaired": found, "lost_frames": done.lost_frames, "copies": copies}
         print_json({**body, **as_json(done.report)})
+        fail_if_lost(ctx, done.lost_frames)
         return
     show_problems(done.problems)
     for each in done.copies:
@@ -42,6 +44,7 @@ def repair(slot: Path) -> None:
         f"{_format.count(done.lost_frames, 'frame')} lost; "
         f"{_format.count(done.report.frames, 'frame')} wait"
     )
+    fail_if_lost(ctx, done.lost_frames)
 
 
 @click.command()

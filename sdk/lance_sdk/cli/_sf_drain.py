@@ -62,7 +62,8 @@ def drain(
     """Send what waits in PATH, a slot or a folder of slots, to the server.
 
     Slots that somebody holds, and slots of another protocol, are left alone. Ends with 1 when a
-    slot could not be drained; what was not taken stays in it.
+    slot could not be drained, what was not taken stays in it; also when a frame is lost or became
+    a dead letter.
     """
     from lance_sdk.journal.drainers import DrainerPool  # noqa: PLC0415 - loaded when needed
 
@@ -80,8 +81,14 @@ def drain(
         events.tell = tell
         _run(DrainerPool(slots, config, factory), events, patience)
     _report(events.ends(), events.trouble)
-    if any(each.step != "drained" for each in events.ends()):
+    if not all(map(_delivered, events.ends())):
         ctx.exit(ExitCode.FAILED)
+
+
+def _delivered(event: "DrainerEvent") -> bool:
+    """Whether a server has every frame that waited in a slot."""
+    good = event.step in {"drained", "empty"}
+    return good and not event.lost_frames and not event.dead_letters
 
 
 class _Events(Hooks):
@@ -185,7 +192,13 @@ def _report(events: "list[DrainerEvent]", trouble: str) -> None:
         return
     for each in events:
         reason = f": {printable(each.reason)}" if each.reason else ""
-        print_line(f"{each.slot}: {each.step}{reason}")
+        print_line(f"{each.slot}: {each.step}{reason}{_missed(each)}")
     if not settings.quiet:
-        drained = sum(each.step == "drained" for each in events)
+        drained = sum(each.step in {"drained", "empty"} for each in events)
         print_line(f"{drained} of {_format.count(len(events), 'slot')} drained")
+
+
+def _missed(event: "DrainerEvent") -> str:
+    lost = f"; at most {_format.count(event.lost_frames, 'frame')} lost"
+    letters = f"; {_format.count(event.dead_letters, 'dead letter')}"
+    return lost * bool(event.lost_frames) + letters * bool(event.dead_letters)

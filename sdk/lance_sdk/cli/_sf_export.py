@@ -11,7 +11,7 @@ import click
 from lance_sdk.cli import _format
 from lance_sdk.cli._output import Output
 from lance_sdk.cli._settings import common_options, current_settings
-from lance_sdk.cli._sf import slot_argument
+from lance_sdk.cli._sf import fail_if_lost, slot_argument
 from lance_sdk.cli._streams import tell
 
 
@@ -20,11 +20,13 @@ from lance_sdk.cli._streams import tell
 @click.option("--acked", is_flag=True, help="Also acknowledged frames that are still there.")
 @click.option("--dead-letters", is_flag=True, help="The dead-letter file instead of the frames.")
 @common_options
-def export(slot: Path, acked: bool, dead_letters: bool) -> None:
+@click.pass_context
+def export(ctx: click.Context, slot: Path, acked: bool, dead_letters: bool) -> None:
     """Write what waits in SLOT to stdout as JSON lines; nothing is changed.
 
     One line for each record of an LWP slot, with fsn, topic, timestamp_ns, type and value; one
-    line for each frame of a QWP slot, with fsn and payload. Bytes are in base64.
+    line for each frame of a QWP slot, with fsn and payload. Bytes are in base64. Ends with 1 when
+    a frame is lost.
     """
     output, lines, frames = Output(), 0, set()
     for each in _letters(slot) if dead_letters else _waiting(slot, acked=acked):
@@ -33,6 +35,15 @@ def export(slot: Path, acked: bool, dead_letters: bool) -> None:
         lines += 1
     if not current_settings().quiet:
         tell(f"{_format.count(lines, 'line')} from {_format.count(len(frames), 'frame')}")
+    if not dead_letters:
+        fail_if_lost(ctx, _lost(slot))
+
+
+def _lost(slot: Path) -> int:
+    from lance_sdk.journal import inspect  # noqa: PLC0415 - loaded when it is needed
+    from lance_sdk.journal.tools import kind_of  # noqa: PLC0415 - likewise
+
+    return inspect(slot, kind_of(slot)).damaged
 
 
 def _waiting(slot: Path, *, acked: bool) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ from lance_sdk.journal._scan import Hole, Scan, last_nonzero, scan
 from lance_sdk.journal._segment import HAS_MANIFEST
 from lance_sdk.journal._sidefile import RecordT, Selected, select, select_watermark, signed
 from lance_sdk.journal.config import SlotKind
-from lance_sdk.journal.errors import SlotUnreadable
+from lance_sdk.journal.errors import SlotForOthers
 from lance_sdk.journal.files import Files
 from lance_sdk.journal.types import Problem
 from lance_spec.errors import DecodeError
@@ -132,7 +132,7 @@ def _refuse_other_kind(slot: Path, names: list[str], kind: SlotKind) -> None:
     for other in SlotKind:
         strange = [name for name in names if name.endswith(other.suffix)]
         if other is not kind and strange:
-            raise SlotUnreadable(
+            raise SlotForOthers(
                 slot / strange[0],
                 0,
                 f"this is a slot of kind {other.name}, not {kind.name} (SF-31); "
@@ -162,7 +162,7 @@ def _found(path: Path, view: memoryview) -> Found:
         header = SegmentHeader.decode(view[:FIRST_FRAME])
     except DecodeError as error:
         if error.field in _TOO_NEW and len(view) >= FIRST_FRAME:
-            raise SlotUnreadable(
+            raise SlotForOthers(
                 path,
                 error.offset,
                 f"{error}; a newer client may have written it, read it with that",

@@ -13,15 +13,18 @@ from lance_sdk._waits import join
 from lance_sdk.errors import TransportError
 from lance_sdk.journal._layout import FAILED
 from lance_sdk.journal._lock import acquire
+from lance_sdk.journal.config import SlotKind
 from lance_sdk.journal.errors import (
     JournalError,
     JournalFailed,
     JournalFull,
+    SlotForOthers,
     SlotLocked,
     SlotUnreadable,
 )
 from lance_sdk.journal.files import RealFiles
 from lance_sdk.journal.orphans import adopt
+from lance_sdk.journal.types import lost_in
 from lance_sdk.logs import SESSION
 from lance_spec.messages.store_forward import FailedSentinel
 
@@ -30,7 +33,9 @@ if TYPE_CHECKING:
     from lance_sdk.journal.sender_config import ForwardConfig
     from lance_sdk.journal.transport import CarrierFactory
 
-DrainerStep: TypeAlias = Literal["started", "progress", "drained", "stopped", "skipped", "failed"]
+DrainerStep: TypeAlias = Literal[
+    "started", "progress", "drained", "empty", "stopped", "skipped", "failed"
+]
 
 _LOOK: Final = 1.0
 """Seconds between two progress events."""
@@ -44,13 +49,17 @@ class DrainerEvent:
 
     Attributes:
         slot: the slot's folder.
-        step: ``started``, ``progress`` (about once a second), ``drained`` (nothing is left),
-            ``stopped`` (its sender was closed), ``skipped`` (somebody holds it, no server could
-            be reached, the disk does not answer: another time it may work; or ``.failed`` is
-            there) or ``failed`` (``.failed`` was written).
+        step: ``started``, ``progress`` (about once a second), ``drained`` (everything that waited
+            was acknowledged by a server, or given up by policy), ``empty`` (nothing waited; no
+            server was asked), ``stopped`` (its sender was closed), ``skipped`` (somebody holds
+            it, it is for others, no server could be reached, the disk does not answer: another
+            time it may work; or ``.failed`` is there) or ``failed`` (``.failed`` was written).
         settled_fsn: every frame up to this one is dealt with; -1 before the slot is open.
         last_fsn: the last frame of the slot.
         reason: why it was skipped or failed, as text.
+        acked_frames: frames that a server acknowledged in this run.
+        lost_frames: the most frames that are lost: damaged, missing, or dropped by policy.
+        dead_letters: frames that were refused and kept as dead letters.
     """
 
     slot: Path
@@ -58,6 +67,9 @@ class DrainerEvent:
     settled_fsn: int = -1
     last_fsn: int = -1
     reason: str = ""
+    acked_frames: int = 0
+    lost_frames: int = 0
+    dead_letters: int = 0
 
 
 DrainerListener: TypeAlias = Callable[[DrainerEvent], object]
@@ -65,7 +77,8 @@ DrainerListener: TypeAlias = Callable[[DrainerEvent], object]
 
 def log_drainer(event: DrainerEvent) -> None:
     """Log what a drainer did; the default listener."""
-    log = SESSION.warning if event.step == "failed" else SESSION.info
+    bad = event.step == "failed" or event.lost_frames
+    log = SESSION.warning if bad else SESSION.info
     if event.step != "progress":
         log("store-and-forward: slot %s %s %s", event.slot, event.step, event.reason)
 
@@ -106,6 +119,8 @@ class Drainer:
         """Send everything the slot holds; return how it ended."""
         try:
             event = self._run()
+        except SlotForOthers as error:
+            event = self._event("skipped", reason=str(error))
         except SlotUnreadable as error:
             event = self._fail(str(error))
         except (SlotLocked, JournalFull, JournalFailed, OSError) as error:
@@ -118,11 +133,18 @@ class Drainer:
     def _run(self) -> DrainerEvent:
         from lance_sdk.journal._engine import Engine  # noqa: PLC0415 - it needs this module
 
-        if FAILED in RealFiles().names(self._slot):
+        names = RealFiles().names(self._slot)
+        if FAILED in names:
             text = f"{FAILED} says why an earlier drainer gave up; remove it to try again"
             return self._event("skipped", reason=text)
+        suffixes = tuple(each.suffix for each in SlotKind)
+        if not any(name.endswith(suffixes) for name in names):
+            return self._event("empty", reason="nothing waits in it")
         journal = adopt(self._slot, self._config.journal)
         try:
+            if journal.stats().backlog_frames == 0:
+                lost = lost_in(journal.problems)
+                return self._event("empty", reason="nothing waits in it", lost=lost)
             engine = Engine(journal, self._config, self._factory)
             try:
                 return self._drain(engine)
@@ -157,11 +179,24 @@ class Drainer:
         return self._event("failed", engine, last, str(failure))
 
     def _event(
-        self, step: DrainerStep, engine: "Engine | None" = None, last: int = -1, reason: str = ""
+        self,
+        step: DrainerStep,
+        engine: "Engine | None" = None,
+        last: int = -1,
+        reason: str = "",
+        *,
+        lost: int = 0,
     ) -> DrainerEvent:
-        settled = -1 if engine is None else engine.outbox.settled_fsn
-        return DrainerEvent(
-            slot=self._slot, step=step, settled_fsn=settled, last_fsn=last, reason=reason
+        event = DrainerEvent(slot=self._slot, step=step, last_fsn=last, reason=reason)
+        if engine is None:
+            return replace(event, lost_frames=lost)
+        counters = engine.outbox.counters
+        return replace(
+            event,
+            settled_fsn=engine.outbox.settled_fsn,
+            acked_frames=counters.acked,
+            lost_frames=lost_in(engine.journal.problems) + counters.dropped,
+            dead_letters=counters.dead_lettered,
         )
 
     def _fail(self, reason: str) -> DrainerEvent:
@@ -248,7 +283,7 @@ class DrainerPool:
             with self._lock:
                 self._running.remove(drainer)
                 self.active -= 1
-                self.succeeded += event.step == "drained"
+                self.succeeded += event.step in {"drained", "empty"}
                 self.failed += event.step == "failed"
                 self.skipped += event.step == "skipped"
 

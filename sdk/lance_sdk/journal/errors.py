@@ -70,6 +70,10 @@ class SlotUnreadable(JournalError):
         return type(self), (self.path, self.offset, self.problem)
 
 
+class SlotForOthers(SlotUnreadable):
+    """The slot belongs to another protocol, or to a newer release; whoever wrote it can read it."""
+
+
 class SlotHasGap(SlotUnreadable):
     """Frames are missing between or beside those that are there (SF client section 6.5).
 

@@ -319,6 +319,7 @@ class Outbox:
         if not frames:
             return
         self.counters.acks += 1
+        self.counters.acked += frames
         self.backoff.reset()
         self._advance()
 

@@ -102,6 +102,7 @@ class OutboxCounters:
     sent: int = 0
     replayed: int = 0
     acks: int = 0
+    acked: int = 0
     rejections: int = 0
     dead_lettered: int = 0
     dropped: int = 0

@@ -29,10 +29,13 @@ from lance_sdk.journal.lwp.frames import read_frame
 from lance_sdk.journal.lwp.metadata import NAME, SlotMetadata
 from lance_sdk.journal.orphans import inspect
 from lance_sdk.journal.rejections import Category, Policy, Rejection
+from lance_sdk.journal.symbol_file import MOST_BYTES, decode_file
+from lance_sdk.journal.symbol_file import NAME as DICTIONARY
 from lance_sdk.journal.transport import Outgoing
-from lance_sdk.journal.types import Problem, SlotReport
+from lance_sdk.journal.types import Problem, SlotReport, lost_in
 from lance_spec.errors import DecodeError
-from lance_spec.messages.qwp import QwpMessage
+from lance_spec.messages.qwp import GorillaPayload, Payload, QwpMessage, SymbolColumn
+from lance_spec.qwp_upgrade import payload_class
 from lance_spec.records import scan_records
 
 Tell = Callable[[int, int], object]
@@ -140,9 +143,10 @@ def verify(
     kind = kind_of(path, files)
     report = inspect(path, kind, files=files)
     metadata = SlotMetadata(path, files) if kind is SlotKind.LWP else None
+    checks = _QwpChecks(path, files)
     unfit, checked = [], 0
     for fsn, payload in frames_of(path, files=files):
-        problem = _qwp_problem(payload) if metadata is None else _lwp_problem(payload, metadata)
+        problem = checks.problem(payload) if metadata is None else _lwp_problem(payload, metadata)
         if problem:
             unfit.append((fsn, problem))
         checked += 1
@@ -169,12 +173,35 @@ def _lwp_problem(payload: bytes, metadata: SlotMetadata) -> str:
     return ""
 
 
-def _qwp_problem(payload: bytes) -> str:
-    try:
-        QwpMessage.decode(payload)
-    except DecodeError as error:
-        return str(error)
-    return ""
+class _QwpChecks:
+    """Reads the frames of a QWP slot as a host does that gets them in order."""
+
+    def __init__(self, path: Path, files: Files) -> None:
+        try:
+            self._known = len(decode_file(files.read(path / DICTIONARY, 2 * MOST_BYTES)).symbols)
+        except FileNotFoundError:
+            self._known = 0
+
+    def problem(self, payload: bytes) -> str:
+        """Return what is wrong with a frame, or ""."""
+        try:
+            message = QwpMessage.decode(payload)
+            body = payload_class(message.flags).decode(message.payload)
+        except DecodeError as error:
+            return str(error)
+        if len(body.tables) != message.table_count:
+            return f"{len(body.tables)} tables where {message.table_count} are stated"
+        if not isinstance(body, Payload | GorillaPayload):
+            return ""
+        start, brings = body.dictionary.start_id, len(body.dictionary.symbols)
+        if start > self._known:
+            return f"it needs the symbols below id {start}, and {self._known} are known"
+        self._known = max(self._known, start + brings)
+        sections = (each for table in body.tables for each in table.sections)
+        ids = [max(each.ids, default=-1) for each in sections if isinstance(each, SymbolColumn)]
+        if max(ids, default=-1) >= start + brings:
+            return f"it uses symbol {max(ids)}, and {start + brings} are defined"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +221,7 @@ class Repaired:
     @property
     def lost_frames(self) -> int:
         """The most frames that cannot be delivered any more."""
-        return sum(each.lost[1] - each.lost[0] + 1 for each in self.problems if each.lost)
+        return lost_in(self.problems)
 
 
 def repair(slot: str | os.PathLike[str], *, files: Files | None = None) -> Repaired:

@@ -1,5 +1,6 @@
 """What a journal tells about itself."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -110,3 +111,8 @@ class JournalStats:
     reclaimed_bytes: int
     holes: str
     last_disk_error: str
+
+
+def lost_in(problems: Iterable[Problem]) -> int:
+    """Return the most frames that problems say are lost."""
+    return sum(each.lost[1] - each.lost[0] + 1 for each in problems if each.lost is not None)

@@ -15,15 +15,8 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind
 from lance_sdk.journal.qwp import QwpSender, SymbolsLost, dictionary
 from lance_sdk.journal.qwp.catch_up import catch_up_messages
-from lance_sdk.journal.qwp.dictionary import (
-    HEADER,
-    NAME,
-    SymbolDictionary,
-    decode_file,
-    delta_of,
-    encode_chunk,
-    open_dictionary,
-)
+from lance_sdk.journal.qwp.dictionary import SymbolDictionary, delta_of, open_dictionary
+from lance_sdk.journal.symbol_file import HEADER, NAME, decode_file, encode_chunk
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
 from lance_server.qwp import QwpOptions
 from lance_server.qwp.rows import Reader

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lance_sdk.journal.qwp.dictionary import encode_entries, leb128
+from lance_sdk.journal.symbol_file import encode_entries, leb128
 from lance_spec.messages.qwp import MessageFlag, QwpMessage
 
 _PLENTY: Final = 1 << 20

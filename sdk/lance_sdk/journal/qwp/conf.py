@@ -8,11 +8,11 @@ from typing import Any, Final
 from lance_sdk._core.hosts import Endpoint
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal.connect_string import ConnectString, parse_connect_string
-from lance_sdk.journal.qwp.dictionary import NAME
 from lance_sdk.journal.qwp.settings import QwpSettings
 from lance_sdk.journal.qwp.upgrade import Credentials
 from lance_sdk.journal.qwp.writer import RowOptions
 from lance_sdk.journal.sender_config import ForwardConfig
+from lance_sdk.journal.symbol_file import NAME
 from lance_sdk.journal.tls_roots import context_of
 
 DEFAULT_PORT: Final = 9000

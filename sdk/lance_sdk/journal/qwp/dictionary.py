@@ -11,11 +11,9 @@ early, at whichever byte, or that holds others is found out when the slot is ope
 symbol is added any more, and frames that need a missing one are kept and not sent.
 """
 
-import struct
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -26,121 +24,27 @@ from lance_sdk.journal._journal import Journal
 from lance_sdk.journal._layout import CORRUPT, FRAME_HEADER, FRAME_HEADER_SIZE, crc32c
 from lance_sdk.journal._scan import scan
 from lance_sdk.journal.files import Files
+from lance_sdk.journal.symbol_file import (
+    HEADER,
+    MOST_BYTES,
+    NAME,
+    DamagedChunkError,
+    Loaded,
+    decode_file,
+    encode_chunk,
+    encode_entries,
+    read_entries,
+    read_number,
+)
 from lance_sdk.logs import SESSION
 from lance_spec.errors import DecodeError
 from lance_spec.messages.qwp import MessageFlag, QwpMessage
 from lance_spec.messages.store_forward import SegmentHeader
 
-NAME: Final = ".symbol-dict"
-HEADER: Final = b"SYD1\x01\0\0\0"
 MOST_SYMBOLS: Final = 1_000_000
 """Symbols that hosts are known to take."""
-MOST_BYTES: Final = 256 << 20
-"""Bytes of all symbols together."""
-_CRC: Final = struct.Struct("<I")
 _FLAGS_AT: Final = 5
 _DELTA: Final = int(MessageFlag.DELTA_DICTIONARY)
-
-
-def leb128(value: int) -> bytes:
-    """Return an unsigned number in LEB128."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def encode_entries(symbols: Iterable[str]) -> bytes:
-    """Return symbols as they stand in chunks and in messages."""
-    raw = [each.encode() for each in symbols]
-    return b"".join(part for each in raw for part in (leb128(len(each)), each))
-
-
-def encode_chunk(symbols: Sequence[str]) -> bytes:
-    """Return one chunk of the file."""
-    entries = encode_entries(symbols)
-    body = leb128(len(symbols)) + leb128(len(entries)) + entries
-    return body + _CRC.pack(crc32c(body))
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """What a dictionary file holds.
-
-    Attributes:
-        symbols: the symbols of its valid chunks, in order.
-        end: where the last valid chunk ends.
-        damage: what is wrong behind it, or "".
-    """
-
-    symbols: list[str]
-    end: int
-    damage: str
-
-
-def decode_file(data: bytes) -> Loaded:
-    """Read a dictionary file up to its first damaged chunk."""
-    if data[: len(HEADER)] != HEADER:
-        return Loaded([], 0, "no SYD1 header" if data else "")
-    symbols: list[str] = []
-    end = len(HEADER)
-    while end < len(data):
-        try:
-            found, end = _chunk(data, end)
-        except _DamagedError as damaged:
-            return Loaded(symbols, end, f"byte {end}: {damaged}")
-        symbols += found
-    return Loaded(symbols, end, "")
-
-
-class _DamagedError(Exception):
-    """A chunk that is not as it was written."""
-
-
-def _chunk(data: bytes, start: int) -> tuple[list[str], int]:
-    count, place = _number(data, start)
-    size, place = _number(data, place)
-    end = place + size
-    if end + _CRC.size > len(data):
-        raise _DamagedError("the chunk is cut short")
-    if _CRC.unpack_from(data, end)[0] != crc32c(memoryview(data)[start:end]):
-        raise _DamagedError("the chunk does not match its checksum")
-    symbols, place = _entries(data, place, count)
-    if place != end:
-        raise _DamagedError(f"{count} entries end at byte {place}, the chunk's entries at {end}")
-    return symbols, end + _CRC.size
-
-
-def _entries(data: bytes, place: int, count: int) -> tuple[list[str], int]:
-    if count > len(data) - place:
-        raise _DamagedError(f"{count} entries in {len(data) - place} bytes")
-    symbols: list[str] = []
-    for _ in range(count):
-        length, place = _number(data, place)
-        if length > len(data) - place:
-            raise _DamagedError("an entry is cut short")
-        try:
-            symbols.append(data[place : place + length].decode())
-        except UnicodeDecodeError as error:
-            raise _DamagedError(f"an entry is not UTF-8: {error}") from None
-        place += length
-    return symbols, place
-
-
-def _number(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift < 63:
-        if place >= len(data):
-            raise _DamagedError("the chunk is cut short")
-        byte = data[place]
-        value |= (byte & 0x7F) << shift
-        place += 1
-        if byte < 0x80:
-            return value, place
-        shift += 7
-    raise _DamagedError("a length of over 63 bits")
 
 
 def delta_of(payload: bytes) -> tuple[int, int]:
@@ -158,9 +62,9 @@ def _delta_head(payload: bytes) -> tuple[int, int, int]:
     if not payload[_FLAGS_AT] & _DELTA:
         return 0, 0, 0
     try:
-        start, place = _number(payload, QwpMessage.MIN_SIZE)
-        count, place = _number(payload, place)
-    except _DamagedError:
+        start, place = read_number(payload, QwpMessage.MIN_SIZE)
+        count, place = read_number(payload, place)
+    except DamagedChunkError:
         return 0, 0, 0
     return start, count, place
 
@@ -271,8 +175,8 @@ class SymbolDictionary:
         start, count, place = _delta_head(payload)
         ours = self._symbols[start : start + count]
         try:
-            return _entries(payload, place, count)[0][: len(ours)] == ours
-        except _DamagedError:
+            return read_entries(payload, place, count)[0][: len(ours)] == ours
+        except DamagedChunkError:
             return False
 
     def note(self) -> None:
@@ -360,8 +264,8 @@ def _rebuilt(path: Path, loaded: Loaded, journal: Journal) -> SymbolDictionary:
     for payload in _payloads_of(files, slot):
         start, new, place = _delta_head(payload)
         if new and start <= len(symbols):
-            with suppress(_DamagedError):
-                symbols[start : start + new] = _entries(payload, place, new)[0]
+            with suppress(DamagedChunkError):
+                symbols[start : start + new] = read_entries(payload, place, new)[0]
     lost = not _covers(symbols, count, crc, files, slot)
     damage = loaded.damage or ("it ends early" if lost or len(symbols) > found else "")
     if damage and loaded.end:
