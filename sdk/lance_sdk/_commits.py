@@ -58,6 +58,7 @@ class CommitPlan:
         self.generation = config.generation
         self.consumer = check_consumer_name(config.consumer) if config.consumer else ""
         self.consumer_id = consumer_id(self.consumer)
+        self._found = config.start != "beginning" and not isinstance(config.start, int)
         self.committed: int | None = None
         self.due = math.inf
 
@@ -88,6 +89,9 @@ class CommitPlan:
         """
         cursor = self._cursor
         offset = cursor.unfinished if failed and self._careful else cursor.position
+        if offset is None and self.committed is None and self._found:
+            # Where it begins is decided once: the next time the end would be another one.
+            offset = self._fetcher.offset
         return None if offset == self.committed else offset
 
     def commit(self, offset: int | None, position: int | None) -> Commit:

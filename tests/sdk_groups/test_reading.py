@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from lance_sdk import Client
+from lance_sdk import Client, Consumer
 from lance_sdk.errors import ConfigError, TopicChanged, TopicDeleted, TopicNotFound, UsageError
 from lance_sdk.groups import Coordinator
 from lance_sdk.hooks import Hooks, RecordsEvent
@@ -145,6 +145,21 @@ async def test_end_is_decided_without_automatic_commits(member: Make, topics: An
     topics.append(name, 5, first=10)
     async with member(**options) as consumer:
         assert await read(consumer, 5) == whole([name], 10, 15)
+
+
+async def test_end_of_a_plain_consumer_is_decided_once(
+    topics: Any, server: Any, tmp_path: Path
+) -> None:
+    """A consumer that begins at the end and is given nothing goes on from there the next time."""
+    url = f"{server.url}/{topics.names[0]}"
+    options: dict[str, Any] = {"start": "end", "consumer": "c", "offsets": f"file:{tmp_path}"}
+    with Consumer(url, **options) as first:
+        while first.position is None:
+            first.poll(0.01)
+    topics.append(topics.names[0], 5, first=10)
+    with Consumer(url, **options) as second:
+        batch = second.poll(FAR)
+    assert [record.value for record in batch or ()] == [b"%d" % number for number in range(10, 15)]
 
 
 async def test_position_committed_and_lag(member: Make, topics: Any) -> None:
