@@ -377,6 +377,17 @@ def test_older_commit_changes_nothing() -> None:
     assert group.topics[3].position == later
 
 
+def test_topic_that_is_given_again_has_another_generation() -> None:
+    """A member that lost a topic and gets it back cannot commit what it did before."""
+    group = new_group()
+    member = join(group, "a")
+    before = group.sync("a", "a", (), 0.0).generation
+    again = group.sync("a", "a", (), 1.0)
+    assert ids(again) == [0, 1, 2, 3, 4, 5]
+    stale = group.begin_commit(member, commit(3, 494, before))
+    assert (stale, again.generation > before) == (GroupErrorCode.STALE_GENERATION, True)
+
+
 def test_half_open_connection_gives_way_to_its_own_member() -> None:
     """Who knows the member's secret replaces a connection that only looks alive."""
     group = new_group()

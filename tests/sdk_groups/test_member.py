@@ -332,6 +332,24 @@ def test_commit_waits_until_the_member_is_known_again(talk: Talk) -> None:
     assert (call.done, call.error) == (True, None)
 
 
+def test_commit_that_is_sent_again_does_not_go_back(talk: Talk) -> None:
+    """After a cut an older commit is sent again as the later one that may have been recorded."""
+    talk.join()
+    for offset in (390, 494):
+        talk.member.submit(commit(offset), talk.clock.now)
+    talk.wire.turn()
+    talk.wire.take(FrameKind.CONTROL)
+    talk.wire.cut()
+    talk.wire.advance(1.0)
+    talk.wire.connect()
+    _, *sent = talk.wire.take(FrameKind.CONTROL)
+    asked = [m.GroupCommit.decode(each.payload) for each in sent]
+    assert [(each.order[0].sequence, each.topics[0].offset) for each in asked] == [
+        (1, 494),
+        (2, 494),
+    ]
+
+
 def test_commit_of_a_member_with_an_error_fails_at_once(talk: Talk) -> None:
     """Nobody waits for a commit that can never be answered."""
     talk.asked()

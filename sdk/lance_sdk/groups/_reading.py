@@ -206,7 +206,7 @@ class Reading:
         """Take note that these were recorded."""
         for commit in commits:
             progress = self.progress.get(commit.topic.id)
-            if progress is not None and progress.generation <= commit.generation:
+            if progress is not None and progress.generation == commit.generation:
                 progress.committed = commit.offset
 
 

@@ -78,6 +78,10 @@ class SimulatedStore:
         """Make a backup."""
         self.past.append(_copy(self._kept))
 
+    def crash(self) -> None:
+        """End the process that uses it: what it was about to do is not done."""
+        self._life += 1
+
     def reopen(self, *, old: bool) -> list[Commit]:
         """Open the file again, or a backup of it; return its commits."""
         self._kept = _copy(self._random.choice(self.past) if old and self.past else self._kept)

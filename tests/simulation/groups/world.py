@@ -176,12 +176,12 @@ class World:
 
     def do_coordinator(self, seconds: float) -> None:
         """Let the coordinator die, and come back."""
-        self._network.drop_host("coordinator")
+        self._stop_coordinator()
         self._loop.call_later(seconds, self._start_coordinator)
 
     def do_old_file(self, seconds: float) -> None:
         """Let the coordinator die, and come back with an old file."""
-        self._network.drop_host("coordinator")
+        self._stop_coordinator()
         self._loop.call_later(seconds, self._start_coordinator, True)
 
     def do_server(self, seconds: float) -> None:
@@ -224,6 +224,10 @@ class World:
             self._loop.stopped_until[process.name] = min(until, self._loop.now)
 
     # The coordinator
+
+    def _stop_coordinator(self) -> None:
+        self._network.drop_host("coordinator")
+        self._store.crash()
 
     def _start_coordinator(self, old: bool = False) -> None:
         if "coordinator" in self._network.services:

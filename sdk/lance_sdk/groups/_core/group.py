@@ -184,10 +184,11 @@ class Group:
                 topic.release()
                 self.sift = True
         share = self._share(member)
-        for topic_id in share.assigned:
-            topic = self.topics[topic_id]
-            if topic.owner is None:
-                topic.give(name, self.generation)
+        fresh = [t for t in map(self.topics.__getitem__, share.assigned) if t.owner is None]
+        if any(self.generation <= max(topic.since, topic.fence) for topic in fresh):
+            self.generation += 1  # each assignment has its own: commits of the last one are stale
+        for topic in fresh:
+            topic.give(name, self.generation)
         member.told, member.generation = share, self.generation
         ends = [self.topics[topic_id].release_by for topic_id in share.revoked]
         return Assignment(

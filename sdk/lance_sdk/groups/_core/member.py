@@ -41,7 +41,7 @@ from lance_sdk.groups.errors import (
     no_coordinator,
     refused,
 )
-from lance_sdk.offsets.contract import TopicIdentity
+from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_spec.bodies import TopicInfo
 from lance_spec.enums import Command
 from lance_spec.errors import DecodeError
@@ -312,7 +312,7 @@ class Member(GroupCaller):
 
     def _request(self, call: Call, command: Command, expects: Command) -> Request:
         if isinstance(call, CommitCall):
-            topics = [topic_commit(commit) for commit in call.commits]
+            topics = [topic_commit(self._newest(commit)) for commit in call.commits]
             since = [commit.generation for commit in call.commits]
             order = [m.CommitOrder(sequence=call.sequence, since=since)] if self._secret else []
             call.payload = m.GroupCommit(**self._who, topics=topics, order=order).encode()
@@ -325,8 +325,22 @@ class Member(GroupCaller):
         if self.phase is Phase.INSIDE:
             self._join_again(error, now)
         self._sent.remove(call)
-        self._queue.appendleft(call)
+        earlier = [each for each in self._queue if each.deadline <= call.deadline]
+        self._queue.insert(len(earlier), call)
         return True
+
+    def _newest(self, commit: Commit) -> Commit:
+        """Return the last commit of this topic that waits for an answer.
+
+        A commit that is sent again must not move a position back that a later one has moved
+        already: a coordinator that was restarted does not know what it had recorded.
+        """
+        calls = [each for each in (*self._sent, *self._queue) if isinstance(each, CommitCall)]
+        for call in sorted(calls, key=lambda each: each.sequence, reverse=True):
+            for each in call.commits:
+                if each.topic == commit.topic and each.generation == commit.generation:
+                    return each
+        return commit
 
     # Answers
 
