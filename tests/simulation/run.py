@@ -127,7 +127,8 @@ class Run(Clients, Checks):
 
     def _crash(self, kind: str) -> None:
         if self.life is not None:
-            self.clean, self.killed = False, self.life.engine is not None
+            running = self.life.engine is not None and not self.closing
+            self.clean, self.killed = False, running
         self._end_life()
         for topic in self._all_topics():
             topic.lose_track()
@@ -151,6 +152,7 @@ class Run(Clients, Checks):
         life.mount.faults = self.faults
         self.world.spawn(life.open)
         self.world.rest(SHORT)
+        self.closing = False
         self.result.starts += 1
         if self.stopped is not None:
             return True
@@ -181,7 +183,7 @@ class Run(Clients, Checks):
         if life is None or life.engine is None:
             return
         engine = life.engine
-        done = []
+        self.closing, done = True, []
         life.loop.post(lambda: done.append(engine.close()))
         self._rest()
         if self.life is not life or self.stopped:

@@ -68,6 +68,7 @@ class Story:
         jumped: whether the wall clock jumped.
         calm: whether no trouble was planned so far.
         clean: whether the last stop was a clean one.
+        closing: whether a clean stop was asked for.
         killed: whether the store ran when it was stopped last.
         healed_at: when the last trouble ended: what was asked before may still fail for it.
     """
@@ -92,6 +93,7 @@ class Story:
         self.calm = True
         self.clean = False
         self.killed = False
+        self.closing = False
         self.healed_at = 0.0
 
     def _all_topics(self) -> list[TopicModel]:

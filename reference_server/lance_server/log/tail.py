@@ -53,7 +53,7 @@ class Tail:
         self._writer: SegmentWriter | None = None
         self._must_cut_back = False
         self._leftover: Segment | None = None
-        """The segment that was begun and given up when it was open whether that was recorded."""
+        """A segment without batches that was given up, and whose files may be there."""
         self._last_start = 0
         """Start of the last segment that was begun, in nanoseconds."""
 
@@ -130,7 +130,7 @@ class Tail:
 
     def _new_writer(self, now_ns: int, place: Place) -> SegmentWriter:
         self._file.settle()
-        self._remove_leftover()
+        self._give_up()
         last_start = max(self._last_start, place.last.start_ns if place.last else 0)
         name = SegmentName(place.record, max(now_ns, last_start + 1))
         self._last_start = name.start_ns
@@ -147,11 +147,15 @@ class Tail:
             raise
         return writer
 
-    def _remove_leftover(self) -> None:
-        """Remove the files of a segment of which the topic's file knows no more."""
-        leftover, self._leftover = self._leftover, None
-        if leftover is not None:
-            remove_files(self._storage, leftover)
+    def _give_up(self) -> None:
+        """Remove the files of a segment without batches, once the topic's file knows it no more."""
+        leftover = self._leftover
+        if leftover is None:
+            return
+        if leftover.name.key in self._file.bases:
+            self._file.forget_base(leftover.name.key)
+        self._leftover = None
+        remove_files(self._storage, leftover)
 
     def _close(self) -> None:
         """Close the segment; one without a batch is removed, now or at the next start."""
@@ -165,8 +169,9 @@ class Tail:
         if writer.batches:
             self._storage.sync_dir(writer.segment.folder)
         else:
-            self._file.bases.pop(writer.segment.name.key, None)
-            writer.discard()
+            writer.release()
+            self._leftover = writer.segment
+            self._give_up()
 
     def seal(self, end_offset: int) -> None:
         """Close the segment; nothing may be in flight.
