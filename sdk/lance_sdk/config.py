@@ -195,8 +195,8 @@ class ProducerConfig(ClientConfig):
 
     Attributes:
         create_topic: create the topic when it does not exist.
-        linger: how long a batch waits for more records, from its first one on; a full batch
-            never waits.
+        linger: how long a batch waits for more records at most, from its first one on, while
+            another one of its topic is in flight; with none in flight, or full, it never waits.
         batch_bytes: payload size at which a batch is full.
         batch_records: number of records at which a batch is full.
         buffer_bytes: bytes that may wait for acknowledgement, sent or not.

@@ -142,8 +142,9 @@ class Producer(Face):
             timeout: seconds to wait; by default as long as ``delivery_timeout`` allows.
 
         Raises:
-            DeliveryError: the first failure among the records waited for; `StillInJournal` when
-                the journal is what keeps it.
+            DeliveryError: the first failure among the records waited for, or among those that
+                failed before and that no one has looked at; `StillInJournal` when the journal is
+                what keeps it.
             DeadlineExceeded: not all are settled yet; their delivery goes on.
             UsageError: the producer is not open.
         """
@@ -152,7 +153,9 @@ class Producer(Face):
             batches = self._sender.flush()
         self._pump.wake()
         wait_for_all(batches, timeout)
-        if (failure := first_failure(batches)) is not None:
+        with self._pump.lock:
+            before = self._sender.failures.take_unseen()
+        if (failure := first_failure(batches) or before) is not None:
             raise failure
 
     def stats(self) -> ProducerStats:

@@ -10,14 +10,32 @@ from lance_spec.dialect import DEPLOYED
 from lance_spec.enums import ErrorCode
 
 
+def test_a_lone_record_leaves_at_once() -> None:
+    """Nothing is in flight that could be waited for, so linger does not hold it."""
+    producer = ProducerRehearsal(linger=60)
+    producer.send(b"one")
+    assert producer.sent == [[b"one"]]
+
+
 def test_a_batch_leaves_when_its_linger_is_over() -> None:
-    """Not a moment earlier, by the clock of the test."""
+    """While another one is in flight: not a moment earlier, by the clock of the test."""
     producer = ProducerRehearsal(linger=0.5)
     producer.send(b"one")
+    producer.send(b"two")
     producer.advance(0.499)
-    assert producer.sent == []
-    producer.advance(0.001)
     assert producer.sent == [[b"one"]]
+    producer.advance(0.001)
+    assert producer.sent == [[b"one"], [b"two"]]
+
+
+def test_what_gathered_leaves_when_nothing_is_in_flight_any_more() -> None:
+    """An acknowledgement ends the wait, however long linger is."""
+    producer = ProducerRehearsal(linger=60)
+    for value in (b"one", b"two", b"three"):
+        producer.send(value)
+    assert producer.sent == [[b"one"]]
+    producer.acknowledge()
+    assert producer.sent == [[b"one"], [b"two", b"three"]]
 
 
 def test_an_acknowledgement_settles_the_delivery() -> None:

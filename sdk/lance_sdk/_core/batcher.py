@@ -2,7 +2,8 @@
 
 Invariants, each with a property test:
 
-- a batch is sealed at the latest ``linger`` after its first record;
+- a batch is sealed at the latest ``linger`` after its first record, and before that as soon as
+  nothing is in flight (`Sender.fill`): ``linger`` bounds the delay under load and is none at rest;
 - a batch that reached ``max_bytes`` or ``max_records`` is sealed at once;
 - a record that does not fit seals the open batch at once and opens the next;
 - no batch is over ``max_bytes`` unless it holds a single record;

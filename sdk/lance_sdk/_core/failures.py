@@ -41,6 +41,13 @@ class FailureLog:
     def _unseen(self) -> list[Batch]:
         return [batch for batch in self._batches if not batch.observed]
 
+    def take_unseen(self) -> LanceError | None:
+        """Return the first failure that no one has looked at; from now on all are looked at."""
+        unseen = self._unseen()
+        for batch in unseen:
+            batch.observed = True
+        return unseen[0].failure() if unseen else None
+
     def report(self, delivered: int) -> CloseReport:
         """Return what nobody has looked at yet; whoever gets the report has."""
         unseen, lost = self._unseen(), self.count_unseen()

@@ -191,11 +191,19 @@ class Sender:
         self._batcher.fit(connection.dialect)
 
     def fill(self, connection: Connection, now: float) -> None:
-        """Send batches as far as the window allows."""
+        """Send batches as far as the window allows.
+
+        Where nothing is in flight the open batch leaves as it is: waiting for more records could
+        only delay it. What is sent meanwhile gathers until the answer comes.
+        """
         if now < self._paused_until or self._suspicion.error or self.handover.active:
             return
         while len(self._in_flight) < self.window.size and (batch := self._next()) is not None:
             self._send(batch, connection, now)
+        if not self._in_flight:
+            self._batcher.seal()
+            if (batch := self._batcher.next_sealed()) is not None:
+                self._send(batch, connection, now)
 
     def _next(self) -> Batch | None:
         return self._again.popleft() if self._again else self._batcher.next_sealed()

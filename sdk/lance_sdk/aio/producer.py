@@ -143,8 +143,9 @@ class AsyncProducer(AsyncFace):
             timeout: seconds to wait; by default as long as ``delivery_timeout`` allows.
 
         Raises:
-            DeliveryError: the first failure among the records waited for; `StillInJournal` when
-                the journal is what keeps it.
+            DeliveryError: the first failure among the records waited for, or among those that
+                failed before and that no one has looked at; `StillInJournal` when the journal is
+                what keeps it.
             DeadlineExceeded: not all are settled yet; their delivery goes on.
             UsageError: the producer is not open.
         """
@@ -152,7 +153,8 @@ class AsyncProducer(AsyncFace):
         batches = self._sender.flush()
         self._pump.wake()
         await wait_for_all(batches, timeout)
-        if (failure := first_failure(batches)) is not None:
+        before = self._sender.failures.take_unseen()
+        if (failure := first_failure(batches) or before) is not None:
             raise failure
 
     def stats(self) -> ProducerStats:

@@ -28,8 +28,10 @@ class ProducerRehearsal:
 
         rehearsal = ProducerRehearsal(linger=0.5)
         delivery = rehearsal.send(b"one")
+        assert rehearsal.sent == [[b"one"]]  # nothing was in flight
+        rehearsal.send(b"two")
         rehearsal.advance(0.5)
-        assert rehearsal.sent == [[b"one"]]
+        assert rehearsal.sent == [[b"one"], [b"two"]]
         rehearsal.acknowledge()
         assert delivery.done()
 

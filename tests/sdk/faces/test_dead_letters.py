@@ -9,6 +9,7 @@ import pytest
 from lance_sdk import AsyncDeadLetters, AsyncProducer, DeadLetters, Producer
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UsageError
 from lance_sdk.offsets import MemoryStore
+from lance_sdk.testing import FakeServer
 from lance_sdk.types import OpaqueBytes, Record
 from lance_server import EmbeddedServer, running
 from lance_spec.enums import RecordType
@@ -148,13 +149,16 @@ async def test_bytes_that_are_no_records_are_stored_as_raw_data(
 
 
 async def test_a_server_that_does_not_answer_is_not_waited_for_for_ever(
-    face: Any, server: EmbeddedServer
+    face: Any,
 ) -> None:
     """The record is not done, and may come again."""
     record = Record(0, 1, b"order 3", "orders")
-    async with face.producer(f"{server.url}/failed", create_topic=True, linger=60.0) as failed:
-        with pytest.raises(DeadlineExceeded):
-            await handle(failed, Shop(), [record], timeout=0.05)
+    with FakeServer() as quiet:
+        quiet.on_ingest = lambda _peer, _frame: True
+        async with face.producer(quiet.url()) as failed:
+            with pytest.raises(DeadlineExceeded):
+                await handle(failed, Shop(), [record], timeout=0.05)
+            assert (await failed.close(timeout=0.05)).lost == 1
 
 
 @pytest.mark.parametrize(

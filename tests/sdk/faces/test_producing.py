@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+import anyio
 import pytest
 
 from lance_sdk.errors import (
@@ -53,14 +54,18 @@ async def test_records_arrive_in_the_order_in_which_they_were_sent(
 async def test_a_delivery_tells_its_receipt(face: Any, server: FakeServer) -> None:
     """Topic, batch, place in the batch, attempts."""
     async with face.producer(server.url()) as producer:
-        first = await producer.send(b"a")
-        second = await producer.send(b"b")
-        receipt, other = await first, await second.result()
-    assert receipt.batch_id == server.ingested[0].batch_id
-    assert (receipt.topic_id, receipt.index, receipt.attempts) == (1, 0, 1)
-    assert (other.batch_id, other.index) == (receipt.batch_id, 1)
-    assert first.done()
-    assert first.exception() is None
+        deliveries = [await producer.send(value) for value in (b"a", b"b", b"c")]
+        receipts = [await delivery.result() for delivery in deliveries]
+    places = {
+        (batch.batch_id, place): value
+        for batch in server.ingested
+        for place, (_, value) in enumerate(decode_records(batch.records))
+    }
+    found = [places[receipt.batch_id, receipt.index] for receipt in receipts]
+    assert found == [b"a", b"b", b"c"]
+    assert {(receipt.topic_id, receipt.attempts) for receipt in receipts} == {(1, 1)}
+    assert deliveries[0].done()
+    assert deliveries[0].exception() is None
 
 
 async def test_a_bulk_delivery_counts_its_records(face: Any, server: FakeServer) -> None:
@@ -361,3 +366,16 @@ async def test_a_topic_that_vanished_ends_the_producer(face: Any, server: FakeSe
         assert caught.value.maybe_applied
         with pytest.raises(ClosedError, match="orders"):
             await producer.send(b"b")
+
+
+async def test_flush_tells_what_failed_just_before_it(face: Any, server: FakeServer) -> None:
+    """A record that was refused before the flush began is not passed over in silence."""
+    server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD)
+    async with face.producer(server.url()) as producer:
+        delivery = await producer.send(b"a")
+        waiting = threading.Event()
+        delivery._batch.waiter.add_callback(delivery._batch, waiting.set)
+        await anyio.to_thread.run_sync(waiting.wait, 10)
+        with pytest.raises(DeliveryFailed):
+            await producer.flush()
+        await producer.flush()  # it is told once

@@ -1,8 +1,13 @@
 """After os.fork() the child is told so, and the parent notices nothing."""
 
+import threading
 from typing import Any
 
-from lance_sdk.testing import FakeServer
+from lance_sdk.testing import FakePeer, FakeServer
+from lance_spec.frames import Frame
+
+PARENT = 1
+"""Number of the connection of the parent's producer, the first one that is opened."""
 
 PROGRAM = """
     import os, sys, warnings
@@ -40,7 +45,20 @@ PROGRAM = """
 
 
 def test_the_child_is_refused_and_the_parent_goes_on(run: Any, server: FakeServer) -> None:
-    """Every use in the child raises ForkedError; a producer of its own works."""
+    """Every use in the child raises ForkedError; a producer of its own works.
+
+    The server takes the parent's record after the child's own, so that it is in flight meanwhile.
+    """
+    child_stored = threading.Event()
+
+    def child_first(peer: FakePeer, _frame: Frame) -> bool:
+        if peer.number == PARENT:
+            child_stored.wait(30)
+        else:
+            child_stored.set()
+        return False
+
+    server.on_ingest = child_first
     done = run(PROGRAM, server.url())
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1\n"
