@@ -35,9 +35,10 @@ class _Batches:
 class _Command:
     """A request whose answer an outcome decides; with the batch it is about, if any."""
 
-    __slots__ = ("batch_id", "cost", "outcome")
+    __slots__ = ("batch_id", "cost", "is_commit", "outcome")
 
     def __init__(self, outcome: Outcome[Answer], cost: int, batch_id: int | None = None) -> None:
+        self.is_commit = False
         self.outcome = outcome
         self.cost = cost
         self.batch_id = batch_id
@@ -55,6 +56,7 @@ class AnswerQueue:
         owed_bytes: memory that unanswered requests hold.
         ready_bytes: answers that are ready and were not taken yet.
         batches: Ingest frames that are not acknowledged yet.
+        commits: commits of offsets among those that wait.
         command_running: whether one of the pending answers is a command's.
     """
 
@@ -67,6 +69,7 @@ class AnswerQueue:
         self.ready_bytes = 0
         self.owed_bytes = 0
         self.batches = 0
+        self.commits = 0
         self.command_running = False
 
     def __bool__(self) -> bool:
@@ -118,6 +121,18 @@ class AnswerQueue:
         """Add the answer of a command, which an outcome decides."""
         self._wait_for(_Command(outcome, cost))
         self.command_running = True
+
+    @property
+    def only_commits(self) -> bool:
+        """Whether nothing waits but commits of offsets, which another may join."""
+        return self.commits == len(self.waiting)
+
+    def add_commit(self, outcome: Outcome[Answer], cost: int) -> None:
+        """Add the answer of a commit; further commits share its write to the disk."""
+        command = _Command(outcome, cost)
+        command.is_commit = True
+        self.commits += 1
+        self._wait_for(command)
 
     def add_forwarded(self, outcome: Outcome[Answer], cost: int, batch_id: int | None) -> None:
         """Add the answer of another server; what comes after it does not wait for it."""
@@ -180,6 +195,7 @@ class AnswerQueue:
 
     def _settle_command(self, command: _Command, dialect: Dialect) -> None:
         self.owed_bytes -= command.cost
+        self.commits -= command.is_commit
         self.command_running = False
         if command.outcome.error is None:
             self.send(command.outcome.result())
@@ -205,7 +221,7 @@ class AnswerQueue:
         """Forget every answer that is not ready."""
         self.waiting.clear()
         self._last = None
-        self.owed_bytes = self.batches = 0
+        self.owed_bytes = self.batches = self.commits = 0
 
 
 def _explained(error: Exception) -> Refusal:

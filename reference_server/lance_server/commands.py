@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from lance_server.answers import Answer, json_frame
 from lance_server.fetching import Fetching
@@ -31,6 +31,10 @@ from lance_spec.messages import lwp
 _Handler: TypeAlias = Callable[[memoryview, Dialect], Answer | Outcome[Answer]]
 
 
+_MOST_CONSUMERS: Final = 1024
+"""Consumers of one connection that are remembered as connected."""
+
+
 class Commands:
     """Carries out the commands of one connection, one at a time.
 
@@ -51,6 +55,7 @@ class Commands:
         self._subscriptions = subscriptions
         self._fetching = fetching
         self._now = 0.0
+        self._consumers: set[tuple[Topic, int]] = set()
         self._handlers: Mapping[int, _Handler] = {
             Command.CREATE_TOPIC: self._create_topic,
             Command.DELETE_TOPIC: self._delete_topic,
@@ -214,6 +219,7 @@ class Commands:
             offset = topic.consumers.committed(request.consumer_id) or 0
         if dialect.push:
             offset = self._subscriptions.add(topic, offset, request.max_batch_bytes)
+        self._connect(topic, request.consumer_id)
         answer = lwp.SubscribeAck(request.consumer_id, offset).encode()
         return encode_control(dialect, Command.SUBSCRIBE_ACK, answer)
 
@@ -223,12 +229,35 @@ class Commands:
         self._subscriptions.remove(request.topic_id)
         return encode_ack(dialect, request.consumer_id)
 
+    def _connect(self, topic: Topic, consumer_id: int) -> None:
+        """Note that a consumer uses this connection: its commit does not expire meanwhile."""
+        if (topic, consumer_id) not in self._consumers:
+            if len(self._consumers) >= _MOST_CONSUMERS:
+                self.disconnect()
+            self._consumers.add((topic, consumer_id))
+            topic.consumers.connect(consumer_id)
+
+    def disconnect(self) -> None:
+        """Let go of the consumers that used this connection."""
+        for topic, consumer_id in self._consumers:
+            topic.consumers.disconnect(consumer_id)
+        self._consumers.clear()
+
     def _commit(self, payload: memoryview, dialect: Dialect) -> Outcome[Answer]:
-        self._guard.check(Right.READ)
+        self._guard.check(Right.WRITE)  # it changes something: with write_only it needs a token
         request = read_request(lwp.CommitOffset, payload, dialect)
         topic = self._topic(Right.READ, request.topic_id)
+        end = topic.partition.end_offset
+        if request.offset > end and dialect.strict:
+            raise Refusal(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Offset {request.offset} is beyond the end of the topic, {end}; commit what "
+                "was read",
+                details={"end_offset": end},
+            )
         answer = lwp.CommitAck(request.consumer_id, request.offset).encode()
-        committed = topic.consumers.commit(request.consumer_id, request.offset)
+        self._connect(topic, request.consumer_id)
+        committed = topic.consumers.commit(request.consumer_id, min(request.offset, end))
         return committed.then(lambda _: encode_control(dialect, Command.COMMIT_ACK, answer))
 
 

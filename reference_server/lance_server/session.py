@@ -29,10 +29,11 @@ from lance_server.silence import Silence
 from lance_server.throttle import PostponedError, ReadGate, TokenBucket
 from lance_spec.checksum import Buffer
 from lance_spec.dialect import Dialect
-from lance_spec.enums import Flag
+from lance_spec.enums import Command, Flag
 from lance_spec.frames import FaultKind, Frame, FrameKind, FrameSplitter
 
 _CONTROL: Final = int(Flag.CONTROL)
+_COMMIT_OFFSET: Final = int(Command.COMMIT_OFFSET)
 
 
 class Session:
@@ -234,7 +235,14 @@ class Session:
             return False
         if not answers.waiting:
             return True
-        return frames[0].kind is FrameKind.INGEST and not answers.command_running
+        if frames[0].kind is FrameKind.INGEST:
+            return not answers.command_running
+        return self._joins_commits(frames[0])
+
+    def _joins_commits(self, frame: Frame) -> bool:
+        """Whether a request is a commit, and nothing waits before it but other commits."""
+        is_commit = frame.flags == _CONTROL and frame.batch_id == _COMMIT_OFFSET
+        return is_commit and self._answers.only_commits
 
     def tick(self, now: float) -> None:
         """Do what time alone brings about: late keepalives, stalls, the idle timeout."""
@@ -250,6 +258,7 @@ class Session:
         if self.closing is None:
             self.closing = reason
         self._subscriptions.clear()
+        self._commands.disconnect()
         self._reads.close()
         self._following.close()
         self._answers.drop_waiting()
@@ -329,7 +338,8 @@ class Session:
 
     def _take_command(self, frame: Frame, now: float) -> None:
         self._answers.collect(self._dialect, now)
-        if self._answers or not self._has_room():
+        joins = self._joins_commits(frame)
+        if (self._answers and not joins) or not self._has_room():
             self._hold(frame, now)
             return
         try:
@@ -343,7 +353,8 @@ class Session:
         if self._guard.is_worn_out:
             self._ending = True
         if isinstance(answer, Outcome):
-            self._answers.add_command(answer, FRAME_COST)
+            add = self._answers.add_commit if joins else self._answers.add_command
+            add(answer, FRAME_COST)
         else:
             self._answers.send(answer)
             self._counters.answered += 1

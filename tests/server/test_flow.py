@@ -179,5 +179,5 @@ def test_a_commit_that_is_not_durable_is_an_error() -> None:
     """A commit is acknowledged when it would survive, else refused (AMB-36)."""
     peer = SessionPeer()
     peer.disk.fail = {"sync": 5}
-    commit = peer.control(Command.COMMIT_OFFSET, CommitOffset(0, 5, 10).encode())
+    commit = peer.control(Command.COMMIT_OFFSET, CommitOffset(0, 5, 0).encode())
     assert the_error(peer.exchange(commit)).code is ErrorCode.STORAGE_ERROR

@@ -90,8 +90,10 @@ def test_a_time_leads_to_an_offset(dialect: Dialect) -> None:
 @BOTH
 def test_a_commit_is_acknowledged_with_its_offset(dialect: Dialect) -> None:
     """CommitAck repeats consumer and offset (LWP section 5.14)."""
-    answer = SessionPeer(dialect).ask(Command.COMMIT_OFFSET, lwp.CommitOffset(0, 77, 1000).encode())
-    assert lwp.CommitAck.decode(answer.payload) == lwp.CommitAck(77, 1000)
+    peer = SessionPeer(dialect)
+    peer.log.store([b"one", b"two"])
+    answer = peer.ask(Command.COMMIT_OFFSET, lwp.CommitOffset(0, 77, 16).encode())
+    assert lwp.CommitAck.decode(answer.payload) == lwp.CommitAck(77, 16)
 
 
 @BOTH

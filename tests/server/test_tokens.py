@@ -37,10 +37,10 @@ READS = {
     Command.GET_CLUSTER_STATUS_ALIAS: b"",
     Command.SUBSCRIBE: Subscribe(0, 0, 100, 1).encode(),
     Command.UNSUBSCRIBE: Unsubscribe(0, 1).encode(),
-    Command.COMMIT_OFFSET: CommitOffset(0, 1, 0).encode(),
     Command.OFFSET_FOR_TIME: OffsetForTime(0, 0).encode(),
 }
 CHANGES = {
+    Command.COMMIT_OFFSET: CommitOffset(0, 1, 0).encode(),
     Command.CREATE_TOPIC: b"orders",
     Command.CREATE_TOPIC_WITH_RETENTION: b"\x06\x00orders" + bytes(16),
     Command.DELETE_TOPIC: DeleteTopic(0).encode(),
@@ -101,7 +101,7 @@ def test_with_write_only_reading_is_free(command: Command) -> None:
 
 @pytest.mark.parametrize("command", CHANGES, ids=lambda each: each.name)
 def test_with_write_only_changing_is_not(command: Command) -> None:
-    """Creating, deleting and retention are writes, as batches are."""
+    """Creating, deleting, retention and commits are writes, as batches are."""
     peer = guarded(write_only=True)
     assert peer.error(command, CHANGES[command]).code is ErrorCode.AUTHENTICATION_REQUIRED
     assert the_error(peer.exchange(peer.ingest(1))).code is ErrorCode.AUTHENTICATION_REQUIRED

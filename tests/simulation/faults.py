@@ -24,6 +24,7 @@ _NAMES: Final = {
     "metadata.json": "metadata",
     "catalog.json": "catalog",
     "consumers.json": "consumers",
+    "consumers.log": "consumers",
     "clean.json": "clean",
 }
 

@@ -138,7 +138,9 @@ class Engine:
             segment_size=self._options.segment_size,
             synced=self._options.synced,
         )
-        consumers = ConsumerOffsets(self._storage, self._scheduler, opened.file.folder)
+        consumers = ConsumerOffsets(
+            self._storage, self._scheduler, opened.file.folder, clock=self._clock
+        )
         topic = Topic(opened.file, partition, consumers)
         self._register(topic)
         return topic
