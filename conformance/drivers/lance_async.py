@@ -44,7 +44,7 @@ class Driver:
         """Give records to a producer that makes one batch of them."""
         url, options = self.settings.producer(request)
         producer = await self.face(options["batch_records"], lambda: AsyncProducer(url, **options))
-        return [await producer.send(value, record_type=kind) for value, kind in records(request)]
+        return [await producer.send_raw(value, kind) for value, kind in records(request)]
 
     async def send(self, request: Json) -> Json:
         for delivery in await self.batch(request):

@@ -43,7 +43,7 @@ class Driver:
         """Give records to a producer that makes one batch of them."""
         url, options = self.settings.producer(request)
         producer = self.face(options["batch_records"], lambda: Producer(url, **options))
-        return [producer.send(value, record_type=kind) for value, kind in records(request)]
+        return [producer.send_raw(value, kind) for value, kind in records(request)]
 
     def send(self, request: Json) -> Json:
         for delivery in self.batch(request):

@@ -67,7 +67,7 @@ class Settings:
 def shown(batch: Any) -> list[Json]:
     """Records as they are told."""
     return [
-        {"type": each.type, "value": base64.b64encode(each.value).decode()} for each in batch or ()
+        {"type": each.type, "value": base64.b64encode(each.raw).decode()} for each in batch or ()
     ]
 
 

@@ -31,6 +31,7 @@ from lance_sdk.offsets.contract import Fingerprint
 from lance_sdk.stats import ClientStats, ConsumerStats, ProducerStats
 from lance_sdk.types import RecordBatch
 from lance_sdk.url import URL, parse_url
+from lance_sdk.values.codecs import codec_for
 from lance_sdk.values.keyed import as_time_ns
 
 _DICE: Final = random.SystemRandom()
@@ -226,6 +227,7 @@ def fetch_settings(url: URL, config: ConsumerConfig) -> FetchSettings:
         subscriber=_DICE.getrandbits(63) | 1,
         held=config.offsets is not None,
         request_timeout=seconds("request_timeout", config.request_timeout),
+        codec=None if config.values is None else codec_for(config.values),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lance_sdk._units import shorten
 from lance_sdk.errors import LocalProtocolError, UnsafeRecordType
-from lance_sdk.types import KEYED
+from lance_sdk.types import KEYED, Buffer
 from lance_sdk.values.codecs import codec_for, codec_of_type
 from lance_sdk.values.contract import Codec
 from lance_sdk.values.keyed import Time, check_layout, join
@@ -19,6 +19,10 @@ CHUNK: Final = 512
 few enough not to keep the pump waiting."""
 
 _RESERVED: Final = 0x00
+_STORED_BYTES: Final = (
+    "record type {:#04x} holds a key or a time beside the value: pass key= and timestamp=; "
+    "to store a record once more use send_raw(record.raw, record.type)"
+)
 _BYTES: Final = (bytes, bytearray, memoryview)
 
 
@@ -74,10 +78,36 @@ class RecordMaker:
                 raw, found = join(raw, key, timestamp)
                 _check_free(record_type, found)
             elif found in KEYED:
-                check_layout(found, raw)
+                raise LocalProtocolError(_STORED_BYTES.format(found))
         check_type(found, dialect, allow_unsafe=self._allow_unsafe)
         check_null(raw, found)
         return raw, found
+
+    def make_raw(self, raw: Buffer, record_type: int, dialect: Dialect | None) -> tuple[bytes, int]:
+        """Return stored bytes and their type as a record; no codec is asked.
+
+        Raises:
+            UnsafeRecordType: the type cannot be sent (AMB-13).
+            LocalProtocolError: the bytes are not laid out as the type says.
+            TypeError: they are not bytes.
+        """
+        data = as_bytes(raw)
+        check_type(record_type, dialect, allow_unsafe=self._allow_unsafe)
+        if record_type in KEYED:
+            check_layout(record_type, data)
+        check_null(data, record_type)
+        return data, record_type
+
+    def raw_chunks(
+        self, raws: Iterable[Buffer], record_type: int, dialect: Dialect | None
+    ) -> Iterator[list[bytes]]:
+        """Yield stored bytes as lists; raises what `make_raw` does.
+
+        It runs the caller's iterable, so it is never used under a lock.
+        """
+        source = iter(raws)
+        while chunk := list(islice(source, CHUNK)):
+            yield [self.make_raw(raw, record_type, dialect)[0] for raw in chunk]
 
     def _encode(self, value: Any, record_type: int | None) -> tuple[bytes, int]:
         if record_type is not None:

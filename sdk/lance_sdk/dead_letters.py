@@ -137,5 +137,5 @@ class DeadLetters:
         raise AssertionError("a record is tried at least once")
 
     def _store(self, record: Record) -> None:
-        sent = self._producer.send(record.value, record_type=type_of(record))
+        sent = self._producer.send_raw(record.raw, type_of(record))
         sent.result(self._rules.timeout)

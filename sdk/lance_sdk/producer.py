@@ -14,7 +14,7 @@ from lance_sdk.delivery import Deliveries, Delivery, wait_for_all
 from lance_sdk.errors import BufferFull, DeadlineExceeded
 from lance_sdk.options import ProducerOptions
 from lance_sdk.stats import ProducerStats
-from lance_sdk.types import CloseReport
+from lance_sdk.types import Buffer, CloseReport
 from lance_sdk.url import URL
 from lance_sdk.values.keyed import Time
 from lance_spec.enums import RecordType
@@ -77,7 +77,8 @@ class Producer(Face):
                 Protocol Buffers message; or None for a tombstone.
             key: stands before the value (LWP section 8.3); text is written as UTF-8.
             timestamp: likewise: nanoseconds since the Unix epoch, or a datetime with a time zone.
-            record_type: the TLV type (LWP section 8.2), when it is not the value's own.
+            record_type: the TLV type (LWP section 8.2), when it is not the value's own; not one
+                with a key or a time, see `send_raw`.
 
         Returns:
             A handle to wait on, or to ignore.
@@ -132,6 +133,52 @@ class Producer(Face):
         count = 0
         for chunk, kind in self._maker.chunks(values, record_type, self._session.dialect):
             self._add_all(chunk, kind, batches)
+            count += len(chunk)
+        return Deliveries(batches, count)
+
+    def send_raw(self, raw: Buffer, record_type: int) -> Delivery:
+        """Hand over one record as it is stored; this is how a record is copied.
+
+        Args:
+            raw: the stored bytes, `lance_sdk.Record.raw`: with the key and the time that the
+                type calls for (LWP section 8.3); ``values=`` is not asked.
+            record_type: their TLV type (LWP section 8.2), `lance_sdk.Record.type`.
+
+        Returns:
+            A handle to wait on, or to ignore.
+
+        Raises:
+            BufferFull: as for `send`.
+            RecordTooLarge: likewise.
+            UnsafeRecordType: the type cannot be sent (AMB-13).
+            LocalProtocolError: the bytes are not laid out as the type says.
+            TypeError: they are not bytes.
+            UsageError: the producer is not open.
+        """
+        return self._add(*self._maker.make_raw(raw, record_type, self._session.dialect))
+
+    def send_many_raw(self, raws: Iterable[Buffer], record_type: int) -> Deliveries:
+        """Hand over many records of one type as they are stored, see `send_raw`.
+
+        Args:
+            raws: the stored bytes of each; taken as they are needed.
+            record_type: the TLV type of all of them.
+
+        Returns:
+            One handle for all.
+
+        Raises:
+            BufferFull: as for `send_many`.
+            RecordTooLarge: likewise.
+            UnsafeRecordType: as for `send_raw`.
+            LocalProtocolError: likewise.
+            TypeError: likewise.
+            UsageError: the producer is not open.
+        """
+        batches: list[Batch] = []
+        count = 0
+        for chunk in self._maker.raw_chunks(raws, record_type, self._session.dialect):
+            self._add_all(chunk, record_type, batches)
             count += len(chunk)
         return Deliveries(batches, count)
 

@@ -1,9 +1,10 @@
 """The values an application gets: records, batches of them, receipts and reports."""
 
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from lance_spec.checksum import Buffer
 from lance_spec.enums import RecordType
@@ -18,28 +19,130 @@ if TYPE_CHECKING:
 __all__ = ["Buffer", "CloseReport", "OpaqueBytes", "Record", "RecordBatch", "RecordMetadata"]
 
 KEYED: Final = frozenset({RecordType.KEY_VALUE, RecordType.TIMESTAMPED, RecordType.KEY_TIMESTAMPED})
-"""Types whose value begins with a key or a time (LWP section 8.3)."""
+"""Types whose stored bytes begin with a key or a time (LWP section 8.3)."""
+_NOT_PLAIN: Final = KEYED | {RecordType.NULL}
 
 
-class Record(NamedTuple):
+def _deprecated(old: str, new: str) -> None:
+    warnings.warn(
+        f"{old} is deprecated since 0.2: a Record is no tuple any more; use {new}",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
+class Record:
     """One record of a topic.
+
+    Two records are equal when they are the same bytes at the same place.
+
+    Args:
+        offset: see below.
+        type: see below.
+        raw: see below.
+        topic: see below.
+        codec: how `value` reads the payload, as the consumer's ``values=`` says; None leaves it
+            as bytes.
+        value: the former name of ``raw``, for one release.
 
     Attributes:
         offset: byte offset of the record in its topic; seek here to read it again.
         type: TLV type, see `lance_spec.enums.RecordType` (LWP section 8.2).
-        value: the record's bytes.
+        raw: the bytes as they are stored: with the key and the time that may stand before the
+            payload (LWP section 8.3). `Producer.send_raw` stores them once more.
         topic: name of the topic, or ``#id`` when it was addressed by number.
     """
 
+    __slots__ = ("_codec", "offset", "raw", "topic", "type")
     offset: int
     type: int
-    value: bytes
+    raw: bytes
     topic: str
+    _codec: "Codec | None"
+
+    def __new__(
+        cls,
+        offset: int,
+        type: int,  # noqa: A002 - the field's public name
+        raw: bytes | None = None,
+        topic: str = "",
+        codec: "Codec | None" = None,
+        *,
+        value: bytes | None = None,
+    ) -> Self:
+        """Make one; ``__new__`` and not ``__init__``, so that pickles of 0.1 can be loaded."""
+        if value is not None:
+            _deprecated("Record(value=…)", "Record(raw=…)")
+            raw = value
+        if raw is None:
+            raise TypeError("Record() needs raw: the record's bytes as they are stored")
+        record = object.__new__(cls)
+        record.offset, record.type, record.raw = offset, type, raw
+        record.topic, record._codec = topic, codec
+        return record
+
+    def __repr__(self) -> str:
+        kind = self.__class__.__name__
+        return (
+            f"{kind}(offset={self.offset!r}, type={self.type!r}, raw={self.raw!r}, "
+            f"topic={self.topic!r})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return self._fields_of() == other._fields_of()
+
+    def __hash__(self) -> int:
+        return hash(self._fields_of())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.__class__, (*self._fields_of(), self._codec)
+
+    def __iter__(self) -> Iterator[Any]:
+        _deprecated("unpacking a Record", "its attributes")
+        return iter(self._fields_of())
+
+    def __getitem__(self, index: Any) -> Any:
+        _deprecated("indexing a Record", "its attributes")
+        return self._fields_of()[index]
+
+    def _replace(self, **changes: Any) -> Self:
+        _deprecated("Record._replace", "Record(offset, type, raw, topic)")
+        if "value" in changes:
+            changes["raw"] = changes.pop("value")
+        names = ("offset", "type", "raw", "topic")
+        return self.__class__(
+            **{**dict(zip(names, self._fields_of(), strict=True)), **changes}, codec=self._codec
+        )
+
+    def _fields_of(self) -> tuple[int, int, bytes, str]:
+        return self.offset, self.type, self.raw, self.topic
+
+    @property
+    def value(self) -> Any:
+        """What was sent: the payload without key and time; None for a tombstone.
+
+        Bytes, unless the consumer's ``values=`` says how to decode them. The stored bytes are
+        `raw`; of `OpaqueBytes` both are the same.
+
+        Raises:
+            UndecodableRecord: the record is not laid out as its type says (LWP section 8.3), or
+                the payload is not what ``values=`` reads.
+        """
+        if self._codec is None and self.type not in _NOT_PLAIN:
+            return self.raw
+        return self._value()
+
+    def _value(self) -> Any:
+        if self.type == RecordType.NULL:
+            return None
+        return self.body if self._codec is None else self.decode(self._codec)
 
     @property
     def next_offset(self) -> int:
-        """Byte offset of the record behind this one; seek here to go on after it."""
-        return self.offset + RECORD_HEADER_SIZE + len(self.value)
+        """Byte offset after this record; seek here to go on with the next one."""
+        return self.offset + RECORD_HEADER_SIZE + len(self.raw)
 
     @property
     def is_tombstone(self) -> bool:
@@ -77,8 +180,12 @@ class Record(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        """The value without the key and the time that may stand before it."""
-        return self._parts().body if self.type in KEYED else self.value
+        """The payload's bytes, never decoded: without the key and the time before it.
+
+        Raises:
+            UndecodableRecord: the record is not laid out as its type says (LWP section 8.3).
+        """
+        return self._parts().body if self.type in KEYED else self.raw
 
     def decode(self, values: "Codec | str | None" = None) -> Any:
         """Return what the record says; None for a tombstone.
@@ -119,23 +226,28 @@ class OpaqueBytes(Record):
     Attributes:
         offset: byte offset of the first byte in its topic.
         type: `OPAQUE`, which is the type of no record.
-        value: the bytes as they were stored.
+        raw: the bytes as they were stored; `value` is the same.
         topic: name of the topic, or ``#id`` when it was addressed by number.
     """
 
     __slots__ = ()
 
     @property
+    def value(self) -> bytes:
+        """The bytes as they were stored; ``values=`` decodes none of them."""
+        return self.raw
+
+    @property
     def next_offset(self) -> int:
-        """Byte offset behind the last byte."""
-        return self.offset + len(self.value)
+        """Byte offset after the last byte."""
+        return self.offset + len(self.raw)
 
 
 OPAQUE: Final = -1
 """The ``type`` of `OpaqueBytes`."""
 
 _read_header = Struct("<BL").unpack_from  # type and length (LWP section 8.1)
-_make_record = tuple.__new__  # skips what NamedTuple does for keywords
+_make_record = object.__new__  # skips the constructor's checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +260,7 @@ class RecordBatch:
         count: number of records.
         data: the records as they stand in the log, whole ones only (LWP section 8.4).
         opaque: whether the data are no records but one `OpaqueBytes` (AMB-27).
+        codec: how ``value`` of the records reads their payloads; None leaves them as bytes.
     """
 
     topic: str
@@ -155,6 +268,7 @@ class RecordBatch:
     count: int
     data: bytes
     opaque: bool = False
+    codec: "Codec | None" = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
         held = "opaque" if self.opaque else f"records={self.count}"
@@ -165,17 +279,22 @@ class RecordBatch:
 
     def __iter__(self) -> Iterator[Record]:
         # The data was judged when it arrived and is whole records: nothing is checked here.
-        data, base, topic = self.data, self.offset, self.topic
+        data, base, topic, codec = self.data, self.offset, self.topic, self.codec
         if self.opaque:
             yield OpaqueBytes(base, OPAQUE, data, topic)
             return
         position, end = 0, len(data)
         while position < end:
             record_type, length = _read_header(data, position)
-            value_at = position + RECORD_HEADER_SIZE
-            following = value_at + length
-            value = data[value_at:following]
-            yield _make_record(Record, (base + position, record_type, value, topic))
+            raw_at = position + RECORD_HEADER_SIZE
+            following = raw_at + length
+            record = _make_record(Record)
+            record.offset = base + position
+            record.type = record_type
+            record.raw = data[raw_at:following]
+            record.topic = topic
+            record._codec = codec  # noqa: SLF001 - the constructor, without its checks
+            yield record
             position = following
 
     @property

@@ -71,7 +71,7 @@ class Course:
         self._events = events
         self._patience = Patience()
         self._end_at = -math.inf
-        self.supply = Supply(settings.label)
+        self.supply = Supply(settings.label, settings.codec)
         self.end: int | None = None
         self.seek("beginning")
 

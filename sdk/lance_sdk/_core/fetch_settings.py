@@ -1,9 +1,12 @@
 """How and from where a fetcher fetches."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from lance_sdk._core.proof import TakeEvidence
+
+if TYPE_CHECKING:
+    from lance_sdk.values.contract import Codec
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class FetchSettings:
             be no commit under it for the server to resume at (AMB-36).
         held: whether nothing is fetched before `Fetcher.begin`.
         request_timeout: seconds for a control request.
+        codec: how ``value`` of the records reads the payload; None leaves it as bytes.
         take_evidence: makes what records are recognised by after a reconnect.
     """
 
@@ -55,3 +59,4 @@ class FetchSettings:
     subscriber: int = 1
     held: bool = False
     request_timeout: float = 30.0
+    codec: "Codec | None" = None

@@ -1,10 +1,14 @@
 """What was fetched and not yet taken by the application."""
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 from lance_sdk._core.proof import Evidence, TakeEvidence
 from lance_sdk._core.reassembly import Reassembly
 from lance_sdk.types import RecordBatch
+
+if TYPE_CHECKING:
+    from lance_sdk.values.contract import Codec
 
 
 class Supply:
@@ -12,6 +16,7 @@ class Supply:
 
     Args:
         label: how records name the topic.
+        codec: how their ``value`` reads the payload; None leaves it as bytes.
 
     Attributes:
         pieces: puts records together that were cut.
@@ -20,8 +25,9 @@ class Supply:
         received_bytes: bytes of them.
     """
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, codec: "Codec | None" = None) -> None:
         self._label = label
+        self._codec = codec
         self._ready: deque[RecordBatch] = deque()
         self._newest: RecordBatch | None = None
         self.pieces = Reassembly(0)
@@ -51,7 +57,7 @@ class Supply:
 
     def add(self, offset: int, count: int, data: bytes, *, opaque: bool = False) -> None:
         """Put whole records, or bytes that are none, behind what is there."""
-        batch = RecordBatch(self._label, offset, count, data, opaque)
+        batch = RecordBatch(self._label, offset, count, data, opaque, self._codec)
         self._newest = batch
         self._ready.append(batch)
         self.buffered += len(data)

@@ -77,5 +77,5 @@ class AsyncDeadLetters:
         raise AssertionError("a record is tried at least once")
 
     async def _store(self, record: Record) -> None:
-        sent = await self._producer.send(record.value, record_type=type_of(record))
+        sent = await self._producer.send_raw(record.raw, type_of(record))
         await sent.result(self._rules.timeout)

@@ -41,8 +41,7 @@ class _LanceSource:
     def batches(self) -> Iterator[Sequence[Carried]]:
         while (batch := self._poll()) is not None or self._wait is not None:
             yield [
-                Carried(each.type, each.value, each.offset, each.next_offset)
-                for each in batch or ()
+                Carried(each.type, each.raw, each.offset, each.next_offset) for each in batch or ()
             ]
 
     def _poll(self) -> RecordBatch | None:
@@ -76,7 +75,7 @@ class _LanceTarget:
 
     def write(self, records: Sequence[Carried]) -> None:
         for kind, some in groupby(records, key=lambda each: each.kind):
-            self._producer.send_many([each.value for each in some], record_type=kind)
+            self._producer.send_many_raw([each.value for each in some], kind)
 
     def flush(self) -> None:
         self._producer.flush()

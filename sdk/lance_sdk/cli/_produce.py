@@ -124,7 +124,7 @@ def _send(
     producer: "Producer", batches: Iterator[list[bytes]], record_type: int, meter: Meter
 ) -> None:
     for records in batches:
-        producer.send_many(records, record_type=record_type)
+        producer.send_many_raw(records, record_type)
         meter.add(len(records), sum(map(len, records)))
         if producer.stats().failed_records:
             return  # closing tells what was lost, and why

@@ -43,7 +43,7 @@ def as_json(batch: "RecordBatch") -> bytes:
 
 def _object(record: "Record") -> dict[str, Any]:
     """Return a record's fields; ``encoding`` says how ``value`` stands for its bytes."""
-    found = parts(record.type, record.value)
+    found = parts(record.type, record.raw)
     encoding, value = _text(found.body)
     shown: dict[str, Any] = {
         "topic": record.topic,

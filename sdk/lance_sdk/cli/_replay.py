@@ -172,7 +172,7 @@ class _Note:
 def _hand_over(producer: "Producer", records: list[Replayed], meter: Meter) -> None:
     for kind, group in groupby(records, key=lambda record: record.kind):
         values = [record.value for record in group]
-        producer.send_many(values, record_type=kind)
+        producer.send_many_raw(values, kind)
         meter.add(len(values), sum(map(len, values)))
 
 

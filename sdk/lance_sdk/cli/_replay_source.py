@@ -62,7 +62,7 @@ def from_topic(
         for batch in to_the_end(consumer, settings):
             yield [
                 Replayed(
-                    record.type, record.value, record.next_offset, f"the record at {record.offset}"
+                    record.type, record.raw, record.next_offset, f"the record at {record.offset}"
                 )
                 for record in batch
             ]

@@ -18,7 +18,7 @@ def parts_of(record: Record) -> Parts:
         UndecodableRecord: it is not laid out as its type says (LWP section 8.3).
     """
     try:
-        return split(record.type, record.value)
+        return split(record.type, record.raw)
     except DecodeError as error:
         raise _undecodable(record, str(error)) from error
 
@@ -46,6 +46,6 @@ def value_of(record: Record, values: Codec | str | None) -> Any:
 def _undecodable(record: Record, why: str) -> UndecodableRecord:
     return UndecodableRecord(
         f"record at offset {record.offset} of {record.topic or 'the topic'} "
-        f"(type {record.type:#04x}, {len(record.value)} bytes): {why}",
+        f"(type {record.type:#04x}, {len(record.raw)} bytes): {why}",
         record,
     )

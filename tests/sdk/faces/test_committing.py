@@ -391,7 +391,7 @@ async def test_what_cannot_be_handled_goes_to_a_topic_of_its_own(
     ):
         async for record in consumer:
             if record.value == VALUES[1]:
-                delivery = await failed.send(record.value, record_type=record.type)
+                delivery = await failed.send_raw(record.raw, record.type)
                 await delivery
                 assert consumer.committed is None or consumer.committed <= record.offset
     async with face.consumer(server.url("failed"), stop_at_end=True) as consumer:

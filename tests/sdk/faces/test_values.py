@@ -77,7 +77,7 @@ async def test_keys_and_times_stand_before_the_value(face: Any, server: FakeServ
     assert (keyed.type, keyed.key, keyed.body) == (RecordType.KEY_VALUE, "kü".encode(), b"v")
     assert (timed.type, timed.timestamp, timed.body) == (RecordType.TIMESTAMPED, WHEN, b"v")
     assert (both.type, both.key, both.timestamp_ns) == (0x12, b"\xff", WHEN_NS)
-    assert both.next_offset == both.offset + 5 + len(both.value)
+    assert both.next_offset == both.offset + 5 + len(both.raw)
 
 
 async def test_records_decode_by_their_types(face: Any, server: FakeServer) -> None:
@@ -109,6 +109,7 @@ async def test_records_decode_by_their_types(face: Any, server: FakeServer) -> N
         (b"v", {"timestamp": 2**64}, "expected 0 to"),
         (b"v", {"timestamp": WHEN.replace(tzinfo=None)}, "no time zone"),
         (b"v", {"record_type": RecordType.KEY_VALUE}, "pass key= and timestamp="),
+        (b"\x01\x00kv", {"record_type": RecordType.KEY_VALUE}, "send_raw"),
     ],
 )
 async def test_what_lwp_has_no_room_for_is_refused(
@@ -159,7 +160,7 @@ async def test_an_undecodable_record_stops_nobody(face: Any, server: FakeServer)
             await anext(values)
         found += [value async for value in consumer.values()]
     assert found == [1, 3]
-    assert caught.value.record.value == b"no json"
+    assert caught.value.record.raw == b"no json"
 
 
 async def test_a_keyed_record_that_is_none_says_where(face: Any, server: FakeServer) -> None:
