@@ -1,5 +1,8 @@
 """Records in their bytes become columns, and columns become the same bytes again."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,7 +19,7 @@ from lance_sdk.spark.columns import (
 )
 from lance_sdk.spark.encoding import check_columns, frames_of
 from lance_sdk.spark.errors import DataDamaged, SinkError
-from lance_sdk.values.keyed import join
+from lance_sdk.values.keyed import join, split
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError
 from lance_spec.records import decode_records, encode_record
@@ -126,24 +129,104 @@ def test_all_columns_have_the_types_that_are_promised() -> None:
     batch.validate(full=True)
 
 
-def test_keys_and_times_stand_in_their_columns() -> None:
-    """The value keeps them too, so that a copy is the same bytes."""
+def test_a_record_is_taken_apart_into_its_columns() -> None:
+    """The value is the payload; the stored bytes stand in raw."""
     value, kind = join(b"body", b"key", 1_700_000_000_000_000_007)
     data = chain([(kind, value), (1, b"plain")])
-    keyed, plain = rows(data, "key", "ts_ns", "value")
-    assert (keyed["key"], keyed["ts_ns"], keyed["value"]) == (
-        b"key",
-        1_700_000_000_000_000_007,
-        value,
+    keyed, plain = rows(data, "key", "ts_ns", "timestamp", "time_source", "value", "raw")
+    assert keyed == {
+        "key": b"key",
+        "ts_ns": 1_700_000_000_000_000_007,
+        "timestamp": datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
+        "time_source": "record",
+        "value": b"body",
+        "raw": value,
+    }
+    assert [plain[name] for name in ("key", "ts_ns", "timestamp", "time_source")] == [None] * 4
+    assert (plain["value"], plain["raw"]) == (b"plain", b"plain")
+
+
+def test_records_as_they_are_stored_on_request() -> None:
+    """As the first release had it: key and time stand before the payload, too."""
+    value, kind = join(b"body", b"key", 7)
+    records = Parted.of(bytearray(chain([(kind, value)])))
+    schema = arrow_schema(["key", "value"])
+    found = to_batch(schema, records, Origin("orders", 0, stored=True))
+    assert found.to_pylist() == [{"key": b"key", "value": value}]
+
+
+def test_a_time_beyond_63_bits_is_a_timestamp_and_no_integer() -> None:
+    """Spark's integers have a sign; nothing else stops for it."""
+    value, kind = join(b"x", None, 2**64 - 1)
+    (row,) = rows(chain([(kind, value)]), "ts_ns", "timestamp", "value")
+    assert (row["ts_ns"], row["timestamp"].year, row["value"]) == (None, 2554, b"x")
+
+
+MALFORMED = [(RecordType.KEY_VALUE, b"\xff\xffno"), (RecordType.TIMESTAMPED, b"short"), (18, b"")]
+
+
+@pytest.mark.parametrize(("kind", "value"), MALFORMED)
+def test_a_malformed_record_is_damage_and_is_named(kind: int, value: bytes) -> None:
+    """Whichever column needs it taken apart; the others are read."""
+    data = chain([(1, b"fine"), (kind, value)])
+    for name in ("key", "value", "timestamp", "ts_ns", "time_source"):
+        with pytest.raises(DataDamaged, match=r"offset 1009: .*onDamage=skip leaves it out"):
+            rows(data, name)
+    assert [row["raw"] for row in rows(data, "raw")] == [b"fine", value]
+
+
+@pytest.mark.parametrize(("kind", "value"), MALFORMED)
+def test_a_malformed_record_is_left_out_on_request(kind: int, value: bytes) -> None:
+    """That one, and no other."""
+    data = chain([(1, b"a"), (kind, value), (1, b"b")])
+    batch = to_batch(
+        arrow_schema(["key", "value"]), Parted.of(bytearray(data)), Origin("t", 0, skip=True)
     )
-    assert (plain["key"], plain["ts_ns"]) == (None, None)
+    assert batch["value"].to_pylist() == [b"a", b"b"]
 
 
-def test_a_broken_key_names_the_record() -> None:
-    """And says how to read the records all the same."""
-    data = chain([(1, b"fine"), (RecordType.KEY_VALUE, b"\xff\xffno")])
-    with pytest.raises(DataDamaged, match=r"offset 1009.*leave out the columns key"):
-        rows(data, "key")
+records_of_all_types = st.lists(
+    st.tuples(
+        st.none() | st.binary(max_size=5),
+        st.none() | st.binary(min_size=1, max_size=9),
+        st.none() | st.integers(0, 2**63 - 1),
+    ),
+    max_size=12,
+)
+
+
+@given(records_of_all_types)
+def test_rows_come_back_as_they_were_written(
+    said: list[tuple[bytes | None, bytes | None, int | None]],
+) -> None:
+    """Keys, times, tombstones with and without a key; with their types and without them."""
+    columns: dict[str, Any] = {
+        "key": pa.array([key for key, _, _ in said], pa.binary()),
+        "value": pa.array([value for _, value, _ in said], pa.binary()),
+        "ts_ns": pa.array([moment for _, _, moment in said], pa.int64()),
+    }
+    for _ in range(2):
+        batch = pa.RecordBatch.from_pydict(columns)
+        data = b"".join(frame.payload for frame in frames_of(batch, "t", 40))
+        found = rows(data, "key", "value", "ts_ns", "type")
+        assert [(row["key"], row["value"], row["ts_ns"]) for row in found] == said
+        columns["type"] = pa.array([row["type"] for row in found], pa.int32())
+
+
+@given(records_of_all_types)
+def test_columns_say_what_a_record_taken_apart_says(
+    said: list[tuple[bytes | None, bytes | None, int | None]],
+) -> None:
+    """The columns are made together, and mean what `split` means."""
+    parts = [
+        (1, value or b"")
+        if key is None and moment is None
+        else join(value or b"", key, moment)[::-1]
+        for key, value, moment in said
+    ]
+    for row, (kind, stored) in zip(rows(chain(parts), "key", "value", "ts_ns"), parts, strict=True):
+        body, key, moment = split(kind, stored)
+        assert (row["key"], row["value"] or b"", row["ts_ns"]) == (key, body, moment)
 
 
 def test_an_offset_that_spark_cannot_count_is_refused() -> None:
@@ -186,6 +269,49 @@ def test_keys_and_times_are_put_before_the_value() -> None:
     """As a producer does (LWP section 8.3)."""
     value, kind = join(b"body", "key", 77)
     assert written(value=[b"body"], key=["key"], ts_ns=[77]) == [(kind, value)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"value": [b"x"], "key": [b"k"], "type": [1]}, "says 1, .* make it 16"),
+        ({"value": [b"x"], "type": [16]}, "says 16, .* make it 1"),
+        ({"value": [b"x"], "type": [18]}, "says 18, .* make it 1"),
+        ({"value": [b"x"], "type": [255]}, "says 255, .* make it 1"),
+        ({"value": [None], "type": [1]}, "says 1, .* make it 255"),
+        ({"value": [b"x"], "ts_ns": [5], "type": [3]}, "says 3, .* make it 17"),
+        ({"value": [b"x"], "type": [1.9]}, "must be an integer"),
+        ({"value": [b"x"], "type": [256]}, "not from 0 to 255"),
+        ({"value": [b""], "key": [b"k"]}, "cannot be told from a tombstone"),
+        ({"value": [b"x"], "ts_ns": [-1]}, "before 1970"),
+        ({"value": [b"x"], "timestamp": [5]}, "must be a timestamp"),
+        ({"value": [b"x"], "key": [b"k" * 65536]}, "room for 65535"),
+    ],
+)
+def test_a_row_that_contradicts_itself_is_refused(
+    columns: dict[str, list[object]], message: str
+) -> None:
+    """Nothing that a row says is dropped without a word."""
+    with pytest.raises(SinkError, match=message):
+        written(**columns)
+
+
+@pytest.mark.parametrize(("kind", "value"), [*MALFORMED, (255, b"x")])
+def test_a_stored_value_that_is_malformed_is_not_written(kind: int, value: bytes) -> None:
+    """Its readers could not read it."""
+    batch = pa.RecordBatch.from_pydict({"type": [kind], "value": [value]})
+    with pytest.raises(SinkError, match=f"row 0 of a batch: type {kind}"):
+        list(frames_of(batch, "t", 99, stored=True))
+
+
+def test_a_time_that_a_server_gave_is_not_written() -> None:
+    """The record had none: a copy has none either."""
+    batch = pa.RecordBatch.from_pydict(
+        {"value": [b"a", b"b"], "ts_ns": [5, 6], "time_source": ["server", "record"]}
+    )
+    (frame,) = frames_of(batch, "t", 99)
+    timed, kind = join(b"b", None, 6)
+    assert decode_records(frame.payload) == [(1, b"a"), (kind, timed)]
 
 
 def test_rows_name_their_topics() -> None:

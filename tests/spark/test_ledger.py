@@ -48,6 +48,13 @@ def test_writing_a_batch_once_needs_a_name_and_a_ledger(at: At, more: dict[str, 
         sinks.batch_sink(said, ["value"], overwrite=False)
 
 
+def test_a_stream_has_no_txn_id(at: At) -> None:
+    """Refused before anything is delivered: its batches would all have one name."""
+    said = options(at, semantics="exactly-once", txnId="a", ledgerPath="/x")
+    with pytest.raises(ConfigError, match="txnId names a batch write"):
+        sinks.stream_sink(said, ["value"], overwrite=False)
+
+
 def test_a_ledger_stands_beside_the_checkpoint(at: At, tmp_path: Path) -> None:
     """Unless it is said where."""
     said = options(at, semantics="exactly-once", checkpointLocation=f"file://{tmp_path}/my%20cp")

@@ -351,6 +351,37 @@ def test_a_repetition_that_comes_too_late_is_refused(
         ledger.commit(said, [staged], 0)
 
 
+@pytest.mark.parametrize("others", [10, 200])
+def test_a_repetition_looks_whether_others_pushed_it_out_of_the_window(
+    reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    """The window has a length, too: what it may have forgotten is not sent again."""
+    with running(tmp_path / "data", dedup_entries=100) as server:
+        said = options({"servers": "{}:{}".format(*server.address), "dialect": "specified"})
+        ledger = Ledger(str(tmp_path / "ledger"), "query")
+        frames = [Frame("copy", 1, encode_records([b"%d" % n])) for n in range(20)]
+        staged = ledger.stage(frames, 0, 0, 0)
+        with Client(server.url) as client:
+            client.create_topic("copy")
+        with monkeypatch.context() as patch:
+            failing_at(patch, 10)
+            with pytest.raises(Fault):
+                ledger.commit(said, [staged], 0)
+        with Producer(f"{server.url}/copy", dialect="specified") as producer:
+            for _ in range(others):
+                producer.send(b"other")
+                producer.flush()
+        if others > 100:
+            with pytest.raises(SinkError, match=r"remembers 100: .*done\.json to count them"):
+                ledger.commit(said, [staged], 0)
+        else:
+            ledger.commit(said, [staged], 0)
+        at = {"servers": said.servers or "", "dialect": "specified"}
+        found = [each for each in reader.values(**at, topic="copy") if each != b"other"]
+    assert len(found) == len(set(found))
+    assert others > 100 or len(found) == 20
+
+
 def test_a_damaged_file_is_not_sent(query: Query, tmp_path: Path) -> None:
     """Its frames carry checksums."""
     told = query.tasks(0)

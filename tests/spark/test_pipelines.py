@@ -20,6 +20,7 @@ from lance_sdk.spark.pipelines.reindex import _held, _look_at, _write
 from lance_sdk.spark.pipelines.report import Report, Volume, count_piece, plot
 from lance_sdk.spark.segments import topic_files
 from lance_server.embedded import EmbeddedServer
+from lance_spec.messages.engine import SidecarEntry
 
 Fill = Callable[..., list[bytes]]
 
@@ -94,7 +95,8 @@ def test_findings_of_a_file_are_bounded(disk: Any, data: str) -> None:
     segment = disk.segments_of(data)[0]
     size = segment.stat().st_size
     segment.write_bytes(bytes(size))
-    sidecar_entries = size // 2048
+    sidecar = next(segment.parent.glob(f"{segment.name.partition('-')[0]}.batches"))
+    sidecar_entries = sidecar.stat().st_size // SidecarEntry.SIZE - 1
     assert len(findings(data)) <= min(101, sidecar_entries + 1)
 
 
@@ -203,7 +205,8 @@ def test_topics_are_copied_in_order(
     """Under the name that was asked for."""
     values = produce("orders", 500)
     target = Options.parse({**at, "createTopic": "true"})
-    counts = copy(target, (reader.pieces(path=str(server.data_dir), minPartitions="4"), "copy"))
+    pieces = reader.pieces(path=str(server.data_dir), minPartitions="4")
+    counts = copy(target, [("orders", "copy")], pieces)
     assert counts == {"copy": 500}
     assert reader.values(**at, topic="copy") == values
 
@@ -214,7 +217,7 @@ def test_slots_are_copied_to_their_topics(
     """Which the frames name."""
     slot = disk.fill_slot(tmp_path)
     target = Options.parse({**at, "createTopic": "true"})
-    assert copy(target, (reader.pieces(path=str(slot)), "ignored")) == {"readings": 200}
+    assert copy(target, [], reader.pieces(path=str(slot))) == {"readings": 200}
 
 
 @pytest.mark.parametrize(("topic", "name"), [("rust-a", "a"), ("orders", "orders"), ("old", "new")])
@@ -296,3 +299,39 @@ def test_without_java_the_error_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="no java on the PATH"):
         check_java()
+
+
+def test_a_slots_topics_are_renamed(
+    disk: Any, reader: Any, tmp_path: Path, at: Mapping[str, str]
+) -> None:
+    """As those of files: by pattern, or all to the topic that is said."""
+    slot = disk.fill_slot(tmp_path)
+    pieces = reader.pieces(path=str(slot))
+    target = Options.parse({**at, "createTopic": "true"})
+    assert copy(target, [("read(.*)", r"writ\1")], pieces) == {"writings": 200}
+    joined = Options.parse({**at, "createTopic": "true", "topic": "all"})
+    assert copy(joined, [], pieces) == {"all": 200}
+
+
+def test_topics_that_would_get_one_name_are_refused(
+    produce: Fill, server: EmbeddedServer, at: Mapping[str, str]
+) -> None:
+    """Their records would be mixed, and nothing tells them apart afterwards."""
+    for topic in ("orders-eu", "orders-us"):
+        produce(topic, 1)
+    source = {"path": str(server.data_dir)}
+    with pytest.raises(ConfigError, match="'orders-eu' and 'orders-us' would both be called 'x'"):
+        migrate(None, source, at, rename=[("orders-.*", "x")], dry_run=True)  # type: ignore[arg-type]
+    joined = {**at, "topic": "x"}
+    assert migrate(None, source, joined, dry_run=True).topics == {"x": None}  # type: ignore[arg-type]
+
+
+def test_a_folder_inside_of_a_served_directory_is_not_reindexed(
+    disk: Any, produce: Fill, server: EmbeddedServer
+) -> None:
+    """The lock stands in the data directory, above the topic's folder."""
+    produce("orders", 10)
+    folder = disk.folder_of(str(server.data_dir))
+    for path in (folder, folder.parent, server.data_dir):
+        with pytest.raises(ConfigError, match="in use by a server"), _held(Path(path)):
+            pass

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import pyspark_lwp.pipeline
-from lance_sdk import Client
+from lance_sdk import Client, Producer
 from lance_sdk.cli import _app
 from lance_sdk.cli._exit import ExitCode
 from lance_sdk.errors import ConfigError
@@ -69,7 +69,9 @@ def test_a_topic_is_a_frame(load: Callable[..., Any], produce: Fill) -> None:
         ("topic", "string"),
         ("offset", "bigint"),
         ("type", "int"),
+        ("key", "binary"),
         ("value", "binary"),
+        ("timestamp", "timestamp"),
     ]
     assert values(frame) == expected
 
@@ -90,6 +92,65 @@ def test_sql(spark: Any, produce: Fill, at: At) -> None:
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW orders USING lwp OPTIONS ({said})")
     (row,) = spark.sql("SELECT count(*) AS n, max(offset) AS last FROM orders").collect()
     assert (row["n"], row["last"]) == (100, 99 * 45)
+
+
+def test_a_table_of_the_catalog(spark: Any, produce: Fill, at: At) -> None:
+    """Spark puts properties of its own among the options; they are no mistakes of the user."""
+    expected = produce("orders", 100)
+    said = ", ".join(f"{name} '{value}'" for name, value in {**at, "topic": "orders"}.items())
+    spark.sql(f"CREATE TABLE ordered USING lwp OPTIONS ({said})")
+    try:
+        assert values(spark.table("ordered")) == expected
+        assert [row["col_name"] for row in spark.sql("DESCRIBE ordered").collect()][:2] == [
+            "topic",
+            "offset",
+        ]
+    finally:
+        spark.sql("DROP TABLE ordered")
+
+
+def test_keyed_json_is_read_as_a_user_would(
+    load: Callable[..., Any], server: EmbeddedServer, at: At
+) -> None:
+    """The value is the payload; rows go back to a topic, and are the same records."""
+    moment = 1_767_268_800_123_456_000
+    with Producer(f"{server.url}/orders", create_topic=True, dialect="specified") as producer:
+        for number in range(20):
+            producer.send(b'{"n": %d}' % number, key=b"k%d" % number, timestamp=moment)
+    frame = load("orders")
+    (row,) = frame.selectExpr(
+        "sum(from_json(cast(value as string), 'n int').n) as n",
+        "max(cast(key as string)) as k",
+        "max(unix_micros(timestamp)) as t",
+    ).collect()
+    assert (row["n"], row["k"], row["t"]) == (190, "k9", moment // 1000)
+    columns = ["timestamp", "value", "key", "type"]
+    writer = frame.select(*columns).write.format("lwp").options(**at, createTopic="true")
+    writer.mode("append").option("topic", "copy").save()
+    names = ("key", "value", "timestamp", "type")
+    assert load("copy").select(*names).collect() == frame.select(*names).collect()
+
+
+@pytest.mark.parametrize("where", ["server", "files"])
+def test_an_archive_comes_back_field_by_field(
+    spark: Any, server: EmbeddedServer, reader: Any, at: At, tmp_path: Path, *, where: str
+) -> None:
+    """Keys, times to the nanosecond and tombstones, of a topic whose name looks like a number."""
+    url, moment = f"{server.url}/007", 1_767_268_800_123_456_789
+    with Producer(url, create_topic=True, dialect="specified") as producer:
+        producer.send(b"both", key=b"k", timestamp=moment)
+        producer.send(b"key", key=b"k")
+        producer.send(b"time", timestamp=moment)
+        producer.send(b"plain")
+        producer.send(None)
+    source = {**at, "topic": "007"} if where == "server" else {"path": str(server.data_dir)}
+    target = str(tmp_path / "archive")
+    assert archive(spark, source, target, partition_by=("topic", "date")).records == 5
+    assert not list(Path(target).rglob("*HIVE_DEFAULT*"))
+    assert replay(spark, target, {**at, "topic": "copy", "createTopic": "true"}).records == 5
+    names = ("offset", "type", "raw")
+    expected = reader.rows(reader.pieces(**at, topic="007"), *names)
+    assert reader.rows(reader.pieces(**at, topic="copy"), *names) == expected
 
 
 def test_conditions_reach_the_source(spark: Any, load: Callable[..., Any], produce: Fill) -> None:

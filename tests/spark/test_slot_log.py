@@ -1,5 +1,6 @@
 """Reading what waits in store-and-forward slots, without taking it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,21 @@ def test_a_topic_of_a_slot(reader: Any, slot: Path) -> None:
     """As everywhere, by name."""
     assert reader.values(path=str(slot), topic="readings") == VALUES
     assert reader.values(path=str(slot), topic="others") == []
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 95), (5, 105), (100, 200), (199, 200), (7, 7)])
+def test_a_range_may_begin_and_end_inside_a_frame(
+    reader: Any, slot: Path, first: int, last: int
+) -> None:
+    """By the offsets that rows had."""
+    rows = reader.rows(reader.pieces(path=str(slot)))
+    offsets = [row["offset"] for row in rows] + [rows[-1]["offset"] + 1]
+    found = reader.values(
+        path=str(slot),
+        startingOffsets=json.dumps({slot.name: offsets[first]}),
+        endingOffsets=json.dumps({slot.name: offsets[last]}),
+    )
+    assert found == VALUES[first:last]
 
 
 def test_a_damaged_frame_is_an_error(reader: Any, slot: Path) -> None:

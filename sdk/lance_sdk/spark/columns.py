@@ -5,28 +5,32 @@ together in the memory that they were read into, and are the column as they lie 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.errors import DataDamaged
-from lance_sdk.types import KEYED
-from lance_sdk.values.keyed import split
-from lance_spec.errors import DecodeError
+from lance_sdk.spark.keyed_columns import KeyedColumns, micros, readable_ns
 from lance_spec.limits import RECORD_HEADER_SIZE
 from lance_spec.records import part_records
 
-DEFAULT_COLUMNS: Final = ("topic", "offset", "type", "value")
+DEFAULT_COLUMNS: Final = ("topic", "offset", "type", "key", "value", "timestamp")
+STORED_COLUMNS: Final = ("topic", "offset", "type", "value")
+"""What a query reads that asks for records as they are stored (``recordFormat=stored``)."""
 TYPES: Final = {
     "topic": "string",
     "offset": "bigint",
     "type": "int",
     "value": "binary",
     "key": "binary",
+    "timestamp": "timestamp",
+    "time_source": "string",
+    "raw": "binary",
     "ts_ns": "bigint",
     "size": "int",
     "segment": "string",
@@ -40,7 +44,10 @@ _ARROW: Final = {
     "int": pa.int32(),
     "binary": pa.binary(),
     "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", "UTC"),
 }
+_SPLIT: Final = frozenset({"key", "ts_ns", "timestamp", "time_source"})
+"""Columns for which a record with a key or a time is taken apart."""
 MAX_OFFSET: Final = 2**63 - 1
 """Spark's integers have a sign."""
 
@@ -54,12 +61,16 @@ class Origin:
         offset: byte offset in the topic of the first record.
         segment: name of the file, where it is one.
         crc_ok: whether the bytes match their checksum.
+        stored: whether ``value`` is to be what is stored, with key and time before the payload.
+        skip: whether records that are not laid out as their types say are left out.
     """
 
     topic: str
     offset: int
     segment: str | None = None
     crc_ok: bool = True
+    stored: bool = False
+    skip: bool = False
 
 
 def arrow_schema(names: Iterable[str]) -> pa.Schema:
@@ -161,8 +172,11 @@ def to_batch(
         DataDamaged: a record with a key or a time is not laid out as its type says.
     """
     maker = _Maker(records, origin, times)
+    split = _SPLIT if origin.stored else _SPLIT | {"value"}
+    whole = None if split.isdisjoint(schema.names) else maker.well_formed()
     arrays = [getattr(maker, field.name)() for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    found = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return found if whole is None else found.filter(whole)
 
 
 class _Maker:
@@ -171,12 +185,34 @@ class _Maker:
     def __init__(self, records: Parted, origin: Origin, times: np.ndarray[Any, Any] | None) -> None:
         self._records = records
         self._origin = origin
-        self._times = times
-        self._parts: list[tuple[bytes | None, int | None]] | None = None
+        self._server_ns = times
+        self._parts = KeyedColumns(
+            records.values, records.offsets, np.frombuffer(records.kinds, np.uint8)
+        )
         if origin.offset + records.place(len(records)) > MAX_OFFSET:
             raise DataDamaged(
                 f"topic {origin.topic!r}: offset {origin.offset} is beyond what Spark can count"
             )
+
+    def well_formed(self) -> pa.Array | None:
+        """Return which records are laid out as their types say; None when all are.
+
+        Raises:
+            DataDamaged: one is not, and they are not to be left out.
+        """
+        malformed = self._parts.malformed
+        if not malformed.any():
+            return None
+        if not self._origin.skip:
+            index = int(np.flatnonzero(malformed)[0])
+            where = self._origin.offset + self._records.place(index)
+            raise DataDamaged(
+                f"topic {self._origin.topic!r}, record at offset {where}: it is not laid out as "
+                f"its type {self._records.kinds[index]:#04x} says (LWP section 8.3); "
+                "onDamage=skip leaves it out, recordFormat=stored without the columns "
+                "key and timestamp reads it as it is"
+            )
+        return pa.array(~malformed)
 
     def topic(self) -> pa.Array:
         return self._same(self._origin.topic)
@@ -191,52 +227,39 @@ class _Maker:
         return pa.array(self._records.places() + self._origin.offset, pa.int64())
 
     def type(self) -> pa.Array:
-        return pa.array(self._kinds().astype(np.int32))
+        return pa.array(self._parts.kinds.astype(np.int32))
 
     def size(self) -> pa.Array:
         return pa.array(np.diff(self._records.offsets))
 
-    def value(self) -> pa.Array:
+    def raw(self) -> pa.Array:
         records = self._records
         buffers = [None, pa.py_buffer(records.offsets), pa.py_buffer(records.values)]
         return pa.Array.from_buffers(pa.binary(), len(records), buffers)
 
+    def value(self) -> pa.Array:
+        return self.raw() if self._origin.stored else self._parts.payload()
+
     def key(self) -> pa.Array:
-        return pa.array([key for key, _ in self._keyed()], pa.binary())
+        return self._parts.key()
 
     def ts_ns(self) -> pa.Array:
-        own = [moment for _, moment in self._keyed()]
-        if self._times is None:
-            return pa.array(own, pa.int64())
-        pairs = zip(own, self._times.tolist(), strict=True)
-        return pa.array([there if mine is None else mine for mine, there in pairs], pa.int64())
+        return readable_ns(*self._times())
+
+    def timestamp(self) -> pa.Array:
+        return micros(*self._times())
+
+    def time_source(self) -> pa.Array:
+        own = self._parts.timed
+        server = pa.scalar(None if self._server_ns is None else "server", pa.string())
+        return pc.if_else(pa.array(own), pa.scalar("record", pa.string()), server)
+
+    def _times(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the records' own times, else when the server stored them, and which are known."""
+        own, known = self._parts.times_ns()
+        if self._server_ns is None:
+            return own, known
+        return np.where(known, own, self._server_ns.astype(np.uint64)), np.ones_like(known)
 
     def _same(self, text: str | None) -> pa.Array:
         return pa.repeat(pa.scalar(text, pa.string()), len(self._records))
-
-    def _kinds(self) -> np.ndarray[Any, Any]:
-        return np.frombuffer(self._records.kinds, np.uint8)
-
-    def _keyed(self) -> Sequence[tuple[bytes | None, int | None]]:
-        """Return key and time of each record; most have neither, and cost nothing."""
-        if self._parts is None:
-            self._parts = [(None, None)] * len(self._records)
-            for index in np.flatnonzero(np.isin(self._kinds(), _KEYED_TYPES)).tolist():
-                self._parts[index] = self._split(index)
-        return self._parts
-
-    def _split(self, index: int) -> tuple[bytes | None, int | None]:
-        records = self._records
-        start, end = records.offsets[index : index + 2].tolist()
-        try:
-            parts = split(records.kinds[index], bytes(records.values[start:end]))
-        except DecodeError as error:
-            where = self._origin.offset + records.place(index)
-            raise DataDamaged(
-                f"topic {self._origin.topic!r}, record at offset {where}: {error}; "
-                "leave out the columns key and ts_ns to read it as it is"
-            ) from None
-        return parts.key, parts.timestamp_ns
-
-
-_KEYED_TYPES: Final = np.array(sorted(int(kind) for kind in KEYED), np.uint8)

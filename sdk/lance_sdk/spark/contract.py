@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.spark.marks import Mark
+from lance_sdk.spark.options import RecordFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,10 @@ class Piece(Protocol):
     @property
     def size(self) -> int:
         """Bytes to read for it, about."""
+        ...
+
+    def shown_as(self, form: RecordFormat) -> "Piece":
+        """Return the same piece whose column ``value`` is the payload, or what is stored."""
         ...
 
     def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -13,10 +13,10 @@ from crc32c import crc32c
 
 from lance_sdk.errors import MisalignedOffset, OpaqueRecords
 from lance_sdk.offsets.contract import TopicIdentity
-from lance_sdk.spark.columns import Origin, Parted, to_batch
+from lance_sdk.spark.columns import Parted, to_batch
 from lance_sdk.spark.errors import DataDamaged, DataLost
 from lance_sdk.spark.losses import lost
-from lance_sdk.spark.options import Options
+from lance_sdk.spark.options import Options, RecordFormat
 from lance_sdk.spark.plain_segments import boundaries, read_plain
 from lance_sdk.spark.segments import Entries, Segment, TopicFiles, opaque, read_entries, topic_files
 from lance_sdk.spark.storage import ReadMemory, opened
@@ -59,6 +59,10 @@ class FilePiece:
     def size(self) -> int:
         """Bytes to read for it."""
         return self.end - self.start
+
+    def shown_as(self, form: RecordFormat) -> "FilePiece":
+        """Return the same piece in another form of records."""
+        return replace(self, options=replace(self.options, record_format=form))
 
     def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the records.
@@ -115,7 +119,7 @@ class FilePiece:
         first, behind = self.start - segment.base, self.end - segment.base
         if segment.sidecar is None:
             for offset, records in read_plain(segment, first, behind):
-                origin = Origin(self.topic, segment.base + offset, segment.label)
+                origin = self.options.origin(self.topic, segment.base + offset, segment.label)
                 yield to_batch(schema, records, origin)
             return
         found, void = read_entries(segment)
@@ -166,7 +170,12 @@ class FilePiece:
             edges = (part["start"] - part["start"][0]).astype(np.int64)
             numbers = np.searchsorted(edges, records.places(), side="right") - 1
             times = part["server_ns"][numbers]
-        return to_batch(schema, records, Origin(self.topic, offset, segment.label, ok), times)
+        return to_batch(
+            schema,
+            records,
+            self.options.origin(self.topic, offset, segment.label, crc_ok=ok),
+            times,
+        )
 
     def _trimmed(self, records: Parted, offset: int, segment: Segment) -> Parted:
         """Leave out the records of a batch that lie outside of the range."""

@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from operator import attrgetter
@@ -28,7 +28,7 @@ from lance_sdk import Client
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.errors import CheckpointError, SinkError
-from lance_sdk.spark.looking import ends_of, missing, send_missing
+from lance_sdk.spark.looking import batches_since, ends_of, missing, send_missing
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.sending import FrameSender
 from lance_spec.bodies import DedupWindow
@@ -56,6 +56,7 @@ class Staged:
         records: how many records those hold.
         bytes: of the records.
         query: whose file it is.
+        topics: those that frames in it go to.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Staged:
     records: int
     bytes: int
     query: str = ""
+    topics: tuple[str, ...] = ()
 
 
 def local_path(path: str) -> str:
@@ -108,12 +110,14 @@ class Ledger:
         home = self._home(batch)
         name = f"part-{partition:05d}-{attempt}-{secrets.token_hex(4)}.frames"
         count = records = size = 0
+        topics: set[str] = set()
         with _written(home / name) as write:
             for frame in frames:
                 write(_encode(frame))
+                topics.add(frame.topic)
                 count, records = count + 1, records + frame.count
                 size += len(frame.payload)
-        return Staged(name, partition, count, records, size, self._query)
+        return Staged(name, partition, count, records, size, self._query, tuple(sorted(topics)))
 
     def commit(self, options: Options, staged: Sequence[Staged], batch: int) -> None:
         """Send a batch; does nothing when it was sent already.
@@ -152,8 +156,9 @@ class Ledger:
                 self._send_looking(options, manifest, home)
             else:
                 self._check_age(manifest, window, home)
-                self._mark_tried(home, manifest)
-                _send(options, manifest, home)
+                done = self._check_count(options, manifest, window, home)
+                self._mark_tried(options, home, manifest)
+                _send(options, manifest, home, done)
         _replace(home / _DONE, {"v": VERSION, "batch": batch})
         self._sweep(home, batch)
 
@@ -185,9 +190,11 @@ class Ledger:
         _replace(path, manifest)
         return manifest
 
-    def _mark_tried(self, home: Path, manifest: dict[str, Any]) -> None:
+    def _mark_tried(self, options: Options, home: Path, manifest: dict[str, Any]) -> None:
+        """Note, before the first frame is sent, that this began, and where topics ended then."""
         if not manifest["tried"]:
             manifest["tried"] = True
+            manifest["window_ends"] = ends_of(options, _topics(manifest, home))
             _replace(home / _MANIFEST, manifest)
 
     def _send_looking(self, options: Options, manifest: dict[str, Any], home: Path) -> None:
@@ -201,8 +208,7 @@ class Ledger:
                 f"{options.servers} states none; go on with the server it was begun with"
             )
         else:
-            topics = {frame.topic for frame in _frames(manifest, home)}
-            manifest["ends"] = ends_of(options, sorted(topics))
+            manifest["ends"] = ends_of(options, _topics(manifest, home))
             _replace(home / _MANIFEST, manifest)
         send_missing(options, _frames(manifest, home), places)
 
@@ -214,6 +220,33 @@ class Ledger:
                 f"{window.max_age_secs} s: look whether its records are in the topic, then create "
                 f"{home / _DONE} to count them as written, or remove {home} to write them again"
             )
+
+    def _check_count(
+        self, options: Options, manifest: Mapping[str, Any], window: DedupWindow, home: Path
+    ) -> set[str]:
+        """Look whether other batches have pushed ours out of the server's window.
+
+        Returns:
+            The topics that have all of their frames, and would store them again.
+
+        Raises:
+            SinkError: a topic has some of them, and the server may not remember which.
+        """
+        done = set()
+        for topic, end in manifest.get("window_ends", {}).items():
+            ours = (frame for frame in _frames(manifest, home) if frame.topic == topic)
+            since = batches_since(options, topic, end, ours)
+            if since.arrived + since.others <= _SHARE_OF_WINDOW * window.entries:
+                continue
+            if not since.complete:
+                raise SinkError(
+                    f"{home} was begun, and topic {topic!r} got up to "
+                    f"{since.arrived + since.others} batches since, of which the server remembers "
+                    f"{window.entries}: look whether its records are in the topic, then create "
+                    f"{home / _DONE} to count them as written, or remove {home} to write them again"
+                )
+            done.add(topic)
+        return done
 
     def _sweep(self, home: Path, batch: int) -> None:
         """Remove what is of no use any more: staged files, and batches before this one."""
@@ -255,13 +288,15 @@ def _damaged(path: Path, offset: int) -> CheckpointError:
     )
 
 
-def _send(options: Options, manifest: Mapping[str, Any], home: Path) -> None:
-    """Send every frame under its own id, in the order of the manifest."""
+def _send(options: Options, manifest: Mapping[str, Any], home: Path, done: Collection[str]) -> None:
+    """Send every frame under its own id, in the order of the manifest; to topics not done yet."""
     total = sum(int(file["frames"]) for file in manifest["files"])
     nonce, moment = int(manifest["nonce"]), int(manifest["created_ns"])
     senders: dict[str, FrameSender] = {}
     with ExitStack() as stack:
         for number, frame in enumerate(_frames(manifest, home), start=1):
+            if frame.topic in done:
+                continue
             if frame.topic not in senders:
                 sender = FrameSender(options, frame.topic, nonce=nonce, frames=total)
                 senders[frame.topic] = stack.enter_context(sender)
@@ -274,6 +309,17 @@ def _send(options: Options, manifest: Mapping[str, Any], home: Path) -> None:
 def _frames(manifest: Mapping[str, Any], home: Path) -> Iterator[Frame]:
     for file in manifest["files"]:
         yield from read_staged(home / str(file["name"]))
+
+
+def _topics(manifest: Mapping[str, Any], home: Path) -> list[str]:
+    """Return the topics of a batch; files that the first release staged are read for it."""
+    found: set[str] = set()
+    for file in manifest["files"]:
+        staged = file.get("topics") or (
+            each.topic for each in read_staged(home / str(file["name"]))
+        )
+        found.update(staged)
+    return sorted(found)
 
 
 def _load(path: Path) -> dict[str, Any]:

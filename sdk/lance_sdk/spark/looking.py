@@ -7,7 +7,8 @@ connection only a look tells whether the last one arrived.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
 
 from lance_sdk import Client
 from lance_sdk.config import RetryPolicy
@@ -17,6 +18,10 @@ from lance_sdk.spark.options import Options
 from lance_sdk.spark.sending import FrameSender
 from lance_sdk.spark.server_log import ServerLog, batches_of, open_consumer
 from lance_spec.limits import RECORD_HEADER_SIZE
+from lance_spec.records import record_bounds
+
+_BOUND_SIZE: Final = 8
+"""Bytes of a place in what `record_bounds` returns."""
 
 
 class StrictSender(FrameSender):
@@ -91,8 +96,41 @@ def missing(options: Options, ends: Mapping[str, int], frames: Iterable[Frame]) 
     return found
 
 
+def batches_since(options: Options, topic: str, end: int, frames: Iterable[Frame]) -> "Since":
+    """Return what a topic got since some of the frames may have been sent.
+
+    Args:
+        options: of the query.
+        topic: the topic.
+        end: where it ended before the first of them was sent.
+        frames: those that go there, in the order in which they are sent.
+    """
+    with open_consumer(options, topic, end) as consumer:
+        return compare((batch.data for batch in batches_of(consumer, options)), frames)
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What a log got.
+
+    Attributes:
+        arrived: frames, from the first on, that stand in it in their order.
+        others: records that belong to none of those; each may have been a batch.
+        complete: whether all of the frames arrived.
+    """
+
+    arrived: int
+    others: int
+    complete: bool
+
+
 def count_arrived(data: Iterable[bytes], frames: Iterable[Frame]) -> int:
-    """Return how many of the frames, from the first on, stand in a log in their order.
+    """Return how many of the frames, from the first on, stand in a log in their order."""
+    return compare(data, frames).arrived
+
+
+def compare(data: Iterable[bytes], frames: Iterable[Frame]) -> Since:
+    """Look for frames in a log.
 
     Args:
         data: the log from where the first one can be, as runs of whole records; what others
@@ -100,24 +138,25 @@ def count_arrived(data: Iterable[bytes], frames: Iterable[Frame]) -> int:
         frames: the frames.
     """
     wanted = iter(frames)
-    frame, arrived, held = next(wanted, None), 0, b""
+    frame, arrived, others, held = next(wanted, None), 0, 0, b""
     for run in data:
         held += run
         position = 0
-        while frame is not None and position < len(held):
-            payload = frame.payload
-            if held.startswith(payload, position):
+        while position < len(held):
+            payload = b"" if frame is None else frame.payload
+            if payload and held.startswith(payload, position):
                 position += len(payload)
                 arrived += 1
                 frame = next(wanted, None)
-            elif payload.startswith(held[position : position + len(payload)]):
+            elif payload and payload.startswith(held[position : position + len(payload)]):
                 break  # the rest of it comes with the next run
             else:
                 position = _behind(held, position)
-        if frame is None:
-            break
+                others += 1
         held = held[position:]
-    return arrived
+    if held:  # the beginning of a frame whose rest did not come
+        others += len(record_bounds(held)) // _BOUND_SIZE - 1
+    return Since(arrived, others, frame is None)
 
 
 def _behind(data: bytes, position: int) -> int:

@@ -1,4 +1,7 @@
-"""How far a streaming query is: what it keeps in Spark's checkpoint, version 1 (AMB-30).
+"""How far a streaming query is: what it keeps in Spark's checkpoint, version 2 (AMB-30).
+
+Version 1 is laid out alike; its rows have in their column ``value`` what is stored, with key and
+time before the payload (``recordFormat=stored``). A query that began with it goes on with it.
 
 A mark says of one topic where a micro-batch begins and ends, which topic that is, what the last
 records before the end are recognised by, and into which pieces the batch is cut. The beginning
@@ -13,7 +16,8 @@ from typing import Any, Final
 from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
 from lance_sdk.spark.errors import CheckpointError
 
-VERSION: Final = 1
+VERSION: Final = 2
+STORED_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,9 @@ class Mark:
 _KNOWN: Final = frozenset({"id", "created_at", "epoch", "from", "offset", "fp", "cuts"})
 
 
-def encode_marks(marks: Mapping[str, Mark]) -> dict[str, Any]:
+def encode_marks(marks: Mapping[str, Mark], version: int = VERSION) -> dict[str, Any]:
     """Return a streaming offset as Spark keeps it."""
-    return {"v": VERSION, "topics": {name: marks[name].to_json() for name in sorted(marks)}}
+    return {"v": version, "topics": {name: marks[name].to_json() for name in sorted(marks)}}
 
 
 def decode_marks(offset: Any) -> dict[str, Mark]:
@@ -87,16 +91,26 @@ def decode_marks(offset: Any) -> dict[str, Mark]:
     Raises:
         CheckpointError: it is none, or of a later version.
     """
-    version = offset.get("v") if isinstance(offset, Mapping) else None
-    if version != VERSION:
-        raise CheckpointError(
-            f"the checkpoint has version {version!r} and this package reads {VERSION}; use the "
-            "version of lance-sdk that wrote it, or another checkpointLocation"
-        )
+    version_of(offset)
     topics = offset.get("topics")
     if not isinstance(topics, dict):
         raise CheckpointError("the checkpoint has no field 'topics'; it is no lwp checkpoint")
     return {name: _decode(name, body) for name, body in topics.items()}
+
+
+def version_of(offset: Any) -> int:
+    """Return the version of a streaming offset.
+
+    Raises:
+        CheckpointError: it has none that this package reads.
+    """
+    version = offset.get("v") if isinstance(offset, Mapping) else None
+    if isinstance(version, bool) or version not in (STORED_VERSION, VERSION):
+        raise CheckpointError(
+            f"the checkpoint has version {version!r} and this package reads up to {VERSION}; use "
+            "the version of lance-sdk that wrote it, or another checkpointLocation"
+        )
+    return int(version)
 
 
 def _decode(name: str, body: Any) -> Mark:

@@ -11,15 +11,30 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from lance_sdk._units import parse_duration, parse_size, shorten
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.columns import DEFAULT_COLUMNS, arrow_schema
+from lance_sdk.spark.columns import DEFAULT_COLUMNS, STORED_COLUMNS, Origin, arrow_schema
 from lance_sdk.url import URL, parse_url
 
 Start: TypeAlias = Literal["earliest", "latest"] | Mapping[str, int | str] | datetime
 """Where to begin or to end: everywhere the same, by topic, or by time."""
 Semantics: TypeAlias = Literal["at-least-once", "exactly-once"]
+RecordFormat: TypeAlias = Literal["payload", "stored"]
 Severity: TypeAlias = Literal["raise", "skip"]
 
 _SPARKS_OWN: Final = frozenset({"checkpointlocation", "path", "paths"})
+_OF_TABLES: Final = frozenset(
+    {
+        "provider",
+        "owner",
+        "comment",
+        "location",
+        "external",
+        "is_managed_location",
+        "table_type",
+        "collation",
+        "serialization.format",
+    }
+)
+"""What Spark adds to the options of a table in its catalog; it says nothing of what is read."""
 _KAFKA: Final = {
     "kafka.bootstrap.servers": "servers",
     "bootstrap.servers": "servers",
@@ -48,7 +63,10 @@ class Options:
         topics_pattern: regular expression that whole names of topics match.
         path: data directory, topic directory, segment file, slot, or a folder of slots; local,
             or a URI that Arrow can open (``hdfs://``, ``s3://``, ``gs://``).
-        columns: columns to produce when the query gives no schema.
+        columns: columns to produce when the query gives no schema; by default those of the
+            record format.
+        record_format: ``payload``: the column ``value`` is what was sent; ``stored``: it is what
+            is stored, with key and time before it, as version 1 of checkpoints has it.
         starting_offsets: ``earliest``, ``latest``, or JSON: ``{"orders": 1024}``.
         ending_offsets: likewise, for batch queries.
         starting_timestamp: ISO 8601 with a zone, or milliseconds since the Unix epoch; the first
@@ -84,7 +102,8 @@ class Options:
     topics: tuple[str, ...] = ()
     topics_pattern: str | None = None
     path: tuple[str, ...] = ()
-    columns: tuple[str, ...] = DEFAULT_COLUMNS
+    columns: tuple[str, ...] = ()
+    record_format: RecordFormat | None = None
     starting_offsets: "Start | None" = None
     ending_offsets: "Start | None" = None
     starting_timestamp: datetime | None = None
@@ -127,6 +146,8 @@ class Options:
         values: dict[str, Any] = {}
         for name, text in said.items():
             lowered = name.lower()
+            if lowered in _OF_TABLES or lowered.startswith("option."):
+                continue  # ``option.x`` repeats ``x``
             if lowered in _SPARKS_OWN:
                 values.update(_sparks(lowered, text))
                 continue
@@ -156,6 +177,23 @@ class Options:
         chosen = {name: getattr(self, name) for name in names}
         chosen["request_timeout"] = self.request_timeout
         return {name: value for name, value in chosen.items() if value is not None}
+
+    @property
+    def stored(self) -> bool:
+        """Whether the column ``value`` is what is stored."""
+        return self.record_format == "stored"
+
+    @property
+    def chosen_columns(self) -> tuple[str, ...]:
+        """The columns of a query that gives no schema."""
+        return self.columns or (STORED_COLUMNS if self.stored else DEFAULT_COLUMNS)
+
+    def origin(
+        self, topic: str, offset: int, segment: str | None = None, *, crc_ok: bool = True
+    ) -> Origin:
+        """Return where a run of records is from, and how it is to be shown."""
+        skip = self.on_damage == "skip" or not crc_ok  # the batch is marked as damaged already
+        return Origin(topic, offset, segment, crc_ok, self.stored, skip)
 
     def start(self, topic: str) -> int | str | datetime:
         """Return where to begin in a topic: a time, an offset, ``earliest`` or ``latest``."""
@@ -361,6 +399,7 @@ _READERS: Final[dict[str, Callable[[str, str], Any]]] = {
     "topics": _names,
     "topics_pattern": _pattern,
     "columns": _columns,
+    "record_format": _one_of(get_args(RecordFormat)),
     "starting_offsets": _offsets,
     "ending_offsets": _offsets,
     "starting_timestamp": _moment,

@@ -22,12 +22,12 @@ from lance_sdk.errors import (
     TransportError,
 )
 from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
-from lance_sdk.spark.columns import Origin, Parted, to_batch
+from lance_sdk.spark.columns import Parted, to_batch
 from lance_sdk.spark.contract import Piece, TopicView
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.losses import lost, planned_range
 from lance_sdk.spark.marks import Cut, Mark
-from lance_sdk.spark.options import Options
+from lance_sdk.spark.options import Options, RecordFormat
 from lance_sdk.spark.packing import wanted_bytes
 from lance_sdk.spark.storage import ReadMemory
 from lance_sdk.types import RecordBatch
@@ -132,6 +132,10 @@ class ServerPiece:
         """Bytes to read for it."""
         return self.end - self.start
 
+    def shown_as(self, form: RecordFormat) -> "ServerPiece":
+        """Return the same piece in another form of records."""
+        return replace(self, options=replace(self.options, record_format=form))
+
     def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the records.
 
@@ -148,7 +152,7 @@ class ServerPiece:
             crc = crc32c(data, crc)
             tail.add(data, batch.offset)
             if len(records):
-                yield to_batch(schema, records, Origin(self.topic, batch.offset))
+                yield to_batch(schema, records, self.options.origin(self.topic, batch.offset))
         if self.options.fail_on_data_loss:
             self._check(crc, tail)
 

@@ -91,6 +91,10 @@ def stream_sink(options: Options, names: Sequence[str], *, overwrite: bool) -> S
     _check(options, names, overwrite=overwrite)
     if options.semantics == "at-least-once":
         return DirectSink(options)
+    if options.txn_id is not None:
+        raise ConfigError(
+            "txnId names a batch write; a streaming query is known by its checkpoint: leave it out"
+        )
     folder = options.ledger_path
     if folder is None and options.checkpoint is not None:
         folder = f"{options.checkpoint.rstrip('/')}/{_LEDGER}"
@@ -133,7 +137,9 @@ class DirectSink:
         records = size = 0
         with ExitStack() as stack:
             for batch in batches:
-                for frame in frames_of(batch, topic, self.options.batch_bytes):
+                for frame in frames_of(
+                    batch, topic, self.options.batch_bytes, stored=self.options.stored
+                ):
                     sender = senders.get(frame.topic)
                     if sender is None:
                         sender = FrameSender(self.options, frame.topic)
@@ -171,7 +177,10 @@ class StagingSink:
         """
         topic = self.options.topics[0] if self.options.topics else None
         limit = self.options.batch_bytes
-        frames = (frame for batch in batches for frame in frames_of(batch, topic, limit))
+        stored = self.options.stored
+        frames = (
+            frame for batch in batches for frame in frames_of(batch, topic, limit, stored=stored)
+        )
         query, number = self._place(task)
         ledger = Ledger(self.folder, query)
         return ledger.stage(frames, number, task.partition, task.attempt)

@@ -5,7 +5,7 @@ of the frame, times 2^24, plus the record's place in the frame.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -21,11 +21,11 @@ from lance_sdk.journal.lwp.metadata import SlotMetadata
 from lance_sdk.journal.orphans import inspect
 from lance_sdk.journal.tools import frames_of, kind_of
 from lance_sdk.offsets.contract import TopicIdentity
-from lance_sdk.spark.columns import Origin, Parted, to_batch
+from lance_sdk.spark.columns import Parted, to_batch
 from lance_sdk.spark.contract import Piece, TopicView
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.marks import Mark
-from lance_sdk.spark.options import Options
+from lance_sdk.spark.options import Options, RecordFormat
 from lance_sdk.spark.storage import entries, read_file
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError
@@ -114,6 +114,10 @@ class SlotPiece:
         """Bytes of the slot's segments."""
         return sum(entry.size for entry in entries(self.path) if entry.name.endswith(SUFFIXES))
 
+    def shown_as(self, form: RecordFormat) -> "SlotPiece":
+        """Return the same piece in another form of records."""
+        return replace(self, options=replace(self.options, record_format=form))
+
     def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the records; of a QWP slot every frame is one record.
 
@@ -125,14 +129,19 @@ class SlotPiece:
         self._check(files, folder, kind)
         convert = self._qwp if kind is SlotKind.QWP else partial(self._lwp, _topics(files, folder))
         for fsn, payload in frames_of(folder, files=files):
-            if self.start <= fsn << FRAME_SHIFT < self.end:
+            if self.start < (fsn + 1) << FRAME_SHIFT and fsn << FRAME_SHIFT < self.end:
                 try:
                     found = convert(schema, fsn, payload)
                 except DecodeError as error:
                     self._damaged(f"{self.path}, frame {fsn}: {error}")
                     continue
-                if found is not None:
+                if found is not None and len(found):
                     yield found
+
+    def topics(self) -> list[str]:
+        """Return the topics whose records wait in the slot, as far as the query wants them."""
+        files, folder = slot_files(self.path)
+        return [name for name in _topics(files, folder).values() if self.options.wants(name)]
 
     def _check(self, files: Files, folder: Path, kind: SlotKind) -> None:
         for problem in inspect(folder, kind, files=files).problems:
@@ -159,10 +168,17 @@ class SlotPiece:
     def _batch(
         self, schema: pa.Schema, fsn: int, topic: str, records: bytes, time_ns: int | None = None
     ) -> pa.RecordBatch:
-        parted = Parted.of(bytearray(records))
+        parted = self._inside(Parted.of(bytearray(records)), fsn << FRAME_SHIFT)
         times = None if time_ns is None else np.full(len(parted), time_ns)
-        origin = Origin(topic, fsn << FRAME_SHIFT, self.topic)
+        origin = self.options.origin(topic, fsn << FRAME_SHIFT, self.topic)
         return to_batch(schema, parted, origin, times)
+
+    def _inside(self, records: Parted, base: int) -> Parted:
+        """Return the records of a frame that begin in the range."""
+        begins, count = records.places(), len(records)
+        first = int(np.searchsorted(begins, self.start - base))
+        last = int(np.searchsorted(begins, self.end - base))
+        return records.between(records.place(min(first, count)), records.place(min(last, count)))
 
 
 def _topics(files: Files, folder: Path) -> dict[int, str]:

@@ -68,7 +68,7 @@ class LwpDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a query that does not say."""
-        return ", ".join(f"{name} {TYPES[name]}" for name in self._options.columns)
+        return ", ".join(f"{name} {TYPES[name]}" for name in self._options.chosen_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch query."""

@@ -9,8 +9,15 @@ from typing import Any
 from lance_sdk.spark.batches import resolve
 from lance_sdk.spark.contract import Log, Piece, TopicView
 from lance_sdk.spark.errors import DataLost
-from lance_sdk.spark.marks import Mark, decode_marks, encode_marks
-from lance_sdk.spark.options import Options
+from lance_sdk.spark.marks import (
+    STORED_VERSION,
+    VERSION,
+    Mark,
+    decode_marks,
+    encode_marks,
+    version_of,
+)
+from lance_sdk.spark.options import Options, RecordFormat
 
 _log = logging.getLogger(__name__)
 _FIRST_WAIT = 0.05
@@ -39,6 +46,7 @@ class Progress:
         self._options = options
         self._clock = clock
         self._sleep = sleep
+        self._version = STORED_VERSION if options.stored else VERSION
         self._initial: dict[str, Any] | None = None
         self._target: dict[str, int] | None = None
         self._views: list[TopicView] = []
@@ -55,7 +63,7 @@ class Progress:
                 start = resolve(self._log, view, self._options.start(view.name))
                 start = min(max(start, view.start), view.end)
                 marks[view.name] = Mark(view.identity, start, start)
-            self._initial = encode_marks(marks)
+            self._initial = encode_marks(marks, self._version)
         return self._initial
 
     def stop_at_now(self) -> None:
@@ -95,12 +103,18 @@ class Progress:
         ):
             return dict(start)
         rest = {name: mark.resting() for name, mark in after.items() if mark is before.get(name)}
-        return encode_marks(after | rest)
+        return encode_marks(after | rest, self._version_after(start))
 
     def pieces(self, end: Mapping[str, Any]) -> list[Piece]:
         """Return the pieces of a micro-batch; its beginning stands in its end."""
         marks = decode_marks(end)
-        return [piece for name in sorted(marks) for piece in self._log.pieces(marks[name])]
+        pieces = [piece for name in sorted(marks) for piece in self._log.pieces(marks[name])]
+        form: RecordFormat = "stored" if version_of(end) == STORED_VERSION else "payload"
+        return [piece.shown_as(form) for piece in pieces]
+
+    def _version_after(self, start: Mapping[str, Any]) -> int:
+        """Return the version of what follows: a query keeps its form unless it is told another."""
+        return self._version if self._options.record_format is not None else version_of(start)
 
     def _look(self, known: Collection[str] = ()) -> list[TopicView]:
         """Return the topics; the answer of a moment ago, when Spark asks again at once."""

@@ -1,6 +1,7 @@
 """Archiving: a log into Parquet files, going on where the last run stopped."""
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -10,17 +11,30 @@ from lance_sdk.spark import register
 from lance_sdk.spark.batches import plan
 from lance_sdk.spark.columns import TYPES
 from lance_sdk.spark.finding import open_log
-from lance_sdk.spark.marks import decode_marks
+from lance_sdk.spark.marks import STORED_VERSION, decode_marks, version_of
 from lance_sdk.spark.options import NAMES, Options
+from lance_sdk.spark.storage import entries, read_file
 from lance_sdk.spark.streams import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-COLUMNS: Final = ("topic", "offset", "type", "value", "ts_ns")
+COLUMNS: Final = (
+    "topic",
+    "offset",
+    "type",
+    "key",
+    "value",
+    "timestamp",
+    "ts_ns",
+    "time_source",
+)
+STORED_COLUMNS: Final = ("topic", "offset", "type", "value", "ts_ns")
+"""Those of an archive that was begun by the first release; it goes on with them."""
 _CHECKPOINT: Final = "_lwp_checkpoint"
 _PARTITIONS: Final = ("topic", "date")
 _POLL: Final = 0.2
+_DAY_NS: Final = 24 * 3600 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +72,8 @@ def archive(
         spark: the session.
         options: what to read, as for the format ``lwp``.
         target: folder of the archive; its checkpoint stands in it.
-        partition_by: ``topic``, ``date`` (UTC, of the records' times), or both.
+        partition_by: ``topic``, ``date`` (UTC, of the records' times; of the run where none is
+            known, as of records without a time that are read from a server), or both.
         dry_run: only say how much there would be to do.
         tell: called with bytes done and bytes in all.
 
@@ -74,7 +89,11 @@ def archive(
     if dry_run:
         return _would(parsed, target)
     register(spark)
-    reader = spark.readStream.format("lwp").options(**said).schema(_schema())
+    columns: Sequence[str] = COLUMNS
+    if _is_stored(f"{target.rstrip('/')}/{_CHECKPOINT}/offsets"):
+        columns = STORED_COLUMNS
+        said[NAMES["record_format"]] = "stored"
+    reader = spark.readStream.format("lwp").options(**said).schema(_schema(columns))
     query = (
         _dated(reader.load(), partition_by)
         .writeStream.format("parquet")
@@ -86,14 +105,28 @@ def archive(
     return _followed(query, target, parsed, tell)
 
 
-def _schema() -> str:
-    return ", ".join(f"{name} {TYPES[name]}" for name in COLUMNS)
+def _is_stored(offsets: str) -> bool:
+    """Whether an archive's checkpoint is of version 1, whose values are as they are stored."""
+    try:
+        batches = [each for each in entries(offsets) if each.name.isdigit()]
+    except FileNotFoundError:
+        return False
+    if not batches:
+        return False
+    newest = max(batches, key=lambda each: int(each.name))
+    line = read_file(newest.path).decode().splitlines()[-1]
+    return version_of(json.loads(line)) == STORED_VERSION
+
+
+def _schema(columns: Sequence[str]) -> str:
+    return ", ".join(f"{name} {TYPES[name]}" for name in columns)
 
 
 def _dated(frame: "DataFrame", partition_by: Sequence[str]) -> "DataFrame":
     if "date" not in partition_by:
         return frame
-    return frame.selectExpr("*", "to_date(timestamp_micros(ts_ns div 1000)) as date")
+    known = f"coalesce(ts_ns, {time.time_ns()})"  # else the day on which it is archived
+    return frame.selectExpr("*", f"date_from_unix_date(cast({known} div {_DAY_NS} as int)) as date")
 
 
 def _followed(

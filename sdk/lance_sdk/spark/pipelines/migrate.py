@@ -74,12 +74,12 @@ def migrate(
     reading, writing = Options.parse(source), Options.parse(target)
     writing.url()
     pieces = _planned(reading)
-    names = {topic: renamed(topic, rename, writing) for topic, _ in _by_topic(pieces)}
+    names = _names(pieces, rename, writing)
     size = sum(piece.size for piece in pieces)
     if dry_run:
         return Migrated(dict.fromkeys(names.values()), size)
-    work = [(list(group), names[topic]) for topic, group in _by_topic(pieces)]
-    copied = spread(spark, work, partial(copy, writing), tell)
+    work = [list(group) for _, group in _by_topic(pieces)]
+    copied = spread(spark, work, partial(copy, writing, rename), tell)
     sums: dict[str, int] = {}
     for counts in copied:
         for name, records in counts.items():
@@ -105,6 +105,29 @@ def _by_topic(pieces: Sequence[Piece]) -> Iterator[tuple[str, list[Piece]]]:
         yield topic, list(group)
 
 
+def _names(
+    pieces: Sequence[Piece], rename: Sequence[tuple[str, str]], options: Options
+) -> dict[str, str]:
+    """Return what every topic is called at the target; a slot's topics are looked up in it.
+
+    Raises:
+        ConfigError: two topics would become one, though no option ``topic`` asks for that.
+    """
+    found: dict[str, str] = {}
+    for piece in pieces:
+        for topic in piece.topics() if isinstance(piece, SlotPiece) else [piece.topic]:
+            found[topic] = renamed(topic, rename, options)
+    sources: dict[str, str] = {}
+    for topic, name in found.items():
+        other = sources.setdefault(name, topic)
+        if other != topic and not options.topics:
+            raise ConfigError(
+                f"topics {other!r} and {topic!r} would both be called {name!r}, and their records "
+                "be mixed; rename one of them otherwise, or say topic=NAME to join all"
+            )
+    return found
+
+
 def renamed(topic: str, rename: Sequence[tuple[str, str]], options: Options) -> str:
     """Return what a topic is called at the target: by the first pair that matches."""
     for pattern, replacement in rename:
@@ -116,17 +139,22 @@ def renamed(topic: str, rename: Sequence[tuple[str, str]], options: Options) -> 
     return options.topics[0] if options.topics else topic
 
 
-def copy(options: Options, work: tuple[list[Piece], str]) -> dict[str, int]:
-    """Copy the pieces of one topic, in a task; return how many records each target got."""
-    pieces, name = work
+def copy(
+    options: Options, rename: Sequence[tuple[str, str]], pieces: Sequence[Piece]
+) -> dict[str, int]:
+    """Copy the pieces of one topic or slot, in a task; return the records each target got."""
+
+    def named(topic: str) -> str:
+        return renamed(topic, rename, options)
+
     counts: dict[str, int] = {}
     senders: dict[str, FrameSender] = {}
     try:
-        for target, batch in _batches(pieces, name):
+        for target, batch in _batches(pieces, named):
             if target not in senders:
                 senders[target] = FrameSender(options, target)
                 senders[target].open()
-            for frame in frames_of(batch, target, options.batch_bytes):
+            for frame in frames_of(batch, target, options.batch_bytes, stored=True):
                 senders[target].send_frame(frame)
                 counts[target] = counts.get(target, 0) + frame.count
         for sender in senders.values():
@@ -137,12 +165,12 @@ def copy(options: Options, work: tuple[list[Piece], str]) -> dict[str, int]:
     return counts
 
 
-def _batches(pieces: Sequence[Piece], name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield batches with the topic that they go to; a slot's frames say it themselves."""
+def _batches(
+    pieces: Sequence[Piece], named: Callable[[str], str]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield batches, as they are stored, with the topic that they go to."""
     for piece in pieces:
-        waiting = isinstance(piece, SlotPiece)
-        columns = ["topic", "type", "value"] if waiting else ["type", "value"]
-        for batch in piece.read(arrow_schema(columns)):
+        for batch in piece.read(arrow_schema(["topic", "type", "raw"])):
             if len(batch):
-                target = batch["topic"][0].as_py() if waiting else name
-                yield target, batch.select(["type", "value"])
+                target = named(batch["topic"][0].as_py())
+                yield target, batch.select(["type", "raw"]).rename_columns(["type", "value"])

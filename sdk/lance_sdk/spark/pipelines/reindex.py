@@ -26,6 +26,8 @@ _BUCKET_NS: Final = 10_000_000
 _SEQUENCE_BITS: Final = 40
 _NODE_AND_ACTOR: Final = ((1 << 24) - 1) << _SEQUENCE_BITS
 _LOCK: Final = "lock"
+_DEPTH: Final = 2
+"""Folders between a topic's and the data directory: ``segments``, and the topic's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,11 @@ def reindex(
 
 @contextmanager
 def _held(path: Path) -> Iterator[None]:
-    """Keep servers out of a data directory, where it is one."""
-    lock = path / _LOCK
-    if not lock.exists():
+    """Keep servers out of the data directory that a path is, or lies in."""
+    inside = path.absolute()
+    locks = [each / _LOCK for each in (inside, *inside.parents[:_DEPTH])]
+    lock = next((each for each in locks if each.exists()), None)
+    if lock is None:
         yield
         return
     fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)

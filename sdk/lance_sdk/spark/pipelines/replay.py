@@ -2,15 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark import register
-from lance_sdk.spark.options import Options
+from lance_sdk.spark.options import NAMES, Options
 from lance_sdk.spark.pipelines.growth import watched
+from lance_sdk.spark.sinks import batch_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS: Final = ("topic", "offset", "type", "key", "value", "ts_ns", "time_source")
+_STORED_COLUMNS: Final = ("topic", "offset", "type", "value")
+"""Those of an archive of the first release, whose values are as they are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ def replay(
         LanceError: the server cannot be written to.
     """
     parsed = Options.parse(options)
-    parsed.url()
+    batch_sink(parsed, ["topic", "value"], overwrite=False)  # refuses options before Spark works
     frame = _archived(spark, source, condition)
     counted = frame.groupBy("topic").count().collect()
     found = Replayed({str(row["topic"]): int(row["count"]) for row in counted})
@@ -66,12 +71,14 @@ def replay(
         register(spark)
         rows = _ordered(frame, one_topic=bool(parsed.topics))
         with watched(parsed, parsed.topics or found.topics, found.records, tell):
-            rows.write.format("lwp").options(**options).mode("append").save()
+            form = {} if "key" in frame.columns else {NAMES["record_format"]: "stored"}
+            rows.write.format("lwp").options(**form, **options).mode("append").save()
     return found
 
 
 def _archived(spark: "SparkSession", source: str, condition: str | None) -> "DataFrame":
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - heavy
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - likewise
 
     try:
         frame = spark.read.parquet(source)
@@ -81,7 +88,12 @@ def _archived(spark: "SparkSession", source: str, condition: str | None) -> "Dat
     missing = {"topic", "offset", "type", "value"} - set(frame.columns)
     if missing:
         raise ConfigError(f"{source} is no archive: it has no column {min(missing)!r}")
-    frame = frame.select("topic", "offset", "type", "value")
+    # What is in the names of folders has the type that it looks like, unless it is said: 007.
+    fields = [
+        StructField(f.name, StringType() if f.name == "topic" else f.dataType) for f in frame.schema
+    ]
+    chosen = _COLUMNS if "key" in frame.columns else _STORED_COLUMNS
+    frame = spark.read.schema(StructType(fields)).parquet(source).select(*chosen)
     return frame if condition is None else frame.where(condition)
 
 
@@ -89,6 +101,5 @@ def _ordered(frame: "DataFrame", *, one_topic: bool) -> "DataFrame":
     """Put every topic into one partition, in the order of its offsets."""
     if one_topic:
         rows = frame.coalesce(1).sortWithinPartitions("topic", "offset")
-        return rows.select("type", "value")
-    parts = frame.repartition("topic").sortWithinPartitions("topic", "offset")
-    return parts.select("topic", "type", "value")
+        return rows.drop("topic", "offset")
+    return frame.repartition("topic").sortWithinPartitions("topic", "offset").drop("offset")
