@@ -26,7 +26,7 @@ POLICY = CompactionPolicy(min_segments=3, max_segments=5, small=1000)
 OPTIONS = LogOptions(segment_size=400, segment_age_secs=1, compaction=POLICY)
 COLUMNS = ("offset", "value")
 SECOND_NS = 1_000_000_000
-HISTORIES = 8
+HISTORIES = 6
 EVERYTHING = 2**62
 Rows = list[tuple[int, bytes]]
 

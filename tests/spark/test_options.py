@@ -156,3 +156,13 @@ def test_an_offset_for_a_topic_that_is_not_read_is_refused(
     )
     with pytest.raises(ConfigError, match=f"{name} names topic 'Orders', and the query reads o"):
         Options.parse({**which, name: '{"Orders": 5}'})
+
+
+def test_what_spark_adds_to_a_tables_options_is_passed_over() -> None:
+    """A table of the catalog has properties of its own; its options come with a prefix."""
+    said = {"provider": "lwp", "owner": "root", "option.topic": "a", "option.Servers": "b:1"}
+    found = Options.parse(said)
+    assert (found.topics, found.servers) == (("a",), "b:1")
+    assert Options.parse({**said, "topic": "c"}).topics == ("c",)
+    with pytest.raises(ConfigError, match="unknown option 'fetchBites'"):
+        Options.parse({"option.fetchBites": "1"})

@@ -35,6 +35,8 @@ _OF_TABLES: Final = frozenset(
     }
 )
 """What Spark adds to the options of a table in its catalog; it says nothing of what is read."""
+_IN_TABLES: Final = "option."
+"""What options are prefixed with there."""
 _KAFKA: Final = {
     "kafka.bootstrap.servers": "servers",
     "bootstrap.servers": "servers",
@@ -144,10 +146,10 @@ class Options:
                 say instead.
         """
         values: dict[str, Any] = {}
-        for name, text in said.items():
+        for name, text in _without_prefix(said).items():
             lowered = name.lower()
-            if lowered in _OF_TABLES or lowered.startswith("option."):
-                continue  # ``option.x`` repeats ``x``
+            if lowered in _OF_TABLES:
+                continue
             if lowered in _SPARKS_OWN:
                 values.update(_sparks(lowered, text))
                 continue
@@ -218,6 +220,15 @@ class Options:
         if len(self.topics) != 1:
             raise ConfigError("say which topic to write to: option topic=NAME")
         return self.topics[0]
+
+
+def _without_prefix(said: Mapping[str, str]) -> dict[str, str]:
+    """Return options without the prefix of those that stand in a table of Spark's catalog."""
+    start = len(_IN_TABLES)
+    of_table = {name[start:]: v for name, v in said.items() if name.lower().startswith(_IN_TABLES)}
+    return of_table | {
+        name: v for name, v in said.items() if not name.lower().startswith(_IN_TABLES)
+    }
 
 
 def _place(
