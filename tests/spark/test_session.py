@@ -94,21 +94,6 @@ def test_sql(spark: Any, produce: Fill, at: At) -> None:
     assert (row["n"], row["last"]) == (100, 99 * 45)
 
 
-def test_a_table_of_the_catalog(spark: Any, produce: Fill, at: At) -> None:
-    """Spark puts properties of its own among the options; they are no mistakes of the user."""
-    expected = produce("orders", 100)
-    said = ", ".join(f"{name} '{value}'" for name, value in {**at, "topic": "orders"}.items())
-    spark.sql(f"CREATE TABLE ordered USING lwp OPTIONS ({said})")
-    try:
-        assert values(spark.table("ordered")) == expected
-        assert [row["col_name"] for row in spark.sql("DESCRIBE ordered").collect()][:2] == [
-            "topic",
-            "offset",
-        ]
-    finally:
-        spark.sql("DROP TABLE ordered")
-
-
 def test_keyed_json_is_read_as_a_user_would(
     load: Callable[..., Any], server: EmbeddedServer, at: At
 ) -> None:
