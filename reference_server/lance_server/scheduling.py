@@ -106,9 +106,10 @@ class WorkerPool:
 class LoopScheduler:
     """The scheduler of a running server: an asyncio loop and its worker pools."""
 
-    POOLS = {"flush": 2, "read": 4, "meta": 1}  # noqa: RUF012 - a constant table
+    POOLS = {"flush": 2, "read": 4, "meta": 1, "wal": 1}  # noqa: RUF012 - a constant table
     """Threads per pool. Two flushes may overlap, so that one stalled sync does not hold up
-    other topics; four reads keep a disk queue busy; topic files have a single writer."""
+    other topics; four reads keep a disk queue busy; topic files have a single writer; the
+    write-ahead log is given room beside everything else."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

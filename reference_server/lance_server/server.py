@@ -18,7 +18,7 @@ from lance_server.errors import DataDirError, UncleanStopError
 from lance_server.listeners import Listener, Reloading
 from lance_server.listening import bind, not_listening
 from lance_server.log.engine import Engine
-from lance_server.log.report import RecoveryReport
+from lance_server.log.report import Finding, RecoveryReport
 from lance_server.outcome import Outcome
 from lance_server.pressure import PressureGauge
 from lance_server.resting import Resting
@@ -34,6 +34,7 @@ from lance_server.web.opening import open_web
 if TYPE_CHECKING:
     import socket
 
+    from lance_server.storage.wal_replay import WalDamage
     from lance_server.telemetry.otel import Telemetry
 
 _log = logging.getLogger(__name__)
@@ -160,6 +161,7 @@ class Server:
 
     def _open_log(self) -> Engine:
         config, data_dir = self.config, self.config.data_dir
+        damage: tuple[WalDamage, ...] = ()
         try:
             if self._given_storage is None:
                 choice = open_storage(config.storage, config.durability, data_dir)
@@ -167,9 +169,13 @@ class Server:
                 self.storage_rates = choice.rates
                 self.repeated_writes = choice.repeated
                 _log.info("storage %s: %s", choice.storage.name, choice.reason)
-            return Engine.open(data_dir, self._disk, self._scheduler, config.log_options)
+                damage = choice.damage
+            engine = Engine.open(data_dir, self._disk, self._scheduler, config.log_options)
         except OSError as error:
             raise DataDirError(f"cannot use '{data_dir}' as data directory: {error}") from error
+        for each in damage:
+            engine.report.add(Finding("damage", None, *each))
+        return engine
 
     async def _listen(self) -> None:
         try:

@@ -19,7 +19,7 @@ from lance_server.offline.importing import import_topic, published_topics
 from lance_server.offline.stepping import opened
 from lance_server.offline.verifying import verify
 from lance_server.storage.pwritev import PwritevStorage
-from lance_server.storage.wal_file import END, Entry
+from lance_server.storage.redo import END, Entry
 from lance_server.testing import LogDriver
 from lance_spec.records import encode_records
 

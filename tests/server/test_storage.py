@@ -204,6 +204,21 @@ def test_without_io_uring_auto_takes_what_is_there(
         choose("io_uring", tmp_path)
 
 
+def test_a_trial_that_fails_does_not_decide_whether_a_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk ``auto`` takes the portable backend, and says why."""
+    uring()
+
+    def full(*_: object) -> dict[str, float]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("lance_server.storage.choice.try_out", full)
+    choice = choose("auto", tmp_path)
+    assert (choice.storage.name, choice.rates) == ("pwritev2", {})
+    assert "No space left" in choice.reason
+
+
 def test_an_unknown_backend_is_refused(tmp_path: Path) -> None:
     """With the ones there are."""
     with pytest.raises(ConfigError, match="io_uring, pwritev2, auto"):

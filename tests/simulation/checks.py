@@ -14,6 +14,7 @@ from lance_server.log.report import Finding
 from lance_server.log.topic import Topic
 from lance_server.refusals import Refusal
 from lance_server.runtime.sync import replaced
+from lance_server.storage.wal import WalStorage
 
 SHORT: Final = 0.001
 """Seconds to wait for where nothing but threads is to be waited for."""
@@ -146,8 +147,10 @@ class Checks(Story):
                 raise ViolationError(f"{model.name} takes nothing after the faults: {last}")
 
     def _judge_handles(self, life: Life) -> None:
-        """Judge that no more files are open than the topics and the cache account for."""
+        """Judge that no more files are open than topics, cache and write-ahead log account for."""
         most = _FILES + 2 * len(self.topics) + self.plan.settings.open_segments
+        wal = None if life.storage is None else life.storage.inner
+        most += wal.lingering if isinstance(wal, WalStorage) else 0
         if len(life.mount.files) > most:
             paths = [str(path) for path, _ in life.mount.files.values()]
             raise ViolationError(f"{len(paths)} files are open: {paths}")

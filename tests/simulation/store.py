@@ -22,7 +22,8 @@ from lance_server.offline.stepping import opened_on
 from lance_server.outcome import Outcome
 from lance_server.refusals import Refusal
 from lance_server.storage.contract import StorageBackend
-from lance_server.storage.wal import WalStorage, repeat
+from lance_server.storage.wal import WalStorage
+from lance_server.storage.wal_replay import repeat
 from lance_spec.checksum import CRC32C
 from lance_spec.runs import BatchMeta
 

@@ -20,7 +20,7 @@ from lance_server.runtime.sync import Primitives
 from lance_server.scheduling import Job
 
 T = TypeVar("T")
-POOLS: Final = {"flush": 2, "read": 2, "meta": 1}
+POOLS: Final = {"flush": 2, "read": 2, "meta": 1, "wal": 1}
 """Threads of each pool of the server."""
 EPOCH_NS: Final = 1_700_000_000_000_000_000
 _MOST_STEPS: Final = 200_000

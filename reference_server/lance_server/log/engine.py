@@ -400,6 +400,7 @@ class Engine:
         if errors:
             raise errors[0]
         ends = {str(topic.id): topic.partition.written_end for topic in topics}
+        self._storage.finish()
         save_clean_marker(self._storage, self._data_dir, ends)
 
     def release(self) -> None:
@@ -407,6 +408,7 @@ class Engine:
         for topic in self._topics.values():
             topic.partition.abandon()
         self._cache.close()
+        self._storage.release()
 
 
 def _as_refusal(error: Exception) -> Exception:

@@ -7,6 +7,7 @@ running one ends, or beside it once 4 MiB are waiting or the first waiting byte 
 that one slow sync does not hold up the other topics.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from lance_server.outcome import Outcome
 from lance_server.scheduling import Scheduler, Timer
 from lance_server.storage.contract import StorageBackend, Write
 
+_log = logging.getLogger(__name__)
 _SMOOTHING: Final = 8
 """Flushes over which their usual time is taken."""
 
@@ -106,6 +108,8 @@ class Flusher:
         """Whether the last turn of the loop brought one batch, and this thread flushed it."""
         self._took_lone = False
         """Whether the first batch of this turn was flushed at once."""
+        self._caring = False
+        """Whether a worker does what the storage backend wants done between flushes."""
         self.flushes = 0
         self.clock = clock
 
@@ -195,23 +199,43 @@ class Flusher:
     def _flush_here(self) -> None:
         jobs = self._begin()
         try:
-            self._write_all(jobs)
+            self._note_usual(self._write_all(jobs))
         except Exception as error:  # noqa: BLE001 - as a worker's it fails the batches
             self._finish(jobs, error)
         else:
             self._finish(jobs, None)
+        self._care()
         if self._dirty:  # not at once: a peer that sends one batch after the other is no recursion
             self._consider_soon()
         self._note_if_idle()
 
-    def _written(self, jobs: Sequence[_Job], written: Outcome[None]) -> None:
+    def _written(self, jobs: Sequence[_Job], written: Outcome[float]) -> None:
         self._running -= 1
+        if written.error is None:
+            self._note_usual(written.result())
         self._finish(jobs, written.error)
+        self._care()
         self._consider()
         self._note_if_idle()
 
-    def _write_all(self, jobs: Sequence[_Job]) -> None:
-        """Make the groups of several partitions durable together (any thread)."""
+    def _note_usual(self, seconds: float) -> None:
+        self._usual += (seconds - self._usual) / _SMOOTHING
+
+    def _care(self) -> None:
+        """Have a worker do what the storage backend wants done, one such work at a time."""
+        work = None if self._caring else self._storage.pending_work()
+        if work is not None:
+            self._caring = True
+            cared = self._scheduler.run("wal", work)
+            cared.wake(lambda: self._cared(cared))
+
+    def _cared(self, cared: Outcome[None]) -> None:
+        self._caring = False
+        if cared.error is not None:
+            _log.error("the write-ahead log could not be given room: %s", cared.error)
+
+    def _write_all(self, jobs: Sequence[_Job]) -> float:
+        """Make the groups of several partitions durable together (any thread); return seconds."""
         begun, writes = self.clock(), list[Write]()
         for job in jobs:
             writes += job.prepare()
@@ -220,14 +244,17 @@ class Flusher:
         for job in jobs:
             begins, taken = taken, taken + len(job.writes)
             job.conclude(errors[begins:taken])
-        self._usual += (self.clock() - begun - self._usual) / _SMOOTHING
+        return self.clock() - begun
 
     def _finish(self, jobs: Sequence[_Job], problem: Exception | None) -> None:
         for job in jobs:
             error = job.error
             if error is None and not job.done:
                 error = OSError(f"the flush stopped: {problem}")
-            job.partition.finish(job.group, error, job.segment)
+            try:
+                job.partition.finish(job.group, error, job.segment)
+            except Exception:  # noqa: BLE001 - it is told, and the other partitions are finished
+                _log.exception("%r could not finish a flush", job.partition)
             if job.partition.dirty:
                 self._dirty[job.partition] = None
 

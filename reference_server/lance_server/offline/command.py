@@ -18,7 +18,7 @@ from lance_server.offline.stepping import existing, opened
 from lance_server.offline.verifying import ReadOnlyStorage, data_files
 from lance_server.offline.verifying import verify as verify_all
 from lance_server.storage.pwritev import PwritevStorage
-from lance_server.storage.wal import unrepeated
+from lance_server.storage.wal_replay import unrepeated
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _DATA_DIR = click.argument("data_dir", type=_FOLDER)
@@ -111,7 +111,8 @@ def dump(data_dir: Path, topic: str, start: int) -> None:
     not; 2 there is no such topic; 3 a crash left some of it in the write-ahead log: repair first.
     """
     problems = 0
-    if waiting := unrepeated(ReadOnlyStorage(), existing(data_dir)):
+    waiting, _ = unrepeated(ReadOnlyStorage(), existing(data_dir))
+    if waiting:
         raise DataDirError(
             f"{len(waiting)} writes are in the write-ahead log and not in their places; "
             f"run 'lance-server repair {data_dir}' first"

@@ -10,11 +10,12 @@ from lance_server.datadir import DataDirLock
 from lance_server.errors import DataDirError
 from lance_server.log.clock import Clock
 from lance_server.log.engine import Engine, LogOptions
+from lance_server.log.report import Finding
 from lance_server.outcome import Outcome, T
 from lance_server.scheduling import Job
 from lance_server.storage.contract import StorageBackend
 from lance_server.storage.pwritev import PwritevStorage
-from lance_server.storage.wal import repeat
+from lance_server.storage.wal_replay import repeat
 
 
 class _NoTimer:
@@ -90,8 +91,10 @@ def opened_on(
     """
     scheduler = StepScheduler()
     try:
-        repeat(storage, data_dir)
+        _, damage = repeat(storage, data_dir)
         engine = Engine.open(data_dir, storage, scheduler, options, clock)
+        for each in damage:
+            engine.report.add(Finding("damage", None, *each))
     except OSError as error:
         raise DataDirError(f"cannot use '{data_dir}' as data directory: {error}") from error
     try:

@@ -20,7 +20,7 @@ from lance_server.log.sidecar import ENTRY_SIZE, HEADER_SIZE, OPAQUE, decode_hea
 from lance_server.log.topic_file import TopicFile
 from lance_server.storage.contract import StorageBackend, read_at, read_file
 from lance_server.storage.pwritev import PwritevStorage
-from lance_server.storage.wal import unrepeated
+from lance_server.storage.wal_replay import unrepeated
 from lance_spec.checksum import CRC32C
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarEntry, SparseIndexEntry
@@ -84,9 +84,11 @@ def verify(
     """
     found = Verification()
     storage = storage or ReadOnlyStorage()
-    for entry in unrepeated(storage, data_dir):
+    waiting, damage = unrepeated(storage, data_dir)
+    found.findings += [Finding("damage", None, *each) for each in damage]
+    for entry in waiting:
         note = "the write-ahead log has it, and it is not in its place; 'repair' puts it there"
-        path, size = data_dir / entry.name, len(entry.data)
+        path, size = entry.path, len(entry.data)
         found.findings.append(Finding("unrepeated write", None, path, entry.offset, size, note))
     segments = data_dir / "segments"
     for name in filter(str.isdecimal, storage.list_dir(segments)):

@@ -11,7 +11,8 @@ from typing import Final
 from lance_server.errors import ConfigError
 from lance_server.storage.contract import StorageBackend, Write, remove_folder
 from lance_server.storage.pwritev import PageCacheStorage, PwritevStorage
-from lance_server.storage.wal import WalStorage, repeat
+from lance_server.storage.wal import WalStorage
+from lance_server.storage.wal_replay import WalDamage, repeat
 
 _log = logging.getLogger(__name__)
 DURABILITIES: Final = ("fsync", "os", "wal")
@@ -47,12 +48,14 @@ class Choice:
         rates: bytes a second that each candidate made durable in its trial, by name.
         reason: why, in words.
         repeated: writes that an earlier run left in a write-ahead log, and that were repeated.
+        damage: what of an earlier run's write-ahead log is lost.
     """
 
     storage: StorageBackend
     rates: dict[str, float]
     reason: str
     repeated: int = 0
+    damage: tuple[WalDamage, ...] = ()
 
 
 def open_storage(wanted: str, durability: str, data_dir: Path) -> Choice:
@@ -77,9 +80,11 @@ def open_storage(wanted: str, durability: str, data_dir: Path) -> Choice:
         choice = choose(wanted, data_dir)
     if durability == "wal":
         storage = WalStorage(choice.storage, data_dir)
-        return replace(choice, storage=storage, repeated=storage.repeated)
+        writes, damage = storage.replayed
+        return replace(choice, storage=storage, repeated=writes, damage=damage)
     # An earlier run may have had a write-ahead log.
-    return replace(choice, repeated=repeat(choice.storage, data_dir))
+    writes, damage = repeat(choice.storage, data_dir)
+    return replace(choice, repeated=writes, damage=damage)
 
 
 def choose(wanted: str, data_dir: Path) -> Choice:
@@ -91,7 +96,6 @@ def choose(wanted: str, data_dir: Path) -> Choice:
 
     Raises:
         ConfigError: there is no such backend, or this system does not offer it.
-        OSError: the disk refused.
     """
     if wanted not in BACKENDS:
         raise ConfigError(f"there is no storage '{wanted}'; choose one of {', '.join(BACKENDS)}")
@@ -115,7 +119,11 @@ def _faster(data_dir: Path) -> Choice:
             missing = f"{name} is not to be had here ({error.strerror})"
     if len(candidates) == 1:
         return Choice(candidates[0], {}, missing)
-    rates = try_out(candidates, data_dir)
+    try:
+        rates = try_out(candidates, data_dir)
+    except OSError as error:  # a full disk, say: it decides about a start no more than a slow one
+        used = candidates[-1]
+        return Choice(used, {}, f"{used.name}, because the trial failed: {error}")
     best = max(candidates, key=lambda each: rates[each.name])
     figures = ", ".join(f"{name} {rate / 1e6:.0f} MB/s" for name, rate in rates.items())
     return Choice(best, rates, f"the faster one in a trial: {figures}")

@@ -8,7 +8,7 @@ All methods raise `OSError` when the disk refuses.
 """
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -124,8 +124,37 @@ class StorageBackend(Protocol):
         """Make the names in a folder durable."""
         ...
 
+    def pending_work(self) -> Callable[[], None] | None:
+        """Return what the backend wants to have run on a worker thread soon; None for nothing.
 
-class NoShortcuts:
+        It is asked after each flush, and handles its errors itself.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Leave nothing that the next start would have to do first (a clean stop)."""
+        ...
+
+    def release(self) -> None:
+        """Close what the backend itself keeps open, without any further writing."""
+        ...
+
+
+class NothingKept:
+    """For backends that keep nothing beside the files: there is nothing to do in between."""
+
+    def pending_work(self) -> Callable[[], None] | None:
+        """Return None: there is nothing to do."""
+        return None
+
+    def finish(self) -> None:
+        """Do nothing: everything is in its place."""
+
+    def release(self) -> None:
+        """Do nothing: nothing is kept open."""
+
+
+class NoShortcuts(NothingKept):
     """For backends with nothing better: files are committed in turn, and every read asks them."""
 
     def plain_fd(self, fd: int) -> int | None:

@@ -1,6 +1,6 @@
 """A storage backend that passes everything on to another one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lance_server.storage.contract import StorageBackend, Write
@@ -79,3 +79,15 @@ class DelegatingStorage:
     def sync_dir(self, path: Path) -> None:
         """Make the names in a folder durable."""
         self.inner.sync_dir(path)
+
+    def pending_work(self) -> Callable[[], None] | None:
+        """Return what the backend wants to have run on a worker thread soon, or None."""
+        return self.inner.pending_work()
+
+    def finish(self) -> None:
+        """Leave nothing that the next start would have to do first."""
+        self.inner.finish()
+
+    def release(self) -> None:
+        """Close what the backend itself keeps open."""
+        self.inner.release()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lance_server.storage.contract import WouldBlockError, Write
+from lance_server.storage.contract import NothingKept, WouldBlockError, Write
 from lance_spec.checksum import Buffer
 
 _FILE_MODE: Final = 0o640
@@ -14,7 +14,7 @@ _DIR_MODE: Final = 0o750
 _NOT_NOW: Final = frozenset({errno.EAGAIN, errno.EOPNOTSUPP})
 
 
-class PwritevStorage:
+class PwritevStorage(NothingKept):
     """The portable backend: ``pwritev2`` with ``RWF_DSYNC``, ``preadv`` and ``fdatasync``."""
 
     name = "pwritev2"

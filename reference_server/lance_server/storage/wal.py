@@ -1,38 +1,57 @@
 """Durability by a write-ahead log: one durable write for all files of a small flush.
 
 A commit writes everything to where it belongs, without waiting for the disk, and into a
-preallocated file, durably. When that file is full, what was written elsewhere is made durable
-and the file is used again from its start. After a crash its entries are repeated.
+preallocated file, durably. When that file is half full, a worker thread makes durable what was
+written elsewhere, and the file is used again from its start. After a crash its frames are
+repeated.
 
 A batch that comes alone is durable in half the time, because its data and its sidecar need one
 sync and no file changes its length; a flush that touches many topics gains more. A flush of many
-bytes to few files gains nothing from being written twice: it goes where it belongs at once.
+bytes to few files gains nothing from being written twice: it goes where it belongs at once. So
+does one for which the log has no room: no commit waits until there is some.
+
+Files are named by what lasts: a segment that was closed has the name of the open one. Before such
+a name is given to another file, or a file is cut, the log is made to hold nothing of it.
 """
 
+import contextlib
 import errno
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from lance_server.errors import DataDirError
-from lance_server.runtime.sync import Queue, new_lock, new_queue
+from lance_server.runtime.sync import new_lock
 from lance_server.storage.contract import StorageBackend, Write
 from lance_server.storage.delegating import DelegatingStorage
-from lance_server.storage.wal_file import Entry, WalFile, encode_entry, not_in_place, replay
-from lance_spec.checksum import Buffer
+from lance_server.storage.wal_file import WalFile
+from lance_server.storage.wal_format import (
+    OVERHEAD,
+    WRITE_OVERHEAD,
+    encode_removal,
+    encode_write,
+    lasting_name,
+)
+from lance_server.storage.wal_replay import FOLDER, remove_log, repeat
 
 _log = logging.getLogger(__name__)
-FOLDER: Final = "wal"
-_FILES: Final = 2
-"""As many as flushes may overlap."""
+_FILES: Final = 3
+"""As many as flushes may overlap, and one that is made free meanwhile."""
 DEFAULT_SIZE: Final = 4 * 1024 * 1024
 DEFAULT_MAX_SIZE: Final = 64 * 1024 * 1024
 DEFAULT_SMALL: Final = 32 * 1024
 """Bytes for each file of a commit up to which writing them twice costs less than a sync."""
 _MANY: Final = 64
 """Files from which on a larger write-ahead log is better than making them durable more often."""
+_LINGERING: Final = 256
+"""Closed files that the log may keep open until what it has of them is durable elsewhere."""
+_RETRY: Final = 1.0
+"""Seconds after a failure until room is tried to be made again."""
+_TELL: Final = 60.0
+"""Seconds between two log lines about commits that go past the log."""
 
 
 class WalStorage(DelegatingStorage):
@@ -44,13 +63,15 @@ class WalStorage(DelegatingStorage):
         size: bytes of each file at first.
         max_size: bytes that each may grow to where commits touch many files.
         small: bytes for each file of a commit, on average, up to which it goes this way.
+        clock: seconds, for how often something is tried again or told.
 
     Attributes:
-        repeated: writes that an earlier run left, and that were repeated.
+        replayed: what an earlier run left, and what became of it.
+        direct_commits: small commits for which the log had no room.
 
     Raises:
         DataDirError: the write-ahead log cannot be trusted.
-        OSError: the disk refused.
+        OSError: the disk refused to repeat what an earlier run left.
     """
 
     def __init__(
@@ -60,62 +81,113 @@ class WalStorage(DelegatingStorage):
         size: int = DEFAULT_SIZE,
         max_size: int = DEFAULT_MAX_SIZE,
         small: int = DEFAULT_SMALL,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(inner)
         self._small = small
+        self._size, self._max_size = size, max_size
+        self._clock = clock
         self.name = f"{inner.name} (wal)"
         self._root = data_dir
         self._paths: dict[int, Path] = {}
         self._names: dict[int, bytes] = {}
-        self._sequence = count(1)
+        self._number = count(1)
         self._lock = new_lock()
-        self._free: Queue[WalFile] = new_queue()
         self._files: list[WalFile] = []
-        self.repeated = repeat(inner, data_dir)
-        self._begin(data_dir / FOLDER, size, max_size)
+        self._lingering: dict[int, bytes] = {}
+        self._removed: dict[bytes, Path] = {}
+        self._asked = 0
+        """Bytes of the largest commit for which there was no room lately."""
+        self._rest_until = self._tell_at = -1e9
+        self._finished = False
+        self.direct_commits = 0
+        self.replayed = repeat(inner, data_dir)
+        self._begin()
 
     def __repr__(self) -> str:
         used = ", ".join(f"{each.position} of {each.size}" for each in self._files)
         return f"<WalStorage {self.name} bytes in use: {used}>"
 
-    def _begin(self, folder: Path, size: int, max_size: int) -> None:
-        self.inner.make_dir(folder)
-        for number in range(_FILES):
-            self._files.append(WalFile(self.inner, folder / f"{number}.wal", size, max_size))
-            self._free.put(self._files[-1])
-        self.inner.sync_dir(folder)
-        self.inner.sync_dir(self._root)
+    @property
+    def lingering(self) -> int:
+        """Files that were given up and stay open until their bytes are durable."""
+        return len(self._lingering)
+
+    def _begin(self) -> None:
+        """Make the log's files; without room for them commits go past it."""
+        folder = self._root / FOLDER
+        made: list[WalFile] = []
+        try:
+            self.inner.make_dir(folder)
+            for name in self.inner.list_dir(folder):  # an attempt that failed left it
+                self.inner.remove(folder / name)
+            for number in range(_FILES):
+                path = folder / f"{number}.wal"
+                made.append(WalFile(self.inner, path, self._size, self._max_size))
+            self.inner.sync_dir(folder)
+            self.inner.sync_dir(self._root)
+        except OSError as error:
+            for each in made:
+                self.inner.close(each.fd)
+            with contextlib.suppress(OSError):
+                for name in self.inner.list_dir(folder):
+                    self.inner.remove(folder / name)
+            self._rest_until = self._clock() + _RETRY
+            self._tell(f"it cannot be made: {error}")
+        else:
+            self._files = made
 
     # What the log calls ------------------------------------------------------------------------
 
     def open(self, path: Path, *, create: bool = False) -> int:
         """Open a file; with ``create`` it must not exist yet."""
+        if create:
+            self._settle(self._name_of(path))
         fd = self.inner.open(path, create=create)
         self._paths[fd] = path
         return fd
 
     def close(self, fd: int) -> None:
-        """Give the file up; what only the write-ahead log has of it is made durable first."""
-        self._settle(fd)
+        """Give the file up; what only the log has of it becomes durable elsewhere later."""
         self._paths.pop(fd, None)
-        self._names.pop(fd, None)
+        name = self._names.pop(fd, None)
+        if name is not None:
+            with self._lock:
+                if any(each.dirty.get(name) == fd for each in self._files):
+                    self._lingering[fd] = name
+                    return
         self.inner.close(fd)
 
     def truncate(self, fd: int, size: int) -> None:
         """Set the file's length."""
-        self._settle(fd)
+        self._settle(self._name_of(self._paths[fd]))
         self.inner.truncate(fd, size)
 
     def rename(self, source: Path, target: Path) -> None:
         """Move a file or folder, replacing a file that is there."""
-        self._settle_path(source)
-        self._settle_path(target)
+        before, after = self._name_of(source), self._name_of(target)
+        if before != after:
+            self._settle(after)
+            if self._has_below(before):
+                self._record_removal(before, source.parent)
+            else:
+                self._settle(before)
         self.inner.rename(source, target)
 
     def remove(self, path: Path) -> None:
         """Remove a file, or a folder that is empty."""
-        self._settle_path(path)
+        name = self._name_of(path)
+        if self._has(name):
+            self._record_removal(name, path.parent)
         self.inner.remove(path)
+
+    def sync_dir(self, path: Path) -> None:
+        """Make the names in a folder durable."""
+        self.inner.sync_dir(path)
+        if self._removed:
+            for name in [name for name, folder in self._removed.items() if folder == path]:
+                self._forget(name)
 
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""
@@ -127,22 +199,37 @@ class WalStorage(DelegatingStorage):
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files; durable in the write-ahead log, or large ones in their places."""
-        if sum([len(each.data) for each in writes]) > self._small * len(writes):
+        size = sum([len(each.data) for each in writes])
+        if size > self._small * len(writes):
             return self._commit_in_place(writes)
-        # Written to its place first, so that what is left to do behind the sync is little.
-        errors = [self._write(each) for each in writes]
-        written = [each for each, error in zip(writes, errors, strict=True) if error is None]
-        entries = b"".join([self._entry(*each) for each in written])
-        file = self._free.get()
+        names = [self._names.get(each.fd) or self._learn(each.fd) for each in writes]
+        length = OVERHEAD + WRITE_OVERHEAD * len(writes) + size + sum(map(len, names))
+        file = self._take(length)
+        if file is None:
+            self._note_direct(length)
+            return self._commit_in_place(writes)
         try:
-            if not self._has_room(file, len(entries)):
-                return self._commit_in_place(writes)
-            file.dirty.update([each.fd for each in written])
-            file.append(entries)
+            return self._commit_to(file, writes, names)
+        finally:
+            self._give_back(file)
+
+    def _commit_to(
+        self, file: WalFile, writes: Sequence[Write], names: Sequence[bytes]
+    ) -> list[OSError | None]:
+        # Written to its place first, so that what is left to do after the sync is little.
+        errors = [self._write(each) for each in writes]
+        pieces: list[bytes | bytearray | memoryview] = []
+        for each, name, error in zip(writes, names, errors, strict=True):
+            if error is None:
+                pieces += encode_write(name, each.offset, each.data)
+                file.dirty[name] = each.fd
+        if not pieces:
+            return errors
+        file.names.update(names)
+        try:
+            file.append(next(self._number), pieces)
         except OSError as error:
             return [error] * len(writes)
-        finally:
-            self._free.put(file)
         return errors
 
     def _commit_in_place(self, writes: Sequence[Write]) -> list[OSError | None]:
@@ -152,13 +239,6 @@ class WalStorage(DelegatingStorage):
                 self._doubt(each.fd)
         return errors
 
-    def _entry(self, fd: int, data: Buffer, offset: int) -> bytes:
-        name = self._names.get(fd)
-        if name is None:
-            name = self._paths[fd].relative_to(self._root).as_posix().encode()
-            self._names[fd] = name
-        return encode_entry(next(self._sequence), name, offset, data)
-
     def _write(self, each: Write) -> OSError | None:
         try:
             self.inner.write(*each)
@@ -166,116 +246,224 @@ class WalStorage(DelegatingStorage):
             return error
         return None
 
-    # Checkpoints -------------------------------------------------------------------------------
+    def _learn(self, fd: int) -> bytes:
+        name = self._names[fd] = self._name_of(self._paths[fd])
+        return name
 
-    def _has_room(self, file: WalFile, length: int) -> bool:
-        """Whether a file can take so many bytes, after it was enlarged or used anew if need be."""
-        while not file.fits(length):
-            if len(file.dirty) >= _MANY and file.grow():
-                continue
-            if not file.position:
-                return False
-            self._checkpoint(file)
-        return True
+    def _name_of(self, path: Path) -> bytes:
+        return lasting_name(path.relative_to(self._root).as_posix()).encode()
 
-    def _settle_path(self, path: Path) -> None:
-        """Make sure that nothing will ever be repeated for a path."""
-        for fd in [fd for file in self._files for fd in list(file.dirty)]:
-            if self._paths.get(fd) == path:
-                self._settle(fd)
+    # Who has which file ------------------------------------------------------------------------
 
-    def _settle(self, fd: int) -> None:
-        """Make sure that nothing will ever be repeated for a file."""
+    def _take(self, length: int) -> WalFile | None:
+        """Return a file that can take so many bytes, for a commit; None rather than waiting."""
         with self._lock:
-            if not any(fd in each.dirty for each in self._files):
-                return
-            taken = [self._free.get() for _ in self._files]
-            try:
-                for file in taken:
-                    if fd in file.dirty:
+            for file in self._files:
+                if not file.taken and not file.wanted and file.fits(length):
+                    file.taken = True
+                    file.token.get()  # at once: nobody has it
+                    return file
+        return None
+
+    def _give_back(self, file: WalFile) -> None:
+        with self._lock:
+            file.token.put(None)
+            file.taken = False
+
+    @contextmanager
+    def _held(self, file: WalFile) -> Iterator[None]:
+        """Have a file for oneself; commits take another one meanwhile."""
+        with self._lock:
+            file.wanted += 1
+        file.token.get()
+        try:
+            yield
+        finally:
+            with self._lock:
+                file.token.put(None)
+                file.wanted -= 1
+
+    # What the log holds of a file ----------------------------------------------------------------
+
+    def _has(self, name: bytes) -> bool:
+        return any(name in each.names for each in self._files)
+
+    def _has_below(self, folder: bytes) -> bool:
+        """Whether the log has anything of what lies in a folder."""
+        inside = folder + b"/"
+        with self._lock:
+            return any(name.startswith(inside) for file in self._files for name in list(file.names))
+
+    def _settle(self, name: bytes) -> None:
+        """Make sure that nothing will ever be repeated for a file."""
+        for file in list(self._files):
+            if name in file.names:
+                with self._held(file):
+                    if name in file.names:
                         self._checkpoint(file)
-            finally:
-                for file in taken:
-                    self._free.put(file)
+
+    def _record_removal(self, name: bytes, folder: Path) -> None:
+        """Note, durably, that a file or folder which the log has writes for is going.
+
+        They are repeated nevertheless where it is still there after a crash.
+        """
+        pieces = encode_removal(name)
+        file = self._take(OVERHEAD + sum(map(len, pieces)))
+        if file is None:
+            self._settle_below(name)
+            return
+        try:
+            file.append(next(self._number), pieces)
+        finally:
+            self._give_back(file)
+        self._removed[name] = folder
+
+    def _settle_below(self, name: bytes) -> None:
+        inside = name + b"/"
+        for file in list(self._files):
+            with self._held(file):
+                if any(each == name or each.startswith(inside) for each in file.names):
+                    self._checkpoint(file)
+
+    def _forget(self, name: bytes) -> None:
+        """Let what was removed, durably, go without a sync."""
+        self._removed.pop(name, None)
+        inside = name + b"/"
+        for file in list(self._files):
+            with self._held(file):
+                gone = [each for each in file.dirty if each == name or each.startswith(inside)]
+                for each in gone:
+                    del file.dirty[each]
+        self._close_lingering()
+
+    def _close_lingering(self) -> None:
+        """Close the files that were given up and of which nothing is only in the log any more."""
+        with self._lock:
+            done = [
+                fd
+                for fd, name in self._lingering.items()
+                if not any(each.dirty.get(name) == fd for each in self._files)
+            ]
+            for fd in done:
+                del self._lingering[fd]
+        for fd in done:
+            self.inner.close(fd)
+
+    # Making room -------------------------------------------------------------------------------
+
+    def pending_work(self) -> Callable[[], None] | None:
+        """Return what makes room in the log, for a worker thread; None when there is enough."""
+        if self._finished or not self._is_short() or self._clock() < self._rest_until:
+            return None
+        return self._make_room
+
+    def _is_short(self) -> bool:
+        return (
+            not self._files
+            or self._asked > 0
+            or len(self._lingering) > _LINGERING
+            or any(file.is_half_full or file.unsure for file in self._files)
+        )
+
+    def _make_room(self) -> None:
+        """Use again, or enlarge, the files that are half full."""
+        if not self._files and not self._finished:
+            self._begin()
+        asked, self._asked = self._asked, 0
+        many = len(self._lingering) > _LINGERING
+        for file in list(self._files):
+            if not (many or file.is_half_full or file.unsure or not file.fits(asked)):
+                continue
+            with self._held(file):
+                try:
+                    if file in self._files:
+                        self._free(file, asked)
+                except OSError as error:
+                    _log.warning("no room can be made in the write-ahead log: %s", error)
+                    self._rest_until = self._clock() + _RETRY
+        self._close_lingering()
+
+    def _free(self, file: WalFile, asked: int) -> None:
+        if len(file.dirty) >= _MANY and not file.unsure and file.grow():
+            return
+        self._checkpoint(file)
+        while not file.fits(asked) and file.grow():
+            pass
 
     def _checkpoint(self, file: WalFile) -> None:
-        """Make durable elsewhere what a file holds, and begin it anew."""
+        """Make durable elsewhere what a file holds, and use it again from its start."""
         if file.doubted:
-            self._write_again(file)
             file.doubted = False
-        for fd in list(file.dirty):
+            try:
+                self._write_again(file)
+            except OSError:
+                file.doubted = True
+                raise
+        for fd in list(file.dirty.values()):
             self.sync(fd)
         if file.doubted:  # by another thread's commit, which may have had the error instead of us
             raise OSError(errno.EIO, "a file that the write-ahead log stands for was not written")
         file.recycle()
+        self._close_lingering()
 
     def _doubt(self, fd: int) -> None:
         """Note that a sync of a file failed: the system may have dropped what was not durable."""
+        name = self._names.get(fd) or self._lingering.get(fd)
         for file in self._files:
-            if fd in file.dirty:
+            if name in file.names:
                 file.doubted = True
 
     def _write_again(self, file: WalFile) -> None:
         """Write what the write-ahead log has to where it belongs once more."""
-        fds = {self._names[fd].decode(): fd for fd in file.dirty}
         for entry in file.entries():
-            self.inner.write(fds[entry.name], entry.data, entry.offset)
+            fd = file.dirty.get(entry.name.encode())
+            if fd is not None and entry.data is not None:
+                self.inner.write(fd, entry.data, entry.offset)
 
+    def _note_direct(self, length: int) -> None:
+        """Tell that a small commit goes past the log."""
+        self.direct_commits += 1
+        self._asked = max(self._asked, length)
+        self._tell("it is full")
 
-def repeat(storage: StorageBackend, data_dir: Path) -> int:
-    """Repeat what an earlier run left in a write-ahead log, durably, and remove that.
+    def _tell(self, why: str) -> None:
+        now = self._clock()
+        if now >= self._tell_at:
+            self._tell_at = now + _TELL
+            _log.warning(
+                "there is no room in the write-ahead log of %s (%s): commits are made durable in "
+                "the files they belong to",
+                self._root,
+                why,
+            )
 
-    Returns:
-        How many writes it was.
+    # The end -----------------------------------------------------------------------------------
 
-    Args:
-        storage: the backend.
-        data_dir: the data directory; it exists.
+    def finish(self) -> None:
+        """Make everything durable in its place and remove the log, so that any release may follow.
 
-    Raises:
-        DataDirError: the write-ahead log cannot be trusted.
-        OSError: the disk refused.
-    """
-    folder, present = data_dir / FOLDER, _files_in(storage, data_dir)
-    if present is None:
-        return 0
-    try:
-        repeated = replay(storage, data_dir, present)
-    except ValueError as error:
-        raise _untrusted(folder, error) from error
-    if repeated:
-        _log.warning("the write-ahead log held %d writes; they were repeated", repeated)
-    for path in present:
-        storage.remove(path)
-    storage.sync_dir(folder)
-    storage.remove(folder)
-    storage.sync_dir(data_dir)
-    return repeated
+        Raises:
+            OSError: the disk refused; the next start repeats what the log holds.
+        """
+        self._finished = True
+        for file in list(self._files):
+            with self._held(file):
+                self._checkpoint(file)
+        self._drop_files()
+        if FOLDER in self.inner.list_dir(self._root):
+            folder = self._root / FOLDER
+            remove_log(self.inner, self._root, [folder / n for n in self.inner.list_dir(folder)])
+        self.inner.finish()
 
+    def release(self) -> None:
+        """Close the log's files and those that it kept open, without any further writing."""
+        self._finished = True
+        self._drop_files()
+        self._close_lingering()
+        self.inner.release()
 
-def unrepeated(storage: StorageBackend, data_dir: Path) -> list[Entry]:
-    """Return what a write-ahead log holds and what the next start will write to its place.
-
-    Args:
-        storage: the backend; nothing is written.
-        data_dir: a data directory that no server is using.
-
-    Raises:
-        DataDirError: the write-ahead log cannot be trusted.
-        OSError: the disk refused.
-    """
-    try:
-        return list(not_in_place(storage, data_dir, _files_in(storage, data_dir) or []))
-    except ValueError as error:
-        raise _untrusted(data_dir / FOLDER, error) from error
-
-
-def _files_in(storage: StorageBackend, data_dir: Path) -> list[Path] | None:
-    """Return the files of a write-ahead log, or None where there is no such log."""
-    if FOLDER not in storage.list_dir(data_dir):
-        return None
-    return [data_dir / FOLDER / name for name in storage.list_dir(data_dir / FOLDER)]
-
-
-def _untrusted(folder: Path, error: ValueError) -> DataDirError:
-    return DataDirError(f"{folder}: {error}; move the folder away to start")
+    def _drop_files(self) -> None:
+        with self._lock:
+            files, self._files = self._files, []
+        for file in files:
+            self.inner.close(file.fd)

@@ -397,3 +397,15 @@ class FaultyStorage(NoShortcuts):
         """Make the names in a folder durable."""
         self._check("sync_dir")
         self._inner.sync_dir(path)
+
+    def pending_work(self) -> Callable[[], None] | None:
+        """Return what the backend below wants to have run."""
+        return self._inner.pending_work()
+
+    def finish(self) -> None:
+        """Finish the backend below."""
+        self._inner.finish()
+
+    def release(self) -> None:
+        """Release the backend below."""
+        self._inner.release()
