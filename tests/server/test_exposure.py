@@ -1,5 +1,6 @@
 """What others may do to a server by its names, its files, its log and its HTTP port."""
 
+import json
 import logging
 import stat
 from pathlib import Path
@@ -11,13 +12,14 @@ from lance_server.config import Address
 from lance_server.datadir import DataDirLock
 from lance_server.errors import DataDirError
 from lance_server.peer_lines import MOST_LINES, WINDOW_SECONDS, PeerLines
-from lance_server.testing import SessionPeer, ask_http
+from lance_server.testing import RawClient, SessionPeer, ask_http
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.errors import EncodeError
-from lance_spec.messages.lwp import CreateTopic
+from lance_spec.messages.lwp import CommitOffset, CreateTopic
 from lance_spec.names import check_topic_name
 
 TRIP = "/admin/circuit/trip"
+DELETE = "/admin/offsets/delete"
 
 
 @pytest.mark.parametrize("character", "\u061c\u200e\u200f\u202a\u202e\u2066\u2069\u2028\u2029\x85")
@@ -104,3 +106,24 @@ def test_every_listener_limits_its_lines(module: str) -> None:
     __import__(f"lance_server.{module}")
     logger = logging.getLogger(f"lance_server.{module}")
     assert [type(each) for each in logger.filters] == [PeerLines]
+
+
+def test_commits_are_listed_and_deleted(tmp_path: Path) -> None:
+    """Over HTTP, the deletion from this machine; it stays deleted after a restart."""
+    with running(tmp_path, http=Address("127.0.0.1", 0), admin=True) as server:
+        with RawClient(server.address) as client:
+            client.ask(Command.COMMIT_OFFSET, CommitOffset(0, 7, 0).encode())
+        (found,) = json.loads(ask_http(server, "/offsets.json").text)["offsets"]
+        assert (found["topic_id"], found["consumer_id"], found["offset"]) == (0, 7, 0)
+        named = {"topic_id": 0, "consumer_id": 7}
+        assert ask_http(server, DELETE, "POST", named).status == 200
+        assert ask_http(server, DELETE, "POST", named).status == 404
+    with running(tmp_path, http=Address("127.0.0.1", 0)) as server:
+        assert json.loads(ask_http(server, "/offsets.json").text) == {"offsets": []}
+
+
+@pytest.mark.parametrize("body", [{}, [], {"topic_id": "0", "consumer_id": 1}])
+def test_a_deletion_names_topic_and_consumer(tmp_path: Path, body: object) -> None:
+    """Both by number."""
+    with running(tmp_path, http=Address("127.0.0.1", 0), admin=True) as server:
+        assert ask_http(server, DELETE, "POST", body).status == 400

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from lance_server.errors import ConfigError
+from lance_server.refusals import Refusal
 from lance_server.rehearsal.role import Role
+from lance_server.waiting import settled
 from lance_server.web import health
 from lance_server.web.messages import Request, Response, as_json, text
 from lance_server.web.metrics import CONTENT_TYPE, render
@@ -47,12 +49,14 @@ class Site:
             "/": self._page,
             "/metrics": self._metrics,
             "/status.json": self._status,
+            "/offsets.json": self._offsets,
         }
-        self._actions: Mapping[str, Callable[[Any], Response]] = {
+        self._actions: Mapping[str, Callable[[Any], Response | Awaitable[Response]]] = {
             "/admin/circuit/trip": self._trip,
             "/admin/circuit/reset": self._reset,
             "/admin/role": self._set_role,
             "/admin/faults": self._set_faults,
+            "/admin/offsets/delete": self._delete_offset,
         }
 
     def __repr__(self) -> str:
@@ -61,7 +65,7 @@ class Site:
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request."""
         if request.path in self._actions:
-            return self._act(request)
+            return await self._act(request)
         if request.method not in ("GET", "HEAD"):
             return text(405, "This port is for reading", allow="GET, HEAD")
         if request.path in self._open:
@@ -89,6 +93,21 @@ class Site:
         body = await asyncio.to_thread(render, self._server.service, snapshot)
         return Response(200, body, CONTENT_TYPE)
 
+    async def _offsets(self) -> Response:
+        """Answer with what consumers have committed, and when."""
+        found = [
+            {
+                "topic_id": topic.id,
+                "topic": topic.file.identity.name,
+                "consumer_id": consumer_id,
+                "offset": commit.offset,
+                "committed_at_ns": commit.time_ns,
+            }
+            for topic in self._server.engine.topics_with_default()
+            for consumer_id, commit in sorted(topic.consumers.commits().items())
+        ]
+        return as_json(200, {"offsets": found})
+
     def _may_read(self, request: Request) -> bool:
         security = self._server.service.security
         if security.tokens is None or security.write_only:
@@ -98,12 +117,13 @@ class Site:
 
     # Changing ----------------------------------------------------------------------------------
 
-    def _act(self, request: Request) -> Response:
+    async def _act(self, request: Request) -> Response:
         refused = self._refused_change(request)
         if refused is not None:
             return refused
         try:
-            return self._actions[request.path](json.loads(request.body or b"{}"))
+            done = self._actions[request.path](json.loads(request.body or b"{}"))
+            return done if isinstance(done, Response) else await done
         except ConfigError as error:
             return text(400, str(error))
         except (ValueError, RecursionError):
@@ -158,6 +178,24 @@ class Site:
     def _set_faults(self, body: Any) -> Response:
         self._server.service.faults.replace(body)
         return as_json(200, self._server.service.faults.to_body())
+
+    async def _delete_offset(self, body: Any) -> Response:
+        """Forget what a consumer committed to a topic; answered when that is durable."""
+        body = body if isinstance(body, dict) else {}
+        numbers = [body.get(name) for name in ("topic_id", "consumer_id")]
+        if not all(type(number) is int for number in numbers):
+            return text(400, "Send topic_id and consumer_id, both numbers")
+        topic_id, consumer_id = numbers
+        topic = self._server.engine.find(topic_id)
+        if topic is None:
+            return text(404, f"There is no topic {topic_id}")
+        try:
+            await settled(topic.consumers.delete(consumer_id))
+        except KeyError:
+            return text(404, f"Consumer {consumer_id} has committed nothing to topic {topic_id}")
+        except Refusal as refusal:
+            return text(503, refusal.message)
+        return as_json(200, {"topic_id": topic_id, "consumer_id": consumer_id, "deleted": True})
 
     def _circuit(self) -> Response:
         return as_json(200, {"circuit": self._server.service.disk.breaker.state.name.lower()})
