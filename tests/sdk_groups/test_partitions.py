@@ -69,7 +69,7 @@ async def test_keys_keep_their_order(server: Any, face: str) -> None:
         with Consumer(f"{server.url}/{name}", stop_at_end=True) as consumer:
             for record in consumer:
                 assert partition_of(record.key, 4) == number
-                found[record.key].append(record.body)
+                found[record.key].append(record.value)
     assert found == sent
 
 
