@@ -207,6 +207,7 @@ class Server:
         """
         deadline = self._loop.time() + self.config.drain_timeout
         share = self._loop.time() + self.config.drain_timeout * _CLIENTS_SHARE
+        _log.info("stopping: %d connections are served to their end", len(self.crowd))
         await self._stop_accepting()
         self.crowd.drain()
         try:
@@ -224,6 +225,7 @@ class Server:
                 f"not everything was stored within {self.config.drain_timeout:g} s; "
                 "the next start checks the log"
             )
+        _log.info("stopped: everything is stored")
 
     async def _stop_accepting(self) -> None:
         self.stopping = self.service.stopping = True

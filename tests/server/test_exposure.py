@@ -3,6 +3,8 @@
 import json
 import logging
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,25 @@ def test_a_deletion_names_topic_and_consumer(tmp_path: Path, body: object) -> No
     """Both by number."""
     with running(tmp_path, http=Address("127.0.0.1", 0), admin=True) as server:
         assert ask_http(server, DELETE, "POST", body).status == 400
+
+
+def test_a_dump_whose_reader_leaves_is_quiet(tmp_path: Path) -> None:
+    """As ``lance-server dump | head`` does."""
+    with running(tmp_path) as server, RawClient(server.address) as client:
+        client.send(client.batch([b"x" * 1000] * 2000, batch_id=1))
+        client.receive()
+    command = [sys.executable, "-m", "lance_server", "dump", str(tmp_path), "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dump:
+        assert dump.stdout is not None
+        assert dump.stderr is not None
+        assert dump.stdout.read(10)
+        dump.stdout.close()
+        assert dump.stderr.read() == b""
+
+
+def test_a_stop_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """When it begins, and when everything is stored."""
+    with caplog.at_level(logging.INFO, "lance_server"), running(tmp_path):
+        pass
+    said = [record.getMessage() for record in caplog.records]
+    assert "stopped: everything is stored" in said

@@ -35,6 +35,8 @@ class _Group(click.Group):
         except LanceServerError as error:
             click.echo(f"lance-server: {error}", err=True)
             sys.exit(error.exit_code)
+        except BrokenPipeError:
+            raise  # whoever read has seen enough: click ends quietly
         except OSError as error:
             click.echo(f"lance-server: {error}", err=True)
             sys.exit(DataDirError.exit_code)
