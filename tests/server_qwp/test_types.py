@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lance_server.qwp.refusals import QwpRefusal
-from lance_server.qwp.values import column_values
+from lance_server.qwp.values import _geohashes, column_values
 from lance_spec.messages.qwp import (
     Array,
     ArrayColumn,
@@ -160,3 +160,12 @@ def test_a_scale_beyond_all_digits_is_refused() -> None:
     """A scale of 255 would make texts of any length."""
     with pytest.raises(QwpRefusal, match="scale"):
         values(ColumnType.DECIMAL64, Decimal8(nulls=None, scale=255, values=bytes(8)), 1)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 24, 32, 40, 48, 56])
+def test_a_geohash_with_every_bit_set_is_no_null(bits: int) -> None:
+    """Its bytes have no bit to spare, so nothing tells it from null; it is the value."""
+    section = GeohashColumn(nulls=None, precision=bits, values=b"\xff" * (bits // 8))
+    (value,) = _geohashes(section)
+    assert value is not None
+    assert set(value) <= {"1", "z"}

@@ -214,7 +214,8 @@ def _characters(raw: bytes) -> Values:
 def _geohashes(section: GeohashColumn) -> Values:
     bits = section.precision
     size = (bits + 7) // 8
-    null = (1 << 8 * size) - 1
+    # All ones stand for null only where they set more bits than a geohash of this precision has.
+    null = (1 << 8 * size) - 1 if bits % 8 else None
     numbers = (int.from_bytes(each, "little") for each in _cut(section.values, size))
     return (None if each == null else _geohash(each, bits) for each in numbers)
 
