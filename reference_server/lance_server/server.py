@@ -111,6 +111,8 @@ class Server:
             DataDirError: it cannot be used.
             ListenError: the address cannot be listened on.
         """
+        if not self.config.data_dir.exists():
+            self._try_addresses()
         self._lock = DataDirLock(self.config.data_dir)
         try:
             # Bound first: an address in use must not cost the log its mark of a clean stop.
@@ -138,6 +140,15 @@ class Server:
             _log.info("serving %s on %s", other.name, other.address)
         if self._web is not None:
             _log.info("serving health, metrics and status on http://%s", self._web.address)
+
+    def _try_addresses(self) -> None:
+        """Bind every address for a moment: where one is taken, no data directory is made."""
+        wanted = [self.config.listen, *(other.address for other in self._others)]
+        if self.config.http is not None:
+            wanted.append(self.config.http)
+        for address in wanted:
+            for each in bind(address):
+                each.close()
 
     async def _close_unused_log(self) -> None:
         """Leave the mark of a clean stop where the log was opened and nobody served."""

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import socket
 import stat
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from lance_server import running
 from lance_server.config import Address
 from lance_server.datadir import DataDirLock
-from lance_server.errors import DataDirError
+from lance_server.errors import DataDirError, ListenError
 from lance_server.peer_lines import MOST_LINES, WINDOW_SECONDS, PeerLines
 from lance_server.testing import RawClient, SessionPeer, ask_http
 from lance_spec.enums import Command, ErrorCode
@@ -151,3 +152,14 @@ def test_a_stop_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
         pass
     said = [record.getMessage() for record in caplog.records]
     assert "stopped: everything is stored" in said
+
+
+@pytest.mark.parametrize("taken", ["listen", "http"])
+def test_a_start_that_cannot_listen_leaves_no_data_directory(tmp_path: Path, taken: str) -> None:
+    """Whichever address is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        options = {"port": port} if taken == "listen" else {"http": Address("127.0.0.1", port)}
+        with pytest.raises(ListenError), running(tmp_path / "data", **options):
+            pass
+    assert not (tmp_path / "data").exists()
