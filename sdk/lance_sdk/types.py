@@ -180,7 +180,7 @@ class Record:
 
     @property
     def body(self) -> bytes:
-        """The payload's bytes, never decoded: without the key and the time before it.
+        """The bytes of the payload, never decoded, without the key and the time before them.
 
         Raises:
             UndecodableRecord: the record is not laid out as its type says (LWP section 8.3).
