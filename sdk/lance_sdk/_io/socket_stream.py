@@ -32,7 +32,8 @@ class StreamTransport:
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
         try:
             await self._stream.send(data if isinstance(data, bytes) else bytes(data))
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream) as error:
+            # TLS tells the end of the peer's side to a sender, too.
             raise _as_os_error(error) from error
 
     async def receive(self, take: Callable[[Buffer], object]) -> None:

@@ -245,8 +245,19 @@ class AsyncProducer(AsyncFace):
             return await self._add_patiently(value, record_type, full)
         delivery = AsyncDelivery((self._batcher.last, index))
         if self._batcher.attention:
-            await self._yield_to_pump()
+            await self._tell_pump()
         return delivery
+
+    async def _tell_pump(self) -> None:
+        """Have the pump look at the batches, and wait for it once one of them is full.
+
+        Records that a task hands over without waiting for anything else share a batch.
+        """
+        if self._batcher.queue and self._batcher.queue[0].sealed:
+            await self._yield_to_pump()
+            return
+        self._batcher.attention = False
+        self._pump.wake()
 
     async def _yield_to_pump(self) -> None:
         """Let the pump run: a loop that only sends would otherwise starve it.
