@@ -101,7 +101,10 @@ class Life:
         if "wal" in self.settings.mode:
             size = self.settings.wal_size
             small = _MIXED_BYTES if "mixed" in self.settings.mode else _LARGE
-            return WalStorage(self.mount, DATA_DIR, size, 2 * size, small)
+            return WalStorage(
+                self.mount, DATA_DIR, size, 2 * size, small,
+                clock=self.world.seconds, random_bytes=self.world.marks.randbytes,
+            )  # fmt: skip
         repeat(self.mount, DATA_DIR)
         return self.mount
 

@@ -55,6 +55,7 @@ class World:
         pace: how often threads are interrupted.
 
     Attributes:
+        marks: random bytes that no choice depends on.
         random: decides; a run puts another one here before each of its operations.
         pace: how often threads are interrupted.
         now: seconds since it began.
@@ -64,6 +65,7 @@ class World:
 
     def __init__(self, random: Random, pace: Pace) -> None:
         self.random = random
+        self.marks = Random(0)
         self.pace = pace
         self.now = 0.0
         self.jump_ns = 0

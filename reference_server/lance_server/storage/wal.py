@@ -17,6 +17,7 @@ a name is given to another file, or a file is cut, the log is made to hold nothi
 import contextlib
 import errno
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from lance_server.storage.contract import StorageBackend, Write
 from lance_server.storage.delegating import DelegatingStorage
 from lance_server.storage.wal_file import WalFile
 from lance_server.storage.wal_format import (
+    FILE_ID_SIZE,
     OVERHEAD,
     WRITE_OVERHEAD,
     encode_removal,
@@ -64,6 +66,7 @@ class WalStorage(DelegatingStorage):
         max_size: bytes that each may grow to where commits touch many files.
         small: bytes for each file of a commit, on average, up to which it goes this way.
         clock: seconds, for how often something is tried again or told.
+        random_bytes: makes the mark of a file's uses.
 
     Attributes:
         replayed: what an earlier run left, and what became of it.
@@ -83,11 +86,13 @@ class WalStorage(DelegatingStorage):
         small: int = DEFAULT_SMALL,
         *,
         clock: Callable[[], float] = time.monotonic,
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         super().__init__(inner)
         self._small = small
         self._size, self._max_size = size, max_size
         self._clock = clock
+        self._random_bytes = random_bytes
         self.name = f"{inner.name} (wal)"
         self._root = data_dir
         self._paths: dict[int, Path] = {}
@@ -123,8 +128,8 @@ class WalStorage(DelegatingStorage):
             for name in self.inner.list_dir(folder):  # an attempt that failed left it
                 self.inner.remove(folder / name)
             for number in range(_FILES):
-                path = folder / f"{number}.wal"
-                made.append(WalFile(self.inner, path, self._size, self._max_size))
+                path, mark = folder / f"{number}.wal", self._random_bytes(FILE_ID_SIZE)
+                made.append(WalFile(self.inner, path, self._size, self._max_size, mark))
             self.inner.sync_dir(folder)
             self.inner.sync_dir(self._root)
         except OSError as error:

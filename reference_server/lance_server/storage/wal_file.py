@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -35,6 +34,7 @@ class WalFile:
         path: the file; it must not exist yet.
         size: its bytes for frames at first.
         max_size: bytes that it may grow to.
+        mark: eight random bytes that only its frames bear.
 
     Attributes:
         token: whoever takes it out has the file for itself.
@@ -49,7 +49,9 @@ class WalFile:
         unsure: whether it is unknown what an append or a new use that failed left on the disk.
     """
 
-    def __init__(self, storage: StorageBackend, path: Path, size: int, max_size: int) -> None:
+    def __init__(
+        self, storage: StorageBackend, path: Path, size: int, max_size: int, mark: bytes
+    ) -> None:
         self._storage = storage
         self._max_size = max_size
         self.path = path
@@ -64,7 +66,7 @@ class WalFile:
         self.doubted = False
         self.unsure = False
         self._index = 0
-        self._use = Use(os.urandom(8), 1)
+        self._use = Use(mark, 1)
         self.fd = storage.open(path, create=True)
         try:
             self._fill(size)

@@ -37,6 +37,9 @@ WRITE_OVERHEAD: Final = _WRITE.size
 """Bytes that a write takes beside its name and its data."""
 
 
+FILE_ID_SIZE: Final = 8
+
+
 class Use(NamedTuple):
     """One use of a file from its start.
 
