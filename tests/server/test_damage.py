@@ -8,6 +8,7 @@ import pytest
 
 from lance_server.log.engine import LogOptions
 from lance_server.log.segment import DATA_SUFFIX, SIDECAR_SUFFIX
+from lance_server.log.topic_file import TopicFile
 from lance_server.refusals import Refusal
 from lance_server.testing import LogDriver, MemoryStorage
 from lance_spec.records import encode_records
@@ -261,3 +262,20 @@ def test_both_copies_of_a_topics_file_damaged_make_the_topic_unavailable() -> No
     with pytest.raises(Refusal, match="cannot be served"):
         log.end()
     assert log.create_topic("another").id == 1
+
+
+def test_a_base_inside_a_segment_that_is_there_is_stale() -> None:
+    """Release 0.1.0 left such bases after a full disk; the records stay readable, none is cut."""
+    disk = stored(LogOptions(segment_size=10_000), clean=True)
+    folder = newest(disk, DATA_SUFFIX).parent
+    loaded = TopicFile.load(disk, folder)
+    assert loaded is not None
+    file, _ = loaded
+    inside = sorted(offsets())[2]
+    file.add_base(f"{2 * len(BATCHES[0])}_{9**18}", inside)
+    for _ in range(2):  # the second start must not find it again
+        log = LogDriver(disk, options=OPTIONS)
+        assert readable(log) == set(offsets())
+        assert log.engine.report.findings == []
+        log.close()
+        disk = disk.copy()

@@ -1,11 +1,11 @@
 """Finding a topic's segments on disk, and where in the topic each one begins."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Final
 
 from lance_server.log.report import Finding, Quarantine, RecoveryReport
-from lance_server.log.scan import count_entries
+from lance_server.log.scan import count_entries, last_entry
 from lance_server.log.segment import DATA_SUFFIX, SIDECAR_SUFFIX, Segment, SegmentName
 from lance_server.log.sidecar import HEADER_SIZE, decode_header, encode_header
 from lance_server.log.topic_file import TopicFile
@@ -139,6 +139,7 @@ class SegmentCollector:
         """Put a file without content where one is known to have been and is gone."""
         taken = {segment.base_offset for segment in segments}
         bounds = sorted({*taken, end})
+        self._forget_stale_bases(segments)
         for key, base in self._file.bases.items():
             name = SegmentName.parse(key + DATA_SUFFIX)
             following = bisect_right(bounds, base)
@@ -147,6 +148,32 @@ class SegmentCollector:
                 segments.append(self._stub(stub, base, bounds[following]))
         segments.sort(key=lambda segment: (segment.base_offset, segment.name))
         return segments
+
+    def _forget_stale_bases(self, segments: list[Segment]) -> None:
+        """Forget, durably, bases that lie within a segment that is there.
+
+        Release 0.1.0 kept the base of a segment that it could not create; a later merge took the
+        batches from there on into one segment.
+        """
+        begins = [segment.base_offset for segment in segments]
+        for key, base in list(self._file.bases.items()):
+            before = bisect_left(begins, base)
+            if before == 0 or (before < len(begins) and begins[before] == base):
+                continue
+            segment = segments[before - 1]
+            if base < segment.base_offset + self._extent(segment.name):
+                self._file.forget_base(key)
+
+    def _extent(self, name: SegmentName) -> int:
+        """Return how many bytes a segment has by its entries and by the size of its data."""
+        fd = self._storage.open(self._folder / name.sidecar)
+        try:
+            last = last_entry(self._storage, fd)
+        finally:
+            self._storage.close(fd)
+        if last is None:
+            return 0
+        return min(last.relative_offset + last.stored_length, self._size(self._folder / name.data))
 
     def _stub(self, name: SegmentName, base: int, limit: int) -> Segment:
         header = encode_header(self._file.identity.id, base, name.start_record, name.start_ns)
