@@ -44,10 +44,7 @@ class Driver:
         """Give records to a producer that makes one batch of them."""
         url, options = self.settings.producer(request)
         producer = await self.face(options["batch_records"], lambda: AsyncProducer(url, **options))
-        rows = records(request)
-        if len({kind for _, kind in rows}) == 1:
-            return [await producer.send_many_raw([value for value, _ in rows], rows[0][1])]
-        return [await producer.send_raw(value, kind) for value, kind in rows]
+        return await producer.send_records(records(request))
 
     async def send(self, request: Json) -> Json:
         for delivery in await self.batch(request):

@@ -43,10 +43,7 @@ class Driver:
         """Give records to a producer that makes one batch of them."""
         url, options = self.settings.producer(request)
         producer = self.face(options["batch_records"], lambda: Producer(url, **options))
-        rows = records(request)
-        if len({kind for _, kind in rows}) == 1:
-            return [producer.send_many_raw([value for value, _ in rows], rows[0][1])]
-        return [producer.send_raw(value, kind) for value, kind in rows]
+        return producer.send_records(records(request))
 
     def send(self, request: Json) -> Json:
         for delivery in self.batch(request):

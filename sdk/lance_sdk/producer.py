@@ -182,6 +182,37 @@ class Producer(Face):
             count += len(chunk)
         return Deliveries(batches, count)
 
+    def send_records(self, records: Iterable[tuple[Buffer, int]]) -> list[Delivery]:
+        """Hand over stored records of any types at once, so that they share batches.
+
+        Args:
+            records: the stored bytes and the TLV type of each, as for `send_raw`.
+
+        Returns:
+            A handle for each, in their order.
+
+        Raises:
+            BufferFull: they do not all fit; none was handed over.
+            RecordTooLarge: likewise, of the record at fault; those before it are sent.
+            UnsafeRecordType: as for `send_raw`.
+            LocalProtocolError: likewise.
+            TypeError: likewise.
+            UsageError: the producer is not open.
+        """
+        made = [self._maker.make_raw(*each, self._session.dialect) for each in records]
+        pump, batcher, deliveries = self._pump, self._batcher, list[Delivery]()
+        try:
+            with pump.lock:
+                pump.check()
+                batcher.check_room(made)
+                for value, kind in made:
+                    index = batcher.append(value, kind, monotonic())
+                    deliveries.append(Delivery((batcher.last, index)))
+                batcher.attention = False
+        finally:
+            pump.wake()
+        return deliveries
+
     def flush(self, timeout: float | None = None) -> None:
         """Send what waits, and wait until everything handed over so far is acknowledged.
 

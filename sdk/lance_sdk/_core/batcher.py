@@ -157,6 +157,17 @@ class Batcher:
             self.bound = self._bound_for(count)
         return count - 1
 
+    def check_room(self, records: Sequence[tuple[bytes, int]]) -> None:
+        """Make sure that records fit into the buffer together.
+
+        Raises:
+            BufferFull: they do not.
+            ClosedError: nothing is taken any more.
+        """
+        size = sum(RECORD_HEADER_SIZE + len(value) for value, _ in records)
+        if self.buffered + size > self._capacity:
+            raise self._full(size)
+
     def _bound_for(self, count: int) -> int:
         """Return what may be filled without a look: every record takes at least its header."""
         limit = min(max(self._max_bytes, self.used), self._capacity - self._sealed_bytes)

@@ -183,6 +183,33 @@ class AsyncProducer(AsyncFace):
             count += len(chunk)
         return AsyncDeliveries(batches, count)
 
+    async def send_records(self, records: Iterable[tuple[Buffer, int]]) -> list[AsyncDelivery]:
+        """Hand over stored records of any types at once, so that they share batches.
+
+        Args:
+            records: the stored bytes and the TLV type of each, as for `send_raw`.
+
+        Returns:
+            A handle for each, in their order.
+
+        Raises:
+            BufferFull: they do not all fit; none was handed over.
+            RecordTooLarge: likewise, of the record at fault; those before it are sent.
+            UnsafeRecordType: as for `send_raw`.
+            LocalProtocolError: likewise.
+            TypeError: likewise.
+            UsageError: the producer is not open.
+        """
+        made = [self._maker.make_raw(*each, self._session.dialect) for each in records]
+        batcher, deliveries = self._batcher, list[AsyncDelivery]()
+        self._pump.check()
+        batcher.check_room(made)
+        for value, kind in made:
+            index = batcher.append(value, kind, monotonic())
+            deliveries.append(AsyncDelivery((batcher.last, index)))
+        await self._yield_to_pump()
+        return deliveries
+
     async def flush(self, timeout: float | None = None) -> None:
         """Send what waits, and wait until everything handed over so far is acknowledged.
 

@@ -379,3 +379,14 @@ async def test_flush_tells_what_failed_just_before_it(face: Any, server: FakeSer
         with pytest.raises(DeliveryFailed):
             await producer.flush()
         await producer.flush()  # it is told once
+
+
+async def test_records_that_are_handed_over_at_once_share_a_batch(
+    face: Any, server: FakeServer
+) -> None:
+    """Of whatever types they are, and though nothing is in flight."""
+    async with face.producer(server.url()) as producer:
+        deliveries = await producer.send_records([(b"a", 0x01), (b"{}", 0x02), (b"c", 0x80)])
+        await producer.flush(timeout=10)
+    assert [delivery.done() for delivery in deliveries] == [True] * 3
+    assert [batch.record_count for batch in server.ingested] == [3]
