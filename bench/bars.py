@@ -16,7 +16,8 @@ def bars() -> dict[str, float]:
 def missed(outcomes: list[Outcome]) -> list[str]:
     """Return a sentence for each bar that is missed."""
     return [
-        f"{each.scenario}: {each.ratio:.2f} instead of {each.floor:.2f}; {len(each.ratios)} "
+        f"{each.scenario}: {each.ratio:.2f} instead of {each.floor:.2f}"
+        f"{'' if each.is_sure else ', within the noise'}; {len(each.ratios)} "
         f"pair(s) from {min(each.ratios):.2f} to {max(each.ratios):.2f}, typically "
         f"{each.noise:.0%} from the median"
         for each in outcomes

@@ -11,10 +11,11 @@ from typing import TypeAlias
 import anyio
 import lnc_client
 
+from bench import worker
 from bench.harness import Rate, Scenario, rate
 from bench.peers import server_process
 from lance_sdk import AsyncConsumer, AsyncProducer, Client, Consumer, Delivery, Producer, RecordType
-from lance_sdk._core.delivery import Batch
+from lance_sdk._protocol.produce.delivery import Batch
 
 _OURS = 200_000
 _THEIRS = 10_000
@@ -104,13 +105,13 @@ def _make_handles() -> float:
     """Make what `Producer.send` returns, keep it until its batch is settled, and let go of it.
 
     Returns:
-        Handles a second of this process's own time: the limit is no ratio to another program, so
+        Handles a second of this process's own time: the limit is not a ratio to another program, so
         whatever else the machine does must not count.
     """
     count, began = 0, process_time()
     for _ in range(_OURS // _IN_BATCH):
         batch = Batch(RecordType.RAW_DATA, 0.0, 1.0, None)
-        handles = [Delivery((batch, index)) for index in range(_IN_BATCH)]
+        handles = [Delivery(batch, index) for index in range(_IN_BATCH)]
         batch.seal()
         batch.finish(1.0)
         count += len(handles) if handles[-1].done() else 0
@@ -194,10 +195,33 @@ def _async_polling(loop: str) -> Iterator[tuple[Rate, Rate]]:
         )
 
 
+@contextmanager
+def _pure_send() -> Iterator[Sides]:
+    with server_process() as address:
+        name, number = _topic(address)
+        job = {"url": f"lance://{address}/{name}", "count": _OURS, "size": len(_VALUE)}
+        yield (
+            lambda: _OURS / worker.run("send", pure=True, dialect="deployed", **job).seconds,
+            rate(_THEIRS, lambda: asyncio.run(_peer_send(address, number))),
+        )
+
+
+@contextmanager
+def _pure_poll() -> Iterator[Sides]:
+    with server_process() as address:
+        name, number = _topic(address)
+        _send(address, name)
+        url = f"lance://{address}/{name}"
+        yield (
+            lambda: _OURS / worker.run("poll", pure=True, url=url, records=_OURS).seconds,
+            rate(_OURS, lambda: asyncio.run(_peer_poll(address, number, _OURS))),
+        )
+
+
 def _on(
     loop: str, name: str, other: str, sides: Callable[[str], AbstractContextManager[Sides]]
 ) -> Scenario:
-    """Return a scenario of the async face on one event loop."""
+    """Return a scenario of the async API on one event loop."""
     return Scenario(name=name, unit="records/s", other=other, sides=partial(sides, loop))
 
 
@@ -233,6 +257,18 @@ SCENARIOS = (
         unit="records/s",
         other="lnc-client 0.2.9, poll",
         sides=_polling,
+    ),
+    Scenario(
+        name="clients/pure-send-100B",
+        unit="records/s, without the compiled loops",
+        other=_SENDING,
+        sides=_pure_send,
+    ),
+    Scenario(
+        name="clients/pure-poll-100B",
+        unit="records/s, without the compiled loops",
+        other="lnc-client 0.2.9, poll",
+        sides=_pure_poll,
     ),
     _on("asyncio", "clients/async-poll-100B", "lnc-client 0.2.9, poll", _async_polling),
     _on("trio", "clients/trio-poll-100B", "lnc-client 0.2.9, poll", _async_polling),

@@ -19,7 +19,7 @@ _PYTHON = re.compile(r"(?P<name>.+) \((?P<file>[^()]+\.py|<frozen [a-z.]+>)(:\d+
 _NATIVE = re.compile(r"(?P<name>\S+) \((?P<file>[^()]+?)(:\d+)?\)$")
 _ENTRY = re.compile(
     r"<frozen runpy>|click/|asyncio/|threading\.py|functools\.py|contextlib\.py|__main__\.py"
-    r"|lance_server/(cli|command|process)\.py|bench/|<string>"
+    r"|lance_server/(cli|server_command|runtime/process)\.py|bench/|<string>"
 )
 """Files whose functions only lead to the work."""
 _IDLE = re.compile(

@@ -73,9 +73,9 @@ class AckOnly(asyncio.Protocol):
 
 def serve_acks(host: str) -> None:
     """Run the server that only acks, until standard input ends."""
-    from lance_server.config import Address  # noqa: PLC0415 - only this process needs the server
+    from lance_server.config.settings import Address  # noqa: PLC0415 - only this process needs the server
     from lance_server.embedded import running  # noqa: PLC0415 - likewise
-    from lance_server.fluvio import Cluster, FluvioListener  # noqa: PLC0415 - likewise
+    from lance_server.listeners.fluvio import Cluster, FluvioListener  # noqa: PLC0415 - likewise
 
     loop = asyncio.new_event_loop()
     loop.run_until_complete(loop.create_server(AckOnly, host, _SPU))

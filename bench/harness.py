@@ -1,6 +1,7 @@
 """Fair measuring: both sides in turn, disturbed pairs repeated, ratios pair by pair."""
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,10 @@ Rate: TypeAlias = Callable[[], float]
 DISTURBED = 1.35
 """A pair during which the machine's speed moved by more than this factor is taken again."""
 _SEVERAL = 3
+_LOOKS = 4
+"""How often pairs are taken, at most, until a bar is missed surely or reached."""
+_UNLIKELY = 0.05
+"""How likely the true median may lie outside its confidence interval."""
 RETRIES = 2
 """How many extra pairs per asked-for pair a noisy machine is given."""
 
@@ -97,9 +102,33 @@ class Outcome:
         return statistics.median(abs(each / self.ratio - 1) for each in self.ratios)
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """The confidence interval (95 %) of the median ratio; of few pairs, their range."""
+        return _interval(self.ratios)
+
+    @property
     def passed(self) -> bool:
         """Whether the bar, if there is one, is reached."""
         return self.floor is None or self.ratio >= self.floor
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the bar lies outside the confidence interval, or there is none."""
+        low, high = self.interval
+        return self.floor is None or not low <= self.floor <= high
+
+
+def _interval(ratios: list[float]) -> tuple[float, float]:
+    """Return the confidence interval of the median.
+
+    A pair is above the true median as often as below it, so their number is binomial.
+    """
+    ordered, pairs = sorted(ratios), len(ratios)
+    outside, likely = -1, 0.0
+    while (likely := likely + math.comb(pairs, outside + 1) / 2**pairs) <= _UNLIKELY / 2:
+        outside += 1
+    outside = max(outside, 0)
+    return ordered[outside], ordered[-1 - outside]
 
 
 @dataclass(slots=True)
@@ -115,9 +144,11 @@ class _Taking:
     disturbed: int = 0
 
     def run(self, us: Rate, them: Rate) -> None:
-        """Take the pairs, and as many again when they leave open whether the bar is missed."""
+        """Take the pairs, and as many again while they leave open whether the bar is missed."""
         self._take(us, them, self.effort.pairs)
-        if self.floor is not None and _unclear(self.ours, self.theirs, self.floor):
+        for _ in range(_LOOKS - 1):
+            if self.floor is None or not _unclear(self.ours, self.theirs, self.floor):
+                break
             self._take(us, them, self.effort.pairs)
 
     def _take(self, us: Rate, them: Rate, pairs: int) -> None:
@@ -136,9 +167,10 @@ class _Taking:
 
 
 def _unclear(ours: list[float], theirs: list[float], floor: float) -> bool:
-    """Whether the bar is missed, but not by every one of several pairs."""
+    """Whether the bar is missed, but not surely: by what the pairs tell, or by too few pairs."""
     ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-    return statistics.median(ratios) < floor and (len(ratios) < _SEVERAL or max(ratios) >= floor)
+    is_open = len(ratios) < _SEVERAL or _interval(ratios)[1] >= floor
+    return statistics.median(ratios) < floor and is_open
 
 
 def measure(
@@ -150,8 +182,9 @@ def measure(
     """Run both sides of a scenario in turn until enough undisturbed pairs are there.
 
     When the machine never calms down, the pairs that were taken stand, and the count of
-    disturbed ones says so. When the median misses the bar and some pair reaches it, or there are
-    not even three, as many are taken again, in as much time, and the median of all counts.
+    disturbed ones says so. When the median misses the bar, and its confidence interval does not or
+    there are not even three pairs, as many are taken again, in as much time, up to three times. The
+    median of all counts.
 
     Args:
         scenario: what to compare.

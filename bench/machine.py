@@ -17,7 +17,7 @@ def confine() -> None:
     """Keep this process and those that it starts to a few cores, so that figures compare.
 
     Raises:
-        SystemExit: LANCE_BENCH_CORES is no number of cores that there are.
+        SystemExit: LANCE_BENCH_CORES is not a number of cores that there are.
     """
     there = sorted(os.sched_getaffinity(0))
     wanted = os.environ.get("LANCE_BENCH_CORES", str(min(CORES, len(there))))

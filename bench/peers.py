@@ -76,7 +76,7 @@ def served(
 
 
 def _end(process: subprocess.Popen[str], *, kill: bool) -> None:
-    """End a server, and do not leave one behind that takes too long."""
+    """End a server, and do not leave one after that takes too long."""
     (process.kill if kill else process.terminate)()
     try:
         process.wait(_PATIENCE)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bench.peers import data_directory, server_process
 
 _MEGABYTES = int(os.environ.get("LANCE_BENCH_MB", "256"))
 _VALUE = 550
+_LARGE_VALUE = 1024
 TOPIC = "bench"
 _CHUNK = 1 << 20
 _PARTS = machine.cores()
@@ -31,8 +33,8 @@ def _missing() -> str | None:
 
 def _values(megabytes: int, size: int = _VALUE) -> list[bytes]:
     noise = os.urandom(_CHUNK + size)
-    count = megabytes * 1_000_000 // (size + 5)
-    return [noise[start % _CHUNK : start % _CHUNK + size] for start in range(0, count * 7, 7)]
+    places = range(0, megabytes * 1_000_000 // (size + 5) * 7, 7)
+    return [noise[start % _CHUNK : start % _CHUNK + size] for start in places]
 
 
 @contextmanager
@@ -173,6 +175,42 @@ def _reading_server() -> Iterator[tuple[Rate, Rate]]:
 
 
 @contextmanager
+def _reading_partitions() -> Iterator[tuple[Rate, Rate]]:
+    with ExitStack() as stack:
+        address, _, size = stack.enter_context(filled())
+        spark = session(stack)
+        reader = spark.read.format("lwp").schema("value binary")
+
+        def frame(partitions: int) -> Any:
+            said = {"servers": address, "topic": TOPIC, "minPartitions": str(partitions)}
+            return reader.options(**said).load()
+
+        yield rate(size, partial(drain, frame(2))), rate(size, partial(drain, frame(1)))
+
+
+@contextmanager
+def _writing_once() -> Iterator[tuple[Rate, Rate]]:
+    with ExitStack() as stack:
+        address = stack.enter_context(server_process())
+        spark = session(stack)
+        values = _values(_MEGABYTES, _LARGE_VALUE)
+        size = (_LARGE_VALUE + 5) * len(values)
+        folder = stack.enter_context(data_directory())
+        rows = _in_memory(spark, values, folder)
+        names = (f"write-{number}" for number in count())
+
+        def write(topic: str, **more: str) -> None:
+            options = {"servers": address, "topic": topic, "createTopic": "true", **more}
+            rows.write.format("lwp").options(**options).mode("append").save()
+
+        def once() -> None:
+            ledger = {"txnId": next(names), "ledgerPath": str(folder / "ledger")}
+            write("once", semantics="exactly-once", **ledger)
+
+        yield rate(size, once), rate(size, partial(write, "sink"))
+
+
+@contextmanager
 def _writing() -> Iterator[tuple[Rate, Rate]]:
     from lance_sdk import Producer  # noqa: PLC0415 - heavy
 
@@ -220,6 +258,8 @@ def _scenarios() -> tuple[Scenario, ...]:
             "read-files", "an Arrow source that emits the same bytes from memory", _reading_files
         ),
         _scenario("read-server", "reading the files", _reading_server),
+        _scenario("read-partitions", "the same with minPartitions=1", _reading_partitions),
+        _scenario("sink-once", "the at-least-once sink, 1 KiB", _writing_once),
         _scenario("sink", "our Producer.send_many, in one process", _writing),
     )
 

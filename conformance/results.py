@@ -1,8 +1,14 @@
 """``python conformance/results.py``: asks this project's server everything and writes it down.
 
 The tables of the page about conformance results are these files, made from runs and committed.
+
+    python conformance/results.py --source PROGRAM --external "NAME=HOST:PORT --token-file FILE"
+
+asks a server of others, which runs already, and writes ``published.inc`` with a judgement on each
+clause that was not kept (``judgements.toml``).
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -13,6 +19,7 @@ from pathlib import Path
 
 import trustme
 
+from external import External, record
 from lance_server.testing.process import ServerProcess
 
 HERE = Path(__file__).parents[1] / "docs" / "_results"
@@ -94,9 +101,24 @@ def _asked(trial: Trial, run: Path) -> None:
 
 
 def main() -> None:
-    """Make the tables that are named on the command line, or every one."""
+    """Make the tables that are named on the command line, or every one; or that of others."""
     tables = {"lwp": _lwp, "rustlog": _rustlog, "fluvio": _fluvio}
-    for table in sys.argv[1:] or tables:
+    parser = argparse.ArgumentParser(description="Make the tables of the results page.")
+    parser.add_argument("tables", nargs="*", help=f"of this project's server: {', '.join(tables)}")
+    parser.add_argument(
+        "--external",
+        action="append",
+        metavar="NAME=WHERE",
+        help="a server, HOST:PORT with options of the kit behind, or a run file",
+    )
+    parser.add_argument("--source", help="which program it is, and which version")
+    given = parser.parse_args()
+    if given.external:
+        if not given.source:
+            parser.error("--external needs --source: say which program it is, and which version")
+        record([External.read(e) for e in given.external], given.source, HERE / "published.inc")
+        return
+    for table in given.tables or tables:
         trials = tables[table]
         with tempfile.TemporaryDirectory(prefix="lance-results-") as name:
             folder = Path(name)

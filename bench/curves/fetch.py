@@ -78,8 +78,8 @@ def _topics(point: int, bed: Bed) -> Iterator[Run]:
 
 @contextmanager
 def _log_size(point: int, bed: Bed) -> Iterator[Run]:
-    log, count, dice = bed.log(point), batches(point), random.Random(1)  # noqa: S311 - places
-    places = [dice.randrange(count) * len(LARGE) for _ in range(_BYTES // len(LARGE))]
+    log, count, rng = bed.log(point), batches(point), random.Random(1)  # noqa: S311 - places
+    places = [rng.randrange(count) * len(LARGE) for _ in range(_BYTES // len(LARGE))]
     requests = [fetch(log.topic, place, len(LARGE)) for place in places]
     with (
         served(*PATIENT, data=log.folder) as server,

@@ -51,7 +51,7 @@ def load(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: there is no such file.
-        ValueError: it is no JSON.
+        ValueError: it is not JSON.
     """
     content: dict[str, Any] = json.loads(path.read_text())
     return content

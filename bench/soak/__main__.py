@@ -61,7 +61,7 @@ def _notes(found: Soak) -> str:
         "libraries, pages that the system can take back); median of all seconds. At full rate it "
         "moves with what is in flight, so growth is that of private memory at rest, when all is "
         "acknowledged and read and free memory was given back: the least of several rests at "
-        f"either end. One arena of Python's allocator ({_mib(STEP)}) is no growth. The C library "
+        f"either end. One arena of Python's allocator ({_mib(STEP)}) is not growth. The C library "
         "has one heap for all threads here, since it gives back the free end of no other one. The "
         "consumer keeps the answer that it took last, of 1 MiB at most.\n"
         f"The duplicate window is {WINDOW_ENTRIES:,} batches, so that it is full when counting "

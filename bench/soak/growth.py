@@ -11,7 +11,7 @@ SETTLED = 0.2
 BAR = 0.01
 """How much a process may grow, as a part of what it had."""
 STEP = 1 << 20
-"""Python takes memory from the system in arenas of this many bytes: one of them is no growth."""
+"""Python takes memory from the system in arenas of this many bytes: one of them is not growth."""
 
 
 @dataclass(frozen=True, slots=True)

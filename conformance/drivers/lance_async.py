@@ -1,4 +1,4 @@
-"""Driver of the conformance kit around the async face of this SDK: JSON lines in, JSON lines out.
+"""Driver of the conformance kit around the async API of this SDK: JSON lines in, JSON lines out.
 
 lance-conformance client --exec "python conformance/drivers/lance_async.py"
 """
@@ -15,7 +15,7 @@ from lance_sdk.errors import LanceError
 
 
 class Driver:
-    """One client at a time; its faces are opened when they are first needed."""
+    """One client at a time; its clients are opened when they are first needed."""
 
     def __init__(self) -> None:
         self.faces: dict[Any, Any] = {}
@@ -23,7 +23,7 @@ class Driver:
         self.tickets = 0
 
     async def face(self, key: Any, make: Callable[[], Any]) -> Any:
-        """A face, opened once; one that cannot be opened is tried again the next time."""
+        """A client, opened once; one that cannot be opened is tried again the next time."""
         if key not in self.faces:
             self.faces[key] = await make().open()
         return self.faces[key]
@@ -35,7 +35,7 @@ class Driver:
         return {}
 
     async def client(self) -> AsyncClient:
-        """The face for topics."""
+        """The client for topics."""
         return await self.face(
             "client", lambda: AsyncClient(self.settings.url, **self.settings.options)
         )

@@ -1,4 +1,4 @@
-"""Driver of the conformance kit around the sync face of this SDK: JSON lines in, JSON lines out.
+"""Driver of the conformance kit around the sync API of this SDK: JSON lines in, JSON lines out.
 
 lance-conformance client --exec "python conformance/drivers/lance_sync.py"
 """
@@ -16,7 +16,7 @@ from lance_sdk.errors import LanceError
 
 
 class Driver:
-    """One client at a time; its faces are opened when they are first needed."""
+    """One client at a time; its clients are opened when they are first needed."""
 
     def __init__(self) -> None:
         self.faces: dict[Any, Any] = {}
@@ -24,7 +24,7 @@ class Driver:
         self.tickets = 0
 
     def face(self, key: Any, make: Callable[[], Any]) -> Any:
-        """A face, opened once; one that cannot be opened is tried again the next time."""
+        """A client, opened once; one that cannot be opened is tried again the next time."""
         if key not in self.faces:
             self.faces[key] = make().open()
         return self.faces[key]
@@ -36,7 +36,7 @@ class Driver:
         return {}
 
     def client(self) -> Client:
-        """The face for topics."""
+        """The client for topics."""
         return self.face("client", lambda: Client(self.settings.url, **self.settings.options))
 
     def batch(self, request: Json) -> list[Any]:

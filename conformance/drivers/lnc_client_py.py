@@ -46,7 +46,7 @@ class Driver:
         return {}
 
     async def face(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:
-        """A face of the client, opened once."""
+        """A client of the client, opened once."""
         if name not in self.open:
             self.open[name] = await make()
         return self.open[name]
@@ -99,7 +99,7 @@ class Driver:
         return {}
 
     async def consumer(self, request: Json) -> lnc.StandaloneConsumer:
-        """The face that reads."""
+        """The client that reads."""
         config = lnc.StandaloneConfig.new_with_id(
             request.get("consumer", "kit"), request["topic"]["name"], request["topic"]["id"],
             start_offset=request["offset"], max_fetch_bytes=request["max_bytes"],

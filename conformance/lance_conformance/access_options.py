@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from lance_conformance.engine.access import Access, AccessError, read_token, tls_for
-from lance_conformance.engine.run.capabilities import CAPABILITIES
+from lance_conformance.engine.run.capabilities import CAPABILITIES, OPTIONAL
+from lance_conformance.server.features import FEATURES
 
 Command = Callable[..., Any]
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -27,8 +28,8 @@ def getting_in(command: Command) -> Command:
         click.option("--sni", metavar="NAME",
                      help="The name on the target's certificate; the host's by default."),
         click.option("--token", envvar="LANCE_TOKEN", metavar="TOKEN",
-                     help="A token that opens the target; better given in the environment, as "
-                     "LANCE_TOKEN, or in a file."),
+                     help="A token that opens the target, or @FILE that holds it; better given "
+                     "in the environment, as LANCE_TOKEN, or in a file."),
         click.option("--token-file", type=_FILE, metavar="FILE",
                      help="A file whose first line is the token."),
         click.option("--token-mode", type=click.Choice(["all", "write-only"]), default="all",
@@ -37,9 +38,12 @@ def getting_in(command: Command) -> Command:
                      help="Send nothing that could change something; the cases that would are "
                      "skipped."),
         click.option("--can", "capabilities", multiple=True,
-                     type=click.Choice(sorted(CAPABILITIES)),
+                     type=click.Choice(sorted({*CAPABILITIES, *FEATURES})),
                      help="Hold the target to this, instead of skipping what it was not found "
                      "to do."),
+        click.option("--without", multiple=True,
+                     type=click.Choice(sorted({*OPTIONAL, *FEATURES})),
+                     help="Leave out what the target does not have on purpose."),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -64,6 +68,8 @@ def access_from(host: str, given: dict[str, Any]) -> Access:
         raise click.UsageError("--ca, --cert, --key and --sni need --tls")
     if token is not None and token_file is not None:
         raise click.UsageError("give --token or --token-file, not both")
+    if token is not None and token.startswith("@"):  # as `lwp` takes it
+        token_file, token = Path(token[1:]), None
     try:
         return Access(
             tls=tls_for(**files, server_name=sni or host) if tls else None,

@@ -29,6 +29,7 @@ from lance_conformance.engine.run.select import NothingSelectedError, select, sh
 from lance_conformance.engine.run.verdict import Exit
 from lance_conformance.engine.suite import Suite
 from lance_conformance.engine.suites import SUITES, case_by_id, suite_named
+from lance_conformance.init_app import init
 from lance_conformance.options import PREFIX, TARGET, protocol_option
 from lance_conformance.other_options import GROUPS, beside_the_target
 from lance_conformance.output import asking, perform, reporting, selecting, tell
@@ -83,15 +84,22 @@ def _selection(command: Command) -> Command:
     return protocol_option(selecting(command))
 
 
-def _chosen(
+def _chosen(  # noqa: PLR0917 - what the command line says, passed on
     suite: Suite,
     patterns: Sequence[str],
     skip: Sequence[str],
     levels: Sequence[Level],
     profile: str,
+    seed: int,
 ) -> list[Case]:
     return select(
-        suite.cases, patterns=patterns, skip=skip, levels=levels, quick=profile == "quick"
+        suite.cases,
+        patterns=patterns,
+        skip=skip,
+        levels=levels,
+        quick=profile == "quick",
+        thorough=profile == "thorough",
+        seed=seed,
     )
 
 
@@ -131,7 +139,7 @@ def run(
     suite = suite_named(protocol)
     second: Target | None = rest.pop("second_target")
     coordinator: Target | None = rest.pop("coordinator")
-    cases = _chosen(suite, patterns, skip, levels, rest["profile"])
+    cases = _chosen(suite, patterns, skip, levels, rest["profile"], rest["seed"])
     if dry_run:
         return _dry_run(suite, cases, _known_dialect(suite, dialect), rest["seed"])
     if shuffle:
@@ -183,7 +191,9 @@ def list_cases(
     as_json: bool,
 ) -> int:
     """List cases, one id a line."""
-    cases = _chosen(suite_named(protocol), patterns, skip, levels, profile)
+    suite = suite_named(protocol)
+    everything = "thorough" if profile == "full" else profile
+    cases = _chosen(suite, patterns, skip, levels, everything, 0)
     if as_json:
         rows = [entry(case) for case in cases]
         click.echo(json.dumps(rows, indent=2, ensure_ascii=True))
@@ -239,6 +249,7 @@ def selftest_command(
 
 
 app.add_command(client)
+app.add_command(init)
 app.add_command(report)
 app.add_command(diff)
 app.add_command(coverage)

@@ -1,7 +1,7 @@
 """How values on the command line are read."""
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,13 @@ from lance_conformance.spec.clauses import Level
 LONGEST_PREFIX = 64
 
 
-class _TargetType(click.ParamType[Any]):
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType  # has no parameters before click 8.4
+
+
+class _TargetType(_ParamType):
     """``HOST``, ``HOST:PORT``, ``[::1]:PORT``, with or without ``lance://`` in front.
 
     Without a port, that of the protocol is filled in where the protocol is known.
@@ -34,7 +40,7 @@ class _TargetType(click.ParamType[Any]):
         return Target(found["v6"] or found["host"], port)
 
 
-class _LevelsType(click.ParamType[Any]):
+class _LevelsType(_ParamType):
     """Levels with commas between them."""
 
     name = "levels"
@@ -48,7 +54,7 @@ class _LevelsType(click.ParamType[Any]):
         return tuple(Level(name) for name in names)
 
 
-class _PrefixType(click.ParamType[Any]):
+class _PrefixType(_ParamType):
     """The beginning of a topic name that every server accepts."""
 
     name = "prefix"

@@ -35,8 +35,10 @@ def selecting(command: Command) -> Command:
         click.option("--skip", multiple=True, metavar="PATTERN", help="Leave these cases out."),
         click.option("--level", "levels", type=LEVELS, default=",".join(Level),
                      help="Levels to ask, such as must,should."),
-        click.option("--profile", type=click.Choice(["quick", "full"]), default="full",
+        click.option("--profile", type=click.Choice(["quick", "full", "thorough"]), default="full",
                      show_default=True, help="How much to ask."),
+        click.option("--thorough", "profile", flag_value="thorough",
+                     help="Ask everything: many of each, large logs, long waits."),
     )  # fmt: skip
     return _with(options, command)
 
@@ -49,7 +51,8 @@ def asking(command: Command) -> Command:
         click.option("--timeout-scale", type=click.FloatRange(0.01, 1000), default=1.0,
                      help="Stretch the deadline of every case."),
         click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-                     help="Source of record values and of the order of --shuffle."),
+                     help="Source of record values, of the order of --shuffle, and of the cases\n"
+                          "of a thorough run that a usual one takes, too."),
         click.option("--shuffle", is_flag=True, help="Ask in another order."),
     )  # fmt: skip
     return _with(options, command)
@@ -64,7 +67,7 @@ def reporting(command: Command) -> Command:
         click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML to this file."),
         written_reports,
         click.option("--baseline", "baseline_file", type=_FILE, metavar="FILE",
-                     help="KnownFailure what this file says is known."),
+                     help="Excuse what this file says is known."),
         click.option("--json", "as_json", is_flag=True,
                      help="Write a JSON summary instead of the report."),
         click.option("-v", "--verbose", is_flag=True, help="Show every case."),

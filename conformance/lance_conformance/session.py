@@ -33,7 +33,7 @@ class Options:
         cases: The cases, in the order in which to ask them.
         protocol: The name of the suite that the cases are of.
         dialect: ``auto`` or a preset.
-        profile: ``quick`` or ``full``, for the report.
+        profile: ``quick``, ``full`` or ``thorough``, for the report.
         timeout_scale: Stretches every budget.
         jobs: Cases asked at a time.
         seed: Source of record values and order.
@@ -45,6 +45,7 @@ class Options:
         access: How the kit gets in.
         read_only: Nothing may be sent that could change something.
         capabilities: What the target is held to, whatever it was found to do.
+        without: What is left out.
         restart_cmd: The command that restarts the target.
         second_target: Another node of its cluster.
         coordinator: Where consumer groups are coordinated.
@@ -66,6 +67,7 @@ class Options:
     access: Access = field(default_factory=Access)
     read_only: bool = False
     capabilities: Collection[str] = ()
+    without: Collection[str] = ()
     restart_cmd: str | None = None
     second_target: Target | None = None
     coordinator: Target | None = None
@@ -137,10 +139,13 @@ async def _asked(options: Options, run_file: RunFile | None) -> Ended:
             run_file.case(result)
         progress.update(len(told), len(options.cases), result.case.id)
 
-    code = Exit.INTERRUPTED
+    suite, code = suite_named(options.protocol), Exit.INTERRUPTED
     with suppress(asyncio.CancelledError):
+        await suite.start(run.conditions)
         await ask_all(options.cases, run.conditions, jobs=options.jobs, on_result=on_result)
         code = exit_code(told, strict=options.strict, stale=bool(baseline.stale))
+    with suppress(asyncio.CancelledError):  # of a second signal
+        await suite.finish(run.conditions)
     progress.clear()
     order = {case.id: place for place, case in enumerate(options.cases)}
     results = sorted(told, key=lambda result: order[result.case.id])
@@ -171,6 +176,7 @@ async def _begin(options: Options) -> Run:
         access=options.access,
         read_only=options.read_only,
         capabilities=frozenset(_capabilities(options)),
+        without=frozenset(options.without),
         restart=by_command(options.restart_cmd) if options.restart_cmd else None,
         second=options.second_target,
         coordinator=options.coordinator,

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lance_server.config import Address, OtelConfig, ServerConfig
+    from lance_server.config.settings import Address, OtelConfig, ServerConfig
     from lance_server.embedded import EmbeddedServer, running
     from lance_server.security.access import AccessConfig, ClientAccess, TopicAccess
     from lance_server.security.tls import TlsConfig
@@ -36,12 +36,12 @@ __all__ = [
 
 _HOME_OF = {
     "AccessConfig": "lance_server.security.access",
-    "Address": "lance_server.config",
+    "Address": "lance_server.config.settings",
     "AuthConfig": "lance_server.security.tokens",
     "ClientAccess": "lance_server.security.access",
     "EmbeddedServer": "lance_server.embedded",
-    "OtelConfig": "lance_server.config",
-    "ServerConfig": "lance_server.config",
+    "OtelConfig": "lance_server.config.settings",
+    "ServerConfig": "lance_server.config.settings",
     "TlsConfig": "lance_server.security.tls",
     "TopicAccess": "lance_server.security.access",
     "running": "lance_server.embedded",

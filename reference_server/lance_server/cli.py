@@ -11,8 +11,8 @@ def main() -> None:
         # interrupted is as good as one that was killed.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        from lance_server.command import command  # noqa: PLC0415 - click is optional
-        from lance_server.offline.command import NAMES, offline  # noqa: PLC0415 - as above
+        from lance_server.offline.commands import NAMES, offline  # noqa: PLC0415 - as above
+        from lance_server.server_command import command  # noqa: PLC0415 - click is optional
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise

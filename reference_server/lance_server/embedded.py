@@ -7,13 +7,16 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from lance_server.config import Address, ServerConfig
-from lance_server.listeners import Listener
-from lance_server.log.report import RecoveryReport
+from lance_server.config.settings import Address, ServerConfig
+from lance_server.listeners.listener_api import Listener
+from lance_server.log.recovery.recovery_report import RecoveryReport
 from lance_server.server import Server
 from lance_server.storage.contract import StorageBackend
+
+if TYPE_CHECKING:
+    from lance_server.cluster.member import ClusterMember
 
 _JOIN_MARGIN: Final = 5.0
 _EXIT_DRAIN: Final = 3.0
@@ -26,6 +29,7 @@ class EmbeddedServer:
         config: what it is told.
         storage: the backend of the log, for tests that make disks fail.
         listeners: other protocols to serve from the same log.
+        cluster: what makes the server a node of a cluster.
 
     Raises:
         LanceServerError: it cannot start.
@@ -36,8 +40,10 @@ class EmbeddedServer:
         config: ServerConfig,
         storage: StorageBackend | None = None,
         listeners: Sequence[Listener] = (),
+        cluster: "ClusterMember | None" = None,
     ) -> None:
         self._config = config
+        self._cluster = cluster
         self._storage = storage
         self._listeners = tuple(listeners)
         self._ready = threading.Event()
@@ -129,7 +135,7 @@ class EmbeddedServer:
             self._ready.set()
 
     async def _serve(self) -> None:
-        server = Server(self._config, self._storage, self._listeners)
+        server = Server(self._config, self._storage, self._listeners, self._cluster)
         await server.start()
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()

@@ -37,6 +37,12 @@ class ListenError(LanceServerError):
     exit_code = 4
 
 
+class ClusterLogError(LanceServerError):
+    """The log of the cluster cannot be used: not reached, missing, or with unsafe settings."""
+
+    exit_code = 5
+
+
 class UncleanStopError(LanceServerError):
     """The drain deadline passed before everything that was received had been made durable."""
 

@@ -7,33 +7,35 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from lance_server.breaker import CircuitBreaker
-from lance_server.config import Address, ServerConfig
-from lance_server.connection import Connection
-from lance_server.crowd import Crowd
-from lance_server.datadir import DataDirLock
-from lance_server.disk import WatchedStorage
-from lance_server.door import TlsDoor
+from lance_server.config.settings import Address, ServerConfig
 from lance_server.errors import DataDirError, UncleanStopError
-from lance_server.listeners import Listener, Reloading
-from lance_server.listening import bind, not_listening
-from lance_server.log.engine import Engine
-from lance_server.log.report import Finding, RecoveryReport
-from lance_server.outcome import Outcome
-from lance_server.pressure import PressureGauge
-from lance_server.resting import Resting
-from lance_server.scheduling import LoopScheduler
-from lance_server.security.guard import Security
-from lance_server.service import Service
-from lance_server.storage.choice import open_storage
+from lance_server.http.startup import open_web
+from lance_server.listeners.listener_api import Listener, Reloading
+from lance_server.log.disk_reserve import DiskReserve
+from lance_server.log.log_manager import LogManager
+from lance_server.log.recovery.recovery_report import Finding, RecoveryReport
+from lance_server.lwp.connection import Connection
+from lance_server.lwp.service import Service
+from lance_server.network.connection_manager import ConnectionManager
+from lance_server.network.sockets import bind, not_listening
+from lance_server.network.tls_acceptor import TlsAcceptor
+from lance_server.runtime.circuit_breaker import CircuitBreaker
+from lance_server.runtime.completion import Completion
+from lance_server.runtime.directory_lock import DataDirLock
+from lance_server.runtime.disk_monitor import WatchedStorage
+from lance_server.runtime.idle_memory_trim import IdleMemoryTrim
+from lance_server.runtime.memory_pressure import PressureGauge
+from lance_server.runtime.scheduling import LoopScheduler
+from lance_server.security.authorizer import Security
+from lance_server.storage.backend_selection import open_storage
 from lance_server.storage.contract import StorageBackend
 from lance_server.storage.pwritev import PwritevStorage
-from lance_server.telemetry.opening import open_telemetry
-from lance_server.web.opening import open_web
+from lance_server.telemetry.startup import open_telemetry
 
 if TYPE_CHECKING:
     import socket
 
+    from lance_server.cluster.member import ClusterMember
     from lance_server.storage.wal_replay import WalDamage
     from lance_server.telemetry.otel import Telemetry
 
@@ -54,6 +56,7 @@ class Server:
         config: what it was told.
         storage: the backend of the log; by default positioned I/O on ordinary files.
         listeners: other protocols to serve from the same log.
+        cluster: what makes the server a node of a cluster; None for a server of its own.
 
     Attributes:
         config: what it was told.
@@ -73,22 +76,26 @@ class Server:
         config: ServerConfig,
         storage: StorageBackend | None = None,
         listeners: Sequence[Listener] = (),
+        cluster: "ClusterMember | None" = None,
     ) -> None:
+        if cluster is not None:
+            cluster.judge(config, listeners)
         self.config = config
+        self._cluster = cluster
         self._others = tuple(listeners)
         self._given_storage = storage
         self._disk = WatchedStorage(storage or PwritevStorage(), CircuitBreaker(config.breaker))
         self._security = Security(config.tls, config.auth, config.access)
         self._web = open_web(self)
         self._loop = asyncio.get_running_loop()
-        self._scheduler = LoopScheduler(self._loop)
+        self._scheduler = LoopScheduler(self._loop, None if cluster is None else cluster.pools)
         self._lock: DataDirLock | None = None
-        self._engine: Engine | None = None
+        self._engine: LogManager | None = None
         self._service: Service | None = None
-        self._crowd: Crowd | None = None
+        self._connection_manager: ConnectionManager | None = None
         self._telemetry: Telemetry | None = None
         self._bound: list[socket.socket] = []
-        self._listeners: list[asyncio.Server | TlsDoor] = []
+        self._listeners: list[asyncio.Server | TlsAcceptor] = []
         self._ticking: asyncio.TimerHandle | None = None
         self._started_at = time.monotonic()
         self.dialects = config.dialects
@@ -99,7 +106,7 @@ class Server:
         self.address = config.listen
 
     def __repr__(self) -> str:
-        return f"<Server {self.address} {self._crowd!r} {self._engine!r}>"
+        return f"<Server {self.address} {self._connection_manager!r} {self._engine!r}>"
 
     # Life --------------------------------------------------------------------------------------
 
@@ -122,9 +129,9 @@ class Server:
             self._engine = self._open_log()
             self._service = Service(self._engine, self.config, self._disk, self._security)
             self._telemetry = open_telemetry(self._service)
-            self._crowd = Crowd(self._service, self._loop.call_soon)
+            self._connection_manager = ConnectionManager(self._service, self._loop.call_soon)
             self._gauge = PressureGauge(self._service, self.now())
-            self._resting = Resting(self._service.counters, self.now())
+            self._memory_trim = IdleMemoryTrim(self._service.counters, self.now())
             await self._listen()
             await self._start_others()
         except BaseException:
@@ -142,13 +149,21 @@ class Server:
             _log.info("serving health, metrics and status on http://%s", self._web.address)
 
     def _try_addresses(self) -> None:
-        """Bind every address for a moment: where one is taken, no data directory is made."""
+        """Listen everywhere for a moment: where an address is taken, no data directory is made.
+
+        All at once, so that an address which is given twice is noticed, too.
+        """
         wanted = [self.config.listen, *(other.address for other in self._others)]
         if self.config.http is not None:
             wanted.append(self.config.http)
-        for address in wanted:
-            for each in bind(address):
-                each.close()
+        with contextlib.ExitStack() as held:
+            for address in wanted:
+                for each in bind(address):
+                    held.enter_context(each)
+                    try:
+                        each.listen(1)
+                    except OSError as error:
+                        raise not_listening(address, error) from error
 
     async def _close_unused_log(self) -> None:
         """Leave the mark of a clean stop where the log was opened and nobody served."""
@@ -165,23 +180,32 @@ class Server:
                 started.append(other)
             if self._web is not None:
                 await self._web.start()
+                if self.config.admin and self._lock is not None:
+                    self._lock.tell(str(self._web.address))
         except BaseException:
             for other in started:
                 await other.stop(self._loop.time())
             raise
 
-    def _open_log(self) -> Engine:
+    def _open_log(self) -> LogManager:
         config, data_dir = self.config, self.config.data_dir
         damage: tuple[WalDamage, ...] = ()
         try:
+            if self._cluster is not None:
+                address = Address(*self._bound[0].getsockname()[:2])
+                return self._cluster.join(self._disk, self._scheduler, self._loop, address)
             if self._given_storage is None:
-                choice = open_storage(config.storage, config.durability, data_dir)
+                # What a write-ahead log holds may need room in its files on a full disk.
+                reserve = DiskReserve(PwritevStorage(), data_dir, 0)
+                choice = reserve.with_room(
+                    lambda: open_storage(config.storage, config.durability, data_dir)
+                )
                 self._disk.use(choice.storage)
                 self.storage_rates = choice.rates
                 self.repeated_writes = choice.repeated
                 _log.info("storage %s: %s", choice.storage.name, choice.reason)
                 damage = choice.damage
-            engine = Engine.open(data_dir, self._disk, self._scheduler, config.log_options)
+            engine = LogManager.open(data_dir, self._disk, self._scheduler, config.log_options)
         except OSError as error:
             raise DataDirError(f"cannot use '{data_dir}' as data directory: {error}") from error
         for each in damage:
@@ -196,7 +220,7 @@ class Server:
             raise not_listening(self.config.listen, error) from error
         self.address = Address(*self._bound[0].getsockname()[:2])
 
-    async def _open_door(self, listening: "socket.socket") -> asyncio.Server | TlsDoor:
+    async def _open_door(self, listening: "socket.socket") -> asyncio.Server | TlsAcceptor:
         context = self._security.context
         if context is None:
             return await self._loop.create_server(
@@ -205,7 +229,7 @@ class Server:
         listening.setblocking(False)
         listening.listen(_BACKLOG)
         timeout = min(_HANDSHAKE_SECONDS, self.config.idle_timeout)
-        return TlsDoor(listening, lambda: Connection(self), context, timeout)
+        return TlsAcceptor(listening, lambda: Connection(self), context, timeout)
 
     async def stop(self) -> None:
         """Stop accepting, answer what was received, make it durable, leave a clean mark.
@@ -218,18 +242,18 @@ class Server:
         """
         deadline = self._loop.time() + self.config.drain_timeout
         share = self._loop.time() + self.config.drain_timeout * _CLIENTS_SHARE
-        _log.info("stopping: %d connections are served to their end", len(self.crowd))
+        _log.info("stopping: %d connections are served to their end", len(self.connection_manager))
         await self._stop_accepting()
-        self.crowd.drain()
+        self.connection_manager.drain()
         try:
             await asyncio.gather(*(other.stop(share) for other in self._others))
-            await self._wait(self.crowd.all_gone.wait(), share)
-            self.crowd.abort()
+            await self._wait(self.connection_manager.all_closed.wait(), share)
+            self.connection_manager.abort()
             closed = self._closing()
             finished = await self._wait(closed.wait(), deadline)
+        finally:
             if self._web is not None:
                 await self._web.stop()
-        finally:
             self._release()
         if not finished:
             raise UncleanStopError(
@@ -296,7 +320,7 @@ class Server:
     # What connections ask ----------------------------------------------------------------------
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> LogManager:
         """The log."""
         assert self._engine is not None, "the server was started"
         return self._engine
@@ -306,10 +330,10 @@ class Server:
         return self._loop.time()
 
     @property
-    def crowd(self) -> Crowd:
+    def connection_manager(self) -> ConnectionManager:
         """Everyone who is connected."""
-        assert self._crowd is not None, "the server was started"
-        return self._crowd
+        assert self._connection_manager is not None, "the server was started"
+        return self._connection_manager
 
     @property
     def service(self) -> Service:
@@ -321,10 +345,10 @@ class Server:
 
     def _tick(self) -> None:
         now, service = self.now(), self.service
-        self.crowd.tick(now)
-        service.pressure = self._gauge.read(self.crowd.queue_depth, now)
+        self.connection_manager.tick(now)
+        service.pressure = self._gauge.read(self.connection_manager.queue_depth, now)
         service.sampler.sample(now)
-        self._resting.tick(now)
+        self._memory_trim.tick(now)
         pause = min(_TICK, self.config.idle_timeout / 4)
         self._ticking = self._loop.call_later(pause, self._tick)
 
@@ -361,7 +385,7 @@ class Server:
 class _Waiting:
     """Lets a coroutine wait for an outcome."""
 
-    def __init__(self, outcome: Outcome[None]) -> None:
+    def __init__(self, outcome: Completion[None]) -> None:
         self._outcome = outcome
         self._done = asyncio.Event()
         outcome.wake(self._done.set)

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from lance_sdk.aio.dead_letters import AsyncDeadLetters
     from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery
     from lance_sdk.aio.producer import AsyncProducer
+    from lance_sdk.aio.topics_consumer import AsyncTopicsConsumer
+    from lance_sdk.aio.topics_producer import AsyncTopicsProducer
     from lance_sdk.client import Client
     from lance_sdk.config import ClientConfig, ConsumerConfig, ProducerConfig, RetryPolicy
     from lance_sdk.consumer import Consumer
-    from lance_sdk.dead_letters import DeadLetters
+    from lance_sdk.dead_letters import DeadLetter, DeadLetters
     from lance_sdk.delivery import Deliveries, Delivery
     from lance_sdk.errors import (
         ConfigError,
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from lance_sdk.groups.coordinator import Coordinator
     from lance_sdk.hooks import Hooks
     from lance_sdk.producer import Producer
-    from lance_sdk.types import CloseReport, Record, RecordBatch, RecordMetadata
+    from lance_sdk.topics_consumer import TopicsConsumer
+    from lance_sdk.topics_producer import TopicsProducer
+    from lance_sdk.types import CloseReport, PartitionedTopic, Record, RecordBatch, RecordMetadata
     from lance_sdk.url import URL
     from lance_spec.bodies import ClusterStatus, TopicInfo
     from lance_spec.enums import ErrorCode, RecordType
@@ -58,6 +62,8 @@ __all__ = [
     "AsyncDelivery",
     "AsyncGroupConsumer",
     "AsyncProducer",
+    "AsyncTopicsConsumer",
+    "AsyncTopicsProducer",
     "Client",
     "ClientConfig",
     "CloseReport",
@@ -67,6 +73,7 @@ __all__ = [
     "Consumer",
     "ConsumerConfig",
     "Coordinator",
+    "DeadLetter",
     "DeadLetters",
     "Deliveries",
     "Delivery",
@@ -75,6 +82,7 @@ __all__ = [
     "GroupConsumer",
     "Hooks",
     "LanceError",
+    "PartitionedTopic",
     "Producer",
     "ProducerConfig",
     "Record",
@@ -85,6 +93,8 @@ __all__ = [
     "ServerError",
     "TopicInfo",
     "TopicNotFound",
+    "TopicsConsumer",
+    "TopicsProducer",
     "__version__",
 ]
 
@@ -94,10 +104,12 @@ _HOMES = {
     "lance_sdk.aio.dead_letters": ("AsyncDeadLetters",),
     "lance_sdk.aio.delivery": ("AsyncDeliveries", "AsyncDelivery"),
     "lance_sdk.aio.producer": ("AsyncProducer",),
+    "lance_sdk.aio.topics_consumer": ("AsyncTopicsConsumer",),
+    "lance_sdk.aio.topics_producer": ("AsyncTopicsProducer",),
     "lance_sdk.client": ("Client",),
     "lance_sdk.config": ("ClientConfig", "ConsumerConfig", "ProducerConfig", "RetryPolicy"),
     "lance_sdk.consumer": ("Consumer",),
-    "lance_sdk.dead_letters": ("DeadLetters",),
+    "lance_sdk.dead_letters": ("DeadLetter", "DeadLetters"),
     "lance_sdk.delivery": ("Deliveries", "Delivery"),
     "lance_sdk.errors": (
         "ConfigError",
@@ -112,7 +124,15 @@ _HOMES = {
     "lance_sdk.groups.consumer": ("GroupConsumer",),
     "lance_sdk.groups.coordinator": ("Coordinator",),
     "lance_sdk.producer": ("Producer",),
-    "lance_sdk.types": ("CloseReport", "Record", "RecordBatch", "RecordMetadata"),
+    "lance_sdk.topics_consumer": ("TopicsConsumer",),
+    "lance_sdk.topics_producer": ("TopicsProducer",),
+    "lance_sdk.types": (
+        "CloseReport",
+        "PartitionedTopic",
+        "Record",
+        "RecordBatch",
+        "RecordMetadata",
+    ),
     "lance_sdk.url": ("URL",),
     "lance_spec.bodies": ("ClusterStatus", "TopicInfo"),
     "lance_spec.enums": ("ErrorCode", "RecordType"),

@@ -34,7 +34,7 @@ class OpaqueRecords(ConsumeError):
     """A batch that does not parse as records stands here (AMB-27).
 
     Attributes:
-        next_offset: byte offset behind it; ``on_opaque="skip"`` goes on there by itself, and
+        next_offset: byte offset after it; ``on_opaque="skip"`` goes on there by itself, and
             ``on_opaque="bytes"`` hands it out.
     """
 

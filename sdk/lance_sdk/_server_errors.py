@@ -30,7 +30,8 @@ class ServerError(LanceError):
         self.code = self.default_code if code is None else code
         self.message = message
         self.details: Mapping[str, Any] = details or {}
-        super().__init__(f"{message} (code {self.code:#04x})")
+        end = "" if message.endswith((".", "!", "?")) else "."
+        super().__init__(f"{message}{end} (Code {self.code:#04x})")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, int(self.code), dict(self.details))

@@ -1,18 +1,22 @@
 """Topics and the server itself, for threads."""
 
+from datetime import datetime
 from time import monotonic
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
-from lance_sdk import _admin
-from lance_sdk._admin import Procedure
-from lance_sdk._assembly import build_client, called
-from lance_sdk._core.calls import Call, ping_call
-from lance_sdk._core.handshake import Pause
-from lance_sdk._core.outcome import Outcome
-from lance_sdk._face import Face
+from lance_sdk._api import admin_steps
+from lance_sdk._api.admin_steps import Procedure
+from lance_sdk._api.factory import build_client, called
+from lance_sdk._api.lifecycle import Lifecycle
+from lance_sdk._api.signature import OptionSignature
+from lance_sdk._protocol.completion import Completion
+from lance_sdk._protocol.handshake import Pause
+from lance_sdk._protocol.request_tracker import PendingRequest, ping_call
+from lance_sdk.config import ClientConfig
 from lance_sdk.errors import LanceError
 from lance_sdk.options import ClientOptions
 from lance_sdk.stats import ClientStats
+from lance_sdk.types import PartitionedTopic, PartitionerName
 from lance_sdk.url import URL
 from lance_spec.bodies import ClusterStatus, TopicInfo
 
@@ -21,7 +25,7 @@ __all__ = ["Client"]
 T = TypeVar("T")
 
 
-class Client(Face):
+class Client(Lifecycle):
     """Asks a server about its topics and itself.
 
     ::
@@ -41,6 +45,8 @@ class Client(Face):
         ConfigError: for a URL or an option that cannot be used.
     """
 
+    __signature__ = OptionSignature(ClientConfig)
+
     def __init__(self, url: str | URL, **options: Unpack[ClientOptions]) -> None:
         self._core = build_client(url, options)
         super().__init__(self._core)
@@ -49,35 +55,110 @@ class Client(Face):
     def __repr__(self) -> str:
         return self._core.show("Client", self._state)
 
+    @overload
     def create_topic(
-        self, name: str, *, exist_ok: bool = False, max_age_secs: int = 0, max_bytes: int = 0
-    ) -> TopicInfo:
-        """Create a topic (LWP sections 5.3 and 5.11).
+        self,
+        name: str,
+        *,
+        partitions: None = None,
+        partitioner: PartitionerName = "murmur2",
+        exist_ok: bool = False,
+        max_age_secs: int = 0,
+        max_bytes: int = 0,
+    ) -> TopicInfo: ...
+    @overload
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        partitioner: PartitionerName = "murmur2",
+        exist_ok: bool = False,
+        max_age_secs: int = 0,
+        max_bytes: int = 0,
+    ) -> PartitionedTopic: ...
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        partitioner: PartitionerName = "murmur2",
+        exist_ok: bool = False,
+        max_age_secs: int = 0,
+        max_bytes: int = 0,
+    ) -> TopicInfo | PartitionedTopic:
+        """Create a topic (LWP sections 5.3 and 5.11), or one of several partitions (AMB-59).
 
         Args:
             name: 1 to 255 bytes of UTF-8 (AMB-24).
-            exist_ok: return the existing topic instead of raising.
+            partitions: create the topics ``NAME-0``, ``NAME-1`` and so on as one, all or none;
+                by default one topic of this name.
+            partitioner: how producers find the partition of a key: ``murmur2``, as Kafka's
+                clients do, or ``siphash``, as Fluvio's do.
+            exist_ok: return the existing topic instead of raising; with ``partitions``, if it
+                has as many and the same partitioner.
             max_age_secs: keep records this many seconds; 0 is no limit.
-            max_bytes: keep about this many bytes; 0 is no limit.
+            max_bytes: keep about this many bytes, of each partition; 0 is no limit.
 
         Raises:
-            TopicAlreadyExists: without ``exist_ok``.
+            TopicAlreadyExists: without ``exist_ok``; with ``partitions`` also where a topic is
+                called like one of its partitions.
+            Unsupported: the server keeps no descriptions of partitioned topics.
             ServerError: the server refused.
             TransportError: the outcome is unknown, see ``maybe_applied``.
             LocalProtocolError: no topic may have this name.
+            ConfigError: ``partitions`` or ``partitioner`` cannot be.
         """
-        procedure = _admin.create_topic(
-            name,
-            self._session.dialect,
-            exist_ok=exist_ok,
-            max_age_secs=max_age_secs,
-            max_bytes=max_bytes,
+        limits: Any = {
+            "exist_ok": exist_ok,
+            "max_age_secs": max_age_secs,
+            "max_bytes": max_bytes,
+        }
+        dialect = self._session.dialect
+        if partitions is None:
+            return self._run(admin_steps.create_topic(name, dialect, **limits))
+        procedure = admin_steps.create_partitioned(
+            name, dialect, partitions=partitions, partitioner=partitioner, **limits
         )
         return self._run(procedure)
 
+    def add_partitions(self, name: str, partitions: int) -> PartitionedTopic:
+        """Give a partitioned topic more partitions (AMB-59).
+
+        Records stay where they are, but keys move: with another number of partitions a key goes
+        to another one, so that its later records are no longer after its earlier ones. Producers
+        and consumers that are open go on with the partitions that they know.
+
+        Args:
+            name: of the partitioned topic.
+            partitions: how many it has afterwards.
+
+        Raises:
+            TopicNotFound: there is no such partitioned topic.
+            InvalidPayload: it has more already.
+            Unsupported: the server keeps no descriptions of partitioned topics.
+            ConfigError: that is not a number of partitions.
+        """
+        return self._run(admin_steps.add_partitions(name, partitions))
+
+    def get_partitioned_topic(self, name: str) -> PartitionedTopic:
+        """Look a partitioned topic up (AMB-59).
+
+        Args:
+            name: its name.
+
+        Raises:
+            TopicNotFound: there is none of this name.
+        """
+        return self._run(admin_steps.get_partitioned(name, self._url.server_url()))
+
+    def list_partitioned_topics(self) -> list[PartitionedTopic]:
+        """Return the partitioned topics, sorted by name (AMB-59); `list_topics` has their parts."""
+        return self._run(admin_steps.list_partitioned())
+
     def list_topics(self) -> list[TopicInfo]:
         """Return the topics, sorted by name (LWP section 5.4)."""
-        return self._run(_admin.list_topics())
+        return self._run(admin_steps.list_topics())
 
     def get_topic(self, topic: str | int) -> TopicInfo:
         """Look a topic up (LWP section 5.5).
@@ -88,19 +169,19 @@ class Client(Face):
         Raises:
             TopicNotFound: there is none.
         """
-        return self._run(_admin.get_topic(topic, self._url.server_url()))
+        return self._run(admin_steps.get_topic(topic, self._url.server_url()))
 
     def delete_topic(self, topic: str | int) -> None:
-        """Delete a topic with all its records (LWP section 5.6).
+        """Delete a topic with all its records (LWP section 5.6), or all of a partitioned one.
 
         Args:
-            topic: its name or its number.
+            topic: its name or its number; a partitioned topic has only a name.
 
         Raises:
             TopicNotFound: there is none.
             TransportError: the outcome is unknown, see ``maybe_applied``.
         """
-        self._run(_admin.delete_topic(topic, self._url.server_url()))
+        self._run(admin_steps.delete_topic(topic, self._url.server_url()))
 
     def set_retention(self, topic: str | int, *, max_age_secs: int = 0, max_bytes: int = 0) -> None:
         """Set how long a topic keeps its records (LWP section 5.10).
@@ -113,7 +194,7 @@ class Client(Face):
         Raises:
             TopicNotFound: there is none.
         """
-        procedure = _admin.set_retention(
+        procedure = admin_steps.set_retention(
             topic,
             self._session.dialect,
             self._url.server_url(),
@@ -122,9 +203,22 @@ class Client(Face):
         )
         self._run(procedure)
 
+    def offset_for_time(self, topic: str | int, moment: datetime | int) -> int:
+        """Return where the records of a time begin: at a batch, or at the topic's end (AMB-37).
+
+        Args:
+            topic: its name or its number.
+            moment: a time by the server's clock, with a zone, or nanoseconds since the Unix epoch.
+
+        Raises:
+            TopicNotFound: there is none.
+            Unsupported: the server knows no times.
+        """
+        return self._run(admin_steps.offset_for_time(topic, moment, self._url.server_url()))
+
     def cluster_status(self) -> ClusterStatus:
         """Return the cluster's state as the server tells it (AMB-11)."""
-        return self._run(_admin.cluster_status())
+        return self._run(admin_steps.cluster_status())
 
     def ping(self) -> float:
         """Send a Keepalive and return the seconds until its answer (LWP section 4.3)."""
@@ -134,7 +228,7 @@ class Client(Face):
 
     def stats(self) -> ClientStats:
         """Return the counters as they stand now."""
-        with self._pump.lock:
+        with self._driver.lock:
             return self._core.stats()
 
     def _run(self, procedure: Procedure[T]) -> T:
@@ -151,20 +245,20 @@ class Client(Face):
             value: T = stop.value
             return value
 
-    def _ask(self, call: Call | Pause) -> object:
+    def _ask(self, call: PendingRequest | Pause) -> object:
         if isinstance(call, Pause):
-            return self._pump.wait(Outcome(), call.seconds)
+            return self._driver.wait(Completion(), call.seconds)
         began = monotonic()
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             self._caller.submit(call, began)
-        self._pump.wake()
+        self._driver.wake()
         try:
-            self._pump.wait(call, None)  # the core settles it within request_timeout
+            self._driver.wait(call, None)  # the core settles it within request_timeout
         except BaseException:
             call.abandoned = True
             raise
-        if hooks := self._pump.announcer.hooks:
+        if hooks := self._driver.dispatcher.hooks:
             hooks.call("on_call", called(self._name, call, began))
         if call.error is not None:
             raise call.error.with_traceback(None)

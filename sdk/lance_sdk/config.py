@@ -1,6 +1,6 @@
-"""Settings as frozen dataclasses: one for what all faces share, one per kind of face.
+"""Settings as frozen dataclasses: one for what all clients share, one per kind of client.
 
-Every field is also a keyword of the face and a key of the URL's query, except where
+Every field is also a keyword of the client and a key of the URL's query, except where
 `lance_sdk.url` says otherwise. Durations are seconds or a ``timedelta``; sizes are bytes.
 """
 
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
-from lance_sdk._checks import (
+from lance_sdk._api.unit_parsing import Duration, seconds
+from lance_sdk._api.validation import (
     check_codes,
     check_context,
     check_hooks,
+    check_offset,
     check_one_of,
     check_order,
     check_path,
@@ -24,7 +26,6 @@ from lance_sdk._checks import (
     check_text,
     check_token,
 )
-from lance_sdk._units import Duration, seconds
 from lance_sdk.errors import ConfigError
 from lance_sdk.hooks import Hooks
 from lance_spec.dialect import DIALECTS, Dialect
@@ -66,7 +67,7 @@ class ClientConfig:
         backoff_base: first reconnect delay (AMB-42).
         backoff_cap: largest delay before jitter doubles it at most.
         token: sent with Authenticate on every connection, when set. A function, or with the
-            async faces an async one, is called for every connection, within ``connect_timeout``.
+            async API an async one, is called for every connection, within ``connect_timeout``.
         tls: context for ``lances://``; by default one is made of the following.
         tls_ca: file of the certificates to trust, PEM; by default the system's trust store.
         tls_cert: file of this client's certificate chain, PEM, where the server asks for one.
@@ -163,7 +164,7 @@ class ClientConfig:
 class RetryPolicy:
     """Which refusals of the server are worth another try; the delivery deadline ends them all.
 
-    A lost connection is no refusal: what it left unacknowledged is always sent again.
+    A lost connection is not a refusal: what it left unacknowledged is always sent again.
 
     Attributes:
         max_attempts: how often a batch is sent at most; 0 means until ``delivery_timeout``.
@@ -209,7 +210,8 @@ class ProducerConfig(ClientConfig):
         compression: ``none``; ``lz4`` compresses every batch (AMB-20); ``auto`` compresses where
             the server understands it and the batch gets smaller.
         values: how ``send`` turns values into bytes: a codec of `lance_sdk.values`, or ``raw``,
-            ``text``, ``json``, ``msgpack`` or ``avro``; None takes bytes.
+            ``text``, ``json``, ``msgpack`` or ``avro``; or the class of the objects that are sent:
+            a dataclass, or one of pydantic, msgspec, attrs or Protocol Buffers. None takes bytes.
         retry: which errors of the server are worth another try, and how many.
         journal: directory in which records are kept until the server has them. Everything goes
             through it, or with ``on_full="journal"`` only what does not fit in memory.
@@ -227,7 +229,7 @@ class ProducerConfig(ClientConfig):
     block_timeout: Duration = 60.0
     allow_unsafe_types: bool = False
     compression: Literal["none", "lz4", "auto"] = "none"
-    values: "Codec | str | None" = None
+    values: "Codec | Callable[..., object] | str | None" = None
     retry: RetryPolicy = RetryPolicy()
     journal: Path | None = None
     journal_settings: "JournalConfig | None" = None
@@ -259,6 +261,8 @@ class ConsumerConfig(ClientConfig):
         start: ``beginning``, ``end``, the byte offset of a record, or a ``datetime`` with a
             time zone (AMB-37). With ``offsets``: only where nothing is committed yet.
         stop_at_end: end the iteration at the end the log had when it began.
+        stop_at: end it at this byte offset, at which a record ends, or at the end the log had when
+            it began where that comes first; no byte after it is asked for.
         max_fetch_bytes: data asked for in one Fetch; grows for a record that is larger.
         prefetch_bytes: data held ahead of the application.
         poll_interval: pause between Fetches at the end of the log.
@@ -281,12 +285,14 @@ class ConsumerConfig(ClientConfig):
         commit_interval: least time between two automatic commits; while the application works
             on one record, or one batch of ``poll()``, none is made.
         generation: of the group's assignment, for members of groups; see `lance_sdk.groups`.
-        values: how ``values()`` reads records: a codec of `lance_sdk.values`, or its name; None
-            goes by each record's type.
+        values: how ``value`` of records is decoded: a codec of `lance_sdk.values`, its name, or
+            the class of the objects, as for a producer. With None ``value`` is bytes, and
+            ``values()`` goes by each record's type.
     """
 
     start: Literal["beginning", "end"] | int | datetime = "beginning"
     stop_at_end: bool = False
+    stop_at: int | None = None
     max_fetch_bytes: int = 1024 * 1024
     prefetch_bytes: int = 4 * 1024 * 1024
     poll_interval: Duration = 0.05
@@ -298,11 +304,13 @@ class ConsumerConfig(ClientConfig):
     auto_commit: Literal["off", "interval", "processed"] = "processed"
     commit_interval: Duration = 5.0
     generation: int = 0
-    values: "Codec | str | None" = None
+    values: "Codec | Callable[..., object] | str | None" = None
 
     def _check(self) -> None:
         ClientConfig._check(self)  # noqa: SLF001 - super() does not work in a slots dataclass
         check_start(self.start)
+        if self.stop_at is not None:
+            check_offset("stop_at", self.stop_at)
         if not RECORD_HEADER_SIZE <= self.max_fetch_bytes <= MAX_PAYLOAD:
             raise ConfigError(
                 f"max_fetch_bytes={self.max_fetch_bytes!r}: "

@@ -6,14 +6,17 @@ from datetime import datetime
 from time import monotonic
 from typing import Any, Literal, Unpack
 
-from lance_sdk._assembly import as_start, build_consumer
-from lance_sdk._commits import CommitPlan
-from lance_sdk._core.outcome import Outcome
-from lance_sdk._cursor import Cursor
-from lance_sdk._face import Face
-from lance_sdk._stores import sync_store
-from lance_sdk._units import seconds
-from lance_sdk.errors import DeadlineExceeded, LanceError
+from lance_sdk._api.commit_policy import CommitPlan
+from lance_sdk._api.consumer_core import as_start, build_consumer
+from lance_sdk._api.consumer_position import ConsumerPosition
+from lance_sdk._api.factory import no_answer
+from lance_sdk._api.lifecycle import Lifecycle
+from lance_sdk._api.offset_store import sync_store
+from lance_sdk._api.signature import OptionSignature
+from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._protocol.completion import Completion
+from lance_sdk.config import ConsumerConfig
+from lance_sdk.errors import LanceError
 from lance_sdk.offsets.contract import Commit, OffsetStore
 from lance_sdk.options import ConsumerOptions
 from lance_sdk.stats import ConsumerStats
@@ -24,7 +27,7 @@ from lance_sdk.values.codecs import codec_for
 __all__ = ["Consumer"]
 
 
-class Consumer(Face):
+class Consumer(Lifecycle):
     """Reads the records of one topic, from any offset, ahead of the application.
 
     ::
@@ -43,12 +46,14 @@ class Consumer(Face):
         ConfigError: for a URL or an option that cannot be used.
     """
 
+    __signature__ = OptionSignature(ConsumerConfig)
+
     def __init__(self, url: str | URL, **options: Unpack[ConsumerOptions]) -> None:
         self._core = build_consumer(url, options)
         super().__init__(self._core)
         config = self._core.config
         self._fetcher = self._core.fetcher
-        self._cursor = Cursor(commits=config.offsets is not None)
+        self._cursor = ConsumerPosition(commits=config.offsets is not None)
         self._values = None if config.values is None else codec_for(config.values)
         self._plan = CommitPlan(config, self._fetcher, self._cursor, self._core.url.label)
         self._store: OffsetStore | None = None
@@ -126,11 +131,11 @@ class Consumer(Face):
             ConfigError: when it is none of these.
             UsageError: the consumer is not open.
         """
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             self._fetcher.seek(as_start(where), monotonic())
             self._cursor.clear()
-        self._pump.wake()
+        self._driver.wake()
 
     def pause(self) -> None:
         """Hand nothing out and fetch nothing until `resume`; the connection is kept alive.
@@ -138,10 +143,10 @@ class Consumer(Face):
         Raises:
             UsageError: the consumer is not open.
         """
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             self._fetcher.pause(self._cursor.give_back(), monotonic())
-        self._pump.wake()
+        self._driver.wake()
 
     def resume(self) -> None:
         """Go on after `pause`.
@@ -149,10 +154,10 @@ class Consumer(Face):
         Raises:
             UsageError: the consumer is not open.
         """
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             self._fetcher.resume()
-        self._pump.wake()
+        self._driver.wake()
 
     def commit(self, offset: int | None = None) -> int:
         """Commit how far the application has come; durable when it returns.
@@ -169,7 +174,7 @@ class Consumer(Face):
             ServerError: likewise, with ``offsets="server"``.
             UsageError: there is no store, no position yet, or the consumer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         commit = self._plan.commit(offset, self.position)
         self._save(commit)
         return commit.offset
@@ -192,7 +197,7 @@ class Consumer(Face):
 
     @property
     def end(self) -> int | None:
-        """Offset behind the last byte of the log, as far as it is known."""
+        """Offset after the last byte of the log, as far as it is known."""
         return self._fetcher.end
 
     @property
@@ -203,7 +208,7 @@ class Consumer(Face):
 
     def stats(self) -> ConsumerStats:
         """Return the counters as they stand now."""
-        with self._pump.lock:
+        with self._driver.lock:
             return self._core.stats(self.position)
 
     def _next_batch(self, timeout: float | None) -> RecordBatch | None:
@@ -211,28 +216,28 @@ class Consumer(Face):
         self._cursor.finish()
         while True:
             found = self._take()
-            if not isinstance(found, Outcome):
+            if not isinstance(found, Completion):
                 return found
             self._commit_if_due()
             until = min(deadline, self._plan.due if self._plan.pending() is not None else deadline)
             left = None if until == math.inf else until - monotonic()
-            if not self._pump.wait(found, left) and monotonic() >= deadline:
+            if not self._driver.wait(found, left) and monotonic() >= deadline:
                 return None
 
-    def _take(self) -> RecordBatch | Outcome | None:
+    def _take(self) -> RecordBatch | Completion | None:
         """Return a batch, None at the end, or what to wait for."""
-        pump, fetcher = self._pump, self._fetcher
-        with pump.lock:
+        driver, fetcher = self._driver, self._fetcher
+        with driver.lock:
             batch = fetcher.take()
             if batch is None:
                 if fetcher.error is not None:
                     raise fetcher.error.with_traceback(None)
                 if fetcher.ended:
                     return None
-                pump.check()
+                driver.check()
                 return fetcher.gate()
-        pump.wake()  # there is room for another Fetch now
-        if hooks := pump.announcer.hooks:
+        driver.wake()  # there is room for another Fetch now
+        if hooks := driver.dispatcher.hooks:
             hooks.call("on_records", self._core.handed_out(self._name, batch))
         return batch
 
@@ -250,9 +255,9 @@ class Consumer(Face):
         found = self._look_up() if self._store is None else self._claim(self._store)
         self._plan.begin(found)
         start = as_start(self._core.config.start) if found is None else found.offset
-        with self._pump.lock:
+        with self._driver.lock:
             self._fetcher.begin(start, None if found is None else found.fingerprint, monotonic())
-        self._pump.wake()
+        self._driver.wake()
 
     def _claim(self, store: OffsetStore) -> Commit | None:
         topic = self._plan.topic
@@ -262,16 +267,17 @@ class Consumer(Face):
         return found
 
     def _look_up(self) -> Commit | None:
-        with self._pump.lock:
+        with self._driver.lock:
             found = self._fetcher.look_up(self._plan.consumer_id)
-        self._pump.wake()
+        self._driver.wake()
         offset = self._settled(found)
         return self._plan.make(offset) if offset else None
 
-    def _settled(self, outcome: Outcome, timeout: float | None = None) -> Any:
+    def _settled(self, outcome: Completion, timeout: float | None = None) -> Any:
         limit = seconds("request_timeout", self._core.config.request_timeout)
-        if not self._pump.wait(outcome, limit if timeout is None else timeout):
-            raise DeadlineExceeded(f"no answer about the commit in {limit:.1f} s")
+        if not self._driver.wait(outcome, limit if timeout is None else timeout):
+            what, situation = "the commit", self._session.situation()
+            raise no_answer(what, limit if timeout is None else timeout, self._url, situation)
         if outcome.error is not None:
             raise outcome.error.with_traceback(None)
         return outcome.value
@@ -293,12 +299,12 @@ class Consumer(Face):
     def _tell_commit(self, commit: Commit, began: float, error: Exception | None) -> None:
         self._plan.later(failed=error is not None)
         told = self._plan.event(self._name, commit.offset, began, error)
-        self._pump.announcer.hooks.call("on_commit", told)
+        self._driver.dispatcher.hooks.call("on_commit", told)
 
     def _commit_at_server(self, offset: int, timeout: float | None) -> None:
-        with self._pump.lock:
+        with self._driver.lock:
             call = self._fetcher.commit(self._plan.consumer_id, offset, monotonic())
-        self._pump.wake()
+        self._driver.wake()
         self._settled(call, timeout)
 
     def _commit_if_due(self) -> None:
@@ -313,10 +319,10 @@ class Consumer(Face):
         except LanceError as error:
             if not error.retryable:
                 raise
-            self._pump.announcer.warn("commit", f"a position was not committed: {error}")
+            self._driver.dispatcher.warn("commit", f"a position was not committed: {error}")
 
     def _finish(self, until: float, *, failed: bool) -> float:
-        if self._plan.automatic and self._pump.guard is None:
+        if self._plan.automatic and self._driver.guard is None:
             self._commit_last(until, failed=failed)
         return until
 
@@ -327,7 +333,7 @@ class Consumer(Face):
             self._save(self._plan.make(offset), max(0.0, until - monotonic()))
         except LanceError as error:
             text = f"the last position, {offset}, was not committed: {error}"
-            self._pump.announcer.warn("commit", text)
+            self._driver.dispatcher.warn("commit", text)
 
     def _end(self, timeout: float) -> None:
         del timeout
@@ -339,4 +345,4 @@ class Consumer(Face):
             if isinstance(self._core.config.offsets, str):
                 store.close()
         except LanceError as error:
-            self._pump.announcer.warn("release", f"the offset store was not released: {error}")
+            self._driver.dispatcher.warn("release", f"the offset store was not released: {error}")

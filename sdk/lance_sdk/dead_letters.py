@@ -11,28 +11,111 @@
             letters.handle(record, ship)
 
 A record is in the topic of dead letters, and acknowledged there, before `DeadLetters.handle`
-returns; so the place behind it is committed only when it is safe. A crash in between repeats
+returns; so the place after it is committed only when it is safe. A crash in between repeats
 the record, which may then be there twice.
+
+A dead letter has what was stored of the record as its value, and as its key a line of JSON: topic,
+offset, type, error, time and attempts. `DeadLetter.of` reads it, also to send the record again::
+
+    for record in Consumer("lance://localhost:1992/orders-failed", stop_at_end=True):
+        letter = DeadLetter.of(record)
+        print(letter.time, letter.record.topic, letter.record.offset, letter.error)
+        producer.send_raw(letter.record.raw, letter.record.type)
 """
 
+import json
 import logging
+import time
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Self
 
-from lance_sdk._checks import check_plain
-from lance_sdk._units import Duration, seconds
-from lance_sdk.errors import ConfigError
+from lance_sdk._api.unit_parsing import Duration, seconds
+from lance_sdk._api.validation import check_plain
+from lance_sdk.errors import ConfigError, UndecodableRecord
 from lance_sdk.producer import Producer
-from lance_sdk.types import Record
+from lance_sdk.types import OPAQUE, OpaqueBytes, Record
+from lance_sdk.values.keyed import as_datetime, join
 from lance_spec.enums import RecordType
+from lance_spec.limits import MAX_RECORD_VALUE
 
-__all__ = ["DeadLetters"]
+__all__ = ["DeadLetter", "DeadLetters"]
 
 _log: Final = logging.getLogger("lance_sdk.dead_letters")
+_ERROR_TEXT: Final = 4096
+"""Characters of an error that are kept: a key has room for 65,535 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that could not be handled, and why.
+
+    Attributes:
+        record: as it was consumed, with its topic and offset there; `OpaqueBytes` if it was that.
+        error: text of the last error.
+        error_type: name of its class.
+        time_ns: when the record was given up, nanoseconds since the Unix epoch.
+        attempts: how often it was tried.
+    """
+
+    record: Record
+    error: str
+    error_type: str
+    time_ns: int
+    attempts: int
+
+    @property
+    def time(self) -> datetime:
+        """The same as `time_ns`, as a datetime in UTC, cut to microseconds."""
+        return as_datetime(self.time_ns)
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Read a record of a topic of dead letters.
+
+        Raises:
+            UndecodableRecord: it is not a dead letter.
+        """
+        try:
+            found = json.loads(record.key or b"")
+            original, kind = (found["offset"], found["type"]), Record
+            if found["type"] == OPAQUE:
+                kind = OpaqueBytes
+            return cls(
+                record=kind(*original, record.body, found["topic"]),
+                error=found["error"],
+                error_type=found["error_type"],
+                time_ns=found["time_ns"],
+                attempts=found["attempts"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise UndecodableRecord(
+                f"record at offset {record.offset} of {record.topic or 'the topic'} is not a dead "
+                f"letter of DeadLetters: its key is not the JSON that says where it came from",
+                record,
+            ) from error
+
+    def stored(self) -> tuple[bytes, int]:
+        """Return the bytes and the type of the record that keeps this letter."""
+        record = self.record
+        key = json.dumps(
+            {
+                "topic": record.topic,
+                "offset": record.offset,
+                "type": record.type,
+                "error": self.error,
+                "error_type": self.error_type,
+                "time_ns": self.time_ns,
+                "attempts": self.attempts,
+            },
+            separators=(",", ":"),
+        )
+        return join(record.raw, key, None)
 
 
 class Rules:
-    """What both faces share: how often a record is tried, and what is told of it.
+    """What both APIs share: how often a record is tried, and what is told of it.
 
     Attributes:
         max_attempts: how often a record is tried.
@@ -57,6 +140,21 @@ class Rules:
         self.stored = 0
         self._told = told
 
+    def letter(self, record: Record, error: Exception) -> tuple[bytes, int]:
+        """Return what is stored of a record that could not be handled, and its type."""
+        text = str(error)[:_ERROR_TEXT]
+        kind = type(error).__name__
+        raw, key_value = DeadLetter(record, text, kind, time.time_ns(), self.max_attempts).stored()
+        if len(raw) <= MAX_RECORD_VALUE:
+            return raw, key_value
+        _log.warning(
+            "the record at offset %d of %s has no room for a key: its dead letter does not say "
+            "where it came from",
+            record.offset,
+            record.topic,
+        )
+        return record.raw, RecordType.RAW_DATA if record.is_opaque else record.type
+
     def tell(self, record: Record, error: Exception) -> None:
         """Take note that a record was stored as a dead letter."""
         self.stored += 1
@@ -66,11 +164,6 @@ class Rules:
         _log.warning(text, record.offset, record.topic, self.max_attempts, error, extra=extra)
         if self._told is not None:
             self._told(record, error)
-
-
-def type_of(record: Record) -> int:
-    """Return the type under which a record is stored once more."""
-    return RecordType.RAW_DATA if record.is_opaque else record.type
 
 
 class DeadLetters:
@@ -130,12 +223,12 @@ class DeadLetters:
             except rules.catch as error:
                 if attempt < rules.max_attempts:
                     continue
-                self._store(record)
+                self._store(record, error)
                 rules.tell(record, error)
                 return False
             return True
         raise AssertionError("a record is tried at least once")
 
-    def _store(self, record: Record) -> None:
-        sent = self._producer.send_raw(record.raw, type_of(record))
+    def _store(self, record: Record, error: Exception) -> None:
+        sent = self._producer.send_raw(*self._rules.letter(record, error))
         sent.result(self._rules.timeout)

@@ -2,8 +2,8 @@
 
 from time import monotonic
 
-from lance_sdk._core.delivery import Batch, DeliveryHandle, first_failure
-from lance_sdk.errors import DeadlineExceeded
+from lance_sdk._protocol.produce.delivery import Batch, DeliveryHandle, first_failure
+from lance_sdk._protocol.produce.delivery_failures import waiting
 from lance_sdk.types import RecordMetadata
 
 __all__ = ["Deliveries", "Delivery"]
@@ -28,9 +28,7 @@ class Delivery(DeliveryHandle):
             DeadlineExceeded: it is not settled yet; the delivery goes on.
         """
         if not self._batch.waiter.wait(self._batch, timeout):
-            raise DeadlineExceeded(
-                f"not acknowledged within {timeout} s; the delivery goes on", maybe_applied=True
-            )
+            raise waiting([self._batch], timeout)
         return self._metadata()
 
 
@@ -83,8 +81,4 @@ def wait_for_all(batches: list[Batch], timeout: float | None) -> None:
     for done, batch in enumerate(batches):
         left = None if deadline is None else max(0.0, deadline - monotonic())
         if not batch.waiter.wait(batch, left):
-            raise DeadlineExceeded(
-                f"{len(batches) - done} of {len(batches)} batches not acknowledged within "
-                f"{timeout} s; their delivery goes on",
-                maybe_applied=True,
-            )
+            raise waiting(batches[done:], timeout)

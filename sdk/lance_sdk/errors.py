@@ -35,6 +35,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lance_sdk._advice import HTTP_ADVICE, advice, peer_advice, tls_advice, words
 from lance_sdk._consume_errors import (
     ConsumeError,
     CorruptRecord,
@@ -194,7 +195,35 @@ class Attempt:
     def __str__(self) -> str:
         where = self.endpoint if self.address is None else f"{self.endpoint} [{self.address}]"
         how = self.phase if self.dialect is None else f"{self.phase} ({self.dialect})"
-        return f"{where} {how}: {str(self.cause) or type(self.cause).__name__}"
+        return f"{where} {how}: {words(self.cause)}"
+
+
+def _advice_about(attempt: Attempt, tls: bool) -> str:  # noqa: PLR0911 - one table
+    cause = attempt.cause
+    if attempt.phase == "dns":
+        return "Check the host name, or use an IP address."
+    if isinstance(cause, ConfigError):
+        return "Check the files named in tls_ca=, tls_cert= and tls_key=."
+    if attempt.phase == "auth":
+        return "Check token=: the function that returns it failed, or the server did not take it."
+    if attempt.phase == "tls":
+        return tls_advice(cause)
+    if isinstance(cause, ServerError) or attempt.phase == "tcp":
+        return advice(cause)
+    if isinstance(cause, FrameError) and cause.field == "magic":
+        return peer_advice(cause.got)
+    if isinstance(cause, RemoteProtocolError) and "HTTP" in str(cause):
+        return HTTP_ADVICE
+    if isinstance(cause, ConnectionLost) and "first byte" in str(cause):
+        if tls:
+            return "The server ended the connection: it may ask for a certificate (tls_cert=)."
+        return (
+            "The server speaks TLS there (use lances://), turned the connection away (look at its "
+            "log), or is not a LANCE server."
+        )
+    return (
+        "Check that the port is a LANCE server's, whether it speaks TLS (lances://), and dialect=."
+    )
 
 
 class ConnectFailed(TransportError):
@@ -212,14 +241,9 @@ class ConnectFailed(TransportError):
         super().__init__(f"cannot connect to {target} ({tries}):{lines}\n{self._advice()}")
 
     def _advice(self) -> str:
-        phases = {attempt.phase for attempt in self.attempts}
-        if "dns" in phases:
-            return "Check the host name, or use an IP address."
-        if "tcp" in phases:
-            return "Check that a server listens there (`lance-server --listen HOST:PORT`)."
-        if "tls" in phases:
-            return "Check the certificate, or use lance:// where the server does not speak TLS."
-        return "Check that the port is a LANCE server's, and the `dialect` option."
+        tls = self.target.startswith("lances:")
+        sentences = dict.fromkeys(_advice_about(each, tls) for each in self.attempts)  # in order
+        return "\n".join(sentences) or advice(None)
 
     def __reduce__(self) -> tuple[type["ConnectFailed"], tuple[str, tuple[Attempt, ...]]]:
         return type(self), (self.target, self.attempts)
@@ -310,13 +334,34 @@ class BufferFull(DeliveryError):
 
 
 class DeliveryExpired(DeliveryError):
-    """The delivery timeout passed before the server acknowledged the batch."""
+    """The delivery timeout passed before the server acknowledged the batch.
+
+    ``__cause__`` is what the server last said about it, or what ended the last connection.
+
+    Attributes:
+        batch_id: the batch's identifier; 0 when it was never sent.
+        topic: the topic it was for.
+        server: ``host:port`` of the server in use, or tried last.
+        attempts: how often it was sent.
+    """
 
     retryable = True
 
-    def __init__(self, message: str, *, batch_id: int = 0, maybe_applied: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        batch_id: int = 0,
+        maybe_applied: bool = False,
+        topic: str = "",
+        server: str = "",
+        attempts: int = 0,
+    ) -> None:
         self.batch_id = batch_id
         self.maybe_applied = maybe_applied
+        self.topic = topic
+        self.server = server
+        self.attempts = attempts
         super().__init__(message)
 
 
@@ -332,25 +377,44 @@ class DeliveryFailed(DeliveryError):
     Attributes:
         batch_id: the batch's identifier; 0 when it was never sent.
         cause: the error that decided it, often a `ServerError`.
+        topic: the topic it was for.
+        server: ``host:port`` of the server in use, or tried last.
+        attempts: how often it was sent.
     """
 
     def __init__(
-        self, cause: LanceError, *, batch_id: int = 0, maybe_applied: bool = False
+        self,
+        cause: LanceError,
+        *,
+        batch_id: int = 0,
+        maybe_applied: bool = False,
+        topic: str = "",
+        server: str = "",
+        attempts: int = 0,
+        advice: str = "",
     ) -> None:
         self.batch_id = batch_id
         self.cause = cause
+        self.topic = topic
+        self.server = server
+        self.attempts = attempts
+        self._advice = advice
         self.retryable = cause.retryable
         self.maybe_applied = maybe_applied or cause.maybe_applied
         outcome = "may or may not have been stored" if self.maybe_applied else "not stored"
-        super().__init__(f"record {outcome}: {cause}")
+        where = f" for topic {topic!r} at {server}" if topic else ""
+        end = "" if not advice or str(cause).endswith((".", ")")) else "."
+        super().__init__(f"record{where} {outcome}: {cause}{end} {advice}".rstrip())
         self.__cause__ = cause
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _refail, (self.cause, self.batch_id, self.maybe_applied)
+        names = ("batch_id", "maybe_applied", "topic", "server", "attempts")
+        facts = {name: getattr(self, name) for name in names}
+        return _refail, (self.cause, {**facts, "advice": self._advice})
 
 
-def _refail(cause: LanceError, batch_id: int, maybe_applied: bool) -> DeliveryFailed:
-    return DeliveryFailed(cause, batch_id=batch_id, maybe_applied=maybe_applied)
+def _refail(cause: LanceError, facts: dict[str, Any]) -> DeliveryFailed:
+    return DeliveryFailed(cause, **facts)
 
 
 class RecordsLost(DeliveryError):

@@ -1,6 +1,6 @@
 """What happens inside, told to whoever asks: for metrics, traces and tests.
 
-Subclass `Hooks`, override what you want to know, and hand an object of it to a face::
+Subclass `Hooks`, override what you want to know, and hand an object of it to a client::
 
     class Latency(Hooks):
         def on_batch_acked(self, event):
@@ -9,11 +9,11 @@ Subclass `Hooks`, override what you want to know, and hand an object of it to a 
     with Producer("lance://localhost:1992/orders", hooks=Latency()) as producer:
         ...
 
-Rules that every face keeps:
+Rules that every client keeps:
 
 - a hook runs on the I/O thread or in the I/O task, or where the application itself called;
-  never under a lock; it must not block, nor wait for the face that calls it;
-- the events of one face come one after the other, those of one batch in the order sent, acked;
+  never under a lock; it must not block, nor wait for the client that calls it;
+- the events of one client come one after the other, those of one batch in the order sent, acked;
 - what a hook raises is logged once and counted, and never reaches the stream;
 - an event comes after the fact: a batch is told as acknowledged after its handles are settled,
   a commit after it is durable.
@@ -28,11 +28,13 @@ from dataclasses import dataclass, field
 from lance_sdk._tree import LanceError
 
 __all__ = [
+    "BacklogEvent",
     "BackpressureEvent",
     "BatchAckedEvent",
     "BatchFailedEvent",
     "BatchSentEvent",
     "CallEvent",
+    "CloseEvent",
     "CommitEvent",
     "ConnectEvent",
     "DisconnectEvent",
@@ -50,7 +52,7 @@ class ConnectEvent:
     """A connection passed its handshake.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         peer: ``host:port`` that was dialled.
         dialect: what is spoken there.
         failures: attempts that failed since the last connection.
@@ -69,7 +71,7 @@ class DisconnectEvent:
     """A connection ended, or could not be made.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         error: why.
         retry_in: seconds until the next attempt; None when there is none.
     """
@@ -84,7 +86,7 @@ class BatchSentEvent:
     """A batch was handed to the connection.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         topic: name of the topic, or ``#id``.
         batch_id: its identifier on the wire (AMB-25).
         records: number of records.
@@ -109,7 +111,7 @@ class BatchAckedEvent:
     """The server has stored a batch.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         topic: name of the topic, or ``#id``.
         batch_id: its identifier on the wire.
         records: number of records.
@@ -136,7 +138,7 @@ class BatchFailedEvent:
     With a `StillInJournal` it is safe: the journal delivers it later.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         topic: name of the topic, or ``#id``.
         batch_id: its identifier on the wire; 0 when it was never sent.
         records: number of records.
@@ -157,11 +159,33 @@ class BatchFailedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogEvent:
+    """Frames wait in a store-and-forward journal.
+
+    It comes when an outage begins, every 10 seconds while the oldest frame has waited as long,
+    and when an outage ends.
+
+    Attributes:
+        source: the sender, with its URL without secrets.
+        frames: how many wait.
+        size: bytes of their payloads.
+        age: seconds since the oldest was stored.
+        outage: seconds for which no server could be used; None when there is no outage.
+    """
+
+    source: str
+    frames: int
+    size: int
+    age: float
+    outage: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpillEvent:
     """A batch went to the journal instead of the connection.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         topic: name of the topic, or ``#id``.
         records: number of records.
         size: bytes of the records.
@@ -178,7 +202,7 @@ class BackpressureEvent:
     """The server asked for less (LWP section 4.4).
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         window: batches that may be in flight from now on.
     """
 
@@ -191,7 +215,7 @@ class FetchEvent:
     """A Fetch was answered.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         topic: name of the topic, or ``#id``.
         offset: where it began.
         size: bytes of data in the answer.
@@ -212,7 +236,7 @@ class PushEvent:
     """The server pushed records (AMB-21).
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         topic: name of the topic, or ``#id``.
         offset: where the data begins.
         size: bytes of data.
@@ -229,10 +253,10 @@ class RecordsEvent:
     """Records were handed to the application.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         topic: name of the topic, or ``#id``.
         offset: byte offset of the first one.
-        next_offset: byte offset behind the last one.
+        next_offset: byte offset after the last one.
         records: number of records.
         size: bytes of them.
         lag: bytes from ``next_offset`` to the end of the log, as far as it is known.
@@ -252,7 +276,7 @@ class CommitEvent:
     """A position was committed, or could not be.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         topic: name of the topic, or ``#id``.
         consumer: the name it was committed under.
         offset: byte offset of the next record to be read after a restart.
@@ -275,7 +299,7 @@ class RebalanceEvent:
     """A group gave its member other topics.
 
     Attributes:
-        source: the face.
+        source: the client.
         group: the group's name.
         member: the member's name.
         generation: number of the new assignment.
@@ -300,7 +324,7 @@ class CallEvent:
     """A control request of a client was answered, or was given up.
 
     Attributes:
-        source: the face, with its URL without secrets.
+        source: the client, with its URL without secrets.
         command: the command's name.
         seconds: from the call until its end.
         error: why there is no answer, or None.
@@ -314,10 +338,28 @@ class CallEvent:
     details: Mapping[str, str | int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseEvent:
+    """A producer ended: closed, dropped, or cut off with its event loop or the interpreter.
+
+    Attributes:
+        source: the client, with its URL without secrets.
+        topic: the topic's label.
+        delivered: records acknowledged in its life.
+        unsent: records that were not delivered and whose failure nobody had looked at; those that
+            stay in a journal do not count.
+    """
+
+    source: str
+    topic: str
+    delivered: int
+    unsent: int
+
+
 class Hooks:
     """Does nothing at every event; override what you want to know.
 
-    One object may serve several faces; it is then called from several threads.
+    One object may serve several clients; it is then called from several threads.
     """
 
     def on_connect(self, event: ConnectEvent) -> None:
@@ -335,8 +377,14 @@ class Hooks:
     def on_batch_failed(self, event: BatchFailedEvent) -> None:
         """A batch was given up, or nobody waits for it any longer."""
 
+    def on_close(self, event: CloseEvent) -> None:
+        """A producer ended."""
+
     def on_spill(self, event: SpillEvent) -> None:
         """A batch went to the journal."""
+
+    def on_backlog(self, event: BacklogEvent) -> None:
+        """Frames wait in a store-and-forward journal."""
 
     def on_backpressure(self, event: BackpressureEvent) -> None:
         """The server asked for less."""

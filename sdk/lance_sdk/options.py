@@ -1,25 +1,26 @@
-"""The keyword arguments of the faces, for type checkers and editors.
+"""The keyword arguments of the clients, for type checkers and editors.
 
 They mirror the fields of `lance_sdk.config`; a test keeps them equal.
 """
 
 import os
-import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from lance_sdk._units import Duration
+from lance_sdk._api.unit_parsing import Duration
 from lance_sdk.config import RetryPolicy, Token
 from lance_sdk.hooks import Hooks
 from lance_spec.dialect import Dialect
 
 if TYPE_CHECKING:
+    import ssl
+
     from lance_sdk.journal import JournalConfig
     from lance_sdk.offsets.contract import AsyncOffsetStore, OffsetStore
     from lance_sdk.values.contract import Codec
 
-__all__ = ["ClientOptions", "ConsumerOptions", "ProducerOptions"]
+__all__ = ["ClientOptions", "ConsumerOptions", "ProducerOptions", "SendOptions"]
 
 
 class ClientOptions(TypedDict, total=False):
@@ -36,7 +37,7 @@ class ClientOptions(TypedDict, total=False):
     backoff_base: Duration
     backoff_cap: Duration
     token: Token | None
-    tls: ssl.SSLContext | None
+    tls: "ssl.SSLContext | None"
     tls_ca: str | os.PathLike[str] | None
     tls_cert: str | os.PathLike[str] | None
     tls_key: str | os.PathLike[str] | None
@@ -45,8 +46,8 @@ class ClientOptions(TypedDict, total=False):
     hooks: Hooks | Sequence[Hooks]
 
 
-class ProducerOptions(ClientOptions, total=False):
-    """Keywords of `Producer`; see `lance_sdk.config.ProducerConfig`."""
+class SendOptions(ClientOptions, total=False):
+    """Keywords of `Producer` beside ``values=``; see `lance_sdk.config.ProducerConfig`."""
 
     create_topic: bool
     linger: Duration
@@ -59,10 +60,15 @@ class ProducerOptions(ClientOptions, total=False):
     block_timeout: Duration
     allow_unsafe_types: bool
     compression: Literal["none", "lz4", "auto"]
-    values: "Codec | str | None"
     retry: RetryPolicy
     journal: str | os.PathLike[str] | None
     journal_settings: "JournalConfig | None"
+
+
+class ProducerOptions(SendOptions, total=False):
+    """Keywords of `Producer`; see `lance_sdk.config.ProducerConfig`."""
+
+    values: "Codec | Callable[..., object] | str | None"
 
 
 class ConsumerOptions(ClientOptions, total=False):
@@ -70,6 +76,7 @@ class ConsumerOptions(ClientOptions, total=False):
 
     start: Literal["beginning", "end"] | int | datetime
     stop_at_end: bool
+    stop_at: int | None
     max_fetch_bytes: int
     prefetch_bytes: int
     poll_interval: Duration
@@ -81,4 +88,4 @@ class ConsumerOptions(ClientOptions, total=False):
     auto_commit: Literal["off", "interval", "processed"]
     commit_interval: Duration
     generation: int
-    values: "Codec | str | None"
+    values: "Codec | Callable[..., object] | str | None"

@@ -120,7 +120,7 @@ def _counter(meter: Meter, name: str, description: str, unit: str = "{message}")
 class OpenTelemetryHooks(Hooks):
     """Makes a span of every batch, fetch, commit and request, and counts all of them.
 
-    One object serves any number of faces.
+    One object serves any number of clients.
 
     Args:
         tracer_provider: where spans go; by default the program's.
@@ -200,7 +200,7 @@ class OpenTelemetryHooks(Hooks):
             self._record(event.source, done, SpanKind.CLIENT, extra)
 
     def on_records(self, event: RecordsEvent) -> None:
-        """Count them, and tell how far behind the end the application is."""
+        """Count them, and tell how far after the end the application is."""
         done = _Operation("poll", "receive", event.topic, 0)
         common = {**done.attributes(), **self._peers.get(event.source, {})}
         self._count.consumed.add(event.records, common)

@@ -1,44 +1,57 @@
-"""Topics in partitions, given by their names: records of one key keep their order.
+"""Topics of several partitions: records of one key keep their order (AMB-59).
 
-A topic ``orders`` of eight partitions is the topics ``orders-0`` to ``orders-7``. A record's key
-decides its partition as Kafka's default partitioner does; records without a key take turns::
+A topic ``orders`` of eight partitions is the topics ``orders-0`` to ``orders-7``, which the server
+creates and deletes as one. A record's key decides its partition as Kafka's default partitioner
+does, or as the topic's description says; records without a key take turns::
 
-    from lance_sdk import GroupConsumer
-    from lance_sdk.partitions import PartitionedProducer, partition_names
+    from lance_sdk import Client
+    from lance_sdk.partitions import PartitionedProducer
 
-    names = partition_names("orders", 8)
-    with PartitionedProducer("lance://localhost:1992", names, create_topic=True) as producer:
+    with Client("lance://localhost:1992") as client:
+        client.create_topic("orders", partitions=8)
+    with PartitionedProducer("lance://localhost:1992/orders") as producer:
         producer.send(b"paid", key=b"order-17")
 
-Readers take the names: ``GroupConsumer(..., topics=names)`` shares the partitions among the
-members of a group. Whoever writes must use the same names in the same order, and the same
-partitioner: with another number of partitions a key moves, and its order is lost.
+Readers take the name: ``GroupConsumer(..., topics=["orders"])`` shares the partitions among the
+members of a group, `lance_sdk.TopicsConsumer` reads all of them. `lance_sdk.TopicsProducer` writes
+to several topics.
+
+On a server that keeps no descriptions the names are given: ``partition_names("orders", 8)`` to a
+producer and to the members of a group. Whoever writes must use the same names in the same order,
+and the same partitioner: with another number of partitions a key moves, and its order is lost.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import count
+from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, Unpack
+from urllib.parse import quote
 
-from lance_sdk._units import seconds
-from lance_sdk.delivery import Delivery
-from lance_sdk.errors import ConfigError, RecordsLost
+from lance_sdk._api.admin_steps import check_partitions
+from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._protocol.handshake import find_partitioned
+from lance_sdk.client import Client
+from lance_sdk.config import ClientConfig, ProducerConfig
+from lance_sdk.delivery import Deliveries, Delivery
+from lance_sdk.errors import ConfigError, NotOpenError, RecordsLost
 from lance_sdk.options import ProducerOptions
 from lance_sdk.producer import Producer
 from lance_sdk.stats import ProducerStats
-from lance_sdk.types import CloseReport
+from lance_sdk.types import KEYED, Buffer, CloseReport, Record
 from lance_sdk.url import URL, parse_url
 from lance_sdk.values.keyed import Time
+from lance_spec.bodies import TopicInfo
+from lance_spec.fluvio_partitioner import fluvio_partition
 
 __all__ = ["PartitionedProducer", "Partitioner", "murmur2", "partition_names", "partition_of"]
 
 Partitioner: TypeAlias = Callable[[bytes, int], int]
 """Returns the partition of a key, from 0 on, for a number of partitions."""
 
-MAX_PARTITIONS: Final = 4096
 _SEED: Final = 0x9747B28C
 _FACTOR: Final = 0x5BD1E995
 _MASK: Final = 0xFFFFFFFF
@@ -78,11 +91,16 @@ def partition_names(topic: str, partitions: int) -> list[str]:
         partitions: how many there are.
 
     Raises:
-        ConfigError: that is no number of partitions.
+        ConfigError: that is not a number of partitions.
     """
-    if type(partitions) is not int or not 1 <= partitions <= MAX_PARTITIONS:
-        raise ConfigError(f"partitions={partitions!r}: expected 1 to {MAX_PARTITIONS}")
-    return [f"{topic}-{number}" for number in range(partitions)]
+    return [f"{topic}-{number}" for number in range(check_partitions(partitions))]
+
+
+_DESCRIBED: Final[Mapping[str, Partitioner]] = {
+    "murmur2": partition_of,
+    "siphash": fluvio_partition,
+}
+"""The partitioners that a server's descriptions name."""
 
 
 class Router:
@@ -118,6 +136,51 @@ class Router:
             raise ConfigError(f"partition={partition!r}: expected 0 to {size - 1}")
         return partition
 
+    def shares(self, raws: Iterable[Buffer], record_type: int) -> dict[int, list[Buffer]]:
+        """Return which stored records of one type go to which partition, in their order."""
+        found: dict[int, list[Buffer]] = {}
+        keyed = record_type in KEYED
+        for raw in raws:
+            key = Record(0, record_type, bytes(raw), "").key if keyed else None
+            found.setdefault(self.place(key, None), []).append(raw)
+        return found
+
+
+def route(topics: Sequence[TopicInfo], topic: str, partitioner: Partitioner | None) -> Router:
+    """Return where records of a topic go; a topic without partitions is one.
+
+    Args:
+        topics: the topics of the server.
+        topic: the topic's name.
+        partitioner: what the program asks for; None leaves it to the topic's description.
+
+    Raises:
+        ConfigError: the program asks for another partitioner than the description names.
+    """
+    whole = find_partitioned(topics, topic)
+    if whole is None:
+        return Router([topic], partitioner or partition_of)
+    described = _DESCRIBED.get(whole.partitioner)
+    if described is None or partitioner not in {None, described}:
+        raise ConfigError(
+            f"topic {topic!r} is written with the partitioner {whole.partitioner!r}, which its "
+            "description names; leave partitioner= out, so that keys keep their partitions"
+        )
+    return Router(whole.names, described)
+
+
+def shared_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those options that every client has."""
+    names = {field.name for field in fields(ClientConfig)}
+    return {name: value for name, value in options.items() if name in names}
+
+
+def options_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the producer of one topic: each has a journal of its own."""
+    if (journal := options.get("journal")) is None:
+        return dict(options)
+    return {**options, "journal": Path(journal) / quote(name, safe="")}
+
 
 def merged(reports: Sequence[CloseReport]) -> CloseReport:
     """Return the reports of all partitions as one."""
@@ -136,12 +199,15 @@ class PartitionedProducer:
     It has a producer, and a connection, for each partition. Any number of threads may send.
 
     Args:
-        url: where the partitions are; a topic in it is left aside.
-        partitions: their names, see `partition_names`; every program that writes names the same
-            ones in the same order.
-        partitioner: gives a key its partition; by default as Kafka's clients do.
+        url: the partitioned topic; where ``partitions`` are given, a topic in it is left aside.
+        partitions: by default those that the server describes (AMB-59). On a server that keeps
+            no descriptions their names, see `partition_names`: every program that writes gives
+            the same ones in the same order.
+        partitioner: gives a key its partition; by default the one that the server describes, and
+            without a description that of Kafka's clients.
         **options: the fields of `lance_sdk.config.ProducerConfig`, for each partition;
-            ``create_topic=True`` creates partitions that are missing.
+            ``create_topic=True`` creates partitions that are missing. With ``journal`` each
+            partition has a folder of its own in that folder.
 
     Raises:
         ConfigError: for a URL, names or an option that cannot be used.
@@ -150,33 +216,53 @@ class PartitionedProducer:
     def __init__(
         self,
         url: str | URL,
-        partitions: Sequence[str],
+        partitions: Sequence[str] | None = None,
         *,
-        partitioner: Partitioner = partition_of,
+        partitioner: Partitioner | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        server = parse_url(url)
-        self._router = Router(partitions, partitioner)
-        self._producers = [
-            Producer(replace(server, topic=name, topic_id=None), **options)
-            for name in self._router.names
-        ]
-        self._close_timeout = seconds("close_timeout", self._producers[0]._config.close_timeout)  # noqa: SLF001 - the same for all
+        self._server = parse_url(url)
+        self._options: Any = options
+        self._partitioner = partitioner
+        self._producers: list[Producer[Any]] = []
+        self._router: Router | None = None
+        config = self._server.configure(ProducerConfig, options)
+        self._close_timeout = seconds("close_timeout", config.close_timeout)
+        if partitions is None:
+            self._server.require_name()
+        else:
+            self._take(Router(partitions, partitioner or partition_of))
 
     def __repr__(self) -> str:
-        return f"<PartitionedProducer {len(self._producers)} of {self._router.names[0]!r}>"
+        return f"<PartitionedProducer {len(self._producers)} of {self._server.topic!r}>"
+
+    def _take(self, router: Router) -> None:
+        self._router = router
+        self._producers = [
+            Producer(
+                replace(self._server, topic=name, topic_id=None),
+                **options_of(name, self._options),
+            )
+            for name in router.names
+        ]
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The names of the partitions."""
-        return self._router.names
+        """The names of the partitions; none before they are known."""
+        return () if self._router is None else self._router.names
 
     def open(self) -> Self:
         """Connect to all partitions; a ``with`` block does it by itself.
 
         Raises:
+            ConfigError: the topic's description names another partitioner.
             LanceError: one cannot be opened; none stays open then.
         """
+        if self._router is None:
+            server = replace(self._server, topic=None)
+            with Client(server, **shared_options(self._options)) as client:
+                topics = client.list_topics()
+            self._take(route(topics, self._server.topic or "", self._partitioner))
         for number, producer in enumerate(self._producers):
             try:
                 producer.open()
@@ -209,10 +295,36 @@ class PartitionedProducer:
 
         Raises:
             ConfigError: there is no partition of this number.
+            UsageError: the producer is not open.
             LanceError: as for `lance_sdk.Producer.send`.
         """
+        if self._router is None:
+            raise NotOpenError(f"{self!r} is not open")
         producer = self._producers[self._router.place(key, partition)]
         return producer.send(value, key=key, timestamp=timestamp, record_type=record_type)
+
+    def send_many_raw(self, raws: Iterable[Buffer], record_type: int) -> list[Deliveries]:
+        """Hand many records of one type over as they are stored; this is how records are copied.
+
+        Args:
+            raws: the stored bytes of each, as for `lance_sdk.Producer.send_many_raw`; the key
+                that the type calls for decides the partition.
+            record_type: the TLV type of all of them.
+
+        Returns:
+            A handle for each partition that got some.
+
+        Raises:
+            UsageError: the producer is not open.
+            LanceError: as for `lance_sdk.Producer.send_many_raw`.
+        """
+        if self._router is None:
+            raise NotOpenError(f"{self!r} is not open")
+        shares = self._router.shares(raws, record_type)
+        return [
+            self._producers[index].send_many_raw(share, record_type)
+            for index, share in shares.items()
+        ]
 
     def flush(self, timeout: float | None = None) -> None:
         """Send what waits, and wait until everything handed over so far is acknowledged.

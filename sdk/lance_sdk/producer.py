@@ -1,30 +1,36 @@
 """Records into a topic, for threads."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import Any, Final, Unpack
+from typing import Any, Final, Generic, TypeVar, Unpack, overload
 
-from lance_sdk._assembly import ACK_SHARE, DISK_GRACE, build_producer
-from lance_sdk._core.batcher import add_record
-from lance_sdk._core.delivery import Batch, first_failure
-from lance_sdk._face import Face
-from lance_sdk._records import RecordMaker
-from lance_sdk._units import seconds
+from lance_sdk._api.lifecycle import Lifecycle
+from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
+from lance_sdk._api.record_arguments import RecordMaker
+from lance_sdk._api.sendable import Plain, V, with_values
+from lance_sdk._api.signature import OptionSignature
+from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._protocol.produce.batcher import add_record
+from lance_sdk._protocol.produce.delivery import Batch, first_failure
+from lance_sdk._protocol.produce.delivery_failures import no_room
+from lance_sdk.config import ProducerConfig
 from lance_sdk.delivery import Deliveries, Delivery, wait_for_all
 from lance_sdk.errors import BufferFull, DeadlineExceeded
-from lance_sdk.options import ProducerOptions
+from lance_sdk.options import SendOptions
 from lance_sdk.stats import ProducerStats
 from lance_sdk.types import Buffer, CloseReport
 from lance_sdk.url import URL
+from lance_sdk.values.contract import Codec
 from lance_sdk.values.keyed import Time
 from lance_spec.enums import RecordType
 
 __all__ = ["Producer"]
 
+T = TypeVar("T")
 _RAW: Final = int(RecordType.RAW_DATA)
 
 
-class Producer(Face):
+class Producer(Lifecycle, Generic[V]):
     """Sends records to one topic: batched, pipelined, acknowledged when durable.
 
     ::
@@ -46,14 +52,44 @@ class Producer(Face):
         ConfigError: for a URL or an option that cannot be used.
     """
 
-    def __init__(self, url: str | URL, **options: Unpack[ProducerOptions]) -> None:
-        self._core = build_producer(url, options)
+    __signature__ = OptionSignature(ProducerConfig)
+
+    @overload
+    def __init__(
+        self: "Producer[Plain]",
+        url: str | URL,
+        *,
+        values: None = None,
+        **options: Unpack[SendOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Producer[T | None]",
+        url: str | URL,
+        *,
+        values: type[T],
+        **options: Unpack[SendOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Producer[Any]",
+        url: str | URL,
+        *,
+        values: Codec | Callable[..., Any] | str | None,
+        **options: Unpack[SendOptions],
+    ) -> None: ...
+    def __init__(
+        self, url: str | URL, *, values: Any = None, **options: Unpack[SendOptions]
+    ) -> None:
+        self._core = build_producer(url, with_values(values, options))
         super().__init__(self._core)
         config = self._core.config
         self._sender = self._core.sender
         self._batcher = self._core.batcher
-        self._batcher.waiter = self._pump
-        self._pump.count_lost = self._sender.failures.count_unseen
+        self._batcher.waiter = self._driver
+        self._driver.place = self._sender.place
+        self._driver.count_lost = self._sender.failures.count_unseen
+        self._driver.count_delivered = self._sender.count_delivered
         self._maker = RecordMaker(config.values, allow_unsafe=config.allow_unsafe_types)
         self._plain: Any = self._maker.plain
         self._blocks = config.on_full != "raise"
@@ -64,7 +100,7 @@ class Producer(Face):
 
     def send(
         self,
-        value: Any,
+        value: V,
         *,
         key: bytes | str | None = None,
         timestamp: Time | None = None,
@@ -102,17 +138,18 @@ class Producer(Face):
                     value, dialect, key=key, timestamp=timestamp, record_type=record_type
                 )
             )
+        plain: Any = value
         batcher = self._batcher
         if add_record is not None:
-            delivery = add_record(batcher, value, _RAW, Delivery)
-            return self._add(value, _RAW) if delivery is None else delivery
-        with self._pump.lock:
-            index = batcher.add(value, _RAW)
+            delivery = add_record(batcher, plain, _RAW, Delivery)
+            return self._add(plain, _RAW) if delivery is None else delivery
+        with self._driver.lock:
+            index = batcher.add(plain, _RAW)
             if index >= 0:
-                return Delivery((batcher.last, index))
-        return self._add(value, _RAW)
+                return Delivery(batcher.last, index)
+        return self._add(plain, _RAW)
 
-    def send_many(self, values: Iterable[Any], *, record_type: int | None = None) -> Deliveries:
+    def send_many(self, values: Iterable[V], *, record_type: int | None = None) -> Deliveries:
         """Hand many records over; faster than `send` in a loop.
 
         Args:
@@ -200,17 +237,17 @@ class Producer(Face):
             UsageError: the producer is not open.
         """
         made = [self._maker.make_raw(*each, self._session.dialect) for each in records]
-        pump, batcher, deliveries = self._pump, self._batcher, list[Delivery]()
+        driver, batcher, deliveries = self._driver, self._batcher, list[Delivery]()
         try:
-            with pump.lock:
-                pump.check()
+            with driver.lock:
+                driver.check()
                 batcher.check_room(made)
                 for value, kind in made:
                     index = batcher.append(value, kind, monotonic())
-                    deliveries.append(Delivery((batcher.last, index)))
+                    deliveries.append(Delivery(batcher.last, index))
                 batcher.attention = False
         finally:
-            pump.wake()
+            driver.wake()
         return deliveries
 
     def flush(self, timeout: float | None = None) -> None:
@@ -226,38 +263,38 @@ class Producer(Face):
             DeadlineExceeded: not all are settled yet; their delivery goes on.
             UsageError: the producer is not open.
         """
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             batches = self._sender.flush()
-        self._pump.wake()
+        self._driver.wake()
         wait_for_all(batches, timeout)
-        with self._pump.lock:
+        with self._driver.lock:
             before = self._sender.failures.take_unseen()
         if (failure := first_failure(batches) or before) is not None:
             raise failure
 
     def stats(self) -> ProducerStats:
         """Return the counters as they stand now."""
-        with self._pump.lock:
+        with self._driver.lock:
             return self._core.stats()
 
     def _begin(self) -> None:
         if (spill := self._core.spill) is not None:
             spill.open()
-            self._sender.handover.opened()
+            self._sender.spooler.opened()
         self._core.open_session(monotonic())
 
     def _finish(self, until: float, *, failed: bool) -> float:
         del failed
-        if self._core.spill is None or self._pump.guard is not None:
+        if self._core.spill is None or self._driver.guard is not None:
             return until
-        with self._pump.lock:
-            batches = [] if self._sender.handover.active else self._sender.flush()
-        self._pump.wake()
+        with self._driver.lock:
+            batches = [] if self._sender.spooler.active else self._sender.flush()
+        self._driver.wake()
         try:
             wait_for_all(batches, ACK_SHARE * max(0.0, until - monotonic()))
         except DeadlineExceeded:  # what the server does not take, the journal keeps
-            with self._pump.lock:
+            with self._driver.lock:
                 self._sender.spill()
         return max(until, monotonic() + DISK_GRACE)
 
@@ -265,12 +302,12 @@ class Producer(Face):
         if (spill := self._core.spill) is None:
             return
         spill.close(timeout)
-        with self._pump.lock:
+        with self._driver.lock:
             self._sender.settle_journal(monotonic())
-        self._pump.announce()
+        self._driver.announce()
 
     def _report(self) -> CloseReport:
-        with self._pump.lock:
+        with self._driver.lock:
             return self._sender.failures.report(self._sender.acked_records)
 
     def _add(self, value: bytes, record_type: int) -> Delivery:
@@ -281,30 +318,30 @@ class Producer(Face):
             return self._add_patiently(value, record_type, full)
 
     def _try_to_add(self, value: bytes, record_type: int) -> Delivery:
-        pump, batcher = self._pump, self._batcher
-        with pump.lock:
-            pump.check()
+        driver, batcher = self._driver, self._batcher
+        with driver.lock:
+            driver.check()
             index = batcher.append(value, record_type, monotonic())
-            delivery = Delivery((batcher.last, index))
+            delivery = Delivery(batcher.last, index)
             attention, batcher.attention = batcher.attention, False
         if attention:
-            pump.wake()
+            driver.wake()
         return delivery
 
     def _add_all(self, values: list[bytes], record_type: int, batches: list[Batch]) -> None:
         """Add values, waiting for room where that is the policy."""
-        pump, batcher = self._pump, self._batcher
+        driver, batcher = self._driver, self._batcher
         done = 0
         while done < len(values):
             try:
-                with pump.lock:
-                    pump.check()
+                with driver.lock:
+                    driver.check()
                     done += batcher.extend(values[done:], record_type, monotonic(), batches)
                     batcher.attention = False
             except BufferFull as full:
                 batches.append(self._add_patiently(values[done], record_type, full)._batch)  # noqa: SLF001 - its own handle
                 done += 1
-            pump.wake()
+            driver.wake()
 
     def _add_patiently(self, value: bytes, record_type: int, full: BufferFull) -> Delivery:
         """Add one record when there is room for it, within ``block_timeout``."""
@@ -312,12 +349,16 @@ class Producer(Face):
             raise full
         deadline = monotonic() + self._patience
         while True:
-            with self._pump.lock:
+            with self._driver.lock:
                 gate = self._sender.gate(len(value))
-            self._pump.wake()
-            if not self._pump.wait(gate, deadline - monotonic()):
-                raise full
+            self._driver.wake()
+            if not self._driver.wait(gate, deadline - monotonic()):
+                raise self._no_room(full)
             try:
                 return self._try_to_add(value, record_type)
             except BufferFull:
                 continue
+
+    def _no_room(self, full: BufferFull) -> BufferFull:
+        with self._driver.lock:
+            return no_room(full, self._patience, self._sender.oldest(), self._sender.place())

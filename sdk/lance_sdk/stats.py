@@ -1,21 +1,21 @@
-"""Counters as one consistent snapshot, taken by ``stats()`` of each face."""
+"""Counters as one consistent snapshot, taken by ``stats()`` of each client."""
 
 from dataclasses import dataclass
 
-__all__ = ["ClientStats", "ConsumerStats", "ProducerStats"]
+__all__ = ["ClientStats", "ConsumerStats", "ProducerStats", "TopicsStats"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStats:
-    """What every face counts.
+    """What every client counts.
 
     Attributes:
         state: where the session stands, for example ``ready``.
         peer_dialect: dialect of the last connection, or None before the first.
         connects: connections that became ready.
         rtt: seconds of the last Keepalive's round trip on this connection, or None.
-        bytes_sent: on this connection.
-        bytes_received: on this connection.
+        bytes_sent: over all connections.
+        bytes_received: over all connections.
     """
 
     state: str
@@ -76,3 +76,28 @@ class ConsumerStats(ClientStats):
     buffered_bytes: int
     position: int | None
     end: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsStats:
+    """Counters of a consumer of several topics.
+
+    Attributes:
+        topics: how many topics it reads.
+        records: records that arrived.
+        fetched_bytes: bytes that arrived.
+        buffered_bytes: bytes that wait for the application.
+        fetches: Fetch requests.
+        pushes: batches that the server pushed.
+        commits: positions that were committed.
+        server: of the connection.
+    """
+
+    topics: int
+    records: int
+    fetched_bytes: int
+    buffered_bytes: int
+    fetches: int
+    pushes: int
+    commits: int
+    server: ClientStats

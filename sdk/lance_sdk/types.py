@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 from lance_spec.checksum import Buffer
 from lance_spec.enums import RecordType
@@ -15,9 +15,21 @@ if TYPE_CHECKING:
 
     from lance_sdk.values.contract import Codec
     from lance_sdk.values.keyed import Parts
+    from lance_spec.bodies import TopicInfo
 
-__all__ = ["Buffer", "CloseReport", "OpaqueBytes", "Record", "RecordBatch", "RecordMetadata"]
+__all__ = [
+    "Buffer",
+    "CloseReport",
+    "OpaqueBytes",
+    "PartitionedTopic",
+    "PartitionerName",
+    "Record",
+    "RecordBatch",
+    "RecordMetadata",
+]
 
+PartitionerName: TypeAlias = Literal["murmur2", "siphash"]
+"""How producers find the partition of a key, as a server describes it (AMB-59)."""
 KEYED: Final = frozenset({RecordType.KEY_VALUE, RecordType.TIMESTAMPED, RecordType.KEY_TIMESTAMPED})
 """Types whose stored bytes begin with a key or a time (LWP section 8.3)."""
 _NOT_PLAIN: Final = KEYED | {RecordType.NULL}
@@ -25,7 +37,7 @@ _NOT_PLAIN: Final = KEYED | {RecordType.NULL}
 
 def _deprecated(old: str, new: str) -> None:
     warnings.warn(
-        f"{old} is deprecated since 0.2: a Record is no tuple any more; use {new}",
+        f"{old} is deprecated since 0.2: a Record is not a tuple any more; use {new}",
         DeprecationWarning,
         stacklevel=3,
     )
@@ -121,7 +133,7 @@ class Record:
 
     @property
     def value(self) -> Any:
-        """What was sent: the payload without key and time; None for a tombstone.
+        """What was sent: the payload without key and time; None for a tombstone (AMB-56).
 
         Bytes, unless the consumer's ``values=`` says how to decode them. The stored bytes are
         `raw`; of `OpaqueBytes` both are the same.
@@ -135,7 +147,7 @@ class Record:
         return self._value()
 
     def _value(self) -> Any:
-        if self.type == RecordType.NULL:
+        if self.is_tombstone:
             return None
         return self.body if self._codec is None else self.decode(self._codec)
 
@@ -146,8 +158,12 @@ class Record:
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it is a NULL record (AMB-12)."""
-        return self.type == RecordType.NULL
+        """Whether it is a NULL record, or has a key or a time and an empty payload (AMB-56).
+
+        Raises:
+            UndecodableRecord: the record is not laid out as its type says (LWP section 8.3).
+        """
+        return self.type == RecordType.NULL or (self.type in KEYED and not self.body)
 
     @property
     def is_opaque(self) -> bool:
@@ -187,12 +203,13 @@ class Record:
         """
         return self._parts().body if self.type in KEYED else self.raw
 
-    def decode(self, values: "Codec | str | None" = None) -> Any:
+    def decode(self, values: Any = None) -> Any:
         """Return what the record says; None for a tombstone.
 
         Args:
             values: how to read the body: a codec, or ``raw``, ``text``, ``json``, ``msgpack``
-                or ``avro``; by default what the record's type says, else bytes.
+                or ``avro``, or the class of the object; by default what the record's type says,
+                else bytes.
 
         Raises:
             UndecodableRecord: the body is something else.
@@ -218,9 +235,9 @@ class Record:
 
 
 class OpaqueBytes(Record):
-    """Bytes of a log that are no records, with ``on_opaque="bytes"`` (AMB-27).
+    """Bytes of a log that are not records, with ``on_opaque="bytes"`` (AMB-27).
 
-    Where several batches stand behind each other, or one is larger than ``max_fetch_bytes``,
+    Where several batches stand after each other, or one is larger than ``max_fetch_bytes``,
     they come in pieces that say nothing about where the batches begin.
 
     Attributes:
@@ -259,7 +276,7 @@ class RecordBatch:
         offset: byte offset of the first record.
         count: number of records.
         data: the records as they stand in the log, whole ones only (LWP section 8.4).
-        opaque: whether the data are no records but one `OpaqueBytes` (AMB-27).
+        opaque: whether the data are not records but one `OpaqueBytes` (AMB-27).
         codec: how ``value`` of the records reads their payloads; None leaves them as bytes.
     """
 
@@ -299,7 +316,7 @@ class RecordBatch:
 
     @property
     def next_offset(self) -> int:
-        """Byte offset behind the last record."""
+        """Byte offset after the last record."""
         return self.offset + len(self.data)
 
 
@@ -342,3 +359,27 @@ class CloseReport:
     def clean(self) -> bool:
         """Whether nothing was lost."""
         return self.lost == 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedTopic:
+    """A topic of several partitions, as its server describes it (AMB-59).
+
+    Attributes:
+        name: its name.
+        partitions: how many it has.
+        partitioner: how producers find the partition of a key: ``murmur2``, as Kafka's clients
+            do, or ``siphash``, as Fluvio's do.
+        topics: the topic of each partition, ``NAME-0`` and so on, in their order. One that the
+            server cannot serve at the moment is not among them.
+    """
+
+    name: str
+    partitions: int
+    partitioner: str
+    topics: "tuple[TopicInfo, ...]" = field(repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all partitions, in their order."""
+        return tuple(f"{self.name}-{index}" for index in range(self.partitions))

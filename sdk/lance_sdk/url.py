@@ -11,7 +11,6 @@ keys are the fields of `lance_sdk.config`, with ``batch`` and ``buffer`` short f
 """
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +18,8 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote
 
-from lance_sdk._core.hosts import Endpoint
-from lance_sdk._units import Duration, parse_duration, parse_size, shorten
+from lance_sdk._api.unit_parsing import Duration, parse_duration, parse_size, shorten
+from lance_sdk._protocol.hosts import Endpoint
 from lance_sdk.config import ClientConfig, ConsumerConfig, ProducerConfig
 from lance_sdk.errors import ConfigError
 from lance_spec.errors import EncodeError
@@ -32,6 +31,42 @@ _SCHEMES: Final = {"lance": False, "lances": True}
 _ALIASES: Final = {"batch": "batch_bytes", "buffer": "buffer_bytes"}
 _NOT_IN_URLS: Final = {"token", "tls", "tls_key_password", "hooks", "retry", "journal_settings"}
 """Objects, and secrets that would be shown with the URL."""
+_ELSEWHERE: Final = {
+    "token": "it would be shown with the URL; write lance://TOKEN@HOST, or pass token=",
+    "group_id": "consumer= with offsets= keeps the place of one consumer; a GroupConsumer shares "
+    "topics among several",
+    "group": "a GroupConsumer shares topics among several consumers",
+    "bootstrap_servers": "the servers stand in the URL: lance://HOST1,HOST2/TOPIC",
+    "servers": "the servers stand in the URL: lance://HOST1,HOST2/TOPIC",
+    "topic": "the topic stands in the URL: lance://HOST/TOPIC",
+    "client_id": "leave it out; consumer= names a consumer",
+    "acks": "leave it out; every acknowledgement says that the record is durable",
+    "enable_idempotence": "leave it out; what is sent again is stored once",
+    "retries": "say retry=RetryPolicy(max_attempts=N); delivery_timeout= ends all attempts",
+    "linger_ms": "say linger=, in seconds",
+    "batch_size": "say batch_bytes=",
+    "buffer_memory": "say buffer_bytes=",
+    "max_block_ms": "say block_timeout=, in seconds",
+    "request_timeout_ms": "say request_timeout=, in seconds",
+    "delivery_timeout_ms": "say delivery_timeout=, in seconds",
+    "compression_type": "say compression='lz4' or 'auto'",
+    "key_serializer": "keys are text or bytes; values= says how values are written",
+    "value_serializer": "say values='json', or another codec",
+    "value_deserializer": "say values='json', or another codec",
+    "key_deserializer": "keys are bytes; values= says how values are read",
+    "auto_offset_reset": "say start='beginning' or 'end'",
+    "enable_auto_commit": "say auto_commit='processed' or 'off'",
+    "auto_commit_interval_ms": "say commit_interval=, in seconds",
+    "security_protocol": "write lances:// for TLS",
+    "ssl_cafile": "say tls_ca=",
+    "ssl_certfile": "say tls_cert=",
+    "ssl_keyfile": "say tls_key=",
+    "ssl": "write lances:// for TLS",
+    "ca": "say tls_ca=",
+    "partitioner": "that is an option of PartitionedProducer",
+    "max_poll_records": "that is an option of GroupConsumer",
+}
+"""Options that other clients have, and what says the same here."""
 _HOST: Final = re.compile(
     r"(?:\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<name>[^\[\]:@/\s\0]{1,255}))(?::(?P<port>.*))?"
 )
@@ -86,12 +121,22 @@ class URL:
         if self.topic is None and self.topic_id is None:
             raise ConfigError(f"{self} names no topic: append one, as in {self}/orders")
 
+    def require_name(self) -> None:
+        """Refuse a URL that does not name a topic by its name.
+
+        Raises:
+            ConfigError: saying how to name one.
+        """
+        self.require_topic()
+        if self.topic is None:
+            raise ConfigError(f"{self} names a topic by its number; partitions need its name")
+
     def configure(self, kind: type[ConfigT], options: Mapping[str, Any]) -> ConfigT:
         """Return the settings of this URL's query, overridden by ``options``.
 
         Args:
             kind: which settings to return; keys that only other kinds know are left out.
-            options: keyword arguments of the face.
+            options: keyword arguments of the client.
 
         Raises:
             ConfigError: for a value that is not allowed or an unknown option.
@@ -101,7 +146,8 @@ class URL:
         for name in options:
             if name not in known:
                 raise ConfigError(
-                    f"unknown option {name!r} for {kind.__name__}{_hint(name, known)}"
+                    f"{kind.__name__.removesuffix('Config')} has no option {name!r}"
+                    f"{_hint(name, known)}"
                 )
         if self.token is not None:
             values["token"] = self.token
@@ -186,7 +232,7 @@ def _parse_query(query: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         name = _ALIASES.get(name, name)
         if name != "topic_id" and name not in _URL_KEYS:
-            raise ConfigError(f"unknown URL key {name!r}{_hint(name, _URL_KEYS)}")
+            raise ConfigError(f"a URL has no key {name!r}{_hint(name, _URL_KEYS)}")
         if not equals or name in keys:
             raise ConfigError(f"URL key {name!r} must be given once, as {name}=value")
         keys[name] = unquote(value)
@@ -194,7 +240,11 @@ def _parse_query(query: str) -> dict[str, str]:
 
 
 def _hint(name: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, [*known, *_ALIASES, "topic_id"], n=1)
+    if name in _ELSEWHERE:
+        return f": {_ELSEWHERE[name]}"
+    import difflib  # noqa: PLC0415 - only for what is misspelt
+
+    close = difflib.get_close_matches(name, [*known, *_ALIASES], n=1, cutoff=0.7)
     return f": did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(known))}"
 
 

@@ -79,15 +79,15 @@ struct lance_sidecar_header {
 #define LANCE_SIDECAR_HEADER_CREATED_NS_AT 32u
 #define LANCE_SIDECAR_HEADER_RESERVED_AT 40u
 #define LANCE_SIDECAR_HEADER_HEADER_CRC_AT 60u
-_Static_assert(LANCE_SIDECAR_HEADER_HEADER_CRC_AT + 4u == LANCE_SIDECAR_HEADER_SIZE,
-               "SidecarHeader has the size of its fields");
+static_assert(LANCE_SIDECAR_HEADER_HEADER_CRC_AT + 4u == LANCE_SIDECAR_HEADER_SIZE,
+              "SidecarHeader has the size of its fields");
 
 /* Read a whole SidecarHeader; variable parts point into `data`. */
 static inline enum lance_result lance_sidecar_header_read(
     struct lance_sidecar_header *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x4C, 0x4E, 0x43, 0x42, 0x41, 0x54, 0x43, 0x48}, 8u);
+    lance_take_const(&in, (const uint8_t *)"LNCBATCH", 8u);
     lance_require(&in.result, lance_take_uint(&in, 2u) == 1u);
     lance_take_zeros(&in, 2u);
     out->topic_id = (uint32_t)lance_take_uint(&in, 4u);
@@ -104,7 +104,7 @@ static inline enum lance_result lance_sidecar_header_write(
     const struct lance_sidecar_header *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x4C, 0x4E, 0x43, 0x42, 0x41, 0x54, 0x43, 0x48}, 8u);
+    lance_put(&out, (const uint8_t *)"LNCBATCH", 8u);
     lance_put_uint(&out, 1u, 2u);
     lance_put_zeros(&out, 2u);
     lance_put_uint(&out, in->topic_id, 4u);
@@ -153,8 +153,8 @@ struct lance_sidecar_entry {
 #define LANCE_SIDECAR_ENTRY_FLAGS_AT 52u
 #define LANCE_SIDECAR_ENTRY_RESERVED_AT 56u
 #define LANCE_SIDECAR_ENTRY_ENTRY_CRC_AT 60u
-_Static_assert(LANCE_SIDECAR_ENTRY_ENTRY_CRC_AT + 4u == LANCE_SIDECAR_ENTRY_SIZE,
-               "SidecarEntry has the size of its fields");
+static_assert(LANCE_SIDECAR_ENTRY_ENTRY_CRC_AT + 4u == LANCE_SIDECAR_ENTRY_SIZE,
+              "SidecarEntry has the size of its fields");
 
 /* Read a whole SidecarEntry; variable parts point into `data`. */
 static inline enum lance_result lance_sidecar_entry_read(
@@ -206,8 +206,8 @@ struct lance_sort_key {
 #define LANCE_SORT_KEY_SIZE 16u
 #define LANCE_SORT_KEY_NODE_ACTOR_SEQUENCE_AT 0u
 #define LANCE_SORT_KEY_TIMESTAMP_NS_AT 8u
-_Static_assert(LANCE_SORT_KEY_TIMESTAMP_NS_AT + 8u == LANCE_SORT_KEY_SIZE,
-               "SortKey has the size of its fields");
+static_assert(LANCE_SORT_KEY_TIMESTAMP_NS_AT + 8u == LANCE_SORT_KEY_SIZE,
+              "SortKey has the size of its fields");
 
 /* Read a whole SortKey; variable parts point into `data`. */
 static inline enum lance_result lance_sort_key_read(
@@ -244,8 +244,8 @@ struct lance_sparse_index_entry {
 #define LANCE_SPARSE_INDEX_ENTRY_NODE_ACTOR_SEQUENCE_AT 0u
 #define LANCE_SPARSE_INDEX_ENTRY_TIMESTAMP_NS_AT 8u
 #define LANCE_SPARSE_INDEX_ENTRY_OFFSET_AT 16u
-_Static_assert(LANCE_SPARSE_INDEX_ENTRY_OFFSET_AT + 8u == LANCE_SPARSE_INDEX_ENTRY_SIZE,
-               "SparseIndexEntry has the size of its fields");
+static_assert(LANCE_SPARSE_INDEX_ENTRY_OFFSET_AT + 8u == LANCE_SPARSE_INDEX_ENTRY_SIZE,
+              "SparseIndexEntry has the size of its fields");
 
 /* Read a whole SparseIndexEntry; variable parts point into `data`. */
 static inline enum lance_result lance_sparse_index_entry_read(
@@ -281,8 +281,8 @@ struct lance_secondary_index_entry {
 #define LANCE_SECONDARY_INDEX_ENTRY_SIZE 16u
 #define LANCE_SECONDARY_INDEX_ENTRY_SERVER_TIME_NS_AT 0u
 #define LANCE_SECONDARY_INDEX_ENTRY_OFFSET_AT 8u
-_Static_assert(LANCE_SECONDARY_INDEX_ENTRY_OFFSET_AT + 8u == LANCE_SECONDARY_INDEX_ENTRY_SIZE,
-               "SecondaryIndexEntry has the size of its fields");
+static_assert(LANCE_SECONDARY_INDEX_ENTRY_OFFSET_AT + 8u == LANCE_SECONDARY_INDEX_ENTRY_SIZE,
+              "SecondaryIndexEntry has the size of its fields");
 
 /* Read a whole SecondaryIndexEntry; variable parts point into `data`. */
 static inline enum lance_result lance_secondary_index_entry_read(
@@ -319,8 +319,8 @@ struct lance_published_index_entry {
 #define LANCE_PUBLISHED_INDEX_ENTRY_HLC_TIMESTAMP_AT 0u
 #define LANCE_PUBLISHED_INDEX_ENTRY_NODE_SEQUENCE_AT 8u
 #define LANCE_PUBLISHED_INDEX_ENTRY_OFFSET_AT 16u
-_Static_assert(LANCE_PUBLISHED_INDEX_ENTRY_OFFSET_AT + 8u == LANCE_PUBLISHED_INDEX_ENTRY_SIZE,
-               "PublishedIndexEntry has the size of its fields");
+static_assert(LANCE_PUBLISHED_INDEX_ENTRY_OFFSET_AT + 8u == LANCE_PUBLISHED_INDEX_ENTRY_SIZE,
+              "PublishedIndexEntry has the size of its fields");
 
 /* Read a whole PublishedIndexEntry; variable parts point into `data`. */
 static inline enum lance_result lance_published_index_entry_read(
@@ -385,8 +385,8 @@ struct lance_wal_end {
 
 #define LANCE_WAL_END_SIZE 4u
 #define LANCE_WAL_END_LENGTH_AT 0u
-_Static_assert(LANCE_WAL_END_LENGTH_AT + 4u == LANCE_WAL_END_SIZE,
-               "WalEnd has the size of its fields");
+static_assert(LANCE_WAL_END_LENGTH_AT + 4u == LANCE_WAL_END_SIZE,
+              "WalEnd has the size of its fields");
 
 /* Read a whole WalEnd; variable parts point into `data`. */
 static inline enum lance_result lance_wal_end_read(

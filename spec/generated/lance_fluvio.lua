@@ -275,6 +275,18 @@ local MESSAGES = {
         {name = "aborted", leaf = "", shape = {kind = "maybe", item = {kind = "many", prefix = {kind = "number", size = 4, signed = true, little = false}, least = 16, item = {kind = "nested", message = "aborted_transaction"}}}, doc = "Transactions that came to nothing (FLV-01)"},
         {name = "records", leaf = "", shape = {kind = "sized", prefix = {kind = "number", size = 4, signed = true, little = false}, item = {kind = "nested", message = "record_set"}}, doc = "Whole batches (FLV-01)"},
     }},
+    -- A StreamFetchResponse as clients must read it: published servers cut their last batch (FLV-01).
+    stream_fetch_piece = {fields = {
+        {name = "topic", leaf = "text", shape = {kind = "text", prefix = {kind = "number", size = 2, signed = true, little = false}}, doc = "Name of the topic (FLV-01)"},
+        {name = "stream_id", leaf = "uint32", shape = {kind = "number", size = 4, signed = false, little = false}, doc = "Number that the server gave the stream (FLV-01)"},
+        {name = "partition", leaf = "uint32", shape = {kind = "number", size = 4, signed = false, little = false}, doc = "Number of the partition (FLV-01)"},
+        {name = "outcome", leaf = "", shape = {kind = "nested", message = "outcome"}, doc = "Whether it succeeded (FLV-01)"},
+        {name = "high_watermark", leaf = "int64", shape = {kind = "number", size = 8, signed = true, little = false}, doc = "End of what can be read (FLV-01)"},
+        {name = "next_filter_offset", leaf = "int64", shape = {kind = "number", size = 8, signed = true, little = false}, since = 11, doc = "Where a SmartModule goes on, or -1 (FLV-01)"},
+        {name = "log_start_offset", leaf = "int64", shape = {kind = "number", size = 8, signed = true, little = false}, doc = "Lowest offset there is (FLV-01)"},
+        {name = "aborted", leaf = "", shape = {kind = "maybe", item = {kind = "many", prefix = {kind = "number", size = 4, signed = true, little = false}, least = 16, item = {kind = "nested", message = "aborted_transaction"}}}, doc = "Transactions that came to nothing (FLV-01)"},
+        {name = "records", leaf = "bytes", shape = {kind = "blob", prefix = {kind = "number", size = 4, signed = true, little = false}}, doc = "Batches; a server may cut the last one at max_bytes (FLV-01)"},
+    }},
     -- Acknowledges what came on one stream (FLV-01).
     offset_update = {fields = {
         {name = "offset", leaf = "int64", shape = {kind = "number", size = 8, signed = true, little = false}, doc = "Offset up to which records were taken (FLV-01)"},

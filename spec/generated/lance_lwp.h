@@ -53,6 +53,9 @@ enum lance_command {
     LANCE_COMMAND_GROUP_ERROR = 0x6F,
     LANCE_COMMAND_OFFSET_FOR_TIME = 0x70,
     LANCE_COMMAND_OFFSET_FOR_TIME_RESPONSE = 0x71,
+    LANCE_COMMAND_CREATE_PARTITIONED_TOPIC = 0x72,
+    LANCE_COMMAND_ADD_PARTITIONS = 0x73,
+    LANCE_COMMAND_DELETE_PARTITIONED_TOPIC = 0x74,
     LANCE_COMMAND_TOPIC_RESPONSE = 0x80,
     LANCE_COMMAND_CLUSTER_STATUS_RESPONSE = 0x81,
     LANCE_COMMAND_ERROR_RESPONSE = 0xFF
@@ -101,6 +104,11 @@ enum lance_error_code {
     LANCE_ERROR_CODE_RESERVED = 0xFF
 };
 
+enum lance_partitioner_id {
+    LANCE_PARTITIONER_ID_MURMUR2 = 0x01,
+    LANCE_PARTITIONER_ID_SIPHASH = 0x02
+};
+
 enum lance_lz4_flag {
     LANCE_LZ4_FLAG_DICTIONARY = 0x01,
     LANCE_LZ4_FLAG_RESERVED = 0x02,
@@ -144,15 +152,15 @@ struct lance_header {
 #define LANCE_HEADER_PAYLOAD_LENGTH_AT 32u
 #define LANCE_HEADER_PAYLOAD_CRC_AT 36u
 #define LANCE_HEADER_TOPIC_ID_AT 40u
-_Static_assert(LANCE_HEADER_TOPIC_ID_AT + 4u == LANCE_HEADER_SIZE,
-               "Header has the size of its fields");
+static_assert(LANCE_HEADER_TOPIC_ID_AT + 4u == LANCE_HEADER_SIZE,
+              "Header has the size of its fields");
 
 /* Read a whole Header; variable parts point into `data`. */
 static inline enum lance_result lance_header_read(
     struct lance_header *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x4C, 0x41, 0x4E, 0x43}, 4u);
+    lance_take_const(&in, (const uint8_t *)"LANC", 4u);
     lance_require(&in.result, lance_take_uint(&in, 1u) == 1u);
     out->flags = (uint8_t)lance_take_uint(&in, 1u);
     lance_take_zeros(&in, 2u);
@@ -171,7 +179,7 @@ static inline enum lance_result lance_header_write(
     const struct lance_header *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x4C, 0x41, 0x4E, 0x43}, 4u);
+    lance_put(&out, (const uint8_t *)"LANC", 4u);
     lance_put_uint(&out, 1u, 1u);
     lance_put_uint(&out, in->flags, 1u);
     lance_put_zeros(&out, 2u);
@@ -224,8 +232,8 @@ struct lance_delete_topic {
 #define LANCE_DELETE_TOPIC_SIZE 4u
 #define LANCE_DELETE_TOPIC_COMMAND LANCE_COMMAND_DELETE_TOPIC
 #define LANCE_DELETE_TOPIC_TOPIC_ID_AT 0u
-_Static_assert(LANCE_DELETE_TOPIC_TOPIC_ID_AT + 4u == LANCE_DELETE_TOPIC_SIZE,
-               "DeleteTopic has the size of its fields");
+static_assert(LANCE_DELETE_TOPIC_TOPIC_ID_AT + 4u == LANCE_DELETE_TOPIC_SIZE,
+              "DeleteTopic has the size of its fields");
 
 /* Read a whole DeleteTopic; variable parts point into `data`. */
 static inline enum lance_result lance_delete_topic_read(
@@ -279,8 +287,8 @@ struct lance_get_topic {
 #define LANCE_GET_TOPIC_SIZE 4u
 #define LANCE_GET_TOPIC_COMMAND LANCE_COMMAND_GET_TOPIC
 #define LANCE_GET_TOPIC_TOPIC_ID_AT 0u
-_Static_assert(LANCE_GET_TOPIC_TOPIC_ID_AT + 4u == LANCE_GET_TOPIC_SIZE,
-               "GetTopic has the size of its fields");
+static_assert(LANCE_GET_TOPIC_TOPIC_ID_AT + 4u == LANCE_GET_TOPIC_SIZE,
+              "GetTopic has the size of its fields");
 
 /* Read a whole GetTopic; variable parts point into `data`. */
 static inline enum lance_result lance_get_topic_read(
@@ -316,8 +324,8 @@ struct lance_set_retention {
 #define LANCE_SET_RETENTION_TOPIC_ID_AT 0u
 #define LANCE_SET_RETENTION_MAX_AGE_SECS_AT 4u
 #define LANCE_SET_RETENTION_MAX_BYTES_AT 12u
-_Static_assert(LANCE_SET_RETENTION_MAX_BYTES_AT + 8u == LANCE_SET_RETENTION_SIZE,
-               "SetRetention has the size of its fields");
+static_assert(LANCE_SET_RETENTION_MAX_BYTES_AT + 8u == LANCE_SET_RETENTION_SIZE,
+              "SetRetention has the size of its fields");
 
 /* Read a whole SetRetention; variable parts point into `data`. */
 static inline enum lance_result lance_set_retention_read(
@@ -379,6 +387,121 @@ static inline enum lance_result lance_create_topic_with_retention_write(
     lance_put(&out, in->name.data, in->name.size);
     lance_put_uint(&out, in->max_age_secs, 8u);
     lance_put_uint(&out, in->max_bytes, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Creates a topic of several partitions, all or none (AMB-59). */
+struct lance_create_partitioned_topic {
+    /* Name of the partitioned topic as UTF-8 (AMB-59). */
+    struct lance_bytes name;
+    /* How many partitions it has (AMB-59). */
+    uint32_t partitions;
+    /* How producers find the partition of a key (AMB-59). */
+    uint8_t partitioner;
+    /* Age beyond which records may be deleted; 0 means no limit, in seconds (LWP section 5.11). */
+    uint64_t max_age_secs;
+    /* Size of the topic beyond which its oldest records may be deleted; 0 means no limit, in bytes (LWP section 5.11). */
+    uint64_t max_bytes;
+};
+
+#define LANCE_CREATE_PARTITIONED_TOPIC_MIN_SIZE 23u
+#define LANCE_CREATE_PARTITIONED_TOPIC_COMMAND LANCE_COMMAND_CREATE_PARTITIONED_TOPIC
+#define LANCE_CREATE_PARTITIONED_TOPIC_NAME_LENGTH_AT 0u
+#define LANCE_CREATE_PARTITIONED_TOPIC_NAME_AT 2u
+
+/* Read a whole CreatePartitionedTopic; variable parts point into `data`. */
+static inline enum lance_result lance_create_partitioned_topic_read(
+    struct lance_create_partitioned_topic *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    uint16_t name_length = (uint16_t)lance_take_uint(&in, 2u);
+    out->name = lance_take(&in, name_length);
+    out->partitions = (uint32_t)lance_take_uint(&in, 4u);
+    out->partitioner = (uint8_t)lance_take_uint(&in, 1u);
+    out->max_age_secs = (uint64_t)lance_take_uint(&in, 8u);
+    out->max_bytes = (uint64_t)lance_take_uint(&in, 8u);
+    return lance_finish_read(&in);
+}
+
+/* Write a CreatePartitionedTopic into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_create_partitioned_topic_write(
+    const struct lance_create_partitioned_topic *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_require(&out.result, in->name.size <= 65535u);
+    lance_put_uint(&out, in->name.size, 2u);
+    lance_put(&out, in->name.data, in->name.size);
+    lance_put_uint(&out, in->partitions, 4u);
+    lance_put_uint(&out, in->partitioner, 1u);
+    lance_put_uint(&out, in->max_age_secs, 8u);
+    lance_put_uint(&out, in->max_bytes, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Gives a partitioned topic more partitions; keys move to others (AMB-59). */
+struct lance_add_partitions {
+    /* Name of the partitioned topic as UTF-8 (AMB-59). */
+    struct lance_bytes name;
+    /* How many partitions it has afterwards (AMB-59). */
+    uint32_t partitions;
+};
+
+#define LANCE_ADD_PARTITIONS_MIN_SIZE 6u
+#define LANCE_ADD_PARTITIONS_COMMAND LANCE_COMMAND_ADD_PARTITIONS
+#define LANCE_ADD_PARTITIONS_NAME_LENGTH_AT 0u
+#define LANCE_ADD_PARTITIONS_NAME_AT 2u
+
+/* Read a whole AddPartitions; variable parts point into `data`. */
+static inline enum lance_result lance_add_partitions_read(
+    struct lance_add_partitions *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    uint16_t name_length = (uint16_t)lance_take_uint(&in, 2u);
+    out->name = lance_take(&in, name_length);
+    out->partitions = (uint32_t)lance_take_uint(&in, 4u);
+    return lance_finish_read(&in);
+}
+
+/* Write a AddPartitions into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_add_partitions_write(
+    const struct lance_add_partitions *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_require(&out.result, in->name.size <= 65535u);
+    lance_put_uint(&out, in->name.size, 2u);
+    lance_put(&out, in->name.data, in->name.size);
+    lance_put_uint(&out, in->partitions, 4u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Deletes a topic with all its partitions (AMB-59). */
+struct lance_delete_partitioned_topic {
+    /* Name of the partitioned topic as UTF-8 (AMB-59). */
+    struct lance_bytes name;
+};
+
+#define LANCE_DELETE_PARTITIONED_TOPIC_MIN_SIZE 0u
+#define LANCE_DELETE_PARTITIONED_TOPIC_COMMAND LANCE_COMMAND_DELETE_PARTITIONED_TOPIC
+#define LANCE_DELETE_PARTITIONED_TOPIC_NAME_AT 0u
+
+/* Read a whole DeletePartitionedTopic; variable parts point into `data`. */
+static inline enum lance_result lance_delete_partitioned_topic_read(
+    struct lance_delete_partitioned_topic *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->name = lance_take(&in, in.left);
+    return lance_finish_read(&in);
+}
+
+/* Write a DeletePartitionedTopic into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_delete_partitioned_topic_write(
+    const struct lance_delete_partitioned_topic *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put(&out, in->name.data, in->name.size);
     *size = room - out.left;
     return out.result;
 }
@@ -574,8 +697,8 @@ struct lance_fetch {
 #define LANCE_FETCH_TOPIC_ID_AT 0u
 #define LANCE_FETCH_START_OFFSET_AT 4u
 #define LANCE_FETCH_MAX_BYTES_AT 12u
-_Static_assert(LANCE_FETCH_MAX_BYTES_AT + 4u == LANCE_FETCH_SIZE,
-               "Fetch has the size of its fields");
+static_assert(LANCE_FETCH_MAX_BYTES_AT + 4u == LANCE_FETCH_SIZE,
+              "Fetch has the size of its fields");
 
 /* Read a whole Fetch; variable parts point into `data`. */
 static inline enum lance_result lance_fetch_read(
@@ -700,8 +823,8 @@ struct lance_catching_up {
 #define LANCE_CATCHING_UP_SIZE 8u
 #define LANCE_CATCHING_UP_COMMAND LANCE_COMMAND_CATCHING_UP
 #define LANCE_CATCHING_UP_CURRENT_MAX_OFFSET_AT 0u
-_Static_assert(LANCE_CATCHING_UP_CURRENT_MAX_OFFSET_AT + 8u == LANCE_CATCHING_UP_SIZE,
-               "CatchingUp has the size of its fields");
+static_assert(LANCE_CATCHING_UP_CURRENT_MAX_OFFSET_AT + 8u == LANCE_CATCHING_UP_SIZE,
+              "CatchingUp has the size of its fields");
 
 /* Read a whole CatchingUp; variable parts point into `data`. */
 static inline enum lance_result lance_catching_up_read(
@@ -740,8 +863,8 @@ struct lance_subscribe {
 #define LANCE_SUBSCRIBE_START_OFFSET_AT 4u
 #define LANCE_SUBSCRIBE_MAX_BATCH_BYTES_AT 12u
 #define LANCE_SUBSCRIBE_CONSUMER_ID_AT 16u
-_Static_assert(LANCE_SUBSCRIBE_CONSUMER_ID_AT + 8u == LANCE_SUBSCRIBE_SIZE,
-               "Subscribe has the size of its fields");
+static_assert(LANCE_SUBSCRIBE_CONSUMER_ID_AT + 8u == LANCE_SUBSCRIBE_SIZE,
+              "Subscribe has the size of its fields");
 
 /* Read a whole Subscribe; variable parts point into `data`. */
 static inline enum lance_result lance_subscribe_read(
@@ -780,8 +903,8 @@ struct lance_unsubscribe {
 #define LANCE_UNSUBSCRIBE_COMMAND LANCE_COMMAND_UNSUBSCRIBE
 #define LANCE_UNSUBSCRIBE_TOPIC_ID_AT 0u
 #define LANCE_UNSUBSCRIBE_CONSUMER_ID_AT 4u
-_Static_assert(LANCE_UNSUBSCRIBE_CONSUMER_ID_AT + 8u == LANCE_UNSUBSCRIBE_SIZE,
-               "Unsubscribe has the size of its fields");
+static_assert(LANCE_UNSUBSCRIBE_CONSUMER_ID_AT + 8u == LANCE_UNSUBSCRIBE_SIZE,
+              "Unsubscribe has the size of its fields");
 
 /* Read a whole Unsubscribe; variable parts point into `data`. */
 static inline enum lance_result lance_unsubscribe_read(
@@ -819,8 +942,8 @@ struct lance_commit_offset {
 #define LANCE_COMMIT_OFFSET_TOPIC_ID_AT 0u
 #define LANCE_COMMIT_OFFSET_CONSUMER_ID_AT 4u
 #define LANCE_COMMIT_OFFSET_OFFSET_AT 12u
-_Static_assert(LANCE_COMMIT_OFFSET_OFFSET_AT + 8u == LANCE_COMMIT_OFFSET_SIZE,
-               "CommitOffset has the size of its fields");
+static_assert(LANCE_COMMIT_OFFSET_OFFSET_AT + 8u == LANCE_COMMIT_OFFSET_SIZE,
+              "CommitOffset has the size of its fields");
 
 /* Read a whole CommitOffset; variable parts point into `data`. */
 static inline enum lance_result lance_commit_offset_read(
@@ -857,8 +980,8 @@ struct lance_subscribe_ack {
 #define LANCE_SUBSCRIBE_ACK_COMMAND LANCE_COMMAND_SUBSCRIBE_ACK
 #define LANCE_SUBSCRIBE_ACK_CONSUMER_ID_AT 0u
 #define LANCE_SUBSCRIBE_ACK_OFFSET_AT 8u
-_Static_assert(LANCE_SUBSCRIBE_ACK_OFFSET_AT + 8u == LANCE_SUBSCRIBE_ACK_SIZE,
-               "SubscribeAck has the size of its fields");
+static_assert(LANCE_SUBSCRIBE_ACK_OFFSET_AT + 8u == LANCE_SUBSCRIBE_ACK_SIZE,
+              "SubscribeAck has the size of its fields");
 
 /* Read a whole SubscribeAck; variable parts point into `data`. */
 static inline enum lance_result lance_subscribe_ack_read(
@@ -893,8 +1016,8 @@ struct lance_commit_ack {
 #define LANCE_COMMIT_ACK_COMMAND LANCE_COMMAND_COMMIT_ACK
 #define LANCE_COMMIT_ACK_CONSUMER_ID_AT 0u
 #define LANCE_COMMIT_ACK_OFFSET_AT 8u
-_Static_assert(LANCE_COMMIT_ACK_OFFSET_AT + 8u == LANCE_COMMIT_ACK_SIZE,
-               "CommitAck has the size of its fields");
+static_assert(LANCE_COMMIT_ACK_OFFSET_AT + 8u == LANCE_COMMIT_ACK_SIZE,
+              "CommitAck has the size of its fields");
 
 /* Read a whole CommitAck; variable parts point into `data`. */
 static inline enum lance_result lance_commit_ack_read(
@@ -929,8 +1052,8 @@ struct lance_offset_for_time {
 #define LANCE_OFFSET_FOR_TIME_COMMAND LANCE_COMMAND_OFFSET_FOR_TIME
 #define LANCE_OFFSET_FOR_TIME_TOPIC_ID_AT 0u
 #define LANCE_OFFSET_FOR_TIME_TIME_NS_AT 4u
-_Static_assert(LANCE_OFFSET_FOR_TIME_TIME_NS_AT + 8u == LANCE_OFFSET_FOR_TIME_SIZE,
-               "OffsetForTime has the size of its fields");
+static_assert(LANCE_OFFSET_FOR_TIME_TIME_NS_AT + 8u == LANCE_OFFSET_FOR_TIME_SIZE,
+              "OffsetForTime has the size of its fields");
 
 /* Read a whole OffsetForTime; variable parts point into `data`. */
 static inline enum lance_result lance_offset_for_time_read(
@@ -962,8 +1085,8 @@ struct lance_offset_for_time_response {
 #define LANCE_OFFSET_FOR_TIME_RESPONSE_SIZE 8u
 #define LANCE_OFFSET_FOR_TIME_RESPONSE_COMMAND LANCE_COMMAND_OFFSET_FOR_TIME_RESPONSE
 #define LANCE_OFFSET_FOR_TIME_RESPONSE_OFFSET_AT 0u
-_Static_assert(LANCE_OFFSET_FOR_TIME_RESPONSE_OFFSET_AT + 8u == LANCE_OFFSET_FOR_TIME_RESPONSE_SIZE,
-               "OffsetForTimeResponse has the size of its fields");
+static_assert(LANCE_OFFSET_FOR_TIME_RESPONSE_OFFSET_AT + 8u == LANCE_OFFSET_FOR_TIME_RESPONSE_SIZE,
+              "OffsetForTimeResponse has the size of its fields");
 
 /* Read a whole OffsetForTimeResponse; variable parts point into `data`. */
 static inline enum lance_result lance_offset_for_time_response_read(
@@ -1211,15 +1334,15 @@ struct lance_lz4_head {
 #define LANCE_LZ4_HEAD_MAGIC_AT 0u
 #define LANCE_LZ4_HEAD_FLG_AT 4u
 #define LANCE_LZ4_HEAD_BD_AT 5u
-_Static_assert(LANCE_LZ4_HEAD_BD_AT + 1u == LANCE_LZ4_HEAD_SIZE,
-               "Lz4Head has the size of its fields");
+static_assert(LANCE_LZ4_HEAD_BD_AT + 1u == LANCE_LZ4_HEAD_SIZE,
+              "Lz4Head has the size of its fields");
 
 /* Read a whole Lz4Head; variable parts point into `data`. */
 static inline enum lance_result lance_lz4_head_read(
     struct lance_lz4_head *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x04, 0x22, 0x4D, 0x18}, 4u);
+    lance_take_const(&in, (const uint8_t *)"\004\042M\030", 4u);
     out->flg = (uint8_t)lance_take_uint(&in, 1u);
     out->bd = (uint8_t)lance_take_uint(&in, 1u);
     lance_require(&in.result, out->bd >= 64u && out->bd <= 112u);
@@ -1231,7 +1354,7 @@ static inline enum lance_result lance_lz4_head_write(
     const struct lance_lz4_head *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x04, 0x22, 0x4D, 0x18}, 4u);
+    lance_put(&out, (const uint8_t *)"\004\042M\030", 4u);
     lance_put_uint(&out, in->flg, 1u);
     lance_require(&out.result, in->bd >= 64u && in->bd <= 112u);
     lance_put_uint(&out, in->bd, 1u);
@@ -1247,8 +1370,8 @@ struct lance_lz4_content_size {
 
 #define LANCE_LZ4_CONTENT_SIZE_SIZE 8u
 #define LANCE_LZ4_CONTENT_SIZE_CONTENT_SIZE_AT 0u
-_Static_assert(LANCE_LZ4_CONTENT_SIZE_CONTENT_SIZE_AT + 8u == LANCE_LZ4_CONTENT_SIZE_SIZE,
-               "Lz4ContentSize has the size of its fields");
+static_assert(LANCE_LZ4_CONTENT_SIZE_CONTENT_SIZE_AT + 8u == LANCE_LZ4_CONTENT_SIZE_SIZE,
+              "Lz4ContentSize has the size of its fields");
 
 /* Read a whole Lz4ContentSize; variable parts point into `data`. */
 static inline enum lance_result lance_lz4_content_size_read(
@@ -1277,8 +1400,8 @@ struct lance_lz4_head_checksum {
 
 #define LANCE_LZ4_HEAD_CHECKSUM_SIZE 1u
 #define LANCE_LZ4_HEAD_CHECKSUM_HEAD_CHECKSUM_AT 0u
-_Static_assert(LANCE_LZ4_HEAD_CHECKSUM_HEAD_CHECKSUM_AT + 1u == LANCE_LZ4_HEAD_CHECKSUM_SIZE,
-               "Lz4HeadChecksum has the size of its fields");
+static_assert(LANCE_LZ4_HEAD_CHECKSUM_HEAD_CHECKSUM_AT + 1u == LANCE_LZ4_HEAD_CHECKSUM_SIZE,
+              "Lz4HeadChecksum has the size of its fields");
 
 /* Read a whole Lz4HeadChecksum; variable parts point into `data`. */
 static inline enum lance_result lance_lz4_head_checksum_read(
@@ -1307,8 +1430,8 @@ struct lance_lz4_block_length {
 
 #define LANCE_LZ4_BLOCK_LENGTH_SIZE 4u
 #define LANCE_LZ4_BLOCK_LENGTH_BLOCK_LENGTH_AT 0u
-_Static_assert(LANCE_LZ4_BLOCK_LENGTH_BLOCK_LENGTH_AT + 4u == LANCE_LZ4_BLOCK_LENGTH_SIZE,
-               "Lz4BlockLength has the size of its fields");
+static_assert(LANCE_LZ4_BLOCK_LENGTH_BLOCK_LENGTH_AT + 4u == LANCE_LZ4_BLOCK_LENGTH_SIZE,
+              "Lz4BlockLength has the size of its fields");
 
 /* Read a whole Lz4BlockLength; variable parts point into `data`. */
 static inline enum lance_result lance_lz4_block_length_read(
@@ -1337,8 +1460,8 @@ struct lance_lz4_checksum {
 
 #define LANCE_LZ4_CHECKSUM_SIZE 4u
 #define LANCE_LZ4_CHECKSUM_CHECKSUM_AT 0u
-_Static_assert(LANCE_LZ4_CHECKSUM_CHECKSUM_AT + 4u == LANCE_LZ4_CHECKSUM_SIZE,
-               "Lz4Checksum has the size of its fields");
+static_assert(LANCE_LZ4_CHECKSUM_CHECKSUM_AT + 4u == LANCE_LZ4_CHECKSUM_SIZE,
+              "Lz4Checksum has the size of its fields");
 
 /* Read a whole Lz4Checksum; variable parts point into `data`. */
 static inline enum lance_result lance_lz4_checksum_read(

@@ -29,6 +29,9 @@ types:
             0x04: get_topic
             0x05: set_retention
             0x06: create_topic_with_retention
+            0x72: create_partitioned_topic
+            0x73: add_partitions
+            0x74: delete_partitioned_topic
             0x08: authenticate
             0x09: authenticate_response
             0x80: topic_response
@@ -182,6 +185,59 @@ types:
         type: u8
         doc: "Size of the topic beyond which its oldest records may be deleted; 0 means no limit, in bytes"
         doc-ref: "LWP section 5.11, AMB-08"
+  create_partitioned_topic:
+    doc: "Creates a topic of several partitions, all or none"
+    doc-ref: "AMB-59"
+    seq:
+      - id: name_length
+        type: u2
+        doc: "Length of the name, in bytes"
+        doc-ref: "AMB-59"
+      - id: name
+        size: name_length
+        doc: "Name of the partitioned topic as UTF-8"
+        doc-ref: "AMB-59, AMB-24"
+      - id: partitions
+        type: u4
+        doc: "How many partitions it has"
+        doc-ref: "AMB-59"
+      - id: partitioner
+        type: u1
+        enum: partitioner_id
+        doc: "How producers find the partition of a key"
+        doc-ref: "AMB-59"
+      - id: max_age_secs
+        type: u8
+        doc: "Age beyond which records may be deleted; 0 means no limit, in seconds"
+        doc-ref: "LWP section 5.11, AMB-08"
+      - id: max_bytes
+        type: u8
+        doc: "Size of the topic beyond which its oldest records may be deleted; 0 means no limit, in bytes"
+        doc-ref: "LWP section 5.11, AMB-08"
+  add_partitions:
+    doc: "Gives a partitioned topic more partitions; keys move to others"
+    doc-ref: "AMB-59"
+    seq:
+      - id: name_length
+        type: u2
+        doc: "Length of the name, in bytes"
+        doc-ref: "AMB-59"
+      - id: name
+        size: name_length
+        doc: "Name of the partitioned topic as UTF-8"
+        doc-ref: "AMB-59, AMB-24"
+      - id: partitions
+        type: u4
+        doc: "How many partitions it has afterwards"
+        doc-ref: "AMB-59"
+  delete_partitioned_topic:
+    doc: "Deletes a topic with all its partitions"
+    doc-ref: "AMB-59"
+    seq:
+      - id: name
+        size-eos: true
+        doc: "Name of the partitioned topic as UTF-8"
+        doc-ref: "AMB-59, AMB-24"
   authenticate:
     doc: "Presents a token"
     doc-ref: "AMB-11"
@@ -577,6 +633,9 @@ enums:
     0x6f: "group_error"
     0x70: "offset_for_time"
     0x71: "offset_for_time_response"
+    0x72: "create_partitioned_topic"
+    0x73: "add_partitions"
+    0x74: "delete_partitioned_topic"
     0x80: "topic_response"
     0x81: "cluster_status_response"
     0xff: "error_response"
@@ -619,6 +678,9 @@ enums:
     0x61: "storage_error"
     0x62: "timeout_error"
     0xff: "reserved"
+  partitioner_id:
+    0x01: "murmur2"
+    0x02: "siphash"
   lz4_flag:
     0x01: "dictionary"
     0x02: "reserved"

@@ -45,6 +45,25 @@ local MESSAGES = {
         {name = "max_age_secs", kind = "uint", size = 8, base = "dec", doc = "Age beyond which records may be deleted; 0 means no limit (LWP section 5.11)"},
         {name = "max_bytes", kind = "uint", size = 8, base = "dec", doc = "Size of the topic beyond which its oldest records may be deleted; 0 means no limit (LWP section 5.11)"},
     },
+    -- Creates a topic of several partitions, all or none (AMB-59).
+    create_partitioned_topic = {
+        {name = "name_length", kind = "uint", size = 2, base = "dec", doc = "Length of the name (AMB-59)"},
+        {name = "name", kind = "bytes", length = "name_length", doc = "Name of the partitioned topic as UTF-8 (AMB-59)"},
+        {name = "partitions", kind = "uint", size = 4, base = "dec", doc = "How many partitions it has (AMB-59)"},
+        {name = "partitioner", kind = "uint", size = 1, base = "hex", names = {[1] = "MURMUR2", [2] = "SIPHASH"}, doc = "How producers find the partition of a key (AMB-59)"},
+        {name = "max_age_secs", kind = "uint", size = 8, base = "dec", doc = "Age beyond which records may be deleted; 0 means no limit (LWP section 5.11)"},
+        {name = "max_bytes", kind = "uint", size = 8, base = "dec", doc = "Size of the topic beyond which its oldest records may be deleted; 0 means no limit (LWP section 5.11)"},
+    },
+    -- Gives a partitioned topic more partitions; keys move to others (AMB-59).
+    add_partitions = {
+        {name = "name_length", kind = "uint", size = 2, base = "dec", doc = "Length of the name (AMB-59)"},
+        {name = "name", kind = "bytes", length = "name_length", doc = "Name of the partitioned topic as UTF-8 (AMB-59)"},
+        {name = "partitions", kind = "uint", size = 4, base = "dec", doc = "How many partitions it has afterwards (AMB-59)"},
+    },
+    -- Deletes a topic with all its partitions (AMB-59).
+    delete_partitioned_topic = {
+        {name = "name", kind = "bytes", doc = "Name of the partitioned topic as UTF-8 (AMB-59)"},
+    },
     -- Asks for the state of the node or cluster (LWP section 16.5, AMB-11).
     get_cluster_status = {},
     -- Presents a token (AMB-11).
@@ -360,6 +379,9 @@ local COMMANDS = {
     [111] = "GROUP_ERROR",
     [112] = "OFFSET_FOR_TIME",
     [113] = "OFFSET_FOR_TIME_RESPONSE",
+    [114] = "CREATE_PARTITIONED_TOPIC",
+    [115] = "ADD_PARTITIONS",
+    [116] = "DELETE_PARTITIONED_TOPIC",
     [128] = "TOPIC_RESPONSE",
     [129] = "CLUSTER_STATUS_RESPONSE",
     [255] = "ERROR_RESPONSE",
@@ -372,6 +394,9 @@ local PAYLOADS = {
     [4] = "get_topic",
     [5] = "set_retention",
     [6] = "create_topic_with_retention",
+    [114] = "create_partitioned_topic",
+    [115] = "add_partitions",
+    [116] = "delete_partitioned_topic",
     [7] = "get_cluster_status",
     [8] = "authenticate",
     [9] = "authenticate_response",

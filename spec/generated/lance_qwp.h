@@ -69,7 +69,7 @@ struct lance_qwp_message {
 static inline void lance_qwp_message_take(
     struct lance_reader *in, struct lance_qwp_message *out)
 {
-    lance_take_const(in, (const uint8_t[]){0x51, 0x57, 0x50, 0x31}, 4u);
+    lance_take_const(in, (const uint8_t *)"QWP1", 4u);
     lance_require(&in->result, (uint8_t)lance_take_uint(in, 1u) == 1);
     out->flags = (uint8_t)lance_take_uint(in, 1u);
     out->table_count = (uint16_t)lance_take_uint(in, 2u);
@@ -81,7 +81,7 @@ static inline void lance_qwp_message_take(
 static inline void lance_qwp_message_put(
     struct lance_writer *out, const struct lance_qwp_message *in)
 {
-    lance_put(out, (const uint8_t[]){0x51, 0x57, 0x50, 0x31}, 4u);
+    lance_put(out, (const uint8_t *)"QWP1", 4u);
     lance_put_uint(out, (uint64_t)1, 1u);
     lance_put_uint(out, (uint64_t)in->flags, 1u);
     lance_put_uint(out, (uint64_t)in->table_count, 2u);
@@ -1749,9 +1749,9 @@ struct lance_symbol_dictionary_header {
 static inline void lance_symbol_dictionary_header_take(
     struct lance_reader *in, struct lance_symbol_dictionary_header *out)
 {
-    lance_take_const(in, (const uint8_t[]){0x53, 0x59, 0x44, 0x31}, 4u);
+    lance_take_const(in, (const uint8_t *)"SYD1", 4u);
     lance_require(&in->result, (uint8_t)lance_take_uint(in, 1u) == 1);
-    lance_take_const(in, (const uint8_t[]){0x00, 0x00, 0x00}, 3u);
+    lance_take_const(in, (const uint8_t *)"\000\000\000", 3u);
     (void)in;
     out->nothing = 0;
 }
@@ -1760,9 +1760,9 @@ static inline void lance_symbol_dictionary_header_take(
 static inline void lance_symbol_dictionary_header_put(
     struct lance_writer *out, const struct lance_symbol_dictionary_header *in)
 {
-    lance_put(out, (const uint8_t[]){0x53, 0x59, 0x44, 0x31}, 4u);
+    lance_put(out, (const uint8_t *)"SYD1", 4u);
     lance_put_uint(out, (uint64_t)1, 1u);
-    lance_put(out, (const uint8_t[]){0x00, 0x00, 0x00}, 3u);
+    lance_put(out, (const uint8_t *)"\000\000\000", 3u);
     (void)out;
     (void)in;
 }

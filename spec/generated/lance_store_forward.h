@@ -23,15 +23,15 @@ struct lance_segment_header {
 #define LANCE_SEGMENT_HEADER_RESERVED_AT 6u
 #define LANCE_SEGMENT_HEADER_BASE_SEQ_AT 8u
 #define LANCE_SEGMENT_HEADER_CREATED_US_AT 16u
-_Static_assert(LANCE_SEGMENT_HEADER_CREATED_US_AT + 8u == LANCE_SEGMENT_HEADER_SIZE,
-               "SegmentHeader has the size of its fields");
+static_assert(LANCE_SEGMENT_HEADER_CREATED_US_AT + 8u == LANCE_SEGMENT_HEADER_SIZE,
+              "SegmentHeader has the size of its fields");
 
 /* Read a whole SegmentHeader; variable parts point into `data`. */
 static inline enum lance_result lance_segment_header_read(
     struct lance_segment_header *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x53, 0x46, 0x30, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"SF01", 4u);
     lance_require(&in.result, lance_take_uint(&in, 1u) == 1u);
     out->flags = (uint8_t)lance_take_uint(&in, 1u);
     lance_require(&in.result, out->flags <= 1u);
@@ -47,7 +47,7 @@ static inline enum lance_result lance_segment_header_write(
     const struct lance_segment_header *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x53, 0x46, 0x30, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"SF01", 4u);
     lance_put_uint(&out, 1u, 1u);
     lance_require(&out.result, in->flags <= 1u);
     lance_put_uint(&out, in->flags, 1u);
@@ -116,15 +116,15 @@ struct lance_manifest_record {
 #define LANCE_MANIFEST_RECORD_ACTIVE_BASE_AT 24u
 #define LANCE_MANIFEST_RECORD_RESERVED_AT 32u
 #define LANCE_MANIFEST_RECORD_RECORD_CRC_AT 60u
-_Static_assert(LANCE_MANIFEST_RECORD_RECORD_CRC_AT + 4u == LANCE_MANIFEST_RECORD_SIZE,
-               "ManifestRecord has the size of its fields");
+static_assert(LANCE_MANIFEST_RECORD_RECORD_CRC_AT + 4u == LANCE_MANIFEST_RECORD_SIZE,
+              "ManifestRecord has the size of its fields");
 
 /* Read a whole ManifestRecord; variable parts point into `data`. */
 static inline enum lance_result lance_manifest_record_read(
     struct lance_manifest_record *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x53, 0x46, 0x4D, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"SFM1", 4u);
     lance_require(&in.result, lance_take_uint(&in, 4u) == 1u);
     out->generation = (uint64_t)lance_take_uint(&in, 8u);
     lance_require(&in.result, out->generation >= 1u && out->generation <= 9223372036854775807u);
@@ -142,7 +142,7 @@ static inline enum lance_result lance_manifest_record_write(
     const struct lance_manifest_record *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x53, 0x46, 0x4D, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"SFM1", 4u);
     lance_put_uint(&out, 1u, 4u);
     lance_require(&out.result, in->generation >= 1u && in->generation <= 9223372036854775807u);
     lance_put_uint(&out, in->generation, 8u);
@@ -173,15 +173,15 @@ struct lance_watermark_record {
 #define LANCE_WATERMARK_RECORD_FSN_AT 16u
 #define LANCE_WATERMARK_RECORD_RESERVED_AT 24u
 #define LANCE_WATERMARK_RECORD_RECORD_CRC_AT 60u
-_Static_assert(LANCE_WATERMARK_RECORD_RECORD_CRC_AT + 4u == LANCE_WATERMARK_RECORD_SIZE,
-               "WatermarkRecord has the size of its fields");
+static_assert(LANCE_WATERMARK_RECORD_RECORD_CRC_AT + 4u == LANCE_WATERMARK_RECORD_SIZE,
+              "WatermarkRecord has the size of its fields");
 
 /* Read a whole WatermarkRecord; variable parts point into `data`. */
 static inline enum lance_result lance_watermark_record_read(
     struct lance_watermark_record *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x41, 0x4B, 0x57, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"AKW1", 4u);
     lance_require(&in.result, lance_take_uint(&in, 4u) == 1u);
     out->generation = (uint64_t)lance_take_uint(&in, 8u);
     lance_require(&in.result, out->generation >= 1u && out->generation <= 9223372036854775807u);
@@ -196,7 +196,7 @@ static inline enum lance_result lance_watermark_record_write(
     const struct lance_watermark_record *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x41, 0x4B, 0x57, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"AKW1", 4u);
     lance_put_uint(&out, 1u, 4u);
     lance_require(&out.result, in->generation >= 1u && in->generation <= 9223372036854775807u);
     lance_put_uint(&out, in->generation, 8u);
@@ -217,15 +217,15 @@ struct lance_watermark_simple {
 #define LANCE_WATERMARK_SIMPLE_MAGIC_AT 0u
 #define LANCE_WATERMARK_SIMPLE_RESERVED_AT 4u
 #define LANCE_WATERMARK_SIMPLE_FSN_AT 8u
-_Static_assert(LANCE_WATERMARK_SIMPLE_FSN_AT + 8u == LANCE_WATERMARK_SIMPLE_SIZE,
-               "WatermarkSimple has the size of its fields");
+static_assert(LANCE_WATERMARK_SIMPLE_FSN_AT + 8u == LANCE_WATERMARK_SIMPLE_SIZE,
+              "WatermarkSimple has the size of its fields");
 
 /* Read a whole WatermarkSimple; variable parts point into `data`. */
 static inline enum lance_result lance_watermark_simple_read(
     struct lance_watermark_simple *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x41, 0x4B, 0x57, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"AKW1", 4u);
     lance_take_zeros(&in, 4u);
     out->fsn = (uint64_t)lance_take_uint(&in, 8u);
     return lance_finish_read(&in);
@@ -236,7 +236,7 @@ static inline enum lance_result lance_watermark_simple_write(
     const struct lance_watermark_simple *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x41, 0x4B, 0x57, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"AKW1", 4u);
     lance_put_zeros(&out, 4u);
     lance_put_uint(&out, in->fsn, 8u);
     *size = room - out.left;
@@ -260,15 +260,15 @@ struct lance_fsn_floor_record {
 #define LANCE_FSN_FLOOR_RECORD_FLOOR_AT 16u
 #define LANCE_FSN_FLOOR_RECORD_RESERVED_AT 24u
 #define LANCE_FSN_FLOOR_RECORD_RECORD_CRC_AT 60u
-_Static_assert(LANCE_FSN_FLOOR_RECORD_RECORD_CRC_AT + 4u == LANCE_FSN_FLOOR_RECORD_SIZE,
-               "FsnFloorRecord has the size of its fields");
+static_assert(LANCE_FSN_FLOOR_RECORD_RECORD_CRC_AT + 4u == LANCE_FSN_FLOOR_RECORD_SIZE,
+              "FsnFloorRecord has the size of its fields");
 
 /* Read a whole FsnFloorRecord; variable parts point into `data`. */
 static inline enum lance_result lance_fsn_floor_record_read(
     struct lance_fsn_floor_record *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x46, 0x53, 0x4E, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"FSN1", 4u);
     lance_require(&in.result, lance_take_uint(&in, 4u) == 1u);
     out->generation = (uint64_t)lance_take_uint(&in, 8u);
     lance_require(&in.result, out->generation >= 1u && out->generation <= 9223372036854775807u);
@@ -284,7 +284,7 @@ static inline enum lance_result lance_fsn_floor_record_write(
     const struct lance_fsn_floor_record *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x46, 0x53, 0x4E, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"FSN1", 4u);
     lance_put_uint(&out, 1u, 4u);
     lance_require(&out.result, in->generation >= 1u && in->generation <= 9223372036854775807u);
     lance_put_uint(&out, in->generation, 8u);
@@ -328,15 +328,15 @@ struct lance_slot_state_record {
 #define LANCE_SLOT_STATE_RECORD_SYMBOLS_CRC_AT 52u
 #define LANCE_SLOT_STATE_RECORD_RESERVED_AT 56u
 #define LANCE_SLOT_STATE_RECORD_RECORD_CRC_AT 60u
-_Static_assert(LANCE_SLOT_STATE_RECORD_RECORD_CRC_AT + 4u == LANCE_SLOT_STATE_RECORD_SIZE,
-               "SlotStateRecord has the size of its fields");
+static_assert(LANCE_SLOT_STATE_RECORD_RECORD_CRC_AT + 4u == LANCE_SLOT_STATE_RECORD_SIZE,
+              "SlotStateRecord has the size of its fields");
 
 /* Read a whole SlotStateRecord; variable parts point into `data`. */
 static inline enum lance_result lance_slot_state_record_read(
     struct lance_slot_state_record *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x53, 0x4C, 0x53, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"SLS1", 4u);
     lance_require(&in.result, lance_take_uint(&in, 4u) == 1u);
     out->generation = (uint64_t)lance_take_uint(&in, 8u);
     lance_require(&in.result, out->generation >= 1u && out->generation <= 9223372036854775807u);
@@ -356,7 +356,7 @@ static inline enum lance_result lance_slot_state_record_write(
     const struct lance_slot_state_record *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x53, 0x4C, 0x53, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"SLS1", 4u);
     lance_put_uint(&out, 1u, 4u);
     lance_require(&out.result, in->generation >= 1u && in->generation <= 9223372036854775807u);
     lance_put_uint(&out, in->generation, 8u);
@@ -455,7 +455,7 @@ static inline enum lance_result lance_stored_batch_read(
     struct lance_stored_batch *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x4C, 0x57, 0x42, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"LWB1", 4u);
     out->topic_number = (uint32_t)lance_take_uint(&in, 4u);
     out->batch_id = (uint64_t)lance_take_uint(&in, 8u);
     out->timestamp_ns = (uint64_t)lance_take_uint(&in, 8u);
@@ -469,7 +469,7 @@ static inline enum lance_result lance_stored_batch_write(
     const struct lance_stored_batch *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x4C, 0x57, 0x42, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"LWB1", 4u);
     lance_put_uint(&out, in->topic_number, 4u);
     lance_put_uint(&out, in->batch_id, 8u);
     lance_put_uint(&out, in->timestamp_ns, 8u);
@@ -487,15 +487,15 @@ struct lance_slot_metadata_header {
 #define LANCE_SLOT_METADATA_HEADER_SIZE 8u
 #define LANCE_SLOT_METADATA_HEADER_MAGIC_AT 0u
 #define LANCE_SLOT_METADATA_HEADER_VERSION_AT 4u
-_Static_assert(LANCE_SLOT_METADATA_HEADER_VERSION_AT + 4u == LANCE_SLOT_METADATA_HEADER_SIZE,
-               "SlotMetadataHeader has the size of its fields");
+static_assert(LANCE_SLOT_METADATA_HEADER_VERSION_AT + 4u == LANCE_SLOT_METADATA_HEADER_SIZE,
+              "SlotMetadataHeader has the size of its fields");
 
 /* Read a whole SlotMetadataHeader; variable parts point into `data`. */
 static inline enum lance_result lance_slot_metadata_header_read(
     struct lance_slot_metadata_header *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x4C, 0x57, 0x4D, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"LWM1", 4u);
     lance_require(&in.result, lance_take_uint(&in, 4u) == 1u);
     out->nothing = 0;
     return lance_finish_read(&in);
@@ -506,7 +506,7 @@ static inline enum lance_result lance_slot_metadata_header_write(
     const struct lance_slot_metadata_header *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x4C, 0x57, 0x4D, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"LWM1", 4u);
     lance_put_uint(&out, 1u, 4u);
     (void)in;
     *size = room - out.left;
@@ -534,7 +534,7 @@ static inline enum lance_result lance_slot_identity_read(
     struct lance_slot_identity *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x4C, 0x57, 0x49, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"LWI1", 4u);
     out->nonce = (uint32_t)lance_take_uint(&in, 4u);
     lance_require(&in.result, out->nonce >= 1u && out->nonce <= 16777215u);
     out->drawn_ns = (uint64_t)lance_take_uint(&in, 8u);
@@ -547,7 +547,7 @@ static inline enum lance_result lance_slot_identity_write(
     const struct lance_slot_identity *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x4C, 0x57, 0x49, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"LWI1", 4u);
     lance_require(&out.result, in->nonce >= 1u && in->nonce <= 16777215u);
     lance_put_uint(&out, in->nonce, 4u);
     lance_put_uint(&out, in->drawn_ns, 8u);
@@ -580,7 +580,7 @@ static inline enum lance_result lance_slot_topic_read(
     struct lance_slot_topic *out, const uint8_t *data, size_t size)
 {
     struct lance_reader in = {data, size, LANCE_OK};
-    lance_take_const(&in, (const uint8_t[]){0x4C, 0x57, 0x54, 0x31}, 4u);
+    lance_take_const(&in, (const uint8_t *)"LWT1", 4u);
     out->topic_number = (uint32_t)lance_take_uint(&in, 4u);
     out->topic_id = (uint32_t)lance_take_uint(&in, 4u);
     out->created_at = (uint64_t)lance_take_uint(&in, 8u);
@@ -593,7 +593,7 @@ static inline enum lance_result lance_slot_topic_write(
     const struct lance_slot_topic *in, uint8_t *data, size_t room, size_t *size)
 {
     struct lance_writer out = {data, room, LANCE_OK};
-    lance_put(&out, (const uint8_t[]){0x4C, 0x57, 0x54, 0x31}, 4u);
+    lance_put(&out, (const uint8_t *)"LWT1", 4u);
     lance_put_uint(&out, in->topic_number, 4u);
     lance_put_uint(&out, in->topic_id, 4u);
     lance_put_uint(&out, in->created_at, 8u);

@@ -210,30 +210,6 @@ static int seal_frame(PyObject *frame, const char *prefix, uint64_t command, uin
     return 0;
 }
 
-PyDoc_STRVAR(seal_doc,
-"seal(frame, prefix, command, topic_id, checksum, is_crc32c) -> None\n\n"
-"Write the 44 bytes of the header before a payload that stands in a bytearray behind them.");
-
-static PyObject *seal(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    if (nargs != 6)
-        return PyErr_Format(PyExc_TypeError, "expected 6 arguments, got %zd", nargs);
-    if (!PyByteArray_Check(args[0]) || !PyBytes_Check(args[1]) || PyBytes_GET_SIZE(args[1]) != FRAME_PREFIX)
-        return PyErr_Format(PyExc_TypeError, "expected a bytearray and a prefix of %d bytes", FRAME_PREFIX);
-    unsigned long long command = PyLong_AsUnsignedLongLong(args[2]);
-    if (PyErr_Occurred())
-        return NULL;
-    unsigned long long topic_id = PyLong_AsUnsignedLongLong(args[3]);
-    if (PyErr_Occurred())
-        return NULL;
-    Py_ssize_t size = PyByteArray_GET_SIZE(args[0]);
-    if (size < FRAME_HEADER || (uint64_t)size - FRAME_HEADER > UINT32_MAX || topic_id > UINT32_MAX)
-        return PyErr_Format(PyExc_ValueError, "a frame of %zd bytes for topic %llu cannot be", size, topic_id);
-    if (seal_frame(args[0], PyBytes_AS_STRING(args[1]), command, (uint32_t)topic_id, args[4], args[5] == Py_True) < 0)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
 /* A whole answer ----------------------------------------------------------------------------- */
 
 /* The items of the two tuples that say what is answered from, and in which form. */

@@ -178,33 +178,6 @@ static PyObject *gather_run(PyObject *module, PyObject *args)
     return NULL;
 }
 
-PyDoc_STRVAR(acks_doc,
-"join_acks(prefix, batch_ids) -> frames\n\nReturn the acknowledgements of batches, back to back.");
-
-static PyObject *join_acks(PyObject *module, PyObject *args)
-{
-    const char *prefix;
-    Py_ssize_t length;
-    PyObject *ids;
-    if (!PyArg_ParseTuple(args, "y#O!", &prefix, &length, &PyList_Type, &ids))
-        return NULL;
-    if (length != FRAME_PREFIX)
-        return PyErr_Format(PyExc_ValueError, "a prefix has %d bytes, not %zd", FRAME_PREFIX, length);
-    Py_ssize_t count = PyList_GET_SIZE(ids);
-    PyObject *frames = PyBytes_FromStringAndSize(NULL, count * FRAME_HEADER);
-    if (frames == NULL)
-        return NULL;
-    uint8_t *at = (uint8_t *)PyBytes_AS_STRING(frames);
-    memset(at, 0, (size_t)(count * FRAME_HEADER));
-    for (Py_ssize_t i = 0; i < count; i++, at += FRAME_HEADER) {
-        memcpy(at, prefix, FRAME_PREFIX);
-        store64(at + FRAME_PREFIX, PyLong_AsUnsignedLongLong(PyList_GET_ITEM(ids, i)));
-    }
-    if (PyErr_Occurred())
-        Py_CLEAR(frames);
-    return frames;
-}
-
 /* Write one entry; `meta` is a tuple as `meta_of` builds it. -1 with an error set. */
 static int store_entry(uint8_t *at, PyObject *meta, uint64_t start, uint64_t durable_end, PyObject *function)
 {

@@ -4,14 +4,16 @@
  */
 
 enum { LAST, USED, BOUND, PLAIN_TYPE, OPEN_FIELDS };
+enum { HANDLE_BATCH, HANDLE_INDEX, HANDLE_FIELDS };
 
 static const char *const open_names[OPEN_FIELDS] = {"last", "used", "bound", "plain_type"};
 static const char *const batch_names[1] = {"values"};
+static const char *const handle_names[HANDLE_FIELDS] = {"_batch", "_index"};
 
 /* Where the slots of the classes are, so that they are read and written without a call. */
 static struct {
-    PyTypeObject *batcher, *batch;
-    Py_ssize_t open[OPEN_FIELDS], values;
+    PyTypeObject *batcher, *batch, *handle;
+    Py_ssize_t open[OPEN_FIELDS], values, parts[HANDLE_FIELDS];
 } sending;
 
 static int is_slot_of(PyObject *found, PyTypeObject *type)
@@ -43,15 +45,16 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
 
 static PyObject **at_offset(PyObject *object, Py_ssize_t offset) { return (PyObject **)((char *)object + offset); }
 
-/* Return a whole number that a slot holds, -1 when it holds none that fits. */
-static Py_ssize_t whole(PyObject *batcher, int field)
+/* Return a number that is not negative, -1 where an object is no such number or does not fit. */
+static Py_ssize_t whole(PyObject *value)
 {
-    PyObject *value = *at_offset(batcher, sending.open[field]);
-    Py_ssize_t number = value != NULL && PyLong_CheckExact(value) ? PyLong_AsSsize_t(value) : -1;
+    Py_ssize_t number = value != NULL && PyLong_Check(value) ? PyLong_AsSsize_t(value) : -1;
     if (number == -1)
         PyErr_Clear();
-    return number;
+    return number < 0 ? -1 : number;
 }
+
+static Py_ssize_t whole_slot(PyObject *batcher, int field) { return whole(*at_offset(batcher, sending.open[field])); }
 
 static int learn_batcher(PyObject *batcher)
 {
@@ -60,6 +63,17 @@ static int learn_batcher(PyObject *batcher)
         return -1;
     Py_XSETREF(sending.batcher, (PyTypeObject *)Py_NewRef(type));
     return 0;
+}
+
+/* Return a handle without its parts. */
+static PyObject *empty_handle(PyTypeObject *type)
+{
+    if (type != sending.handle) {
+        if (find_slots(type, handle_names, HANDLE_FIELDS, sending.parts) < 0)
+            return NULL;
+        Py_XSETREF(sending.handle, (PyTypeObject *)Py_NewRef(type));
+    }
+    return type->tp_alloc(type, 0);
 }
 
 /* Return the list of values of the open batch, borrowed; NULL with or without an error. */
@@ -77,16 +91,15 @@ static PyObject *open_values(PyObject *batch)
 }
 
 PyDoc_STRVAR(add_doc,
-"add_record(batcher, value, record_type, handle_type) -> handle or None\n\n"
+"add_to_batch(batcher, value, record_type, handle_type) -> handle or None\n\n"
 "Put bytes into the open batch of a `Batcher` if there is plainly room for them, and return their\n"
-"handle, a tuple of batch and index; None when `Batcher.append` must have a look. It is one step\n"
+"handle, with its batch and index; None when `Batcher.append` must have a look. It is one step\n"
 "for all other threads.");
 
-static PyObject *add_record(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *add_to_batch(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
-    if (count != 4 || !PyType_Check(arguments[3]) || !PyType_IsSubtype((PyTypeObject *)arguments[3], &PyTuple_Type) ||
-        !PyLong_Check(arguments[2])) {
-        PyErr_SetString(PyExc_TypeError, "expected a batcher, a value, a record type and a class of tuples");
+    if (count != 4 || !PyType_Check(arguments[3]) || !PyLong_Check(arguments[2])) {
+        PyErr_SetString(PyExc_TypeError, "expected a batcher, a value, a record type and a class of handles");
         return NULL;
     }
     PyObject *batcher = arguments[0], *value = arguments[1];
@@ -94,27 +107,30 @@ static PyObject *add_record(PyObject *module, PyObject *const *arguments, Py_ssi
         return NULL;
     if (!PyBytes_CheckExact(value))
         Py_RETURN_NONE;
-    PyTypeObject *type = (PyTypeObject *)arguments[3];
-    PyObject *handle = type->tp_alloc(type, 2); /* first: it may run a finalizer, and that anything */
+    PyObject *handle = empty_handle((PyTypeObject *)arguments[3]); /* first: it may run a finalizer, and that anything */
     if (handle == NULL)
         return NULL;
     PyObject *batch = *at_offset(batcher, sending.open[LAST]), *values = open_values(batch);
-    Py_ssize_t used = whole(batcher, USED) + RECORD_HEADER + PyBytes_GET_SIZE(value);
-    if (values == NULL || PyErr_Occurred() || used >= whole(batcher, BOUND) ||
-        whole(batcher, PLAIN_TYPE) != PyLong_AsSsize_t(arguments[2])) {
+    if (values == NULL || PyErr_Occurred()) {
         Py_DECREF(handle);
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     }
-    PyObject *filled = PyLong_FromSsize_t(used), *index = PyLong_FromSsize_t(PyList_GET_SIZE(values));
+    Py_ssize_t used = whole_slot(batcher, USED), bound = whole_slot(batcher, BOUND), type = whole(arguments[2]);
+    Py_ssize_t size = RECORD_HEADER + PyBytes_GET_SIZE(value);
+    if (used < 0 || bound < used || size >= bound - used || type < 0 || type != whole_slot(batcher, PLAIN_TYPE)) {
+        Py_DECREF(handle);
+        Py_RETURN_NONE;
+    }
+    PyObject *filled = PyLong_FromSsize_t(used + size), *index = PyLong_FromSsize_t(PyList_GET_SIZE(values));
     if (filled == NULL || index == NULL || PyList_Append(values, value) < 0) {
         Py_XDECREF(filled);
         Py_XDECREF(index);
         Py_DECREF(handle);
         return NULL;
     }
-    Py_SETREF(*at_offset(batcher, sending.open[USED]), filled);
-    PyTuple_SET_ITEM(handle, 0, Py_NewRef(batch));
-    PyTuple_SET_ITEM(handle, 1, index);
+    Py_XSETREF(*at_offset(batcher, sending.open[USED]), filled);
+    *at_offset(handle, sending.parts[HANDLE_BATCH]) = Py_NewRef(batch);
+    *at_offset(handle, sending.parts[HANDLE_INDEX]) = index;
     return handle;
 }
 

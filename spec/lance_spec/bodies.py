@@ -6,7 +6,7 @@ LWP sections 5.3 to 5.11 (TopicResponse), 12.1 (ErrorResponse) and AMB-10, AMB-2
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from lance_spec.checksum import Buffer
@@ -76,6 +76,40 @@ def _optional_int(body: Mapping[str, Any], name: str) -> int | None:
     return None if body.get(name) is None else take_int(body, name, "TopicResponse")
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    """Which partition of which topic a topic is (AMB-59).
+
+    Attributes:
+        topic: name of the partitioned topic.
+        index: which of its partitions this is, from 0 on.
+        count: how many partitions it has.
+        partitioner: how producers find the partition of a key: ``murmur2`` or ``siphash``.
+    """
+
+    topic: str
+    index: int
+    count: int
+    partitioner: str
+
+    @classmethod
+    def from_body(cls, body: object) -> Self | None:
+        """Read it out of a decoded TopicResponse; None where there is none.
+
+        Raises:
+            DecodeError: naming the field that is missing or of the wrong kind.
+        """
+        if body is None:
+            return None
+        message = "TopicResponse"
+        if not isinstance(body, dict):
+            raise DecodeError(message, "partition", 0, "an object", repr(body)[:80])
+        count = take_int(body, "count", message, _U32)
+        index = take_int(body, "index", message, max(count, 1))
+        topic, partitioner = (take_str(body, name, message) for name in ("topic", "partitioner"))
+        return cls(topic, index, count, partitioner)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicInfo:
     """What a server tells of a topic (LWP section 5.3, AMB-29, AMB-30).
@@ -90,6 +124,7 @@ class TopicInfo:
         record_count: records between the two, where the server says.
         max_age_secs: retention by age, in seconds, where the server says; 0 is no limit.
         max_bytes: retention by size, in bytes, where the server says; 0 is no limit.
+        partition: which partition of which topic it is; None where it is not one (AMB-59).
     """
 
     id: int
@@ -101,6 +136,7 @@ class TopicInfo:
     record_count: int | None = None
     max_age_secs: int | None = None
     max_bytes: int | None = None
+    partition: PartitionInfo | None = None
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Self:
@@ -119,12 +155,16 @@ class TopicInfo:
             record_count=_optional_int(body, "record_count"),
             max_age_secs=_optional_int(body, "max_age_secs"),
             max_bytes=_optional_int(body, "max_bytes"),
+            partition=PartitionInfo.from_body(body.get("partition")),
         )
 
-    def to_body(self) -> dict[str, int | str]:
+    def to_body(self) -> dict[str, Any]:
         """Return the JSON object, without what is not known."""
         names = self.__slots__
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        body = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if self.partition is not None:
+            body["partition"] = asdict(self.partition)
+        return body
 
 
 def decode_topic(payload: Buffer) -> TopicInfo:

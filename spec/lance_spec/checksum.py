@@ -4,12 +4,13 @@ The specification asks for CRC32C; the published server and clients compute IEEE
 Which one a connection speaks is an axis of its dialect, never a hard-coded call.
 """
 
+import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from typing import TypeAlias
-
-import crc32c
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -31,7 +32,26 @@ class Checksum:
         return self.compute(data)
 
 
-CRC32C = Checksum("crc32c", crc32c.crc32c)
+def _castagnoli() -> Callable[[Buffer], int]:
+    """Return the compiled function of the package `crc32c`, without the package's own modules.
+
+    Those load argparse, csv, email and zipfile, which takes longer than all of the client.
+    """
+    package = PathFinder.find_spec("crc32c")
+    places = package and package.submodule_search_locations
+    found = PathFinder.find_spec("crc32c._crc32c", places) if places else None
+    if found is None or found.loader is None or found.name in sys.modules:
+        import crc32c  # noqa: PLC0415 - it is loaded, or laid out in another way
+
+        return crc32c.crc32c
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    sys.modules[found.name] = module  # so that importing the package uses this one
+    function: Callable[[Buffer], int] = module.crc32c
+    return function
+
+
+CRC32C = Checksum("crc32c", _castagnoli())
 """Castagnoli, as LWP section 9.1 asks."""
 
 CRC32_IEEE = Checksum("ieee", zlib.crc32)

@@ -97,12 +97,27 @@ class Command(IntEnum):
     """Extension: the first offset at or after a server time (AMB-37)."""
     OFFSET_FOR_TIME_RESPONSE = 0x71
     """Answers OffsetForTime (AMB-37)."""
+    CREATE_PARTITIONED_TOPIC = 0x72
+    """Extension: creates a topic of several partitions (AMB-59)."""
+    ADD_PARTITIONS = 0x73
+    """Extension: gives a partitioned topic more partitions (AMB-59)."""
+    DELETE_PARTITIONED_TOPIC = 0x74
+    """Extension: deletes a topic with all its partitions (AMB-59)."""
     TOPIC_RESPONSE = 0x80
     """Answers the commands about topics, as JSON."""
     CLUSTER_STATUS_RESPONSE = 0x81
     """Answers GetClusterStatus, as JSON (AMB-11)."""
     ERROR_RESPONSE = 0xFF
     """Answers any command that failed."""
+
+
+class PartitionerId(IntEnum):
+    """How keys find their partition, as CreatePartitionedTopic says it (AMB-59)."""
+
+    MURMUR2 = 0x01
+    """As Kafka's default partitioner."""
+    SIPHASH = 0x02
+    """As Fluvio's default partitioner."""
 
 
 class RecordType(IntEnum):

@@ -3,7 +3,16 @@
 from functools import cache
 from typing import Final
 
-from lance_spec.grammar import engine, fluvio, groups, lwp, qwp, rustlog, store_forward
+from lance_spec.grammar import (
+    engine,
+    fluvio,
+    groups,
+    lwp,
+    qwp,
+    replication,
+    rustlog,
+    store_forward,
+)
 from lance_spec.grammar._vocab import Declaration
 from lance_spec.ir import Family, Message
 from lance_spec.lowering import lower_grammar
@@ -11,8 +20,14 @@ from lance_spec.lowering import lower_grammar
 GRAMMARS: Final = (lwp.GRAMMAR, engine.GRAMMAR, store_forward.GRAMMAR)
 """Grammars of flat messages; each becomes a family and a module of `lance_spec.messages`."""
 
-COMPOSED: Final = (groups.GRAMMAR, qwp.GRAMMAR, fluvio.GRAMMAR, rustlog.GRAMMAR)
-"""Grammars of messages that nest: consumer groups, and the protocols of other systems."""
+COMPOSED: Final = (
+    groups.GRAMMAR,
+    replication.GRAMMAR,
+    qwp.GRAMMAR,
+    fluvio.GRAMMAR,
+    rustlog.GRAMMAR,
+)
+"""Grammars of messages that nest: consumer groups, the records of a cluster, other protocols."""
 
 
 @cache

@@ -1,7 +1,7 @@
 """Hypothesis strategies by family: whole frames, streams of them, and messages with one fault.
 
 They need the ``test`` extra. The families are ``lwp``, ``groups``, ``engine``, ``store_forward``,
-``qwp``, ``fluvio`` and ``rustlog``.
+``replication``, ``qwp``, ``fluvio`` and ``rustlog``.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ def frames(family: str, dialect: Dialect = SPECIFIED) -> st.SearchStrategy[bytes
     """Return whole frames of a family, all of them valid.
 
     What a frame is depends on the family: a frame of LWP, a Control frame of a consumer group, an
-    entry behind the header of a sidecar, a frame of a slot's segment, a QWP message, a request of
-    Fluvio or RustLog behind its length.
+    entry behind the header of a sidecar, a frame of a slot's segment, a record of a cluster's log,
+    a QWP message, a request of Fluvio or RustLog behind its length.
 
     Args:
         family: the family's name.
@@ -126,6 +126,10 @@ def _slot_frames(draw: st.DrawFn) -> bytes:
     return CRC32C(length + payload).to_bytes(4, "little") + length + payload
 
 
+def _log_records() -> st.SearchStrategy[bytes]:
+    return composed_strategies.composed("replication.LogRecord").map(lambda one: one.encode())
+
+
 @st.composite
 def _qwp_messages(draw: st.DrawFn) -> bytes:
     flags = draw(st.sampled_from([0x00, 0x04, 0x08, 0x09, 0x0C]))
@@ -163,6 +167,7 @@ def _rustlog_requests(draw: st.DrawFn) -> bytes:
 _FRAMES: Final[dict[str, Callable[[], st.SearchStrategy[bytes]]]] = {
     "engine": lambda: encoded("SidecarEntry").map(lambda data: _sealed("SidecarEntry", data)),
     "store_forward": _slot_frames,
+    "replication": _log_records,
     "qwp": _qwp_messages,
     "fluvio": _fluvio_requests,
     "rustlog": _rustlog_requests,

@@ -24,6 +24,8 @@ MAX_DELTA: Final = (1 << 31) - 1
 longer ones wrong (FLV-01)."""
 _COMPRESSION: Final = 0x07
 _COUNT: Final = Struct(">i")
+_LENGTH_END: Final = 12
+"""Bytes of a batch up to the end of its length."""
 _MIN_RECORD: Final = 7
 """Bytes of the smallest record with its length."""
 _FIRST_GUESS: Final = 64 * 1024
@@ -65,6 +67,35 @@ class DecompressionLimitError(ValueError):
 
 
 # Reading ---------------------------------------------------------------------------------------
+
+
+def whole_batches(data: bytes) -> tuple[list[Batch], int]:
+    """Return the whole batches that bytes begin with: published servers may cut the last one.
+
+    Args:
+        data: batches, one after another.
+
+    Returns:
+        The batches, and how many bytes the first of those that are not whole takes, or how many
+        tell that; 0 when all are whole.
+
+    Raises:
+        DecodeError: a batch is none, or says that it is shorter than its header.
+    """
+    found: list[Batch] = []
+    place = 0
+    while place < len(data):
+        if len(data) - place < _LENGTH_END:
+            return found, _LENGTH_END
+        size = _LENGTH_END + int(_COUNT.unpack_from(data, place + _LENGTH_END - _COUNT.size)[0])
+        if size < Batch.MIN_SIZE:
+            expected = f"{Batch.MIN_SIZE - _LENGTH_END} or more"
+            raise DecodeError("Batch", "batch_len", place + 8, expected, f"{size - _LENGTH_END}")
+        if place + size > len(data):
+            return found, size
+        found.append(Batch.decode(data[place : place + size]))
+        place += size
+    return found, 0
 
 
 def open_batch(

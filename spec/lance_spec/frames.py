@@ -369,10 +369,6 @@ def seal_control(dialect: Dialect, command: int, frame: bytearray, topic_id: int
     """
     checksum = dialect.checksum
     prefix = _CONTROL_PREFIXES[checksum.name]
-    if accelerator is not None:
-        is_crc32c = checksum is CRC32C
-        accelerator.seal(frame, prefix, command, topic_id, checksum.compute, is_crc32c)
-        return
     payload = memoryview(frame)[HEADER_SIZE:]
     crc = checksum.compute(payload) if payload else 0
     _SEALED.pack_into(frame, 0, prefix, command, len(payload), crc, topic_id)
@@ -386,10 +382,7 @@ def encode_ack(dialect: Dialect, batch_id: int) -> bytes:
 def encode_acks(dialect: Dialect, batch_ids: list[int]) -> bytes:
     """Return the frames that acknowledge batches, back to back (LWP section 4.2)."""
     prefix = _ACK_PREFIXES[dialect.checksum.name]
-    if accelerator is None:
-        return b"".join([_ACK.pack(prefix, batch_id) for batch_id in batch_ids])
-    acks: bytes = accelerator.join_acks(prefix, batch_ids)
-    return acks
+    return b"".join([_ACK.pack(prefix, batch_id) for batch_id in batch_ids])
 
 
 def encode_keepalive(dialect: Dialect) -> bytes:

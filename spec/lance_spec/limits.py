@@ -34,3 +34,6 @@ END_OFFSET: Final = 2**64 - 1
 
 DEFAULT_TOPIC_ID: Final = 0
 """The topic that exists without being created (LWP section 6.1)."""
+
+BATCH_COUNTER_BITS: Final = 40
+"""Lower bits of a batch id that count; the upper ones are a producer's nonce (AMB-25)."""

@@ -10,7 +10,7 @@ from lance_spec.messages import qwp
 from lance_spec.messages.qwp import MessageFlag
 
 PATHS: Final = ("/api/v4/write", "/write/v4")
-"""Where senders ask for the upgrade; the first is the one that published senders use."""
+"""Where senders ask for it: the Python client at the first, the Go client at the second."""
 
 VERSION: Final = 1
 """The only version of the protocol."""
@@ -20,7 +20,7 @@ MAX_VERSION_HEADER: Final = "X-QWP-Max-Version"
 REQUEST_DURABLE_ACK_HEADER: Final = "X-QWP-Request-Durable-Ack"
 """Request: ``true`` asks for acknowledgements of what is safe on storage."""
 CLIENT_ID_HEADER: Final = "X-QWP-Client-Id"
-"""Request: name of the sender; published senders leave it out."""
+"""Request: name of the sender, for example ``go/4.3.0``; the Python client leaves it out."""
 
 VERSION_HEADER: Final = "X-QWP-Version"
 """Response: the version both will speak; absent means 1."""

@@ -6,6 +6,14 @@ from typing import Final, Self
 
 from lance_spec.errors import DecodeError
 
+DATA_SUFFIX: Final = ".lnc"
+"""What the data files of a topic's segments end with."""
+SIDECAR_SUFFIX: Final = ".batches"
+"""What their sidecars end with (AMB-14)."""
+QWP_SLOT_SUFFIX: Final = ".sfa"
+"""What segment files of store-and-forward slots end with that hold complete QWP messages."""
+LWP_SLOT_SUFFIX: Final = ".sfl"
+"""What those end with that hold batches for LWP (SF-31)."""
 _FORM: Final = re.compile(r"(\d{1,20})_(\d{1,20})(?:-(\d{1,20}))?\.lnc", re.ASCII)
 _NUMBERS: Final = ("start_index", "start_ns", "end_ns")
 _MESSAGE: Final = "SegmentName"

@@ -114,10 +114,18 @@ def test_a_bar_that_every_pair_misses_is_missed() -> None:
     assert (len(outcome.ours), outcome.passed) == (3, False)
 
 
-def test_a_bar_that_the_second_look_misses_too_is_missed() -> None:
-    """One good pair among six does not help."""
-    scenario = _scenario(_rates(1.1, 0.8, 0.8, 0.8, 0.8, 0.8), lambda: 1.0)
-    assert not measure(scenario, _EFFORT, floor=1.0).passed
+def test_a_bar_that_further_looks_miss_too_is_missed() -> None:
+    """One good pair does not help: it is looked again until the interval lies below the bar."""
+    scenario = _scenario(_rates(1.1, *[0.8] * 8), lambda: 1.0)
+    outcome = measure(scenario, _EFFORT, floor=1.0)
+    assert (len(outcome.ours), outcome.passed, outcome.is_sure) == (9, False, True)
+
+
+def test_a_bar_that_no_look_decides_is_told_by_the_median() -> None:
+    """There is an end to it."""
+    scenario = _scenario(_rates(*[1.1, 0.8, 0.8] * 4), lambda: 1.0)
+    outcome = measure(scenario, _EFFORT, floor=1.0)
+    assert (len(outcome.ours), outcome.passed) == (12, False)
 
 
 def test_nothing_to_do_has_no_rate() -> None:

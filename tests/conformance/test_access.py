@@ -71,6 +71,21 @@ def test_a_token_opens_the_target(
     assert json.loads(capsys.readouterr().out)["totals"]["PASS"] > 5
 
 
+def test_a_token_is_taken_from_a_file_as_lwp_takes_it(serve: Serve, tmp_path: Path) -> None:
+    """As @FILE."""
+    (tmp_path / "token").write_bytes(TOKEN + b"\n")
+    port = serve(furnished(Specified(), "token-all"))
+    assert asked(port, "auth", "kal", "--token", f"@{tmp_path / 'token'}") == 0
+
+
+def test_a_target_that_wants_a_token_is_told_apart_from_one_that_is_silent(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The advice is --token."""
+    assert asked(serve(furnished(Specified(), "token-all")), "kal") == 3
+    assert "give --token TOKEN or --token @FILE" in capsys.readouterr().err
+
+
 def test_no_report_has_the_token(serve: Serve, tmp_path: Path) -> None:
     """Neither the run file nor anything made from it."""
     token = tmp_path / "token"

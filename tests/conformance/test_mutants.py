@@ -1,5 +1,6 @@
 """Mutants are wrong in exactly one way, and null servers in every way."""
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -64,10 +65,13 @@ def test_the_committed_matrix_is_about_these_mutants_and_cases() -> None:
 
 
 def test_every_scored_case_is_proven_by_the_committed_matrix() -> None:
-    """In every dialect in which a case has a meaning, some mutant fails it."""
+    """In every dialect in which a case has a meaning, some mutant fails it.
+
+    A case of thorough runs asks what a usual case asks, with a larger number.
+    """
     matrix = committed(suite_named("lwp"))
     for case in all_cases():
-        for dialect in case.dialects if case.scored else ():
+        for dialect in case.dialects if case.scored and not case.thorough else ():
             assert any(case.id in kills for kills in matrix[dialect].values()), (case.id, dialect)
 
 
@@ -76,3 +80,26 @@ def test_the_oracle_has_a_codec_of_its_own(folder: str) -> None:
     """Golden and broken servers never touch the kit's codec."""
     for path in (PACKAGE / "server" / folder).glob("*.py"):
         assert "lance_conformance.wire" not in path.read_text(), path
+
+
+def test_a_case_of_thorough_runs_asks_what_a_usual_one_asks() -> None:
+    """It is the twin of a case that is proven, so that it needs no mutant of its own."""
+    cases = {case.id: case for case in all_cases()}
+    for case in cases.values():
+        if case.thorough and case.scored:
+            assert case.twin_of is not None, case.id
+            assert not cases[case.twin_of].thorough, case.id
+            assert cases[case.twin_of].clause is case.clause, case.id
+
+
+def test_operators_make_most_mutants() -> None:
+    """At least 250 are one wrongness, applied to one more place, count, size or width."""
+    assert sum(bool(mutant.asked) for mutant in all_mutants().values()) >= 250
+
+
+def test_a_mutant_that_names_its_cases_names_some() -> None:
+    """Each of its globs fits a case."""
+    ids = [case.id for case in all_cases()]
+    for mutant in all_mutants().values():
+        for glob in mutant.asked:
+            assert any(fnmatchcase(name, glob) for name in ids), (mutant.id, glob)

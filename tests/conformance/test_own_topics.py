@@ -32,7 +32,7 @@ class FakePeer(Peer):
         """Remember."""
         self.sent += frames
 
-    async def receive(self) -> Event:
+    async def receive_any(self) -> Event:
         """Answer."""
         return self._answers.pop(0)
 

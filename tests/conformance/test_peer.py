@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from lance_conformance.dialect import SPECIFIED
+from lance_conformance.engine.deadline import Deadline
 from lance_conformance.engine.event_reader import FLOOD
 from lance_conformance.engine.expectations import Closed, Violation, closed
 from lance_conformance.engine.failures import Blocked, Failure, KitError
@@ -75,7 +76,7 @@ def talk(
         async with serving(protocol) as port:
             deadline = loop.time() + seconds
             await connect("127.0.0.1", port, link, deadline)
-            peer = Peer(link, SPECIFIED, deadline)
+            peer = Peer(link, SPECIFIED, Deadline(deadline))
             try:
                 await dialogue(peer)
             finally:

@@ -12,6 +12,7 @@ from lance_conformance.spec.clauses import Level
 CASES = all_cases()
 GIVEN = {name for name, why in CAPABILITIES.items() if "(--" in why}
 """What a target can be asked about only if an option of the command gives it."""
+VARIED = {"pos", "size", "width", "num", "rep", "mix", "wait", "vol"}
 
 
 def ids(**how: object) -> list[str]:
@@ -60,12 +61,39 @@ def test_levels() -> None:
 
 
 def test_the_quick_profile_is_smaller() -> None:
-    """Quick is a part of full, and has every area that asks for nothing but an address."""
+    """Quick is a part of full, and has every area that asks for nothing but an address.
+
+    It leaves out the areas that ask a rule again at another place, size, width or number.
+    """
     quick = ids(quick=True)
     assert set(quick) < set(ids())
     assert {name.partition("/")[0] for name in quick} == {
         case.area for case in CASES if not case.needs & GIVEN
-    }
+    } - VARIED
+
+
+THOROUGH = {case.id for case in CASES if case.thorough}
+
+
+def test_a_usual_run_takes_few_cases_of_a_thorough_one() -> None:
+    """The seed chooses them, and none that moves much or waits long."""
+    usual = set(ids(thorough=False))
+    chosen = usual & THOROUGH
+    assert 0 < len(chosen) < len(THOROUGH)
+    assert usual | THOROUGH == set(ids())
+    assert all(case.weight <= 18 and not case.seconds for case in CASES if case.id in chosen)
+
+
+def test_the_same_seed_chooses_the_same_cases() -> None:
+    """Another seed chooses others, sooner or later."""
+    assert ids(thorough=False, seed=7) == ids(thorough=False, seed=7)
+    assert len({tuple(ids(thorough=False, seed=seed)) for seed in range(9)}) > 1
+
+
+def test_a_case_of_a_thorough_run_is_asked_where_it_is_named_in_full() -> None:
+    """A glob takes the usual ones only."""
+    assert ids(patterns=["vol/64-mib"], thorough=False) == ["vol/64-mib"]
+    assert "vol/64-mib" not in ids(patterns=["vol/*"], thorough=False)
 
 
 def test_a_case_named_in_full_is_asked_in_any_profile() -> None:

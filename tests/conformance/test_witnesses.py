@@ -1,12 +1,20 @@
 """Which mutant is asked what, so that little proves everything."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from lance_conformance.engine.selftest.matrix import committed, merged
 from lance_conformance.engine.selftest.targets import Finding, SelftestTarget
 from lance_conformance.engine.selftest.test_selection import asked_of, restricted, witnesses
 from lance_conformance.engine.suites import suite_named
-from lance_conformance.server.cases import all_ids
+from lance_conformance.server.cases import all_cases, all_ids
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.mutants import Mutant, all_mutants
+from lance_conformance.server.mutants.proof import LwpProof
+from lance_conformance.server.suite import Lwp
 
 LWP = suite_named("lwp")
+USUAL = frozenset(case.id for case in all_cases() if not case.thorough)
 ROWS = {
     "quick": {"kal/answered": "data"},
     "slow": {"kal/answered": "timeout", "fet/walk": "timeout"},
@@ -14,6 +22,33 @@ ROWS = {
 }
 QUICK, SLOW = (SelftestTarget("lwp", "mutant", name, "specified") for name in ("quick", "slow"))
 GOLDEN = SelftestTarget("lwp", "golden", "golden", "specified")
+FETCHES = ("fet/*", "num/keepalives-1025")
+"""What a mutant of the sample names as its cases."""
+
+
+class Few(LwpProof):
+    """Three mutants that are put to every case, and one that is put to some."""
+
+    def mutants(self) -> Mapping[str, Mutant[Specified]]:
+        """The mutants of the sample."""
+        one = all_mutants()["serves-version-2"]
+        found = {name: replace(one, id=name) for name in ("quick", "slow", "new")}
+        return {**found, "particular": replace(one, id="particular", asked=FETCHES)}
+
+
+class Sample(Lwp):
+    """All cases, and few mutants."""
+
+    def proof(self) -> LwpProof:
+        """The few mutants."""
+        return Few()
+
+
+SAMPLE = Sample()
+
+
+def _in(area: str, cases: frozenset[str]) -> set[str]:
+    return {case for case in cases if case.startswith(f"{area}/")}
 
 
 def test_the_most_particular_quick_mutant_is_the_witness() -> None:
@@ -42,23 +77,30 @@ def test_every_case_and_every_mutant_of_the_kit_has_a_witness() -> None:
 def test_what_is_new_is_asked_wholly() -> None:
     """A new mutant gets every case; a case that nobody fails yet is put to every mutant."""
     new = SelftestTarget("lwp", "mutant", "new", "specified")
-    asked = asked_of(LWP, [GOLDEN, QUICK, new], {"specified": ROWS}, whole=False)
-    assert asked[GOLDEN] == asked[new] == all_ids()
+    asked = asked_of(SAMPLE, [GOLDEN, QUICK, new], {"specified": ROWS}, whole=False)
+    assert asked[GOLDEN] == asked[new] == USUAL | {"num/keepalives-1025"}
     assert "hdr/magic-closes" in asked[QUICK]
     assert "fet/walk" not in asked[QUICK]
 
 
 def test_the_whole_matrix_can_be_asked_for() -> None:
-    """Then every mutant gets every case."""
-    assert asked_of(LWP, [QUICK], committed(LWP), whole=True) == {QUICK: all_ids()}
+    """Then every mutant gets every case, those of thorough runs, too."""
+    assert asked_of(SAMPLE, [QUICK], committed(LWP), whole=True) == {QUICK: all_ids()}
+
+
+def test_a_mutant_that_names_its_cases_is_put_to_no_other() -> None:
+    """Globs take the usual cases; a case of thorough runs is asked where it is named."""
+    particular = SelftestTarget("lwp", "mutant", "particular", "specified")
+    asked = asked_of(SAMPLE, [particular], {"specified": ROWS}, whole=False)
+    assert asked[particular] == _in("fet", USUAL) | {"num/keepalives-1025"}
 
 
 def test_mutants_and_cases_can_be_asked_again_by_name() -> None:
     """A glob of mutants means every case, a glob of cases means every mutant."""
     asked = asked_of(
-        LWP, [QUICK, SLOW], {"specified": ROWS}, whole=False, again=("qui*", "fet/walk")
+        SAMPLE, [QUICK, SLOW], {"specified": ROWS}, whole=False, again=("qui*", "fet/walk")
     )
-    assert asked[QUICK] == all_ids()
+    assert asked[QUICK] == USUAL | {"num/keepalives-1025"}
     assert {"fet/walk"} <= asked[SLOW] < all_ids()
 
 

@@ -127,9 +127,9 @@ def test_exit_codes(arguments: list[str], code: Exit) -> None:
     assert run_app(["client", *arguments]) == code
 
 
-@pytest.mark.parametrize(("face", "dialect"), [("sync", "specified"), ("async", "deployed")])
-def test_our_faces_conform(face: str, dialect: str) -> None:
+@pytest.mark.parametrize(("api", "dialect"), [("sync", "specified"), ("async", "deployed")])
+def test_our_apis_conform(api: str, dialect: str) -> None:
     """A few cases of each kind; the whole list runs in the environment `conformance`."""
-    command = f"{sys.executable} {DRIVERS / f'lance_{face}.py'}"
+    command = f"{sys.executable} {DRIVERS / f'lance_{api}.py'}"
     options = ["--dialect", dialect, "--timeout-scale", "2", "-q"]
     assert run_app(["client", "--exec", command, *options, *FEW, "follow/all", "read/goes-on"]) == 0

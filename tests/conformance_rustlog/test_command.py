@@ -10,9 +10,9 @@ import pytest
 
 from lance_conformance.app import run_app
 from lance_conformance.engine.suites import suite_named
-from lance_server.config import Address
-from lance_server.rustlog.options import RustlogOptions, Speech
-from lance_server.rustlog.testing import RustlogPeer, broker
+from lance_server.config.settings import Address
+from lance_server.listeners.rustlog.options import RustlogOptions, Speech
+from lance_server.listeners.rustlog.testing import RustlogPeer, broker
 from lance_spec.messages.rustlog import ListTopicsRequest
 
 SUITE = suite_named("rustlog")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from lance_server.config import Address
+from lance_server.config.settings import Address
 from lance_server.embedded import EmbeddedServer, running
-from lance_server.fluvio import Cluster, fluvio_listeners
-from lance_server.qwp import QwpListener
-from lance_server.rustlog import RustlogListener
+from lance_server.listeners.fluvio import Cluster, fluvio_listeners
+from lance_server.listeners.qwp import QwpListener
+from lance_server.listeners.rustlog import RustlogListener
 from lance_server.security.tls import TlsConfig
 from lance_server.security.tokens import AuthConfig
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from lance_server import running
-from lance_server.config import ServerConfig
+from lance_server.config.settings import ServerConfig
 from lance_spec.bodies import decode_error
 from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import Command

@@ -22,10 +22,17 @@ def links(page: Path) -> list[str]:
     return [target.lstrip("/") if target[0] == "/" else str(base / target) for target in told]
 
 
+def tables(page: Path) -> list[list[str]]:
+    """Return the entries of each table of contents of a page."""
+    found = re.findall(
+        r"^\.\. toctree::\n(?:   :.+\n)*\n((?:   \S+\n)+)", page.read_text(), re.MULTILINE
+    )
+    return [[entry.strip().lstrip("/") for entry in table.splitlines()] for table in found]
+
+
 def contents() -> list[str]:
-    """Return the pages in the table of contents."""
-    entry = re.compile(r"^   ([a-z-]+(?:/[a-z-]+)?)$", re.MULTILINE)
-    return entry.findall(PAGES["index"].read_text())
+    """Return the pages in the tables of contents."""
+    return [entry for page in PAGES.values() for table in tables(page) for entry in table]
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
@@ -34,8 +41,15 @@ def test_links_between_pages_lead_somewhere(name: str) -> None:
     assert [target for target in links(PAGES[name]) if target not in PAGES] == []
 
 
+def test_the_sidebar_can_be_taken_in_at_a_glance() -> None:
+    """Four sections of at most eight entries; the rest is one level below."""
+    sections = tables(PAGES["index"])
+    assert len(sections) == 4
+    assert max(len(entries) for entries in sections) <= 8
+
+
 def test_every_page_is_in_the_contents() -> None:
-    """No page is an orphan, and the contents name no page that is missing."""
+    """Each page is there once, and the contents name no page that is missing."""
     assert sorted(contents()) == sorted(set(PAGES) - {"index"})
 
 

@@ -9,7 +9,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = {page.stem: page.read_text() for page in sorted((DOCS / "what-happens").glob("*.rst"))}
+PAGES = {
+    page.stem: page.read_text()
+    for page in sorted((DOCS / "what-happens").glob("*.rst"))
+    if page.stem != "index"
+}
 NAMED = re.compile(r"^   (tests/[\w/]+\.py)::(test_\w+)$", re.MULTILINE)
 ANSWERED = re.compile(r"^\.\. lance-complaints:: (.+)$", re.MULTILINE)
 COMPLAINTS = tomllib.loads((ROOT / "tests/sdk/complaints.toml").read_text())["complaint"]

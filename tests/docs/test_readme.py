@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lance_conformance.engine.suites import suite_named
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 SET_UP = "python3 -m venv .venv && .venv/bin/pip install tox && "
@@ -17,13 +19,13 @@ def test_it_fits_on_two_screens() -> None:
     assert len(README.splitlines()) <= 110
 
 
-@pytest.mark.parametrize("command", [".venv/bin/tox run -e demo", ".venv/bin/tox run"])
+@pytest.mark.parametrize("command", [".venv/bin/tox run -e demo", ".venv/bin/tox run-parallel"])
 def test_it_gives_the_two_commands(command: str) -> None:
     """Demo and tests are one command each, on a line of their own, ready to copy."""
     assert f"    {SET_UP}{command}\n" in README
 
 
-def test_it_names_what_plain_tox_run_covers() -> None:
+def test_it_names_what_tox_run_parallel_covers() -> None:
     """Every environment of tox.ini's env_list is named."""
     settings = configparser.ConfigParser(interpolation=None)
     settings.read(ROOT / "tox.ini")
@@ -33,10 +35,13 @@ def test_it_names_what_plain_tox_run_covers() -> None:
 
 def test_continuous_integration_runs_the_same_command() -> None:
     """`.ci/run` does what the README says, step by step."""
-    steps = [step.strip() for step in f"{SET_UP}.venv/bin/tox run".split("&&")]
+    steps = [step.strip() for step in f"{SET_UP}.venv/bin/tox run-parallel".split("&&")]
     script = (ROOT / ".ci" / "run").read_text()
     lines = [shlex.split(line, comments=True) for line in script.splitlines()]
-    ran = [" ".join(word for word in line if word not in {"exec", "--quiet"}) for line in lines]
+    ran = [
+        " ".join(word for word in line if word not in {"exec", "--quiet", "--parallel-no-spinner"})
+        for line in lines
+    ]
     assert [line for line in ran if line in steps] == steps
 
 
@@ -52,3 +57,16 @@ def test_its_links_lead_somewhere() -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", README)
     missing = [target for target in targets if "://" not in target and not (ROOT / target).exists()]
     assert missing == []
+
+
+def test_it_counts_the_cases_of_the_kit() -> None:
+    """The numbers are those of the catalogue, in the introduction and in the table."""
+    lwp, client, fluvio, rustlog = (
+        len(suite_named(name).cases) for name in ("lwp", "lwp-client", "fluvio", "rustlog")
+    )
+    assert (
+        f"HOST:PORT` has {lwp} cases, `lance-conformance client --exec DRIVER` {client}." in README
+    )
+    counted = re.search(r"\| Kit \| (\d+) .+?, (\d+) for clients, (\d+) for Fluvio", README)
+    assert counted is not None
+    assert [int(each) for each in counted.groups()] == [lwp, client, fluvio + rustlog]

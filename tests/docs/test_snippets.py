@@ -130,6 +130,14 @@ def test_the_code_on_a_page_runs(page: Path, sandbox: Sandbox) -> None:
         sandbox.run(snippet)
 
 
+@pytest.mark.parametrize("snippet", snippets(DOCS / "migrating.rst", "py"), ids=str)
+def test_code_for_other_clients_parses(snippet: Snippet) -> None:
+    """It is not run, since it needs their servers; it stands before the same program in ours."""
+    compile(snippet.text, snippet.page, "exec")
+    shown = snippets(snippet.page, "py", "python")
+    assert shown[shown.index(snippet) + 1].language == "python"
+
+
 def test_the_pages_that_must_have_code_have_it() -> None:
     """README and quickstart show Python, and the quickstart the shell."""
     assert len(snippets(ROOT / "README.md", "python")) == 2

@@ -1,17 +1,21 @@
-"""The published client of Fluvio with our server, which runs in a process of its own."""
+"""Servers for the published client and for ours: our listener, and a real cluster.
 
+The cluster runs where the environment variable `cluster.PROGRAM` names the program `fluvio-run`;
+tests that need it are skipped elsewhere.
+"""
+
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("fluvio", reason="the published client fluvio is not installed")
 pytest.importorskip("cramjam", reason="the extra fluvio is not installed")
 
-import fluvio
-
 from lance_server.testing import ServerProcess
+
+from .cluster import PROGRAM, Cluster, program
 
 OPTIONS = ("--fluvio-sc", "127.0.0.1:0", "--fluvio-spu", "127.0.0.1:0")
 
@@ -27,21 +31,22 @@ class Running:
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
         self.sc = "{}:{}".format(*server.others["fluvio-sc"])
+        self._fluvio = pytest.importorskip("fluvio", reason="the published client is missing")
 
     def _config(self) -> Any:
-        return fluvio.FluvioConfig.new(self.sc)
+        return self._fluvio.FluvioConfig.new(self.sc)
 
     def client(self) -> Any:
         """Return a published client."""
-        return fluvio.Fluvio.connect_with_config(self._config())
+        return self._fluvio.Fluvio.connect_with_config(self._config())
 
     def admin(self) -> Any:
         """Return a published client for administration."""
-        return fluvio.FluvioAdmin.connect_with_config(self._config())
+        return self._fluvio.FluvioAdmin.connect_with_config(self._config())
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """Create a topic with the published client."""
-        spec = fluvio.TopicSpec.create().with_partitions(partitions).build()
+        spec = self._fluvio.TopicSpec.create().with_partitions(partitions).build()
         self.admin().create_topic(topic, spec)
 
     def topics(self) -> list[str]:
@@ -60,3 +65,36 @@ def running(tmp_path: Path) -> Iterator[Running]:
     """Return a running server with an empty log."""
     with ServerProcess.running(tmp_path / "data", *OPTIONS) as server:
         yield Running(server)
+
+
+@pytest.fixture(scope="session")
+def run() -> Path:
+    """Return the program of a real cluster."""
+    found = program()
+    if found is None:
+        pytest.skip(f"{PROGRAM} does not name the program fluvio-run of a Fluvio cluster")
+    return found
+
+
+@pytest.fixture(scope="session")
+def cluster(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return a real cluster with one SPU, for all tests that do not disturb it."""
+    with Cluster(run, tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(params=["listener", "cluster"])
+def sc(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Return where an SC listens: our listener's, and a real cluster's."""
+    if request.param == "cluster":
+        yield request.getfixturevalue("cluster").sc
+        return
+    data = request.getfixturevalue("tmp_path") / "data"
+    with ServerProcess.running(data, *OPTIONS) as server:
+        yield "{}:{}".format(*server.others["fluvio-sc"])
+
+
+@pytest.fixture
+def topic() -> str:
+    """Return a name that no other test uses."""
+    return f"t-{uuid.uuid4().hex[:16]}"

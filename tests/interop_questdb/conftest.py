@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("questdb", reason="the published client questdb is not installed")
 pytest.importorskip("websockets", reason="the extra qwp is not installed")
 
-from lance_server.qwp.testing import Endpoint, endpoint
+from lance_server.listeners.qwp.testing import Endpoint, endpoint
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -15,7 +15,8 @@ import pytest
 
 from lance_sdk.journal import SlotKind, inspect
 from lance_sdk.journal.qwp import QwpSender, timestamp_nanos
-from lance_server.qwp.testing import Endpoint
+from lance_server.listeners.qwp.testing import Endpoint
+from lance_server.testing import eventually
 
 MODULE = "github.com/questdb/go-questdb-client/v4"
 REVISION = "afc74c3"
@@ -23,10 +24,11 @@ SOURCE = os.environ.get("LANCE_QWP_GO", "")
 OFFLINE = "initial_connect_retry=async;close_flush_timeout_millis=0;auto_flush=off;"
 UNUSED = "127.0.0.1:1"
 
-pytestmark = pytest.mark.skipif(
-    not SOURCE or shutil.which("go") is None,
-    reason="LANCE_QWP_GO names no folder of the Go client, or there is no Go",
-)
+MISSING = ""
+if not SOURCE or shutil.which("go") is None:
+    MISSING = "LANCE_QWP_GO names no folder of the Go client, or there is no Go"
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
 @pytest.fixture(scope="session")
@@ -34,15 +36,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a program that writes rows through the Go client."""
     folder = tmp_path_factory.mktemp("go")
     shutil.copy(Path(__file__).parent / "handover" / "main.go", folder)
-    commands = [["go", "mod", "init", "handover"]]
+    commands = [["go", "mod", "init", "spooler"]]
     if SOURCE == "module":
         commands += [["go", "get", f"{MODULE}@{REVISION}"]]
     else:
         commands += [["go", "mod", "edit", f"-replace={MODULE}={SOURCE}"]]
-    commands += [["go", "mod", "tidy"], ["go", "build", "-o", "handover", "."]]
+    commands += [["go", "mod", "tidy"], ["go", "build", "-o", "spooler", "."]]
     for command in commands:
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return folder / "handover"
+    return folder / "spooler"
 
 
 def go(program: Path, conf: str, rows: range) -> None:
@@ -64,13 +66,15 @@ def go_killed(program: Path, conf: str, rows: range, after: int) -> int:
         return max([last, *(int(line) for line in process.stdout.read().split())])
 
 
-def ours(conf: str, rows: range) -> None:
-    """Have our sender write rows and close."""
+def ours(conf: str, rows: range, acked: int | None = None) -> None:
+    """Have our sender write rows, await an acknowledgement, and close."""
     with QwpSender.from_conf(conf) as sender:
         for number in rows:
             stamp = timestamp_nanos(number + 1)
             sender.row("t", symbols={"s": f"s{number % 5}"}, columns={"v": number}, at=stamp)
             sender.flush()
+        if acked is not None:
+            eventually(lambda: sender.stats().settled_fsn >= acked)
 
 
 def drained(qwp: Endpoint, sf: Path) -> None:
@@ -138,8 +142,8 @@ def test_a_drained_slot_of_ours_is_not_sent_again_by_go(
 def test_go_skips_what_our_watermark_covers(qwp: Endpoint, sf: Path, program: Path) -> None:
     """The document's 16 bytes are read by it."""
     qwp.when(message=60, stall=True)
-    conf = f"ws::addr={qwp.addr};sf_dir={sf};auto_flush=off;close_flush_timeout_millis=500;"
-    ours(conf, range(100))
+    conf = f"ws::addr={qwp.addr};sf_dir={sf};auto_flush=off;close_flush_timeout_millis=100;"
+    ours(conf, range(100), acked=59)
     go(program, f"ws::addr={qwp.addr};sf_dir={sf};", range(100, 101))
     assert qwp.values("t") == [*range(101)]
 
@@ -149,14 +153,14 @@ def test_any_order_of_kills_and_hand_overs_loses_no_row(
     qwp: Endpoint, sf: Path, program: Path, seed: int
 ) -> None:
     """Each turn one of them writes, with or without a server, and is closed or killed."""
-    dice, written, start = random.Random(seed), set(), 0
+    rng, written, start = random.Random(seed), set(), 0
     for _ in range(6):
-        address = qwp.addr if dice.random() < 0.5 else UNUSED
+        address = qwp.addr if rng.random() < 0.5 else UNUSED
         conf = f"ws::addr={address};sf_dir={sf};{OFFLINE}"
-        turn = dice.choice(["ours", "go", "go killed"])
+        turn = rng.choice(["ours", "go", "go killed"])
         rows = range(start, start + 40)
         if turn == "go killed":
-            last = go_killed(program, conf, rows, dice.randrange(1, 30))
+            last = go_killed(program, conf, rows, rng.randrange(1, 30))
             rows = range(start, last + 1)
         else:
             (ours if turn == "ours" else lambda c, r: go(program, c, r))(conf, rows)

@@ -11,7 +11,7 @@ from questdb import QuestDBError, TimestampNanos
 
 from lance_sdk.journal import SlotKind, inspect
 from lance_sdk.journal.qwp import QwpSender, timestamp_nanos
-from lance_server.qwp.testing import Endpoint
+from lance_server.listeners.qwp.testing import Endpoint
 from lance_server.testing import eventually
 
 from .conftest import published
@@ -42,8 +42,8 @@ while True:
 """
 
 
-def fill_theirs(conf: str, rows: range) -> None:
-    """Have the published sender write rows, one frame each."""
+def fill_theirs(conf: str, rows: range, acked: int | None = None) -> None:
+    """Have the published sender write rows, one frame each, and await an acknowledgement."""
     with published(conf) as sender:
         for number in rows:
             sender.row(
@@ -53,10 +53,12 @@ def fill_theirs(conf: str, rows: range) -> None:
                 at=TimestampNanos(number),
             )
             sender.flush()
+        if acked is not None:
+            eventually(lambda: sender.acked_fsn() == acked)
 
 
-def fill_ours(conf: str, rows: range) -> None:
-    """Have our sender write rows, one frame each."""
+def fill_ours(conf: str, rows: range, acked: int | None = None) -> None:
+    """Have our sender write rows, one frame each, and await an acknowledgement."""
     with QwpSender.from_conf(conf) as sender:
         for number in rows:
             sender.row(
@@ -66,6 +68,8 @@ def fill_ours(conf: str, rows: range) -> None:
                 at=timestamp_nanos(number),
             )
             sender.flush()
+        if acked is not None:
+            eventually(lambda: sender.stats().settled_fsn >= acked)
 
 
 def drain_theirs(qwp: Endpoint, sf: Path, more: str = "") -> None:
@@ -112,14 +116,14 @@ def test_we_drain_what_they_wrote(qwp: Endpoint, sf: Path, more: str) -> None:
 def test_what_was_acknowledged_is_not_sent_again(
     qwp: Endpoint, sf: Path, writer: str, more: str
 ) -> None:
-    """The other client goes on behind the watermark, and knows the symbols from before it."""
+    """The other client goes on after the watermark, and knows the symbols from before it."""
     qwp.when(message=60, stall=True)
-    conf = f"ws::addr={qwp.addr};sf_dir={sf};auto_flush=off;close_flush_timeout_millis=1000;{more}"
+    conf = f"ws::addr={qwp.addr};sf_dir={sf};auto_flush=off;close_flush_timeout_millis=100;{more}"
     if writer == "ours":
-        fill_ours(conf, range(100))
+        fill_ours(conf, range(100), acked=59)
     else:
         with pytest.raises(QuestDBError, match="before all published frames were acknowledged"):
-            fill_theirs(conf, range(100))
+            fill_theirs(conf, range(100), acked=59)
     assert inspect(sf / "default", SlotKind.QWP).first_fsn == 60
     (drain_theirs if writer == "ours" else drain_ours)(qwp, sf, more)
     values = qwp.values("t")

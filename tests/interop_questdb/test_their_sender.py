@@ -8,10 +8,11 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+import questdb
 from questdb import QuestDBError, TimestampMicros, TimestampNanos
 
 import lance_sdk
-from lance_server.qwp.testing import Endpoint
+from lance_server.listeners.qwp.testing import Endpoint
 
 from .conftest import published
 
@@ -133,6 +134,18 @@ def test_our_refusal_is_its_error(qwp: Endpoint) -> None:
         sender.close()
 
 
+@pytest.mark.parametrize("status", ["WRITE_ERROR", "INTERNAL_ERROR", "NOT_WRITABLE"])
+def test_it_goes_on_after_a_refusal_for_the_moment(qwp: Endpoint, status: str) -> None:
+    """The close after the refusal makes it connect again; that row and the next ones arrive."""
+    qwp.when(message=2, reject=status, text="not now")
+    with published(f"ws::addr={qwp.addr};auto_flush=off;") as sender:
+        for number in range(6):
+            sender.row("t", columns={"v": number}, at=NOON)
+            fsn = sender.flush_and_get_fsn()
+        assert sender.await_acked_fsn(fsn, 30_000)
+    assert set(qwp.values("t")) == {*range(6)}
+
+
 def test_a_uuid_is_understood(qwp: Endpoint) -> None:
     """Sixteen bytes in the order of the wire."""
     known = uuid.uuid4()
@@ -140,3 +153,16 @@ def test_a_uuid_is_understood(qwp: Endpoint) -> None:
         sender.row("t", columns={"u": known}, at=NOON)
         sender.flush()
     assert qwp.values("t", "u") == [str(known)]
+
+
+def test_its_pool_needs_lazy_connect(qwp: Endpoint) -> None:
+    """Otherwise it opens a connection for queries, which the endpoint does not answer."""
+    with pytest.raises(QuestDBError, match="404"):
+        questdb.connect(f"ws::addr={qwp.addr};").close()
+    with (
+        questdb.connect(f"ws::addr={qwp.addr};lazy_connect=true;") as pool,
+        pool.sender() as sender,
+    ):
+        sender.row("t", symbols={"s": "a"}, columns={"v": 1}, at=TimestampNanos(1))
+        sender.flush(wait=True)
+    assert qwp.values("t") == [1]

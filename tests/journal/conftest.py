@@ -1,4 +1,4 @@
-"""Senders are tested once and run on three faces: threads, asyncio, trio."""
+"""Senders are tested once and run on three clients: threads, asyncio, trio."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -40,8 +40,8 @@ async def _call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return await to_thread.run_sync(partial(function, *args, **kwargs))
 
 
-class Face:
-    """Makes the senders of one face.
+class Lifecycle:
+    """Makes the senders of one client.
 
     Args:
         name: threads, asyncio or trio.
@@ -59,14 +59,14 @@ class Face:
 
 
 @pytest.fixture(params=["threads", "asyncio", "trio"])
-def face(request: pytest.FixtureRequest) -> Face:
-    """Return each face in turn."""
-    return Face(request.param)
+def face(request: pytest.FixtureRequest) -> Lifecycle:
+    """Return each client in turn."""
+    return Lifecycle(request.param)
 
 
 @pytest.fixture
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Run the test on the face's own event loop; threads need any."""
+    """Run the test on the client's own event loop; threads need any."""
     faces = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     return "trio" if faces.get("face") == "trio" else "asyncio"
 

@@ -21,7 +21,7 @@ class Network:
         target: the server's port.
         fault: how connections fail.
         times: how many connections fail; later ones are whole.
-        dice: decides after how many bytes, and in which direction.
+        rng: decides after how many bytes, and in which direction.
         most: the largest number of bytes.
 
     Attributes:
@@ -30,12 +30,12 @@ class Network:
     """
 
     def __init__(
-        self, target: int, fault: Fault, times: int, dice: random.Random, most: int = 3000
+        self, target: int, fault: Fault, times: int, rng: random.Random, most: int = 3000
     ) -> None:
         self._target = target
         self._fault = fault
         self._times = times
-        self._dice = dice
+        self._rng = rng
         self._most = most
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
@@ -79,7 +79,7 @@ class Network:
             limits: list[int | None] = [None, None]
             if self.failed < self._times:
                 self.failed += 1
-                limits[self._dice.randrange(2)] = self._dice.randrange(self._most)
+                limits[self._rng.randrange(2)] = self._rng.randrange(self._most)
             self._spawn(self._relay, client, server, limits[0])
             self._spawn(self._relay, server, client, limits[1])
 

@@ -9,14 +9,15 @@ from cryptography.x509 import load_pem_x509_certificate
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_sdk._protocol.backoff import Backoff
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal import Category, Durability, Policy, SlotKind
-from lance_sdk.journal.connect_keys import FOREIGN, KEYS
+from lance_sdk.journal._sending.tls import context_of
+from lance_sdk.journal.connect_keys import FOREIGN, KEYS, parse_bool, parse_millis, parse_size
 from lance_sdk.journal.connect_string import parse_connect_string
 from lance_sdk.journal.lwp.settings import from_connect_string
-from lance_sdk.journal.notation import parse_bool, parse_millis, parse_size
 from lance_sdk.journal.rejections import QWP_FORCED
-from lance_sdk.journal.tls_roots import context_of
+from lance_sdk.testing import LoadedDice
 
 SOURCE_KEYS = [
     "sf_dir",
@@ -105,6 +106,25 @@ def test_the_defaults_are_those_of_the_source() -> None:
     assert (config.path, config.initial_connect, config.reconnect_budget) == (None, "off", None)
     assert (config.close_timeout, config.backoff_base, config.backoff_cap) == (5.0, 0.1, 5.0)
     assert config.journal.append_timeout == 30.0
+
+
+@pytest.mark.parametrize("key", ["auto_flush_rows", "auto_flush_bytes", "auto_flush_interval"])
+@pytest.mark.parametrize("text", ["0", "off", "OFF"])
+def test_zero_and_off_disable_a_trigger(key: str, text: str) -> None:
+    """The source writes its default as ``0 (off)`` (SF client section 4.5)."""
+    assert parse_connect_string(f"ws::addr=a;{key}={text};").get(key, "missing") is None
+
+
+@pytest.mark.parametrize("scheme", ["ws", "lance"])
+def test_a_first_backoff_above_the_largest_is_cut_to_it(scheme: str) -> None:
+    """As the source computes it; no pair of delays is refused (SF client section 4.2)."""
+    text = f"{scheme}::addr=a;reconnect_initial_backoff_millis=10s;reconnect_max_backoff_millis=1s;"
+    if scheme == "lance":
+        settings = from_connect_string(f"{text}topic=t;")
+        assert settings.client.backoff_base == settings.client.backoff_cap == 1.0
+    config = parse_connect_string(text).forward_config()
+    delay = Backoff(config.backoff_base, config.backoff_cap, LoadedDice()).next_delay()
+    assert delay == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

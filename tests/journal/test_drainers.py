@@ -14,8 +14,8 @@ from lance_sdk.journal import (
     inspect,
 )
 from lance_sdk.journal.drainers import Drainer
-from lance_sdk.journal.lwp.carrier import LwpCarriers
 from lance_sdk.journal.lwp.settings import from_connect_string
+from lance_sdk.journal.lwp.transport import LwpTransports
 from lance_sdk.testing import FakePeer, FakeServer
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.frames import Frame
@@ -107,7 +107,7 @@ def test_a_slot_in_use_is_skipped(server: FakeServer, tmp_path: Path, listener: 
 def test_slots_of_another_protocol_are_left_alone(
     server: FakeServer, tmp_path: Path, listener: Listener
 ) -> None:
-    """A QWP slot below the same root is no orphan of an LWP sender (SF-31)."""
+    """A QWP slot below the same root is not an orphan of an LWP sender (SF-31)."""
     with Journal.open(tmp_path / "qwp", JournalConfig(kind=SlotKind.QWP)) as journal:
         journal.append(b"QWP1...")
     before = sorted((tmp_path / "qwp").iterdir())
@@ -157,7 +157,7 @@ def test_the_reason_of_an_earlier_drainer_is_kept(server: FakeServer, tmp_path: 
     slot = leave(tmp_path, "bad", b"x")
     (slot / ".failed").write_text("first reason")
     settings = from_connect_string(f"lance::addr=127.0.0.1:{server.port};")
-    event = Drainer(slot, settings.forward, LwpCarriers(settings), Listener()).run()
+    event = Drainer(slot, settings.forward, LwpTransports(settings), Listener()).run()
     assert event.step == "skipped"
     assert (slot / ".failed").read_text() == "first reason"
 
@@ -166,10 +166,40 @@ def test_a_server_that_is_away_marks_nothing(tmp_path: Path) -> None:
     """Where the first connection is tried once only, another time it may work."""
     slot = leave(tmp_path, "a", b"x")
     settings = from_connect_string("lance::addr=127.0.0.1:1;initial_connect_retry=off;")
-    event = Drainer(slot, settings.forward, LwpCarriers(settings), Listener()).run()
+    event = Drainer(slot, settings.forward, LwpTransports(settings), Listener()).run()
     assert event.step == "skipped"
     assert "cannot connect" in event.reason
     assert not (slot / ".failed").exists()
+
+
+def test_a_budget_that_is_used_up_is_a_reason_to_give_up(tmp_path: Path) -> None:
+    """Whoever sets one wants a person to look (SF client section 5.2)."""
+    slot = leave(tmp_path, "a", b"x")
+    conf = "lance::addr=127.0.0.1:1;initial_connect_retry=async;reconnect_max_duration_millis=1;"
+    settings = from_connect_string(conf)
+    event = Drainer(slot, settings.forward, LwpTransports(settings), Listener()).run()
+    assert event.step == "failed"
+    assert "reconnect_max_duration_millis" in (slot / ".failed").read_text()
+    assert inspect(slot).frames == 1
+
+
+def test_refused_credentials_are_a_reason_to_give_up(server: FakeServer, tmp_path: Path) -> None:
+    """They are wrong another time, too (SF client section 5.2)."""
+
+    def deny(peer: FakePeer, frame: Frame) -> bool:
+        if frame.batch_id != Command.AUTHENTICATE:
+            return False
+        peer.error(ErrorCode.ACCESS_DENIED, "not you")
+        return True
+
+    server.on_control = deny
+    slot = leave(tmp_path, "a", b"x")
+    conf = f"lance::addr=127.0.0.1:{server.port};token=wrong;initial_connect_retry=async;"
+    settings = from_connect_string(conf)
+    event = Drainer(slot, settings.forward, LwpTransports(settings), Listener()).run()
+    assert event.step == "failed"
+    assert "not you" in (slot / ".failed").read_text()
+    assert inspect(slot).frames == 1
 
 
 @pytest.mark.parametrize(("place", "byte"), [(4, b"\x09"), (5, b"\x82"), (6, b"\x01")])
@@ -211,7 +241,7 @@ def test_a_drained_slot_is_empty_and_never_marked(
         sender.send(b"x")
         assert sender.wait(timeout=10)
     settings = from_connect_string("lance::addr=127.0.0.1:1;")
-    event = Drainer(tmp_path / "slot", settings.forward, LwpCarriers(settings), listener).run()
+    event = Drainer(tmp_path / "slot", settings.forward, LwpTransports(settings), listener).run()
     assert (event.step, event.acked_frames) == ("empty", 0)
     assert not (tmp_path / "slot" / ".failed").exists()
 

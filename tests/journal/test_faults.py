@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import pytest
+from tests.platforms.systems import needs_posix
 
 from lance_sdk import Consumer
 from lance_sdk.journal import (
@@ -21,9 +22,9 @@ from lance_sdk.journal import (
     JournalFull,
     Level,
     StoreAndForwardSender,
+    files,
     inspect,
 )
-from lance_sdk.journal import files as real_files
 from lance_sdk.testing import FakePeer, FakeServer
 from lance_server.embedded import EmbeddedServer, running
 from lance_spec.frames import Frame
@@ -63,10 +64,10 @@ def test_a_network_that_breaks_costs_nothing(
     reference: EmbeddedServer, tmp_path: Path, fault: Fault, dialect: str
 ) -> None:
     """Cut anywhere, in either direction, again and again: each record arrives once, in order."""
-    dice = random.Random(f"{fault}{dialect}")
+    rng = random.Random(f"{fault}{dialect}")
     topic = f"{fault}-{dialect}"
     times = 3 if fault == "stall" else 12
-    with Network(reference.address[1], fault, times, dice) as network:
+    with Network(reference.address[1], fault, times, rng) as network:
         url = f"lance://127.0.0.1:{network.port}/{topic}"
         with StoreAndForwardSender(url, tmp_path / "slot", dialect=dialect, **QUICK) as sender:
             for number in range(60):
@@ -142,7 +143,7 @@ def test_killed_at_any_point_nothing_is_lost_and_nothing_doubled(
     reference: EmbeddedServer, tmp_path: Path, durability: str
 ) -> None:
     """SIGKILL after a random number of records, many times over one slot."""
-    dice, topic, last = random.Random(7), f"killed-{durability}", -1
+    rng, topic, last = random.Random(7), f"killed-{durability}", -1
     arguments = [f"{reference.url}/{topic}", str(tmp_path / "slot"), durability]
     with subprocess.Popen(
         [sys.executable, "-c", _HELPER, *arguments],
@@ -156,7 +157,7 @@ def test_killed_at_any_point_nothing_is_lost_and_nothing_doubled(
             helper.stdin.write("go\n")
             helper.stdin.flush()
             pid = int(read(helper.stdout, "pid"))
-            for _ in range(dice.randrange(1, 60)):
+            for _ in range(rng.randrange(1, 60)):
                 last = int(read(helper.stdout, "stored"))
             os.kill(pid, signal.SIGKILL)
             while not (line := helper.stdout.readline()).startswith("ended"):
@@ -235,11 +236,11 @@ def test_the_network_goes_on_while_the_disk_hangs(
 ) -> None:
     """A sync that takes for ever delays no acknowledgement."""
     release = threading.Event()
-    monkeypatch.setattr(real_files._RealFile, "sync", lambda _: release.wait(30.0))
     config = JournalConfig(durability=Durability.PERIODIC, sync_interval=0.001)
     sender = StoreAndForwardSender(server.url("readings"), tmp_path / "slot", journal=config)
+    sender.open()
+    monkeypatch.setattr(files._RealFile, "sync", lambda _: release.wait(30.0))
     try:
-        sender.open()
         for number in range(20):
             sender.send(b"%d" % number)
         assert sender.wait(Level.ACKED, 10.0)
@@ -263,7 +264,7 @@ def test_a_volume_that_refuses_is_backpressure(
             raise refuse
 
         with monkeypatch.context() as patch:
-            patch.setattr(real_files.RealFiles, "create", create)
+            patch.setattr(files.RealFiles, "create", create)
             while (caught := refused(sender)).reason == "reserving":
                 pass  # the thread that asks the disk had no turn yet
             assert caught.reason == "disk"
@@ -300,7 +301,7 @@ def test_a_disk_that_forgets_ends_the_promise_but_not_the_delivery(
     def broken(_: object) -> None:
         raise OSError(errno.EIO, "Input/output error", "segment")
 
-    monkeypatch.setattr(real_files._RealFile, "sync", broken)
+    monkeypatch.setattr(files._RealFile, "sync", broken)
     with pytest.raises(JournalFailed, match="Input/output"):
         sender.send(b"doubtful")
     assert sender.wait(Level.ACKED, 10.0)
@@ -329,6 +330,7 @@ sender.close()
 """
 
 
+@needs_posix("no process is forked there")
 def test_a_forked_child_has_no_part_in_the_slot(tmp_path: Path) -> None:
     """It is told so, and the parent goes on."""
     slot = str(tmp_path / "slot")

@@ -1,5 +1,7 @@
 """Slots that other and older clients wrote, byte by byte."""
 
+import contextlib
+import random
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lance_sdk.journal import Journal, JournalConfig, Problem, SlotKind, SlotUnreadable
-from lance_sdk.journal.testing import ForgetfulDisk
+from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
+from lance_sdk.journal.types import lost_in
 from lance_spec.checksum import CRC32C
 
 SLOT = Path("/disk/slot")
@@ -81,7 +84,7 @@ def test_every_form_of_the_watermark_is_honoured(watermark: bytes) -> None:
 
 
 def test_a_blank_watermark_of_16_bytes_says_nothing() -> None:
-    """A file that was created and never written is no damage."""
+    """A file that was created and never written is not damage."""
     disk = foreign(sf_0000000000000000=sfa(0, b"a"), watermark=bytes(16))
     assert open_slot(disk) == ({0: b"a"}, ())
 
@@ -195,3 +198,70 @@ def test_a_slot_of_another_protocol_is_refused(kind: str, other: str) -> None:
         journal.append(b"waits")
     with pytest.raises(SlotUnreadable, match=f"slot of kind {kind}, not {other}"):
         Journal.open(SLOT, JournalConfig(kind=SlotKind[other], background=False), files=disk)
+
+
+MANIFEST = dual(encode_record(b"SFM1", 1, 0, 1))
+
+
+def numbered(disk: ForgetfulDisk) -> set[str]:
+    """Return the names of the segments on a disk."""
+    return {name for name in disk.names(SLOT) if name.endswith(".sfa")}
+
+
+def test_no_segment_of_ours_has_number_0() -> None:
+    """A published client may empty a file of that name when it opens a slot (SF-40)."""
+    disk = ForgetfulDisk()
+    with Journal.open(SLOT, CONFIG, files=disk) as journal:
+        for number in range(40):
+            journal.append(b"%02d" % number)
+    assert len(numbered(disk)) > 2
+    assert segment(0).name not in numbered(disk)
+
+
+@pytest.mark.parametrize("flags", [0, 1])
+def test_a_segment_of_number_0_with_frames_gets_the_next_number(
+    flags: int,
+) -> None:
+    """Whoever wrote them; they keep their numbers (SF-40)."""
+    files = {"sf_0000000000000000": sfa(0, b"a", flags=flags), "sf_0000000000000001": sfa(1, b"b")}
+    disk = foreign(**files, **({"manifest": MANIFEST} if flags else {}))
+    for _ in range(2):
+        with Journal.open(SLOT, CONFIG, files=disk) as journal:
+            assert list(journal.read_from(0)) == [(0, b"a"), (1, b"b")]
+            assert journal.problems == ()
+        assert segment(0).name not in numbered(disk)
+        assert segment(2).name in numbered(disk)
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_a_kill_while_number_0_gets_its_name_loses_nothing(steps: int) -> None:
+    """The next opening finds the same frames."""
+    disk = foreign(sf_0000000000000000=sfa(0, b"a", b"b"))
+    disk.cut_power_after(steps)
+    with contextlib.suppress(PowerCut):
+        Journal.open(SLOT, CONFIG, files=disk)
+    for left in (disk.killed(), disk.power_lost(), disk.power_lost(random.Random(steps))):
+        with Journal.open(SLOT, CONFIG, files=left) as journal:
+            assert list(journal.read_from(0)) == [(0, b"a"), (1, b"b")]
+
+
+def test_a_loss_of_power_at_the_end_of_a_renamed_segment_is_no_missing_file() -> None:
+    """It had number 0, so no file can have been deleted between it and number 1."""
+    short = sfa(0, b"a", b"b", flags=1)[:-1].replace(b"b", b"\0")
+    disk = foreign(
+        sf_0000000000000002=short,
+        sf_0000000000000001=sfa(2, b"c", flags=1),
+        manifest=dual(encode_record(b"SFM1", 1, 0, 2)),
+    )
+    with Journal.open(SLOT, CONFIG, files=disk) as journal:
+        assert [payload for _, payload in journal.read_from(0)][:1] == [b"a"]
+        assert lost_in(journal.problems) == 1
+
+
+def test_number_0_that_follows_a_segment_without_a_number_is_spared_too() -> None:
+    """As the Go client names its first two segments (SF-40)."""
+    disk = foreign(sf_initial=sfa(0, b"a"), sf_0000000000000000=sfa(1, b"b"))
+    for _ in range(2):
+        assert open_slot(disk) == ({0: b"a", 1: b"b"}, ())
+    assert numbered(disk) >= {"sf-initial.sfa", segment(1).name}
+    assert segment(0).name not in numbered(disk)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind
-from lance_sdk.journal._layout import generation_of
-from lance_sdk.journal._sidefile import select, select_watermark
-from lance_sdk.journal._slot import _BASE_SEQ, _FOLD
+from lance_sdk.journal._slot.layout import generation_of
+from lance_sdk.journal._slot.side_files import select, select_watermark
+from lance_sdk.journal._slot.storage import _BASE_SEQ, _FOLD
 from lance_sdk.journal.testing import ForgetfulDisk
 from lance_spec.checksum import CRC32C
 from lance_spec.grammar.store_forward import GRAMMAR
@@ -54,7 +54,7 @@ def written(kind: SlotKind, *payloads: bytes) -> ForgetfulDisk:
 
 def test_a_segment_is_header_frames_and_zeros() -> None:
     """SF client sections 6.1 and 6.2, byte by byte."""
-    content = written(SlotKind.QWP, b"abc", b"\xff").content(SLOT / "sf-0000000000000000.sfa")
+    content = written(SlotKind.QWP, b"abc", b"\xff").content(SLOT / "sf-0000000000000001.sfa")
     assert content[:24].hex(" ", -4) == "53463031 01010000 00000000 00000000 00401e18 240a0600"
     first, second = content[24:35], content[35:44]
     assert first == struct.pack("<II", CRC32C(b"\x03\0\0\0abc"), 3) + b"abc"
@@ -213,5 +213,5 @@ def test_generations_are_read_from_names(name: str, generation: int | None) -> N
 def test_a_qwp_message_is_stored_as_it_is() -> None:
     """The journal adds a frame header and changes no byte of the message."""
     assert len(FIRST_QWP_MESSAGE) == 51
-    content = written(SlotKind.QWP, FIRST_QWP_MESSAGE).content(SLOT / "sf-0000000000000000.sfa")
+    content = written(SlotKind.QWP, FIRST_QWP_MESSAGE).content(SLOT / "sf-0000000000000001.sfa")
     assert content[32 : 32 + 51] == FIRST_QWP_MESSAGE

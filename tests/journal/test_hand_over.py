@@ -2,11 +2,12 @@
 
 import struct
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lance_sdk.journal import Journal, JournalConfig, SlotHasGap, SlotKind, inspect
+from lance_sdk.journal import Durability, Journal, JournalConfig, SlotHasGap, SlotKind, inspect
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
 from lance_sdk.journal.tools import repair
 from lance_spec.checksum import CRC32C
@@ -18,7 +19,7 @@ NOW = 1_800_000_000_000_000
 
 def segment(generation: int) -> Path:
     """Path of a segment."""
-    return SLOT / f"sf-{generation:016x}.sfa"
+    return SLOT / f"sf-{generation + 1:016x}.sfa"
 
 
 def sfa(base: int, frames: dict[int, bytes], created: int = NOW, flags: int = 0) -> bytes:
@@ -160,3 +161,28 @@ def test_a_kill_while_a_drained_slot_is_closed_loses_and_repeats_nothing(steps: 
         assert again.problems == ()
         assert list(again.read_from(again.acked_fsn + 1)) == []
         assert again.append(b"y") == 20
+
+
+def test_a_void_manifest_does_not_outrank_the_one_that_is_written_for_it() -> None:
+    """Its generation may be higher; a kill right after the first records must not revive it."""
+    for steps in range(40):
+        disk = ours(ForgetfulDisk(), frames=8, acked=7)
+        disk = ours(disk, frames=9, acked=14)
+        emptied(disk)
+        disk.put(SLOT / "sf-initial.sfa", sfa(0, THEIRS, created=NOW + 1))
+        disk.cut_power_after(steps)
+        with suppress(PowerCut):
+            Journal.open(SLOT, CONFIG, files=disk)
+        left = disk.killed()
+        assert inspect(SLOT, SlotKind.QWP, files=left).damaged == 0
+        assert delivered(left) == list(THEIRS.values())
+
+
+def test_a_watermark_above_the_frames_is_gone_before_numbers_are_used_again() -> None:
+    """A loss of power would bring it back, and new frames would count as acknowledged."""
+    disk = ForgetfulDisk()
+    disk.put(SLOT / "sf-initial.sfa", sfa(0, {0: b"a", 1: b"b"}))
+    disk.put(SLOT / ".ack-watermark", b"AKW1" + struct.pack("<Iq", 0, 2))
+    config = replace(CONFIG, durability=Durability.APPEND)
+    Journal.open(SLOT, config, files=disk).append(b"new")
+    assert delivered(disk.power_lost()) == [b"a", b"b", b"new"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lance_sdk._platform import punch
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind, inspect
-from lance_sdk.journal._punch import punch
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
 from lance_spec.messages.store_forward import SegmentFrame, SegmentHeader
 
@@ -70,7 +70,7 @@ def test_any_client_can_read_a_segment_with_a_hole() -> None:
     disk = ForgetfulDisk()
     with Journal.open(SLOT, configured(kind=SlotKind.QWP), files=disk) as journal:
         half_acked(journal)
-    content = disk.content(SLOT / "sf-0000000000000000.sfa")
+    content = disk.content(SLOT / "sf-0000000000000001.sfa")
     assert SegmentHeader.decode(content[:24]).base_seq == 699
     length = 700 * 1032 - 8
     folded = SegmentFrame.decode(content[24 : 24 + 8 + length])

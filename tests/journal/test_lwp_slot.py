@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk.journal import Journal, JournalConfig, JournalFull, SlotUnreadable
+from lance_sdk.journal.lwp.batch_ids import BatchIdAssigner
 from lance_sdk.journal.lwp.metadata import NAME, SlotMetadata, machine_id
-from lance_sdk.journal.lwp.stamping import COUNTER_BITS, Stamper
 from lance_sdk.journal.testing import ForgetfulDisk
 from lance_sdk.testing import LoadedDice
+from lance_spec.limits import BATCH_COUNTER_BITS
 from lance_spec.messages.store_forward import StoredBatch
 
 SLOT = Path("/disk/slot")
@@ -80,7 +81,7 @@ def test_a_copied_slot_draws_another_nonce_on_its_machine() -> None:
 
 
 def test_the_nonce_is_never_zero_nor_the_one_before() -> None:
-    """Whatever the dice say."""
+    """Whatever the random source says."""
 
     class Stubborn(LoadedDice):
         values = iter([0, 5, 5, 6])
@@ -124,7 +125,7 @@ def test_cut_anywhere_it_never_gives_a_number_to_another_topic(length: int) -> N
 
 @given(st.data())
 def test_no_flipped_bit_changes_a_topic(data: st.DataObject) -> None:
-    """It is noticed, and the file is kept aside before it is written anew."""
+    """It is noticed, and the file is kept aside before it is written again."""
     disk = stored()
     content = bytearray(disk.content(SLOT / NAME))
     bit = data.draw(st.integers(0, len(content) * 8 - 1))
@@ -163,11 +164,13 @@ def test_a_full_disk_leaves_topics_as_they_were() -> None:
 def test_a_batch_id_is_nonce_and_frame_number() -> None:
     """Counted from one, so that it is never the bare nonce (SF-32)."""
     journal = Journal.open(SLOT, CONFIG, files=ForgetfulDisk())
-    stamper = Stamper(journal, lambda: 0xABC, 1.0, wall_ns=lambda: 77)
+    stamper = BatchIdAssigner(journal, lambda: 0xABC, 1.0, wall_ns=lambda: 77)
     for fsn in range(3):
         assert stamper.append(4, 1, b"tlv") == fsn
     frames = [StoredBatch.decode(payload) for _, payload in journal.read_from(0)]
-    assert [each.batch_id for each in frames] == [0xABC << COUNTER_BITS | n for n in (1, 2, 3)]
+    assert [each.batch_id for each in frames] == [
+        0xABC << BATCH_COUNTER_BITS | n for n in (1, 2, 3)
+    ]
     assert {(each.topic_number, each.timestamp_ns, each.records) for each in frames} == {
         (4, 77, b"tlv")
     }
@@ -176,7 +179,7 @@ def test_a_batch_id_is_nonce_and_frame_number() -> None:
 def test_a_batch_that_was_sent_keeps_its_id() -> None:
     """A spilled batch may be at the server already (SF-32)."""
     journal = Journal.open(None, CONFIG)
-    stamper = Stamper(journal, lambda: 1, 1.0, wall_ns=lambda: 77)
+    stamper = BatchIdAssigner(journal, lambda: 1, 1.0, wall_ns=lambda: 77)
     stamper.append(0, 1, b"tlv", batch_id=99 << 40 | 5, timestamp_ns=3)
     ((_, payload),) = journal.read_from(0)
     batch = StoredBatch.decode(payload)
@@ -187,17 +190,30 @@ def test_when_the_counter_is_used_up_another_nonce_is_drawn() -> None:
     """No id comes twice."""
     journal = Journal.open(None, CONFIG)
     nonces = iter([1, 2])
-    stamper = Stamper(journal, lambda: next(nonces), 1.0)
-    journal._state.ring.next_fsn = (1 << COUNTER_BITS) - 2
+    stamper = BatchIdAssigner(journal, lambda: next(nonces), 1.0)
+    journal._state.ring.next_fsn = (1 << BATCH_COUNTER_BITS) - 2
     for _ in range(2):
         stamper.append(0, 1, b"x")
-    assert stamper.batch_id((1 << COUNTER_BITS) - 1) == 2 << COUNTER_BITS
+    assert stamper.batch_id((1 << BATCH_COUNTER_BITS) - 1) == 2 << BATCH_COUNTER_BITS
 
 
 def test_a_store_that_waits_does_not_keep_others_for_ever() -> None:
     """Whoever has no time is told that others are waiting."""
     journal = Journal.open(None, CONFIG)
-    stamper = Stamper(journal, lambda: 1, 1.0)
+    stamper = BatchIdAssigner(journal, lambda: 1, 1.0)
     with stamper._lock, pytest.raises(JournalFull) as caught:
         stamper.append(0, 1, b"x", 0.0)
     assert caught.value.reason == "reserving"
+
+
+def test_a_clock_before_1970_gives_the_least_times() -> None:
+    """There is no number for such a time; 0 would be no time, and a frame not known again."""
+    journal = Journal.open(None, CONFIG)
+    stamper = BatchIdAssigner(journal, lambda: 1, 1.0, wall_ns=lambda: -5_000_000_000)
+    stamper.append(0, 1, b"x")
+    ((_, payload),) = journal.read_from(0)
+    assert StoredBatch.decode(payload).timestamp_ns == 1
+    metadata = SlotMetadata(None)
+    metadata.draw(random.Random(1), wall_ns=lambda: -5)
+    assert metadata.identity is not None
+    assert metadata.identity.drawn_ns == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind
-from lance_sdk.journal._sidefile import select
+from lance_sdk.journal._slot.side_files import select
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
 from lance_spec.messages.store_forward import ManifestRecord, SegmentHeader
 
@@ -46,7 +46,7 @@ def filled(disk: ForgetfulDisk) -> Journal:
 
 
 def test_a_flush_leaves_a_manifest_that_names_the_newest_segment() -> None:
-    """Clients that take frames behind the active segment for damage can read the slot."""
+    """Clients that take frames after the active segment for damage can read the slot."""
     disk = ForgetfulDisk()
     journal = filled(disk)
     after = disk.power_lost()
@@ -81,7 +81,7 @@ def test_a_trim_makes_acknowledgements_durable() -> None:
 
 
 def test_a_trim_syncs_what_the_transport_needs_beside_it() -> None:
-    """SF-04: a symbol dictionary must not be lost behind the frames that defined its entries."""
+    """SF-04: a symbol dictionary must not be lost after the frames that defined its entries."""
     disk = ForgetfulDisk()
     journal = filled(disk)
     disk.put(SLOT / ".symbol-dict", bytes(8))
@@ -93,7 +93,7 @@ def test_a_trim_syncs_what_the_transport_needs_beside_it() -> None:
 
 
 def test_sealed_segments_are_synced_in_memory_durability_too() -> None:
-    """Upkeep does it, so that a machine crash takes the newest frames and no others."""
+    """Maintenance does it, so that a machine crash takes the newest frames and no others."""
     disk = ForgetfulDisk()
     config = JournalConfig(segment_bytes=256, max_total_bytes=1 << 16, background=False)
     journal = Journal.open(SLOT, config, files=disk)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_sdk._core.backoff import Backoff
+from lance_sdk._protocol.backoff import Backoff
 from lance_sdk.errors import ClosedError
 from lance_sdk.journal import (
     AckOutOfRange,
@@ -18,8 +18,8 @@ from lance_sdk.journal import (
     Rejection,
     SenderHalted,
 )
+from lance_sdk.journal._sending.outbox import Outbox
 from lance_sdk.journal.dead_letters import DeadLetterFile, read_dead_letters
-from lance_sdk.journal.outbox import Outbox
 from lance_sdk.journal.rejections import Verdict
 from lance_sdk.journal.testing import ForgetfulDisk
 from lance_sdk.testing import LoadedDice
@@ -116,7 +116,7 @@ def test_a_frame_that_is_never_answered_stops_the_others_in_the_end() -> None:
 
 
 def test_frames_that_come_later_are_found() -> None:
-    """Whoever appends learns from `idle` that the pump must be woken."""
+    """Whoever appends learns from `idle` that the driver must be woken."""
     world = World(0)
     assert (world.take(), world.outbox.idle) == ([], True)
     world.journal.append(b"frame 0")
@@ -302,7 +302,7 @@ def test_an_answer_clears_the_strikes() -> None:
 
 
 def test_retry_elsewhere() -> None:
-    """The carrier is told to try another host."""
+    """The transport is told to try another host."""
     policies = {Category.WRITE_ERROR: Policy.RETRY_OTHER}
     world = World(1, OutboxLimits(policies=policies))
     world.take()

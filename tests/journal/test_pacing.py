@@ -5,17 +5,17 @@ from typing import TypeAlias
 
 import pytest
 
-from lance_sdk._core.backoff import Backoff
-from lance_sdk._core.events import Close, Connect
+from lance_sdk._protocol.backoff import Backoff
+from lance_sdk._protocol.events import Close, Connect
 from lance_sdk.config import ClientConfig
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.journal import ForwardConfig, Journal, JournalConfig, OutboxLimits
-from lance_sdk.journal.inbox import ErrorInbox
-from lance_sdk.journal.lwp.carrier import LwpCarriers
+from lance_sdk.journal._sending.error_queue import ErrorInbox
+from lance_sdk.journal._sending.outbox import Outbox
+from lance_sdk.journal._sending.reconnecting import ReconnectLimiter
+from lance_sdk.journal.lwp.batch_ids import BatchIdAssigner
 from lance_sdk.journal.lwp.settings import LwpSettings
-from lance_sdk.journal.lwp.stamping import Stamper
-from lance_sdk.journal.outbox import Outbox
-from lance_sdk.journal.pacing import Paced
+from lance_sdk.journal.lwp.transport import LwpTransports
 from lance_sdk.testing import LoadedDice, ManualClock
 from lance_sdk.url import parse_url
 from lance_spec.bodies import encode_json
@@ -54,10 +54,10 @@ class World:
             backoff=Backoff(0.1, 5.0, LoadedDice()),
             wall_clock=lambda: 0.0,
         )
-        carriers = LwpCarriers(settings)
-        self.core = Paced(carriers(self.outbox), budget=budget, online=lambda: self.outbox.online)
-        number = carriers.metadata(self.outbox).number("readings")
-        stamper = Stamper(self.journal, lambda: 7, 1.0)
+        transports = LwpTransports(settings)
+        self.core = ReconnectLimiter(transports(self.outbox), self.outbox, budget=budget)
+        number = transports.metadata(self.outbox).number("readings")
+        stamper = BatchIdAssigner(self.journal, lambda: 7, 1.0)
         for _ in range(1000):
             stamper.append(number, 1, encode_record(b"x"))
         self.attempts: list[float] = []
@@ -142,7 +142,7 @@ def reset_at_once(world: World) -> None:
 
 
 def garbage(world: World) -> None:
-    """The server says something that is no frame."""
+    """The server says something that is not a frame."""
     world.connect()
     world.core.receive_data(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3, world.clock.now)
     world.drop()

@@ -1,7 +1,9 @@
 """What a loss of power may take, by durability: a disk that forgets whatever was not synced."""
 
+import errno
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_sdk.journal import Durability, Journal, JournalConfig, JournalFull
+from lance_sdk.journal._slot.side_files import SideFile
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
 from lance_sdk.testing import ManualClock
+from lance_spec.messages.store_forward import FsnFloorRecord
 
 SLOT = Path("/disk/slot")
 ALL = list(Durability)
@@ -68,7 +72,7 @@ def test_flush_durability_keeps_what_was_flushed() -> None:
 
 
 def test_memory_durability_does_not_wait_for_the_disk_when_flushed() -> None:
-    """A flush is no promise there: nothing is synced, and the frame may be lost."""
+    """A flush is not a promise there: nothing is synced, and the frame may be lost."""
     disk, config = ForgetfulDisk(), configured(Durability.MEMORY)
     journal = Journal.open(SLOT, config, files=disk)
     journal.append(payload(0))
@@ -144,17 +148,17 @@ def test_a_lost_watermark_means_sending_again_and_not_losing() -> None:
     assert set(held(disk.power_lost(), config)) == set(range(10))
 
 
-def life(journal: Journal, dice: random.Random) -> Iterator[None]:
+def life(journal: Journal, rng: random.Random) -> Iterator[None]:
     """Append, send, acknowledge, flush and maintain, at random."""
     for _ in range(90):
-        act = dice.random()
+        act = rng.random()
         if act < 0.7:
             journal.append(payload(journal.next_fsn), timeout=0)
         elif act < 0.8:
             for _ in journal.read_from(journal.acked_fsn + 1):
                 pass
         elif act < 0.9 and journal.stats().sent_fsn > journal.acked_fsn:
-            journal.ack(dice.randint(journal.acked_fsn + 1, journal.stats().sent_fsn))
+            journal.ack(rng.randint(journal.acked_fsn + 1, journal.stats().sent_fsn))
         elif act < 0.95:
             journal.flush()
         else:
@@ -171,19 +175,19 @@ def test_power_may_go_at_any_moment(durability: Durability, seed: int, steps: in
     Delivered means: from the acknowledged frame on, intact, under its number, and nothing that
     was never appended. Numbers that may have been used are not used again.
     """
-    dice, disk = random.Random(seed), ForgetfulDisk()
+    rng, disk = random.Random(seed), ForgetfulDisk()
     config = configured(durability, punch_holes=bool(seed % 2))
     journal = Journal.open(SLOT, config, files=disk)
     disk.cut_power_after(steps)
     durable = acked = -1
     try:
-        for _ in life(journal, dice):
+        for _ in life(journal, rng):
             durable, acked = journal.durable_fsn, journal.acked_fsn
     except PowerCut:
         acked = journal.acked_fsn
     except JournalFull:
         pass
-    frames = held(disk.power_lost(dice), config)
+    frames = held(disk.power_lost(rng), config)
     nothing_is_invented(frames, durable)
     assert set(range(acked + 1, durable + 1)) <= set(frames)
 
@@ -192,13 +196,13 @@ def test_power_may_go_at_any_moment(durability: Durability, seed: int, steps: in
 @given(seed=st.integers(0, 2**32), steps=st.integers(0, 250))
 def test_a_kill_may_come_at_any_moment(seed: int, steps: int) -> None:
     """Between any two operations, a kill loses no frame and acknowledges none."""
-    dice, disk = random.Random(seed), ForgetfulDisk()
+    rng, disk = random.Random(seed), ForgetfulDisk()
     config = configured(Durability.MEMORY)
     journal = Journal.open(SLOT, config, files=disk)
     disk.cut_power_after(steps)
     stored = 0
     try:
-        for _ in life(journal, dice):
+        for _ in life(journal, rng):
             stored = journal.next_fsn
     except PowerCut:
         pass
@@ -211,20 +215,20 @@ def test_a_kill_may_come_at_any_moment(seed: int, steps: int) -> None:
 @given(seed=st.integers(0, 2**32))
 def test_power_may_go_again_during_recovery(seed: int) -> None:
     """Recovery that is cut short, again and again, still ends with every durable frame."""
-    dice, disk = random.Random(seed), ForgetfulDisk()
+    rng, disk = random.Random(seed), ForgetfulDisk()
     config = configured(Durability.FLUSH)
     journal = Journal.open(SLOT, config, files=disk)
-    for _ in life(journal, dice):
+    for _ in life(journal, rng):
         pass
     durable, acked = journal.durable_fsn, journal.acked_fsn
     for steps in range(0, 40, 3):
-        disk = disk.power_lost(dice)
+        disk = disk.power_lost(rng)
         disk.cut_power_after(steps)
         try:
             Journal.open(SLOT, config, files=disk)
         except PowerCut:
             continue
-    frames = held(disk.power_lost(dice), config)
+    frames = held(disk.power_lost(rng), config)
     nothing_is_invented(frames, durable)
     assert set(range(acked + 1, durable + 1)) <= set(frames)
 
@@ -259,7 +263,7 @@ def test_numbers_are_not_used_twice_after_a_kill_and_a_foreign_drain() -> None:
 
 
 def test_numbers_are_not_used_twice_where_a_segment_was_reopened() -> None:
-    """A clean stop left the exact number; what is appended behind it counts too (SF-08)."""
+    """A clean stop left the exact number; what is appended after it counts too (SF-08)."""
     disk, config = ForgetfulDisk(), configured(Durability.MEMORY)
     with Journal.open(SLOT, config, files=disk) as journal:
         journal.append(payload(0))
@@ -272,3 +276,55 @@ def test_numbers_are_not_used_twice_where_a_segment_was_reopened() -> None:
             disk.remove(SLOT / name)
     with Journal.open(SLOT, config, files=disk) as journal:
         assert journal.append(b"next") >= 4
+
+
+def test_frames_after_holes_have_the_same_numbers_at_each_opening() -> None:
+    """What was acknowledged of them is not sent again, and what a frame is called stays true."""
+    disk, config = ForgetfulDisk(), configured(Durability.MEMORY)
+    journal = Journal.open(SLOT, config, files=disk)
+    frames = [payload(fsn) for fsn in range(6)]
+    for each in frames:
+        journal.append(each)
+    disk = disk.killed()
+    (path,) = (SLOT / name for name in disk.names(SLOT) if name.endswith(".sfl"))
+    content = disk.content(path)
+    file = disk.open(path, writable=True)
+    for lost in (slice(1, 3), slice(4, 5)):
+        start = content.index(frames[lost.start]) - 8
+        file.write(start, bytes(content.index(frames[lost.stop]) - 8 - start))
+    file.close()
+    with Journal.open(SLOT, config, files=disk) as journal:
+        first = dict(journal.read_from(0))
+        assert list(first.values()) == [frames[0], frames[3], frames[5]]
+        journal.append(b"next")
+    with Journal.open(SLOT, config, files=disk) as journal:
+        assert first.items() <= dict(journal.read_from(0)).items()
+
+
+@pytest.mark.parametrize("steps", range(9))
+def test_a_slot_is_opened_of_which_the_only_segment_was_given_up(steps: int) -> None:
+    """It takes no more frames after a hole, and goes before another begins: then none is missing.
+
+    The floor is where a segment raised it that an earlier loss of power took.
+    """
+    disk, config = ForgetfulDisk(), configured(Durability.APPEND)
+    frames = [payload(fsn) for fsn in range(6)]
+    journal = Journal.open(SLOT, config, files=disk)
+    for each in frames:
+        journal.append(each)
+    disk = disk.power_lost()
+    path = SLOT / next(name for name in disk.names(SLOT) if name.endswith(".sfl"))
+    content = disk.content(path)
+    start, stop = (content.index(frames[fsn]) - 8 for fsn in (2, 5))
+    disk.put(path, content[:start] + bytes(stop - start) + content[stop:])
+    disk.put(SLOT / ".next-fsn", SideFile.fresh(FsnFloorRecord, 9, 4000))
+    disk.broken["create"] = OSError(errno.ENOSPC, "no space left on device")
+    journal = Journal.open(SLOT, config, files=disk)
+    last = max(dict(journal.read_from(0)))
+    journal.ack(last)
+    disk.cut_power_after(steps)
+    with suppress(PowerCut):
+        journal.maintain()
+    with Journal.open(SLOT, config, files=disk.power_lost()) as journal:
+        assert journal.append(b"next") > last
+        assert [each for each in journal.problems if each.kind == "missing_frames"] == []

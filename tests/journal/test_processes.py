@@ -14,6 +14,7 @@ import pytest
 
 from lance_sdk.errors import ForkedError
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotLocked
+from lance_sdk.journal.files import RealFiles
 
 ROUNDS = 20
 
@@ -71,10 +72,10 @@ def killed_after(lines: int, path: Path, durability: Durability, size: int) -> t
 @pytest.mark.parametrize("durability", Durability)
 def test_a_killed_process_loses_nothing_it_stored(tmp_path: Path, durability: Durability) -> None:
     """SIGKILL at random, twenty times on one slot: each stored frame is there, in order, once."""
-    dice, size = random.Random(f"kill {durability.value}"), 200
+    rng, size = random.Random(f"kill {durability.value}"), 200
     path, config = tmp_path / "slot", JournalConfig(segment_bytes=65536, max_total_bytes=1 << 22)
     for turn in range(ROUNDS):
-        stored, acked = killed_after(dice.randrange(120), path, durability, size)
+        stored, acked = killed_after(rng.randrange(120), path, durability, size)
         with Journal.open(path, config) as journal:
             frames = list(journal.read_from(journal.acked_fsn + 1))
             assert journal.acked_fsn >= acked
@@ -207,10 +208,17 @@ def test_a_file_that_may_not_grow_is_an_error_and_not_a_signal(tmp_path: Path) -
     assert not list((tmp_path / "slot-2").glob("*.sfl"))
 
 
-def test_the_parents_of_a_slot_are_not_created(tmp_path: Path) -> None:
-    """SF-29: a mistyped root is an error, not a new tree."""
-    with pytest.raises(FileNotFoundError, match="missing"):
-        Journal.open(tmp_path / "missing" / "slot")
+def test_the_parents_of_a_slot_are_created_durably(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first start on a fresh machine needs no other step (SF-29)."""
+    synced: list[Path] = []
+    sync = RealFiles.sync_folder
+    monkeypatch.setattr(
+        RealFiles, "sync_folder", lambda files, at: [synced.append(at), sync(files, at)]
+    )
+    Journal.open(tmp_path / "a" / "b" / "slot").close()
+    assert synced[:3] == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
 
 
 def descriptors() -> int:

@@ -47,8 +47,9 @@ def test_a_dead_letter_that_does_not_fit_leaves_no_trace(tmp_path: Path) -> None
     assert file.path.read_bytes() == before
 
 
-def test_a_slot_needs_a_folder_to_stand_in(tmp_path: Path) -> None:
-    """Only the last part of its path is created (SF-29); the error says so."""
-    with pytest.raises(FileNotFoundError, match="its parent does not exist"):
-        Journal.open(tmp_path / "not-there" / "slot", JournalConfig())
-    assert list(tmp_path.iterdir()) == []
+def test_a_file_where_a_slot_should_be_is_an_error(tmp_path: Path) -> None:
+    """It stays as it is."""
+    (tmp_path / "slot").write_bytes(b"mine")
+    with pytest.raises(FileExistsError, match="slot"):
+        Journal.open(tmp_path / "slot", JournalConfig())
+    assert (tmp_path / "slot").read_bytes() == b"mine"

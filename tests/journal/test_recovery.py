@@ -34,8 +34,8 @@ MANIFEST_FLAG = 8 * 5
 
 
 def segment(number: int) -> Path:
-    """Path of a segment by its generation."""
-    return SLOT / f"sf-{number:016x}.sfa"
+    """Path of a segment of ours, counted from 0."""
+    return SLOT / f"sf-{number + 1:016x}.sfa"
 
 
 def slot_of_three() -> ForgetfulDisk:

@@ -150,7 +150,7 @@ def test_reading_what_is_not_there_is_refused(opened: Opener, fsn: int) -> None:
 
 
 def test_an_acknowledged_frame_is_not_sent_again(opened: Opener) -> None:
-    """Reading goes on behind the watermark."""
+    """Reading goes on after the watermark."""
     journal = opened()
     for _ in range(10):
         journal.append(FRAME)
@@ -422,3 +422,12 @@ def test_two_threads_may_close_at_the_same_time(tmp_path: Path) -> None:
         close()
         other.join(10.0)
         assert not other.is_alive()
+
+
+def test_a_clock_before_1970_stops_no_append(tmp_path: Path) -> None:
+    """A segment then has the least time that its header can hold."""
+    config = JournalConfig(segment_bytes=256, background=False)
+    with Journal.open(tmp_path / "slot", config, wall_clock=lambda: -5.0) as journal:
+        for _ in range(9):
+            journal.append(bytes(50))
+        assert journal.next_fsn == 9

@@ -5,9 +5,9 @@ import struct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_sdk.journal._ages import Ages
-from lance_sdk.journal._place import least_width, place
-from lance_sdk.journal._scan import follow, follow_in_python, last_nonzero, scan
+from lance_sdk.journal._ring.shared_state import LagTracker
+from lance_sdk.journal._slot.scan import follow, follow_in_python, last_nonzero, scan
+from lance_sdk.journal._slot.sequence import assign_sequence, least_width
 from lance_spec.checksum import CRC32C
 
 HEADER = bytes(24)
@@ -99,11 +99,30 @@ def test_numbers_never_overlap_and_fill_the_room(
     content[start] ^= data.draw(st.integers(1, 255))
     found = scan(memoryview(content))
     following = base + least_width(found) + more
-    placed = place(found, base, following)
+    placed = assign_sequence(found, base, following)
     used = [n for run in placed.runs for n in range(run.fsn, run.fsn + run.count)]
     used += [n for _, first, last in placed.lost for n in range(first, last + 1)]
     assert sorted(used) == list(range(base, following))
     assert placed.next_fsn == following
+
+
+@given(frames=payloads, base=st.integers(0, 2**62), data=st.data())
+@settings(deadline=None)
+def test_numbers_stay_when_a_segment_follows(
+    frames: list[bytes], base: int, data: st.DataObject
+) -> None:
+    """What the last segment's frames were numbered at one opening they are at each later one."""
+    content = segment(frames)
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(24, SIZE - 1))
+        stop = data.draw(st.integers(start, SIZE))
+        content[start:stop] = bytes(stop - start)
+    found = scan(memoryview(content))
+    stated = data.draw(st.integers(0, base + 2 * SIZE))
+    first = assign_sequence(found, base, None, stated)
+    later = assign_sequence(found, base, first.next_fsn + data.draw(st.integers(0, 99)))
+    assert later.runs == first.runs
+    assert later.lost[: len(found.holes)] == first.lost[: len(found.holes)]
 
 
 def test_a_frame_that_reaches_beyond_the_segment_is_none() -> None:
@@ -128,25 +147,25 @@ def test_the_last_byte_is_found_wherever_it_is(size: int, place_of: int, start: 
 @settings(deadline=None)
 def test_an_age_is_never_too_young(waits: list[float], data: st.DataObject) -> None:
     """However many frames share a mark, the oldest is at least as old as it is said to be."""
-    ages, now, appended = Ages(), 100.0, []
+    lag, now, appended = LagTracker(), 100.0, []
     for fsn, wait in enumerate(waits):
         now += wait
         appended.append(now)
-        ages.appended(fsn, now)
+        lag.appended(fsn, now)
     acked = data.draw(st.integers(-1, len(waits) - 2))
-    ages.acked(acked)
-    age = ages.of(acked + 1, now)
+    lag.acked(acked)
+    age = lag.of(acked + 1, now)
     assert age is not None
     assert now - appended[acked + 1] <= age <= now - appended[acked + 1] + 0.06
 
 
 def test_marks_of_ages_are_bounded() -> None:
     """A long outage makes ages coarser, not memory larger."""
-    ages = Ages()
+    lag = LagTracker()
     for fsn in range(20_000):
-        ages.appended(fsn, float(fsn))
-    assert len(ages._marks) <= 4097
-    assert ages.of(0, 20_000.0) == 20_000.0
+        lag.appended(fsn, float(fsn))
+    assert len(lag._marks) <= 4097
+    assert lag.of(0, 20_000.0) == 20_000.0
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Records through a journal to a server, on three faces."""
+"""Records through a journal to a server, on three clients."""
 
 import ssl
 from inspect import signature
@@ -10,6 +10,7 @@ import trustme
 from anyio import to_thread
 
 from lance_sdk.errors import AccessDenied, ClosedError, NotOpenError, RecordTooLarge, UsageError
+from lance_sdk.hooks import DisconnectEvent, Hooks
 from lance_sdk.journal import (
     AsyncStoreAndForwardSender,
     Category,
@@ -178,7 +179,7 @@ def refuse(code: ErrorCode, value: bytes) -> Any:
 async def test_a_rejected_frame_halts_by_default(
     face: Any, server: FakeServer, tmp_path: Path
 ) -> None:
-    """It and all behind it stay; calls say why; every counter stays readable."""
+    """It and all after it stay; calls say why; every counter stays readable."""
     server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD, b"bad")
     sender = face.sender(server.url("readings"), tmp_path / "slot")
     await sender.open()
@@ -205,7 +206,7 @@ async def test_a_rejected_frame_halts_by_default(
 async def test_a_policy_may_go_on_without_the_frame(
     face: Any, server: FakeServer, tmp_path: Path, policy: Policy
 ) -> None:
-    """The frames behind it arrive, and the handler is told which policy was applied."""
+    """The frames after it arrive, and the handler is told which policy was applied."""
     server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD, b"bad")
     told: list[Rejection] = []
     options = {
@@ -522,7 +523,72 @@ async def test_a_full_journal_says_what_it_waits_for(face: Any, tmp_path: Path) 
         with pytest.raises(JournalFull) as caught:
             await sender.send_many([bytes(1000)] * 100)
         assert caught.value.reason == "backlog"
+        assert "(never connected, in " in str(caught.value)
         assert sender.stats().journal.backpressure_stalls > 0
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["on disk", "in memory"])
+async def test_a_close_that_did_not_wait_long_enough_warns(
+    face: Any, tmp_path: Path, kept: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the number of frames and what becomes of them (SF client section 17)."""
+    path = tmp_path / "slot" if kept else None
+    sender = face.sender(NOWHERE, path)
+    await sender.open()
+    await sender.send(b"x")
+    await sender.close(0.05)
+    told = [each.getMessage() for each in caplog.records if "closed although" in each.getMessage()]
+    assert len(told) == 1
+    assert "closed although 1 frames (" in told[0]
+    assert told[0].endswith(f"they stay in {path}" if kept else "they are lost")
+
+
+@pytest.mark.parametrize("handled", [True, False], ids=["handler", "log"])
+async def test_frames_that_were_lost_before_the_slot_was_opened_are_told(
+    face: Any, server: FakeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, handled: bool
+) -> None:
+    """With their numbers; the others are delivered."""
+    path = tmp_path / "slot"
+    async with face.sender(NOWHERE, path, close_timeout=0) as sender:
+        for number in range(4):
+            await sender.send(b"value %d" % number)
+    (segment,) = path.glob("*.sfl")
+    segment.write_bytes(segment.read_bytes().replace(b"value 2", b"value x"))
+    told: list[Rejection] = []
+    options: Any = {"error_handler": told.append} if handled else {}
+    async with face.sender(server.url("readings"), path, **options) as sender:
+        assert await acked(sender)
+    assert server.records() == [b"value 0", b"value 1", b"value 3"]
+    if handled:
+        assert [(e.category, e.first_fsn, e.last_fsn) for e in told] == [(Category.DAMAGED, 2, 2)]
+    else:
+        assert any("frame 2 rejected, damaged: " in each.getMessage() for each in caplog.records)
+
+
+def dropped(peer: FakePeer) -> bool:
+    """Close a connection that was just accepted."""
+    peer.close()
+    return True
+
+
+async def test_an_outage_is_one_warning_at_each_end(
+    face: Any, server: FakeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often the sender tries in between."""
+    async with face.sender(server.url("readings"), tmp_path / "slot", backoff_cap=0.01) as sender:
+        await sender.send(b"before")
+        assert await acked(sender)
+        server.on_accept = dropped
+        server.drop_all()
+        await sender.send(b"meanwhile")
+        await to_thread.run_sync(server.wait_for, lambda: server.accepted > 5)
+        server.on_accept = None
+        assert await acked(sender)
+        await sender.close()
+    told = [each for each in caplog.records if "the server can" in each.getMessage()]
+    assert [each.levelname for each in told] == ["WARNING", "WARNING"]
+    assert "the server cannot be used: " in told[0].getMessage()
+    assert "the server can be used again after " in told[1].getMessage()
 
 
 @pytest.mark.parametrize("durability", [Durability.FLUSH, Durability.APPEND])
@@ -683,3 +749,27 @@ def test_both_faces_have_the_same_names_and_parameters() -> None:
         if callable(getattr(sync, name)):
             mine, theirs = (signature(getattr(each, name)) for each in (sync, other))
             assert list(mine.parameters.values()) == list(theirs.parameters.values()), name
+
+
+class Ends(Hooks):
+    """Keeps the ends of connections."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+
+    def on_disconnect(self, event: DisconnectEvent) -> None:
+        """Keep the error."""
+        self.errors.append(event.error)
+
+
+async def test_a_clean_close_tells_no_hook_of_an_error(
+    face: Any, server: FakeServer, tmp_path: Path
+) -> None:
+    """Neither as a lost connection nor to the error handler."""
+    ends, told = Ends(), list[Rejection]()
+    options = {"hooks": ends, "error_handler": told.append}
+    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+        await sender.send(b"x")
+        assert await acked(sender)
+    assert ends.errors == []
+    assert told == []

@@ -1,5 +1,6 @@
 """Settings of the wrong kind: named when they are made, and never taken for something else."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from lance_sdk.journal import (
     JournalConfig,
     OutboxLimits,
     Policy,
+    SlotKind,
     StoreAndForwardSender,
 )
+from lance_sdk.journal.connect_string import parse_connect_string
 
 NOWHERE = "lance://127.0.0.1:1/readings"
 
@@ -95,3 +98,36 @@ def test_a_level_may_be_given_by_its_name() -> None:
     synced: Any = "synced"
     with StoreAndForwardSender(NOWHERE, close_timeout=0) as sender:
         assert sender.wait(synced, timeout=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "level", "text", "interval"),
+    [
+        (SlotKind.LWP, Durability.PERIODIC, "lance::addr=a;topic=t;sf_dir=d;", 1.0),
+        (SlotKind.QWP, Durability.MEMORY, "ws::addr=a;sf_dir=d;", 5.0),
+    ],
+)
+def test_a_slot_for_lwp_is_synced_every_second(
+    kind: SlotKind, level: Durability, text: str, interval: float
+) -> None:
+    """A loss of power takes at most the last second; QWP has its document's default."""
+    assert JournalConfig(kind=kind).durability is level
+    assert JournalConfig().sync_interval == 1.0
+    journal = parse_connect_string(text).forward_config().journal
+    assert (journal.durability, journal.sync_interval) == (level, interval)
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("lance_sdk.journal.transport", "Carrier", "Transport"),
+        ("lance_sdk.journal.transport", "CarrierFactory", "TransportFactory"),
+        ("lance_sdk.journal.qwp", "QwpCarrier", "QwpTransport"),
+        ("lance_sdk.journal.qwp", "CarrierMaker", "QwpTransports"),
+    ],
+)
+def test_an_old_name_works_and_warns(module: str, old: str, new: str) -> None:
+    """Programs that use it get the class under its new name."""
+    loaded = import_module(module)
+    with pytest.warns(DeprecationWarning, match=f"use {new}$"):
+        assert getattr(loaded, old) is getattr(loaded, new)

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,10 @@ from lance_sdk.journal import (
     StoreAndForwardSender,
     read_dead_letters,
 )
-from lance_sdk.testing import FakeServer
+from lance_sdk.testing import FakePeer, FakeServer
+from lance_spec.checksum import CRC32C
+from lance_spec.enums import ErrorCode
+from lance_spec.frames import Frame
 from lance_spec.messages.qwp import QwpMessage
 
 NOWHERE = "lance://127.0.0.1:1/readings"
@@ -43,16 +48,22 @@ def sf(monkeypatch: pytest.MonkeyPatch) -> Call:
     return lambda *arguments: CliRunner().invoke(Program(), ["sf", *map(str, arguments)])
 
 
-@pytest.fixture
-def slot(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a slot of a few segments with 41 frames of two topics that nobody got yet."""
-    path = tmp_path / "slot"
+    path = tmp_path_factory.mktemp("made") / "slot"
     config = JournalConfig(segment_bytes=1024)
     with StoreAndForwardSender(NOWHERE, path, journal=config, close_timeout=0) as sender:
         for number in range(40):
             sender.send(b"value %d" % number)
         sender.send_many([b"x", b"y"], topic="other")
     return path
+
+
+@pytest.fixture
+def slot(made: Path, tmp_path: Path) -> Path:
+    """Return a copy of it."""
+    return shutil.copytree(made, tmp_path / "slot")
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -249,13 +260,13 @@ def test_a_folder_that_is_no_slot(sf: Call, tmp_path: Path, command: str) -> Non
     """It is named, and nothing is created in it."""
     result = sf(command, tmp_path)
     assert result.exit_code == 1
-    assert "is no slot" in result.stderr
+    assert "is not a slot" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_trim_of_a_folder_that_is_no_slot(sf: Call, tmp_path: Path) -> None:
     """Likewise."""
-    assert "is no slot" in sf("trim", tmp_path, "--to", 1, "--yes").stderr
+    assert "is not a slot" in sf("trim", tmp_path, "--to", 1, "--yes").stderr
 
 
 def with_a_gap(folder: Path) -> Path:
@@ -268,9 +279,51 @@ def with_a_gap(folder: Path) -> Path:
     return path
 
 
+EVERY: dict[str, tuple[object, ...]] = {
+    "inspect": (),
+    "verify": (),
+    "export": (),
+    "repair": (),
+    "trim": ("--to", 1, "--yes"),
+    "unlock": (),
+    "drain": ("--on-missing-topic", "create"),
+}
+"""Every command, with what it needs beside a slot."""
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+@pytest.mark.parametrize("command", EVERY)
+def test_a_lost_frame_makes_every_command_fail(
+    sf: Call, slot: Path, server: FakeServer, command: str, form: list[str]
+) -> None:
+    """Also where everything else was done: the exit code says so to scripts."""
+    flip(slot)
+    url = ["--url", f"lance://127.0.0.1:{server.port}"] if command == "drain" else []
+    assert sf(command, slot, *EVERY[command], *url, *form).exit_code == 1
+    assert len(server.records(1)) == (39 if command == "drain" else 0)
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_frames_without_a_number_are_lost_for_every_command(
+    sf: Call, tmp_path: Path, command: str
+) -> None:
+    """A header that nobody can read, and nothing beside it that says where the frames belong."""
+    slot = tmp_path / "slot"
+    slot.mkdir()
+    content = bytearray(segment(0, 3))
+    content[0] ^= 1
+    (slot / "sf-0000000000000001.sfl").write_bytes(content)
+    more = EVERY[command] if command != "drain" else ("--url", NOWHERE, "--patience", "50ms")
+    result = sf(command, slot, *more)
+    assert result.exit_code == 1
+    if command in {"inspect", "repair", "drain"}:
+        assert "at most" in result.stdout
+        assert "3" in result.stdout
+
+
 @pytest.mark.parametrize("command", ["inspect", "verify", "export", "repair"])
-def test_a_lost_frame_makes_every_command_fail(sf: Call, tmp_path: Path, command: str) -> None:
-    """It is told, and the exit code says so to scripts."""
+def test_a_missing_segment_makes_a_command_fail(sf: Call, tmp_path: Path, command: str) -> None:
+    """Its frames are lost."""
     assert sf(command, with_a_gap(tmp_path)).exit_code == 1
 
 
@@ -281,27 +334,85 @@ def test_draining_a_slot_with_a_gap_fails(sf: Call, tmp_path: Path, server: Fake
     assert "the frames 4 to 7" in result.stdout
 
 
-def test_inspect_counts_frames_by_what_becomes_of_them(sf: Call, tmp_path: Path) -> None:
-    """On disk, acknowledged, lost, and of another client."""
-    path = tmp_path / "slot"
-    with Journal.open(path, JournalConfig(background=False)) as journal:
-        for _ in range(9):
-            journal.append(bytes(50))
+def segment(base: int, frames: int, flags: int = 0) -> bytes:
+    """A segment as a client writes it that follows the document."""
+    out = struct.pack("<4sBBHQQ", b"SF01", 1, flags, 0, base, 1_800_000_000_000_000)
+    for number in range(base, base + frames):
+        body = struct.pack("<I", 8) + b"%08d" % number
+        out += struct.pack("<I", CRC32C(body)) + body
+    return out.ljust(512, b"\0")
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "repair", "trim", "drain"])
+def test_json_counts_frames_by_what_becomes_of_them(sf: Call, tmp_path: Path, command: str) -> None:
+    """On disk, acknowledged, damaged, and of another client."""
+    slot = tmp_path / "slot"
+    with Journal.open(slot, JournalConfig(background=False)) as journal:
+        for number in range(9):
+            journal.append(b"value %d" % number)
         list(journal.read_from(0))
         journal.ack(3)
-    found = json.loads(sf("inspect", path, "--json").stdout)
-    counts = [found[name] for name in ("on_disk", "acknowledged", "frames", "damaged", "foreign")]
-    assert counts == [9, 4, 5, 0, 0]
+    path = slot / "sf-0000000000000000.sfl"
+    path.write_bytes(path.read_bytes().replace(b"value 6", b"value x"))
+    (slot / "sf-0000000000000001.sfl").write_bytes(segment(9, 3))
+    more = {"trim": ("--to", 4, "--yes"), "drain": ("--url", NOWHERE, "--patience", "50ms")}
+    found = json.loads(sf(command, slot, *more.get(command, ()), "--json").stdout)
+    counts = found[0] if command == "drain" else found
+    names = ("on_disk", "acknowledged", "damaged", "foreign")
+    acknowledged = 5 if command == "trim" else 4
+    assert [counts[name] for name in names] == [11, acknowledged, 1, 3]
+
+
+@pytest.mark.parametrize("online", [True, False], ids=["server", "no server"])
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "killed"])
+def test_a_slot_in_which_nothing_waits_is_empty_and_not_drained(
+    sf: Call, slot: Path, server: FakeServer, closed: bool, online: bool
+) -> None:
+    """No server is asked, none has acknowledged anything, and nothing is wrong."""
+    with Journal.open(slot, JournalConfig(background=False)) as journal:
+        for fsn, _ in journal.read_from(0):
+            journal.ack(fsn)
+        killed = slot.parent / "killed"
+        shutil.copytree(slot, killed)
+    port = server.port if online else 1
+    path = slot if closed else killed
+    result = sf("drain", path, "--url", f"lance://127.0.0.1:{port}")
+    assert result.exit_code == 0
+    assert f"{path}: empty: nothing waits in it" in result.stdout
+    assert "0 of 1 slot drained, 1 empty" in result.stdout
+    assert server.records() == []
+
+
+@pytest.mark.parametrize("policy", ["drop", "dead_letter"])
+def test_a_slot_whose_frames_were_given_up_is_not_drained_in_order(
+    sf: Call, slot: Path, server: FakeServer, policy: str
+) -> None:
+    """The server took none of them: the exit code says so."""
+
+    def refuse(peer: FakePeer, frame: Frame) -> bool:
+        peer.error(ErrorCode.INVALID_PAYLOAD, "no", batch_id=frame.batch_id)
+        return True
+
+    server.on_ingest = refuse
+    conf = f"lance::addr=127.0.0.1:{server.port};on_missing_topic=create;on_parse_error={policy};"
+    result = sf("drain", slot, "--conf", conf, "--json")
+    assert result.exit_code == 1
+    (event,) = json.loads(result.stdout)
+    given_up = event["dead_letters" if policy == "dead_letter" else "lost_frames"]
+    assert (event["acked_frames"], given_up) == (0, 41)
 
 
 def test_verify_reads_the_symbols_of_qwp_frames(sf: Call, tmp_path: Path) -> None:
-    """A frame that needs symbols which nobody has is named; its checksum is right."""
+    """A frame that needs symbols which nobody has is named; packed times are read, too."""
     path = tmp_path / "slot"
     with Journal.open(path, JournalConfig(kind=SlotKind.QWP, background=False)) as journal:
         payload = bytes([5, 1, 1]) + b"a"
         journal.append(QwpMessage(flags=8, table_count=0, payload=payload).encode())
         journal.append(QwpMessage(flags=0, table_count=1, payload=b"").encode())
+        packed = b"\x01t\x01\x01\0\x10\0\0" + bytes(8)  # a row with a time, flag GORILLA
+        journal.append(QwpMessage(flags=4, table_count=1, payload=packed).encode())
     result = sf("verify", path)
     assert result.exit_code == 1
     assert "frame 0: it needs the symbols below id 5, and 0 are known" in result.stdout
     assert "frame 1: 0 tables where 1 are stated" in result.stdout
+    assert "frame 2" not in result.stdout

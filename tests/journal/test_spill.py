@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_sdk._spill import SpilledBatch, SpillOutcome, open_spill
+from lance_sdk._api.spill_loader import SpilledBatch, SpillOutcome, open_spill
 from lance_sdk.config import ProducerConfig
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal import JournalConfig, JournalFull, SlotLocked
@@ -140,9 +140,9 @@ def test_a_halt_settles_everything_that_waits(server: FakeServer, tmp_path: Path
     server.on_ingest = deny
     journal = spill(server.url("readings"), tmp_path / "slot")
     journal.append(batch(b"x", b"y"))
-    engine = journal._sender.engine
-    assert journal._sender._pump is not None
-    journal._sender._pump.wait(engine.outbox.milestone(0), 10.0)
+    core = journal._sender.core
+    assert journal._sender._driver is not None
+    journal._sender._driver.wait(core.outbox.milestone(0), 10.0)
     (outcome,) = journal.take_settled()
-    assert outcome.error is engine.outbox.failure
+    assert outcome.error is core.outbox.failure
     assert journal.close(1.0) == 2

@@ -102,7 +102,7 @@ def test_every_named_extra_exists() -> None:
     """The extras that the documentation names can be asked for."""
     wanted = (
         "server conformance cli msgpack qwp pkcs12 dataframe fluvio spark redis postgres otel "
-        "uvloop demo test docs all"
+        "uvloop demo test docs cluster all"
     )
     assert set(wanted.split()) == set(PROJECT["optional-dependencies"])
 

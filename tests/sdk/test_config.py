@@ -1,6 +1,7 @@
-"""Settings: checked when they are made, the same for both faces."""
+"""Settings: checked when they are made, the same for both APIs."""
 
 import dataclasses
+import ssl
 from datetime import timedelta
 from typing import Any, get_type_hints
 
@@ -15,6 +16,7 @@ from lance_sdk.values import Codec
 from lance_spec.dialect import DEPLOYED, SPECIFIED
 
 LOADED_LATER = {
+    "ssl": ssl,
     "AsyncOffsetStore": AsyncOffsetStore,
     "Codec": Codec,
     "JournalConfig": JournalConfig,
@@ -78,7 +80,7 @@ def test_a_duration_is_a_number_of_seconds_that_a_clock_can_count(value: Any) ->
         (ProducerConfig, {"on_full": ["block"]}, "on_full=['block']"),
         (ProducerConfig, {"batch_bytes": 4}, "batch_bytes=4"),
         (ProducerConfig, {"on_full": "drop"}, "'block' or 'raise'"),
-        (ConsumerConfig, {"start": "now"}, "'beginning', 'end', a byte offset or a datetime"),
+        (ConsumerConfig, {"start": "now"}, "'end' (latest), a byte offset or a datetime"),
         (ConsumerConfig, {"start": 2**64 - 1}, "byte offset"),
         (ConsumerConfig, {"start": True}, "byte offset"),
         (ConsumerConfig, {"start": []}, "byte offset"),

@@ -1,8 +1,10 @@
-"""Both faces have the same names, parameters, defaults and promises."""
+"""Both clients have the same names, parameters, defaults and promises."""
 
 import copy
+import dataclasses
 import inspect
 import pickle
+import pydoc
 import re
 from typing import Any
 
@@ -32,15 +34,31 @@ def public(name: str) -> dict[str, Any]:
 
 @faces
 def test_names_are_the_same(sync: str, async_: str) -> None:
-    """Neither face has anything that the other lacks."""
+    """Neither client has anything that the other lacks."""
     assert public(sync).keys() == public(async_).keys()
 
 
 @pytest.mark.parametrize("name", ["Delivery", "AsyncDelivery"])
 def test_a_delivery_shows_its_record_only(name: str) -> None:
-    """The batch it travels in is nobody's business; that it is a pair is an economy."""
+    """The batch it travels in is nobody's business, and it is no tuple."""
     verbs = {"add_done_callback", "done", "exception", "result"}
-    assert public(name).keys() - {"__init__"} - set(dir(tuple)) == verbs
+    assert public(name).keys() - {"__init__"} == verbs
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [("Producer", "ProducerConfig"), ("Consumer", "ConsumerConfig"), ("Client", "ClientConfig")],
+)
+@pytest.mark.parametrize("face", ["", "Async"])
+def test_a_signature_shows_every_option(name: str, config: str, face: str) -> None:
+    """With its type and its default, also in `help`."""
+    shown = inspect.signature(getattr(lance_sdk, face + name)).parameters
+    fields = {field.name: field for field in dataclasses.fields(getattr(lance_sdk, config))}
+    assert list(shown) == ["url", *fields]
+    for option, field in fields.items():
+        assert (shown[option].default, shown[option].annotation) == (field.default, field.type)
+    text = pydoc.render_doc(getattr(lance_sdk, face + name), renderer=pydoc.plaintext)
+    assert "open_timeout: float | datetime.timedelta = 0.0" in text
 
 
 @faces
@@ -54,7 +72,7 @@ def test_parameters_and_defaults_are_the_same(sync: str, async_: str) -> None:
 
 
 def test_dead_letters_take_the_same() -> None:
-    """Each takes its own face's producer and handlers, under the same names and defaults."""
+    """Each takes its own client's producer and handlers, under the same names and defaults."""
     others = public("AsyncDeadLetters")
     mine = public("DeadLetters")
     assert mine.keys() == others.keys()
@@ -102,7 +120,7 @@ def test_the_public_names_are_documented() -> None:
 
 
 def test_every_public_method_is_documented() -> None:
-    """On both faces."""
+    """On both APIs."""
     for pair in PAIRS:
         for face in pair:
             for name, member in public(face).items():

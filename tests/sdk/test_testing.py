@@ -17,9 +17,9 @@ def test_a_manual_clock_moves_when_told() -> None:
 
 def test_loaded_dice_fall_where_told() -> None:
     """Between the ends, and with the bits given."""
-    dice = LoadedDice(0.25, bits=0xFF)
-    assert dice.uniform(0, 8) == 2
-    assert dice.getrandbits(4) == 0xF
+    rng = LoadedDice(0.25, bits=0xFF)
+    assert rng.uniform(0, 8) == 2
+    assert rng.getrandbits(4) == 0xF
 
 
 def test_a_fake_server_keeps_what_it_acknowledges() -> None:

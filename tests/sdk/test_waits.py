@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lance_sdk import _waits
+from lance_sdk._api import interruptible
 from lance_sdk.groups._wakeup import Wakeup
 
 FAR = 60.0
@@ -19,7 +19,7 @@ FAR = 60.0
 @pytest.fixture(autouse=True)
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look often, so that the tests are fast."""
-    monkeypatch.setattr(_waits, "LOOK", 0.02)
+    monkeypatch.setattr(interruptible, "LOOK", 0.02)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def interrupted(wait: Callable[[], object]) -> None:
 def test_a_pause_ends(pair: object) -> None:
     """As between two attempts."""
     del pair
-    interrupted(lambda: _waits.pause(FAR))
+    interrupted(lambda: interruptible.pause(FAR))
 
 
 def test_joining_a_thread_ends() -> None:
@@ -65,7 +65,7 @@ def test_joining_a_thread_ends() -> None:
     end = threading.Event()
     thread = threading.Thread(target=end.wait, args=(2 * FAR,))
     thread.start()
-    interrupted(lambda: _waits.join(thread, FAR))
+    interrupted(lambda: interruptible.join(thread, FAR))
     end.set()
     thread.join()
 
@@ -74,7 +74,7 @@ def test_taking_a_lock_ends() -> None:
     """As where several threads store into one journal."""
     lock = threading.Lock()
     with lock:
-        interrupted(lambda: _waits.acquire(lock, FAR))
+        interrupted(lambda: interruptible.acquire(lock, FAR))
 
 
 def test_an_event_that_does_not_come_ends() -> None:
@@ -83,7 +83,7 @@ def test_an_event_that_does_not_come_ends() -> None:
     until = time.monotonic() + FAR
 
     def wait() -> None:
-        while _waits.wait_on(event, until - time.monotonic()):
+        while interruptible.wait_on(event, until - time.monotonic()):
             pass
 
     interrupted(wait)
@@ -91,18 +91,18 @@ def test_an_event_that_does_not_come_ends() -> None:
 
 def test_receiving_ends(pair: tuple[socket.socket, socket.socket]) -> None:
     """As for the answer of a broker."""
-    interrupted(lambda: _waits.receive(pair[0], 10, time.monotonic() + FAR))
+    interrupted(lambda: interruptible.receive(pair[0], 10, time.monotonic() + FAR))
 
 
 def test_sending_ends(pair: tuple[socket.socket, socket.socket]) -> None:
     """As to a broker that takes nothing."""
     much = bytes(16 * 1024 * 1024)
-    interrupted(lambda: _waits.send_all(pair[0], much, time.monotonic() + FAR))
+    interrupted(lambda: interruptible.send_all(pair[0], much, time.monotonic() + FAR))
 
 
 def test_connecting_ends(pair: tuple[socket.socket, socket.socket]) -> None:
     """As to a host that does not answer."""
-    interrupted(lambda: _waits.ready(pair[0], write=False, deadline=time.monotonic() + FAR))
+    interrupted(lambda: interruptible.ready(pair[0], write=False, deadline=time.monotonic() + FAR))
 
 
 def test_a_members_wait_for_records_ends() -> None:
@@ -114,7 +114,7 @@ def test_what_comes_in_time_is_received(pair: tuple[socket.socket, socket.socket
     """Over several looks."""
     timer = threading.Timer(0.1, pair[1].sendall, [b"late"])
     timer.start()
-    assert _waits.receive(pair[0], 10, time.monotonic() + FAR) == b"late"
+    assert interruptible.receive(pair[0], 10, time.monotonic() + FAR) == b"late"
     timer.join()
 
 
@@ -123,17 +123,17 @@ def test_what_does_not_come_in_time_is_a_timeout(
 ) -> None:
     """After the deadline, not after a look."""
     with pytest.raises(TimeoutError):
-        _waits.receive(pair[0], 10, time.monotonic() + 0.1)
+        interruptible.receive(pair[0], 10, time.monotonic() + 0.1)
 
 
 def test_everything_is_sent(pair: tuple[socket.socket, socket.socket]) -> None:
     """In as many pieces as it takes."""
     much = bytes(range(256)) * 8192
-    thread = threading.Thread(target=_waits.send_all, args=(pair[0], much))
+    thread = threading.Thread(target=interruptible.send_all, args=(pair[0], much))
     thread.start()
     taken = bytearray()
     while len(taken) < len(much):
-        taken += _waits.receive(pair[1], 1 << 20, time.monotonic() + FAR)
+        taken += interruptible.receive(pair[1], 1 << 20, time.monotonic() + FAR)
     thread.join()
     assert taken == much
 
@@ -141,6 +141,6 @@ def test_everything_is_sent(pair: tuple[socket.socket, socket.socket]) -> None:
 def test_a_lock_that_is_not_given_back_is_not_taken() -> None:
     """Within the time, and not at all without any."""
     lock = threading.Lock()
-    assert _waits.acquire(lock, 0)
-    assert not _waits.acquire(lock, 0)
-    assert not _waits.acquire(lock, 0.1)
+    assert interruptible.acquire(lock, 0)
+    assert not interruptible.acquire(lock, 0)
+    assert not interruptible.acquire(lock, 0.1)

@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("cramjam", reason="the extra fluvio is not installed")
 pytest.importorskip("click", reason="the extra cli is not installed")
 
-from lance_server.config import Address
+from lance_server.config.settings import Address
 from lance_server.embedded import running
-from lance_server.fluvio import Cluster, FluvioOptions, fluvio_listeners
-from lance_server.rustlog import RustlogListener, RustlogOptions
-from lance_server.security.guard import Security
+from lance_server.listeners.fluvio import Cluster, FluvioOptions, fluvio_listeners
+from lance_server.listeners.rustlog import RustlogListener, RustlogOptions
+from lance_server.security.authorizer import Security
 
 from .urls import Urls
 

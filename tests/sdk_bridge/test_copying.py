@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk.bridge import (
-    Carried,
+    Envelope,
     Place,
     Reading,
     RecordsGoneError,
@@ -20,10 +20,10 @@ from lance_sdk.bridge import (
     check,
     copy,
 )
-from lance_sdk.bridge.running import Bridge, Ends
+from lance_sdk.bridge.copy_run import Bridge, Ends
+from lance_sdk.bridge.shutdown import Stop
 from lance_sdk.bridge.state import State
-from lance_sdk.bridge.stopping import Stop
-from lance_sdk.cli._progress import Meter
+from lance_sdk.cli.console.progress import Meter
 from lance_sdk.errors import ConfigError, ConnectFailed, ConnectionLost, LanceError
 
 FROM, TO = "lance://host/from", "fluvio://host/to"
@@ -53,7 +53,7 @@ class Store(End):
         self._turn = count()
         self._failures = set(failures)
 
-    def write(self, records: Sequence[Carried]) -> None:
+    def write(self, records: Sequence[Envelope]) -> None:
         """Take records, or fail."""
         if next(self._turn) in self._failures:
             self._waiting.clear()
@@ -66,9 +66,9 @@ class Store(End):
         self._waiting.clear()
 
 
-def number(value: int, mark: bytes = b"") -> Carried:
+def number(value: int, mark: bytes = b"") -> Envelope:
     """Return a record that stands at the offset that it tells."""
-    return Carried(1, b"%d" % value + mark, value, value + 1)
+    return Envelope(1, b"%d" % value + mark, value, value + 1)
 
 
 class Numbers(End):
@@ -78,7 +78,7 @@ class Numbers(End):
         self._start = 0 if reading.start == "beginning" else reading.start
         self._end, self._kept, self._mark = end, kept, mark
 
-    def batches(self) -> Iterator[Sequence[Carried]]:
+    def batches(self) -> Iterator[Sequence[Envelope]]:
         """Yield them."""
         if self._start < self._kept:
             raise RecordsGoneError(f"{self._start} is gone")
@@ -110,7 +110,7 @@ def test_what_was_noted_is_stored_whatever_happens() -> None:
 def test_an_idle_source_is_a_time_to_note() -> None:
     """What was copied last does not wait for a record that may never come."""
     target, places = Store(), []
-    idle: list[list[Carried]] = [[number(0)], [], [], [number(1)], []]
+    idle: list[list[Envelope]] = [[number(0)], [], [], [number(1)], []]
     copy(idle, target, progress=Meter(), note=places.append, clock=lambda: 0.0)
     assert [each.following for each in places] == [1, 2]
     assert target.stored == [b"0", b"1"]
@@ -122,7 +122,7 @@ def test_an_idle_source_is_a_time_to_note() -> None:
         (10, 0, b"", None),
         (10, 7, b"", None),
         (5, 0, b"", "no record at offset 5"),
-        (10, 0, b"other", "made anew"),
+        (10, 0, b"other", "made again"),
     ],
 )
 def test_a_source_is_recognised(end: int, kept: int, mark: bytes, complaint: str | None) -> None:
@@ -165,6 +165,30 @@ def test_every_record_is_stored_at_least_once(failures: list[set[int]], end: int
         assert all(after == before + 1 or after <= before for before, after in pairwise(stored))
         assert state.places[number_of] == Place.behind(number(end - 1))
     assert len(told) <= sum(map(len, failures))
+
+
+class Breaking(Numbers):
+    """A source whose connection breaks before some numbers, once each."""
+
+    def __init__(self, reading: Reading, end: int, breaks: set[int]) -> None:
+        super().__init__(reading, end)
+        self._breaks = breaks
+
+    def batches(self) -> Iterator[Sequence[Envelope]]:
+        """Yield them, or fail."""
+        for records in super().batches():
+            if (place := records[0].offset) in self._breaks:
+                self._breaks.discard(place)
+                raise ConnectionLost("the source is gone")
+            yield records
+
+
+@given(breaks=st.sets(st.integers(0, 19)), end=st.integers(0, 20))
+def test_a_source_that_breaks_doubles_nothing(breaks: set[int], end: int) -> None:
+    """What came before a source broke is stored and noted, and not copied once more."""
+    store = Store()
+    bridge(lambda reading: Breaking(reading, end, breaks), [store], lambda _: None)
+    assert store.stored == [b"%d" % value for value in range(end)]
 
 
 def test_what_was_never_there_is_an_error_at_once() -> None:

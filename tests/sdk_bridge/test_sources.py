@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from lance_sdk.bridge import Carried, Reading, SourceChangedError, open_source
+from lance_sdk.bridge import Envelope, Reading, SourceChangedError, open_source
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.fluvio import FluvioConsumer
 
@@ -27,16 +27,16 @@ def test_a_followed_source_says_that_there_is_nothing(urls: Urls, system: str) -
     assert found[0].following == found[1].offset
 
 
-def until_there_is(count: int, batches: Iterator[Sequence[Carried]]) -> list[Carried]:
+def until_there_is(count: int, batches: Iterator[Sequence[Envelope]]) -> list[Envelope]:
     """Return so many records, however long they take."""
-    found: list[Carried] = []
+    found: list[Envelope] = []
     while len(found) < count:
         found += next(batches)
     return found
 
 
 def test_a_rustlog_topic_that_became_shorter_is_noticed(urls: Urls) -> None:
-    """Its broker would only ever say that there is nothing behind the end."""
+    """Its broker would only ever say that there is nothing after the end."""
     urls.fill("from", b"a", b"b")
     with open_source(urls.of("rustlog", "from"), FOLLOWED) as source:
         batches = source.batches()

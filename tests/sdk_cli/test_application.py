@@ -5,9 +5,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
+import click
 import pytest
 from click.testing import Result
+
+from lance_sdk.cli import _app, _settings
+from lance_server import running
 
 Call = Callable[..., Result]
 BUILT_IN = [
@@ -44,7 +49,9 @@ def settings_of(lwp: Call, add_package: Callable[[str, str], None]) -> Callable[
 
 def test_help_lists_every_command_in_the_order_of_work(lwp: Call) -> None:
     """Topics first, then records, then looking inside."""
-    names = re.findall(r"^  (\w+) ", lwp("--help").stdout.split("Commands:")[1], re.MULTILINE)
+    names = re.findall(
+        r"^  (\w+) ", lwp("--help").stdout.split("Topics and records:")[1], re.MULTILINE
+    )
     assert [name for name in names if name in BUILT_IN] == BUILT_IN
 
 
@@ -97,18 +104,18 @@ def test_nothing_said_leaves_the_choice_to_url_and_defaults(
     [
         (["pingg"], "no such command 'pingg'; did you mean 'ping'? (see 'lwp --help')"),
         (["topics", "create"], "missing argument 'NAME' (see 'lwp topics create --help')"),
-        (["topics", "list"], "no server given; say --url lance://HOST:PORT or set LANCE_URL"),
-        (["consume", "orders"], "no server given; say --url lance://HOST:PORT or set LANCE_URL"),
+        (["topics", "delete", "orders", "-y"], "say --url lance://HOST:PORT or set LANCE_URL"),
+        (["topics", "delete", "orders"], "deleting without asking is done to no server"),
         (["consume", "lance://h"], "lance://h:1992 names no topic: append one"),
         (["consume", "http://h/t"], "must begin with lance:// or lances://"),
         (["consume", "lance://h/t", "--from", "-1"], "'-1' is neither 'beginning', 'end'"),
         (["ping", "--url", "lance://h:99999"], "expected a port from 1 to 65535"),
         (["ping", "--url", "lance://h?lingr=1"], "did you mean 'linger'?"),
-        (["ping", "--timeout", "soon"], "'soon' is no time such as 500ms"),
-        (["produce", "lance://h/t", "--batch", "1 lot"], "'1 lot' is no size such as 65536"),
+        (["ping", "--timeout", "soon"], "'soon' is not a time such as 500ms"),
+        (["produce", "lance://h/t", "--batch", "1 lot"], "'1 lot' is not a size such as 65536"),
         (["produce", "a/b", "--url", "lance://h"], "cannot be a topic's name"),
         (["consume", "lance://h/t", "--from", "2026-01-31T12:00"], "says no time zone; append Z"),
-        (["consume", "lance://h/t", "--from", "-5x"], "'5x' is no time such as 500ms"),
+        (["consume", "lance://h/t", "--from", "-5x"], "'5x' is not a time such as 500ms"),
         (["consume", "lance://h/t", "--consumer", "me"], "--consumer and --offsets go together"),
         (["ping", "--url", "lance://h", "--tls-server-name", "n"], "lance://h:1992 has no TLS"),
         (["ping", "--url", "lance://h", "--tls-ca", "/no/file"], "'/no/file' does not exist"),
@@ -116,8 +123,8 @@ def test_nothing_said_leaves_the_choice_to_url_and_defaults(
         (["topics", "retention", "t", "--url", "lance://h"], "nothing to set: say --max-age"),
         (["completion", "tcsh"], "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
         (["topics", "create", "", "--url", "lance://h"], "expected 1 to 255 bytes of UTF-8"),
-        (["explain", "4c4"], "3 hexadecimal digits are no whole number of bytes"),
-        (["explain", "xyz"], "'x' is no hexadecimal digit"),
+        (["explain", "4c4"], "3 hexadecimal digits are not a whole number of bytes"),
+        (["explain", "xyz"], "'x' is not a hexadecimal digit"),
         (["explain", "@/no/such/file"], "cannot read /no/such/file: No such file"),
         (["demo", "--rows", "0"], "0 is not in the range"),
         (["demo", "--url", "lance://h", "--data-dir", "d"], "--data-dir belongs to the embedded"),
@@ -139,7 +146,7 @@ def test_a_missing_command_is_answered_with_the_help(lwp: Call, arguments: list[
     result = lwp(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"Usage: {' '.join(['lwp', *arguments])} [OPTIONS] COMMAND")
-    assert "\nCommands:\n" in result.stderr
+    assert ("\nCommands:\n" if arguments else "\nTopics and records:\n") in result.stderr
 
 
 def test_a_token_in_a_url_is_not_shown(lwp: Call) -> None:
@@ -223,3 +230,38 @@ except SystemExit:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert json.loads(done.stderr) == []
+
+
+def test_without_a_url_the_local_server_is_meant(
+    lwp: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every peer's tools do; a bare topic is enough."""
+    with running(tmp_path / "data") as server:
+        monkeypatch.setattr(_settings, "DEFAULT_URL", server.url)
+        assert lwp("topics", "create", "orders").exit_code == 0
+        assert lwp("produce", "orders", stdin=b"one\n").exit_code == 0
+        assert lwp("consume", "orders", "--quiet").stdout == "one\n"
+
+
+def test_the_local_server_is_at_the_document_s_port() -> None:
+    """LWP section 2: 1992."""
+    assert _settings.DEFAULT_URL == "lance://127.0.0.1:1992"
+
+
+def test_the_help_has_sections(lwp: Call) -> None:
+    """Options and commands stand under what they are about, and none is missing."""
+    text = lwp("--help").stdout
+    for title in ("Connection:", "Output:", "Topics and records:", "Servers:", "Files:"):
+        assert f"\n{title}\n" in text
+    for name in (*_app.lwp.list_commands(click.Context(_app.lwp)), "--url", "--json"):
+        assert f"  {name}" in text
+
+
+def test_a_variable_that_means_nothing_is_told(lwp: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a suggestion, before the command runs; --quiet leaves it out."""
+    monkeypatch.setenv("LANCE_TOKENS", "x")
+    monkeypatch.setenv("LANCE_PORT", "tcp://10.96.0.7:1992")
+    told = "warning: the environment variable LANCE_TOKENS is not read by anything; "
+    loud = lwp("explain", "--help")
+    assert loud.stderr.splitlines() == [f"{told}did you mean LANCE_TOKEN?"]
+    assert lwp("-q", "explain", "--help").stderr == ""

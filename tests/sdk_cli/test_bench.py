@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk import Client, Consumer
-from lance_sdk.cli._latencies import Latencies
+from lance_sdk.cli.bench.latencies import Latencies
 
 Call = Callable[..., Result]
 

@@ -4,13 +4,14 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
 from lance_sdk import Client
-from lance_sdk.cli import _topics
+from lance_sdk.cli.admin import topics
 
 Call = Callable[..., Result]
 NOBODY = "lance://127.0.0.1:1"
@@ -79,20 +80,25 @@ class TestTopics:
 
     @pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, 0), ("n", 1, 1), ("", 1, 1)])
     def test_deleting_asks_where_somebody_can_answer(
-        self, lwp: Call, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, left: int
+        self,
+        lwp: Call,
+        monkeypatch: pytest.MonkeyPatch,
+        answer: str,
+        code: int,
+        left: int,
     ) -> None:
         """Anything but yes leaves the topic alone."""
         lwp("topics", "create", "orders")
-        monkeypatch.setattr(_topics, "_somebody_is_there", lambda: True)
+        monkeypatch.setattr(topics, "_somebody_is_there", lambda: True)
         result = lwp("topics", "delete", "orders", stdin=f"{answer}\n")
         assert result.exit_code == code
-        assert "delete topic orders and all its records?" in result.stderr
+        assert "delete topic orders and all its records at lance://127.0.0.1:" in result.stderr
         assert len(json.loads(lwp("topics", "list", "--json").stdout)) == left
 
     def test_yes_answers_in_advance(self, lwp: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         """For those who know."""
         lwp("topics", "create", "orders")
-        monkeypatch.setattr(_topics, "_somebody_is_there", lambda: True)
+        monkeypatch.setattr(topics, "_somebody_is_there", lambda: True)
         result = lwp("topics", "delete", "orders", "--yes")
         assert (result.exit_code, result.stderr) == (0, "")
 
@@ -101,13 +107,26 @@ class TestTopics:
         lwp("topics", "create", "orders")
         result = lwp("topics", "create", "orders")
         assert (result.exit_code, result.stdout) == (1, "")
-        assert re.fullmatch(r"error: .*already exists.*\n", result.stderr)
+        assert re.fullmatch(r"error: .*exists already.*\n", result.stderr)
 
     def test_a_missing_topic_says_how_to_create_it(self, lwp: Call) -> None:
         """The very command, with the server's address."""
         result = lwp("topics", "show", "nothing")
         assert result.exit_code == 1
         assert "lwp topics create nothing --url lance://127.0.0.1:" in result.stderr
+
+    def test_a_partitioned_topic_is_handled_as_one(self, lwp: Call) -> None:
+        """Created, shown, limited, extended and deleted by its name."""
+        assert lwp("topics", "create", "parts", "--partitions", "2").stdout == (
+            "created topic parts (2 partitions)\n"
+        )
+        assert "parts-1" in lwp("topics", "list").stdout
+        assert "id 1, 0 records" in lwp("topics", "show", "parts").stdout
+        assert lwp("topics", "add-partitions", "parts", "3").exit_code == 0
+        assert lwp("topics", "retention", "parts", "--max-age", "1d").exit_code == 0
+        assert "86,400 s" in lwp("topics", "show", "parts-2").stdout
+        assert lwp("topics", "delete", "--yes", "parts").exit_code == 0
+        assert "parts" not in lwp("topics", "list").stdout
 
     def test_names_may_be_any_text(self, lwp: Call) -> None:
         """AMB-24: UTF-8 without control characters and slashes; never markup."""
@@ -198,6 +217,32 @@ class TestProduceAndConsume:
     def test_following_stops_after_so_many_too(self, orders: str, lwp: Call) -> None:
         """Even at the end of the topic, where it would wait for more."""
         assert lwp("consume", orders, "-f", "-n", "3", "-q").stdout == "one\ntwo\nthree\n"
+
+    def test_records_of_a_partitioned_topic_go_by_their_keys(self, server: Any, lwp: Call) -> None:
+        """And come back from all partitions."""
+        lwp("topics", "create", "parts", "--partitions", "4")
+        lines = [f"key-{number % 5}:{number}" for number in range(20)]
+        url = f"{server.url}/parts"
+        made = lwp("produce", url, "--key-separator", ":", stdin="\n".join(lines))
+        assert "stored 20 records" in made.stderr
+        found = lwp("consume", url, "--key-separator", ":").stdout.splitlines()
+        assert sorted(found) == sorted(lines)
+        assert [each for each in found if each.startswith("key-3:")] == [
+            f"key-3:{number}" for number in range(3, 20, 5)
+        ]
+
+    def test_printed_records_of_a_partitioned_topic_are_committed(
+        self, server: Any, lwp: Call, tmp_path: Path
+    ) -> None:
+        """And no others."""
+        lwp("topics", "create", "parts", "--partitions", "3")
+        url = f"{server.url}/parts"
+        lwp("produce", url, stdin="\n".join(str(number) for number in range(20)))
+        kept = ("--consumer", "app", "--offsets", f"file:{tmp_path / 'offsets'}")
+        first = lwp("consume", url, "-n", "8", *kept).stdout.splitlines()
+        rest = lwp("consume", url, *kept).stdout.splitlines()
+        assert len(first) == 8
+        assert sorted(map(int, first + rest)) == list(range(20))
 
     def test_zero_bytes_separate_records_that_contain_newlines(
         self, server: Any, lwp: Call

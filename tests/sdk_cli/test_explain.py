@@ -53,7 +53,7 @@ def test_text_names_kind_and_dialect(lwp: Call) -> None:
 
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "hexadecimal"])
 def test_a_file_may_hold_the_bytes_or_their_dump(lwp: Call, tmp_path: Path, binary: bool) -> None:
-    """A frame begins with LANC, which is no hexadecimal."""
+    """A frame begins with LANC, which is not a hexadecimal."""
     file = tmp_path / "capture"
     file.write_bytes(bytes.fromhex(KEEPALIVE) if binary else KEEPALIVE.encode())
     assert explained(lwp("explain", f"@{file}", "--json"))["flags"] == "20"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk.cli._exit import Failure
-from lance_sdk.cli._lines import read_records
+from lance_sdk.cli.console.exit_codes import Failure
+from lance_sdk.cli.records.line_splitter import read_records
 
 
 def pieces(*chunks: bytes) -> Callable[[int], bytes]:
@@ -30,7 +30,7 @@ def test_the_newline_ends_a_record_and_is_no_part_of_it() -> None:
 
 
 def test_the_last_line_need_not_be_ended() -> None:
-    """What stands behind the last newline is a record."""
+    """What stands after the last newline is a record."""
     assert cut(b"one\ntwo") == [b"one", b"two"]
 
 

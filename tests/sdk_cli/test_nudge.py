@@ -5,9 +5,13 @@ import subprocess
 import sys
 import textwrap
 
+from tests.platforms.systems import needs_posix
+
+pytestmark = needs_posix("no signal is sent to a thread there")
+
 PROGRAM = """
     import os, signal, threading
-    from lance_sdk.cli._nudge import nudge_main_thread
+    from lance_sdk.cli.console.sigint import nudge_main_thread
 
     def strike():
         # Another thread gets the signal: it is noted, and the main thread's wait goes on.

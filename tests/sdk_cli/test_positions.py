@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from lance_sdk import Consumer, Producer
-from lance_sdk.cli._records import as_lines
+from lance_sdk.cli.records.record_format import as_lines
 from lance_sdk.types import RecordBatch
 from lance_server import running
 from lance_spec.enums import RecordType
@@ -41,7 +41,7 @@ def lines(result: Result) -> list[str]:
 @pytest.mark.parametrize("store", ["server", "file:{}", "sqlite:{}/offsets.db"])
 @pytest.mark.usefixtures("orders")
 def test_a_consumer_goes_on_where_it_stopped(lwp: Call, tmp_path: Path, store: str) -> None:
-    """Behind the last record that was printed, in the middle of a batch."""
+    """After the last record that was printed, in the middle of a batch."""
     options = ["--consumer", "me", "--offsets", store.format(tmp_path)]
     assert lines(lwp("consume", "orders", *options, "-n", "3")) == ["0", "1", "2"]
     assert lines(lwp("consume", "orders", *options, "-n", "4")) == ["3", "4", "5", "6"]
@@ -50,7 +50,7 @@ def test_a_consumer_goes_on_where_it_stopped(lwp: Call, tmp_path: Path, store: s
 
 
 def test_ctrl_c_commits_what_was_printed(orders: str, lwp: Call, tmp_path: Path) -> None:
-    """The next run begins behind it; only what was being printed may come again."""
+    """The next run begins after it; only what was being printed may come again."""
     options = ["--consumer", "me", "--offsets", f"file:{tmp_path}"]
     process = subprocess.Popen(
         [sys.executable, "-m", "lance_sdk.cli", "consume", orders, *options, "--follow"],
@@ -111,7 +111,7 @@ def test_a_stamp_is_the_time_of_reading(lwp: Call) -> None:
 
 @pytest.mark.usefixtures("server")
 def test_a_key_of_any_bytes_is_shown_in_json(lwp: Call) -> None:
-    """As base64 where it is no text."""
+    """As base64 where it is not text."""
     lwp("produce", "t", "--create-topic", "-K", "=", stdin=b"\xff=1\n")
     (shown,) = (json.loads(line) for line in lines(lwp("consume", "t", "--json")))
     assert (shown["key"], shown["key_encoding"], shown["value"]) == ("/w==", "base64", "1")

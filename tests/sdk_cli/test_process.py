@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.platforms.systems import needs_posix
 
 from lance_sdk import Client, Consumer, Producer
-from lance_sdk.cli import _produce
 from lance_sdk.cli._app import run
+from lance_sdk.cli.records import produce
 from lance_server import running
 
 LWP = [sys.executable, "-m", "lance_sdk.cli"]
@@ -88,7 +89,7 @@ def test_a_closed_stdout_is_refused_before_anything_is_done(url: str) -> None:
     ("command", "loaded"),
     [
         ("lance_sdk.cli", "lance_sdk.cli._app"),
-        ("lance_server.cli", "lance_server.command"),
+        ("lance_server.cli", "lance_server.server_command"),
         ("lance_conformance.cli", "lance_conformance.app"),
     ],
 )
@@ -138,6 +139,7 @@ def test_a_reader_who_has_seen_enough_ends_consume_quietly(url: str) -> None:
     assert (code, err) == (0, "")
 
 
+@needs_posix("the next record that is written finds out")
 def test_following_notices_a_reader_who_went_away(url: str) -> None:
     """Also when no record comes that could not be written."""
     fill(url, 1)
@@ -232,7 +234,7 @@ def test_interrupted_input_is_stored_as_far_as_it_was_read(
                 raise KeyboardInterrupt
             return data
 
-    monkeypatch.setattr(_produce, "_stdin", lambda: Interrupted(b"one\ntwo\nthr"))
+    monkeypatch.setattr(produce, "_stdin", lambda: Interrupted(b"one\ntwo\nthr"))
     code = run(["produce", url, "--linger", "60s"])
     assert code == 130
     assert "error: interrupted" in capsys.readouterr().err
@@ -292,7 +294,7 @@ def test_a_fault_in_the_program_is_one_line_and_with_vv_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Users see what happened, developers where."""
-    monkeypatch.setattr(_produce, "topic_url", lambda *_arguments: 1 // 0)
+    monkeypatch.setattr(produce, "topic_url", lambda *_arguments: 1 // 0)
     assert run(["produce", "t"]) == 1
     line = capsys.readouterr().err
     assert re.fullmatch(r"error: internal fault: ZeroDivisionError: [^\n]+\n", line)

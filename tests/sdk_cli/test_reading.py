@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lance_sdk.cli._exit import Failure
-from lance_sdk.cli._reading import to_the_end
 from lance_sdk.cli._settings import Settings
+from lance_sdk.cli.console.exit_codes import Failure
+from lance_sdk.cli.records.batch_reader import to_the_end
 from lance_sdk.types import RecordBatch
 
 BATCHES = [RecordBatch("t", 0, 1, b"\1\0\0\0\0"), RecordBatch("t", 5, 1, b"\1\0\0\0\0")]

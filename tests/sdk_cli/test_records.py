@@ -2,17 +2,24 @@
 
 import base64
 import json
+from collections.abc import Callable
 
 import pytest
+from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk.cli._exit import Failure
-from lance_sdk.cli._json_lines import checked
-from lance_sdk.cli._records import as_json, as_lines
+from lance_sdk.cli.console.exit_codes import Failure
+from lance_sdk.cli.records.json_lines import checked
+from lance_sdk.cli.records.record_format import as_json, as_lines
+from lance_sdk.testing import FakePeer, FakeServer
 from lance_sdk.types import RecordBatch
-from lance_spec.enums import RecordType
-from lance_spec.records import encode_record
+from lance_spec.enums import Command, ErrorCode, RecordType
+from lance_spec.frames import Frame
+from lance_spec.messages.lwp import Fetch
+from lance_spec.records import encode_record, encode_records
+
+Call = Callable[..., Result]
 
 
 def batch(*records: tuple[int, bytes], offset: int = 0) -> RecordBatch:
@@ -80,3 +87,23 @@ def test_a_line_that_is_not_json_is_named(line: bytes) -> None:
     assert next(found) == [b"2"]
     with pytest.raises(Failure, match=r"line 3 is not JSON: .*--type raw"):
         next(found)
+
+
+@pytest.mark.parametrize(("way", "code", "out"), [("skip", 0, "b\n"), ("stop", 1, "")])
+def test_damage_is_skipped_where_that_is_asked_for(
+    lwp: Call, way: str, code: int, out: str
+) -> None:
+    """What was skipped is told; without the option reading stops there."""
+    with FakeServer() as server:
+        server.topics.append(1, encode_records([b"a", b"b"]))
+
+        def damaged(peer: FakePeer, frame: Frame) -> bool:
+            lost = frame.batch_id == Command.FETCH and not Fetch.decode(frame.payload).start_offset
+            if lost:
+                peer.error(ErrorCode.STORAGE_ERROR, "damaged", next_offset=6)
+            return lost
+
+        server.on_control = damaged
+        done = lwp("consume", server.url(), "--on-damage", way)
+    assert (done.exit_code, done.stdout) == (code, out)
+    assert ("skipped offsets 0 to 6" in done.stderr) == (way == "skip")

@@ -10,8 +10,8 @@ import pytest
 from click.testing import Result
 
 from lance_sdk import Consumer, Producer
-from lance_sdk.cli._exit import Failure
-from lance_sdk.cli._pace import Pace
+from lance_sdk.cli.console.exit_codes import Failure
+from lance_sdk.cli.records.rate_limiter import Pace
 from lance_sdk.testing import ManualClock
 
 Call = Callable[..., Result]
@@ -108,16 +108,16 @@ def test_a_file_that_is_no_state_is_refused(lwp: Call, tmp_path: Path, content: 
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("nonsense", "is no record"),
+        ("nonsense", "is not a record"),
         ("{}", "it has no 'value'"),
         ('{"value": "x"}', "it has no 'type'"),
         ('{"value": "x", "type": "novel"}', "no record type 'novel'"),
         ('{"value": "x", "type": 256}', "no record type 256"),
-        ('{"value": 3, "type": 1}', "is no record"),
+        ('{"value": 3, "type": 1}', "is not a record"),
         ('{"value": "%%", "type": 1, "encoding": "base64"}', "not base64"),
         ('{"value": "x", "type": 1, "encoding": "rot13"}', "no encoding 'rot13'"),
         ('{"value": "x", "type": 1, "timestamp_ns": "soon"}', "timestamp must be"),
-        ("[" * 100_000, "is no record"),
+        ("[" * 100_000, "is not a record"),
     ],
 )
 @pytest.mark.usefixtures("server")

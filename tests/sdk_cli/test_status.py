@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from lance_sdk import Client
-from lance_sdk.cli._format import span
+from lance_sdk.cli.console.number_format import span
 from lance_sdk.testing import FakePeer, FakeServer
 from lance_spec.bodies import encode_json
 from lance_spec.enums import Command

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from lance_sdk import Producer
-from lance_sdk.cli import _tail
+from lance_sdk.cli.records import tail
 from lance_server import running
 
 Call = Callable[..., Result]
@@ -68,7 +68,7 @@ def test_a_server_without_places_by_time_is_read_from_the_beginning(
     def refuse(_seconds: float) -> Any:
         raise Unsupported("no OffsetForTime there")
 
-    monkeypatch.setattr(_tail, "_ago", refuse)
+    monkeypatch.setattr(tail, "_ago", refuse)
     assert lwp("tail", url, "--no-follow", "-n", "1").stdout == "record 19\n"
 
 
@@ -85,7 +85,7 @@ def test_json_shows_offsets(url: str, lwp: Call) -> None:
 
 
 def test_what_comes_is_printed_until_ctrl_c(url: str) -> None:
-    """Behind what was there, without a gap."""
+    """After what was there, without a gap."""
     process = subprocess.Popen(
         [*LWP, "tail", url, "-n", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("cramjam", reason="the extra fluvio is not installed")
 
-from lance_server.config import Address
-from lance_server.fluvio.options import FluvioOptions
-from lance_server.fluvio.testing import FluvioServers, fluvio_servers
+from lance_server.config.settings import Address
+from lance_server.listeners.fluvio.options import FluvioOptions
+from lance_server.listeners.fluvio.testing import FluvioServers, fluvio_servers
 
 from .breaking import Proxy
 

@@ -1,19 +1,29 @@
 """What the client does after a connection was lost."""
 
+import threading
 from types import SimpleNamespace
 
 import anyio
 import pytest
 
-from lance_sdk.errors import ClosedError, ConfigError, ConnectFailed, ConnectionLost, UsageError
+from lance_sdk.errors import (
+    ClosedError,
+    ConfigError,
+    ConnectFailed,
+    ConnectionLost,
+    TransportError,
+    UsageError,
+)
 from lance_sdk.fluvio import AsyncFluvioClient, FluvioClient, FluvioRefused, StoredRecords
 from lance_sdk.fluvio._asks import Ask, Pause
+from lance_sdk.fluvio._outbox import Outbox
 from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._producing import deliver
+from lance_sdk.fluvio._topics import Leader, Leaders
 from lance_sdk.fluvio.types import FluvioSettings
 from lance_sdk.testing import LoadedDice, ManualClock
-from lance_spec.fluvio_batches import FluvioRecord
-from lance_spec.messages.fluvio import ErrorCode
+from lance_spec.fluvio_partitioner import fluvio_partition
+from lance_spec.messages.fluvio import ComputedReplicas, ErrorCode, Outcome, PartitionResolution
 
 from .breaking import Proxy
 
@@ -86,6 +96,91 @@ def test_a_commit_needs_what_was_received_since(proxy: Proxy) -> None:
         assert client.committed("orders", 0, "me") == 1
 
 
+@pytest.mark.parametrize("retry_for", [0, 30])
+def test_a_client_outlives_an_outage_while_it_was_idle(proxy: Proxy, retry_for: float) -> None:
+    """While the SPU is away calls fail as a LanceError or wait; when it is back they succeed."""
+    with FluvioClient(proxy.sc, retry_for=retry_for, delivery="at_most_once") as client:
+        client.create_topic("orders")
+        fill(client, b"a")
+        producer = client.producer("orders")
+        target, proxy.target = proxy.target, ("127.0.0.1", 1)
+        proxy.cut()
+        if not retry_for:
+            for _ in range(3):
+                with pytest.raises(TransportError, match=r"offsets of 'orders' partition 0"):
+                    client.offsets("orders")
+            producer.send(b"lost")
+            with pytest.raises(TransportError, match=r"produce to 'orders' partition 0"):
+                producer.flush()
+        back = threading.Timer(0.2, lambda: setattr(proxy, "target", target))
+        back.start()
+        if not retry_for:
+            back.join()
+        producer.send(b"b")
+        assert producer.flush() == [StoredRecords(0, 1, 1)]
+        assert client.offsets("orders").end == 2
+        back.join()
+
+
+def test_records_that_cannot_go_now_hold_up_no_others() -> None:
+    """A partition without a leader does not keep another partition's records from the log."""
+    outbox, known = two_partitions()
+    steps = deliver(outbox, known, FluvioSettings(), Patience(10, ManualClock(), LoadedDice()))
+    assert asked(next(steps)) == (0, ("one", 1))
+    assert asked(steps.throw(ConnectFailed("one:1", []))) == (0, ("two", 2))
+    assert steps.send(produced(7)) == Pause(0.02)
+    assert len(outbox) == 1
+    steps.close()
+
+
+def test_a_cancelled_flush_keeps_its_records() -> None:
+    """What may not have been stored waits for the next flush, under at least once."""
+    outbox, known = two_partitions()
+    steps = deliver(outbox, known, FluvioSettings(), Patience(10, ManualClock(), LoadedDice()))
+    next(steps)
+    steps.close()
+    assert len(outbox) == 2
+
+
+def test_a_batch_that_a_leader_refused_alone_goes_again_alone() -> None:
+    """Of several batches in a request only those that were not stored are sent again."""
+    known = Leaders("t", [Leader(("one", 1), online=True)])
+    outbox = Outbox(known, fluvio_partition, 1000)
+    for value in (b"a" * 10, b"b" * 10):
+        outbox.add(value, None, 0, None)
+    settings = FluvioSettings(batch_bytes=10)
+    steps = deliver(outbox, known, settings, Patience(10, ManualClock(), LoadedDice()))
+    assert asked(next(steps)) == (0, ("one", 1))
+    assert steps.send(produced(0, None)) == Pause(0.02)
+    assert [each.value for each in outbox.take(0)] == [b"b" * 10]
+    steps.close()
+
+
+def two_partitions() -> tuple[Outbox, Leaders]:
+    """Return a record for each of two partitions with leaders of their own."""
+    found = [Leader(("one", 1), online=True), Leader(("two", 2), online=True)]
+    known = Leaders("t", found)
+    outbox = Outbox(known, fluvio_partition, 1000)
+    for partition in (0, 1):
+        outbox.add(b"v", None, 0, partition)
+    return outbox, known
+
+
+def produced(*offsets: int | None) -> SimpleNamespace:
+    """Return the response to a Produce request: an offset for each batch, None where refused."""
+    entries = [
+        SimpleNamespace(
+            base_offset=each,
+            outcome=Outcome(
+                code=ErrorCode.NOT_LEADER_FOR_PARTITION if each is None else ErrorCode.NONE,
+                detail=None,
+            ),
+        )
+        for each in offsets
+    ]
+    return SimpleNamespace(topics=[SimpleNamespace(partitions=entries)])
+
+
 def test_records_are_sent_again_at_least_once(proxy: Proxy) -> None:
     """An answer that is lost costs a second copy, and no record."""
     with FluvioClient(proxy.sc) as client:
@@ -113,7 +208,7 @@ def test_records_are_sent_once_at_most(proxy: Proxy) -> None:
 
 
 def test_an_idle_connection_may_have_ended(proxy: Proxy) -> None:
-    """That the server closed it meanwhile is no error of the next request."""
+    """That the server closed it meanwhile is not an error of the next request."""
     with FluvioClient(proxy.sc, delivery="at_most_once", retry_for=0) as client:
         client.create_topic("orders")
         producer = client.producer("orders")
@@ -169,19 +264,24 @@ def listed(*objects: dict[str, object]) -> SimpleNamespace:
 def test_a_producer_follows_the_leader() -> None:
     """A partition that moved is looked for, and its records go there."""
     old, new = ("old", 9005), ("new", 9006)
-    known = [old]
+    known = Leaders("t", [Leader(old, online=True)])
     settings = FluvioSettings(delivery="at_most_once")
     patience = Patience(10, ManualClock(), LoadedDice())
-    records = [FluvioRecord(b"a", None)]
-    steps = deliver("t", 0, records, known, settings=settings, patience=patience)
+    outbox = Outbox(known, fluvio_partition, 1000)
+    outbox.add(b"a", None, 0, None)
+    steps = deliver(outbox, known, settings, patience)
     assert asked(next(steps)) == (0, old)
     moved = FluvioRefused("produce", ErrorCode.NOT_LEADER_FOR_PARTITION)
     assert steps.throw(moved) == Pause(0.02)
     assert asked(steps.send(None)) == (1003, None)
+    replicas = ComputedReplicas(partitions=1, replication=1, ignore_rack=True)
+    topic = {"name": "t", "spec": SimpleNamespace(replicas=replicas)}
+    assert asked(steps.send(listed(topic))) == (1003, None)
     endpoint = SimpleNamespace(port=9006, ingress=[SimpleNamespace(hostname="new", ip=None)])
     assert asked(steps.send(listed({"id": 7, "public_endpoint": endpoint}))) == (1003, None)
-    assert asked(steps.send(listed({"name": "t-0", "leader": 7}))) == (0, new)
-    assert known == [new]
+    partition = {"name": "t-0", "leader": 7, "resolution": PartitionResolution.ONLINE}
+    assert asked(steps.send(listed(partition))) == (0, new)
+    assert known.at(0) == new
     steps.close()
 
 
@@ -192,7 +292,7 @@ def asked(wanted: Ask | Pause) -> tuple[int, tuple[str, int] | None]:
 
 
 def test_patience_ends() -> None:
-    """Waits grow, and the error comes when the time is over; progress begins anew."""
+    """Waits grow, and the error comes when the time is over; progress begins again."""
     clock = ManualClock()
     patience = Patience(1.0, clock, LoadedDice())
     error = ConnectFailed("host:1", [])

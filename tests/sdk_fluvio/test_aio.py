@@ -16,7 +16,7 @@ from lance_sdk.fluvio import (
     FluvioRefused,
     Offsets,
 )
-from lance_server.fluvio.testing import FluvioServers
+from lance_server.listeners.fluvio.testing import FluvioServers
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 
 from lance_sdk.errors import ClosedError, ConfigError, ConnectFailed, ConnectionLost
 from lance_sdk.fluvio import FluvioClient, FluvioRefused, FluvioTopic, Offsets, StoredRecords
-from lance_server.fluvio.testing import FluvioServers
+from lance_server.listeners.fluvio.testing import FluvioServers
 from lance_spec.messages.fluvio import ErrorCode
 
 
@@ -167,8 +167,8 @@ def test_settings_are_checked(options: dict[str, object], complaint: str) -> Non
 
 @pytest.mark.parametrize("address", ["", "host:port", ":1", "host:0", "host:99999"])
 def test_addresses_are_checked(address: str) -> None:
-    """What is no address is refused at once."""
-    with pytest.raises(ConfigError, match="is no address"):
+    """What is not an address is refused at once."""
+    with pytest.raises(ConfigError, match="is not an address"):
         FluvioClient(address)
 
 

@@ -43,7 +43,9 @@ def sent(wire: Wire) -> Request:
 def test_the_highest_common_version_is_spoken(offered: tuple[int, int], spoken: int) -> None:
     """Old and new servers are both understood."""
     wire = greeted((1007, *offered))
-    wire.request(Ask(1007, DeleteConsumerOffsetRequest(topic="t", partition=0, consumer_id="c")))
+    wire.request(
+        Ask(1007, DeleteConsumerOffsetRequest(topic="t", partition=0, consumer_id="c"), "forget")
+    )
     assert sent(wire).api_version == spoken
 
 
@@ -51,7 +53,7 @@ def test_a_server_without_a_common_version_is_named() -> None:
     """What cannot work is said before anything is sent."""
     wire = greeted((1002, 26, 30))
     with pytest.raises(Unsupported, match=r"FetchOffsets: .* 26 to 30, this client 0 to 25"):
-        wire.request(Ask(1002, FetchOffsetsRequest(topics=[])))
+        wire.request(Ask(1002, FetchOffsetsRequest(topics=[]), "offsets"))
     assert wire.data_to_send() == b""
 
 
@@ -65,8 +67,8 @@ def test_a_refused_greeting_is_an_error() -> None:
 def test_responses_come_in_any_order_and_in_any_pieces() -> None:
     """They are matched by their number."""
     wire = greeted()
-    one = wire.request(Ask(1005, UpdateOffsetsRequest(offsets=[])))
-    two = wire.request(Ask(1005, UpdateOffsetsRequest(offsets=[])))
+    one = wire.request(Ask(1005, UpdateOffsetsRequest(offsets=[]), "go on"))
+    two = wire.request(Ask(1005, UpdateOffsetsRequest(offsets=[]), "go on"))
     data = frame(two, bytes(4)) + frame(one, bytes(4))
     for place in range(len(data)):
         wire.receive_data(data[place : place + 1])
@@ -87,7 +89,7 @@ def test_responses_come_in_any_order_and_in_any_pieces() -> None:
 def test_a_broken_response_is_an_error(data: bytes, complaint: str) -> None:
     """It names what was wrong."""
     wire = greeted()
-    assert wire.request(Ask(1005, UpdateOffsetsRequest(offsets=[]))) == 2
+    assert wire.request(Ask(1005, UpdateOffsetsRequest(offsets=[]), "go on")) == 2
     with pytest.raises(RemoteProtocolError, match=complaint):
         wire.receive_data(data)
 
@@ -95,6 +97,6 @@ def test_a_broken_response_is_an_error(data: bytes, complaint: str) -> None:
 def test_a_server_that_floods_a_stream_is_stopped() -> None:
     """Responses that nobody asked for by an acknowledgement are not collected without end."""
     wire = greeted()
-    number = wire.request(Ask(1005, UpdateOffsetsRequest(offsets=[])))
+    number = wire.request(Ask(1005, UpdateOffsetsRequest(offsets=[]), "go on"))
     with pytest.raises(RemoteProtocolError, match="without waiting"):
         wire.receive_data(frame(number, bytes(4)) * 100)

@@ -1,4 +1,4 @@
-"""Members of groups on three faces, with a real coordinator and a real server."""
+"""Members of groups on three clients, with a real coordinator and a real server."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -56,13 +56,13 @@ async def _iterate(iterator: Iterator[Any]) -> AsyncIterator[Any]:
 
 @pytest.fixture(params=["threads", "asyncio", "trio"])
 def face(request: pytest.FixtureRequest) -> str:
-    """Return the name of each face in turn."""
+    """Return the name of each client in turn."""
     return str(request.param)
 
 
 @pytest.fixture
 def anyio_backend(face: str) -> str:
-    """Run the test on the face's own event loop; threads need any."""
+    """Run the test on the client's own event loop; threads need any."""
     return "trio" if face == "trio" else "asyncio"
 
 

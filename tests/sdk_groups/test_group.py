@@ -8,9 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lance_sdk.groups._core.group import Group
-from lance_sdk.groups._core.limits import Limits, Refusal
-from lance_sdk.groups._core.roster import Assignment, Joining, Member
+from lance_sdk.groups._protocol.group import Group
+from lance_sdk.groups._protocol.group_metadata import Assignment, Joining, Member
+from lance_sdk.groups._protocol.limits import Limits, Refusal
 from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY, Strategy
 from lance_sdk.offsets import Commit, TopicIdentity
 from lance_spec.messages.groups import GroupErrorCode, GroupState

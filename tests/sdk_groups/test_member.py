@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from lance_sdk._core.outcome import Outcome
+from lance_sdk._protocol.completion import Completion
 from lance_sdk.errors import RemoteProtocolError
 from lance_sdk.groups import CommitRefused, CoordinatorLost, GroupErrorCode, GroupRefused
-from lance_sdk.groups._assembly import build_member
-from lance_sdk.groups._core.member import Member
-from lance_sdk.groups._core.membership import Change, CommitCall, Phase
+from lance_sdk.groups._factory import build_member
+from lance_sdk.groups._protocol.member import Member
+from lance_sdk.groups._protocol.membership import Change, CommitCall, Phase
 from lance_sdk.groups._settings import check_settings
 from lance_sdk.offsets import Commit, TopicIdentity
 from lance_sdk.testing import ManualClock, Wire
@@ -174,7 +174,7 @@ def test_waiting_for_a_change(talk: Talk) -> None:
     gate = talk.member.changes.gate()
     talk.join()
     assert gate.done
-    assert isinstance(gate, Outcome)
+    assert isinstance(gate, Completion)
 
 
 def test_heartbeats_have_their_time(talk: Talk) -> None:
@@ -283,7 +283,9 @@ def test_refusal_that_will_not_pass_is_raised(talk: Talk) -> None:
         talk.change()
 
 
-def test_commit_that_waits_for_a_connection_keeps_its_assignment(talk: Talk) -> None:
+def test_commit_that_waits_for_a_connection_keeps_its_assignment(
+    talk: Talk,
+) -> None:
     """A commit that waits is sent with what is known then, under its own assignment."""
     talk.join()
     talk.wire.cut()

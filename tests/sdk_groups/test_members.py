@@ -14,8 +14,8 @@ from anyio import to_thread
 from lance_sdk import Client
 from lance_sdk.errors import ConfigError, TopicChanged
 from lance_sdk.groups import AssignedTopic, CommitRefused, Coordinator, GroupError, GroupRefused
-from lance_sdk.groups._core.group import Group
 from lance_sdk.groups._membership import Membership
+from lance_sdk.groups._protocol.group import Group
 from lance_sdk.hooks import CommitEvent, Hooks, RebalanceEvent
 from lance_sdk.offsets import (
     Commit,
@@ -110,7 +110,7 @@ async def test_interval_commits_what_is_being_worked_on(member: Make, topics: An
 
 
 async def test_rest_of_a_batch_is_not_lost(member: Make, topics: Any) -> None:
-    """After a loop that was left, polling goes on behind the record it was left at."""
+    """After a loop that was left, polling goes on after the record it was left at."""
     async with member(topics=topics.names[:1]) as consumer:
         async for record in consumer:
             if record.value == b"4":

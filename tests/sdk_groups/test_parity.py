@@ -1,4 +1,4 @@
-"""The faces of a group's member have the same names and parameters."""
+"""The clients of a group's member have the same names and parameters."""
 
 import inspect
 

@@ -1,11 +1,13 @@
 """What is done, and in which pieces it is handed out: without sockets."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk.groups._core.membership import AssignedTopic
+from lance_sdk.groups._member_reader import pieces
 from lance_sdk.groups._progress import Progress
-from lance_sdk.groups._reading import pieces
+from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.offsets import Commit, Fingerprint, TopicIdentity
 from lance_sdk.types import RecordBatch
 from lance_spec.records import encode_records
@@ -46,6 +48,15 @@ def test_nothing_new_is_nothing_to_commit() -> None:
     assert progress.due
     progress.committed = STARTS[9]
     assert not progress.due
+
+
+def test_a_commit_of_an_earlier_topic_does_not_count() -> None:
+    """Where the later topic of its name is read to the same offset, that is committed."""
+    later = replace(ORDERS, id=ORDERS.id + 1, epoch=ORDERS.epoch + 1)
+    progress = Progress("g", AssignedTopic(later, committed(7, 2), 5))
+    assert progress.committed is None
+    progress.passed(batch(0, 20), STARTS[7])
+    assert progress.due
 
 
 @given(count=st.integers(1, 20), most=st.integers(1, 25))

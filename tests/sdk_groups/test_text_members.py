@@ -11,8 +11,8 @@ from anyio import to_thread
 
 from lance_sdk import Client
 from lance_sdk.errors import ConfigError
-from lance_sdk.groups import CommitRefused, Coordinator, GroupRefused, _assembly
-from lance_sdk.groups._core import text_connection
+from lance_sdk.groups import CommitRefused, Coordinator, GroupRefused, _factory
+from lance_sdk.groups._protocol import text_connection
 from lance_sdk.offsets import Commit, FileStore, MemoryStore, StoreUnavailable, TopicIdentity
 
 from .published import Published, published
@@ -87,7 +87,7 @@ async def test_reads_everything(worker: Make, either: str, topics: Any) -> None:
 
 
 async def test_group_goes_on_where_it_ended(worker: Make, either: str, topics: Any) -> None:
-    """Another member of the group goes on behind what was committed to the shared store."""
+    """Another member of the group goes on after what was committed to the shared store."""
     async with worker(either) as consumer:
         await read(consumer, 40)
     for name in topics.names:
@@ -150,7 +150,7 @@ async def test_forgotten_worker_joins_again(worker: Make, peer: Published) -> No
 async def test_restarted_coordinator_counts_anew(
     worker: Make, peer: Published, topics: Any
 ) -> None:
-    """A generation that began anew keeps no member from committing."""
+    """A generation that began again keeps no member from committing."""
     store = MemoryStore()
     for number, name in zip(peer.topics, topics.names, strict=True):
         topic = TopicIdentity(number, name)
@@ -247,8 +247,8 @@ async def test_coordinator_that_forgets_whoever_hangs_up(
     worker: Make, peer: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where joining again and again leads to nothing, the member ends with the reason."""
-    monkeypatch.setattr(_assembly, "_RETRY_BASE", 0.01)
-    monkeypatch.setattr(_assembly, "_RETRY_CAP", 0.02)
+    monkeypatch.setattr(_factory, "_RETRY_BASE", 0.01)
+    monkeypatch.setattr(_factory, "_RETRY_CAP", 0.02)
 
     def forgetful(said: str) -> bytes:
         peer.workers = [said.partition(":")[2]] if said.startswith("JOIN:") else []
@@ -347,7 +347,7 @@ async def test_own_store_is_left_open(worker: Make, peer: Published, tmp_path: P
 
 async def test_no_such_store(worker: Make, peer: Published) -> None:
     """A store that cannot be opened is told when the member is opened."""
-    with pytest.raises(ConfigError, match="is no kind of offset store"):
+    with pytest.raises(ConfigError, match="is not a kind of offset store"):
         async with worker(peer.url, offsets="ftp:x"):
             pass
 

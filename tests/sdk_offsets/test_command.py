@@ -157,4 +157,4 @@ def test_export_to_another_store(
 def test_impossible_store(capsys: pytest.CaptureFixture[str]) -> None:
     """A store that cannot be is wrong usage."""
     assert run(["offsets", "show", "--store", "etcd://x"]) == 2
-    assert "'etcd' is no kind of offset store" in capsys.readouterr().err
+    assert "'etcd' is not a kind of offset store" in capsys.readouterr().err

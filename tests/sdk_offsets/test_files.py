@@ -263,7 +263,7 @@ def test_commit_of_a_later_version_is_refused(
 @settings(
     max_examples=80,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example writes anew
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example writes again
 )
 @given(offset=st.binary(max_size=80), document=st.binary(max_size=400))
 @example(offset=b"1\n", document=b"[" * 100_000)
@@ -316,13 +316,13 @@ def test_new_folders_are_durable(
 ) -> None:
     """A folder that is created for a commit is synced into the one above it."""
     synced: list[Path] = []
-    sync = files._sync_folder
+    sync = files._platform.sync_folder
 
     def noted(folder: Path) -> None:
         synced.append(folder)
         sync(folder)
 
-    monkeypatch.setattr(files, "_sync_folder", noted)
+    monkeypatch.setattr(files._platform, "sync_folder", noted)
     FileStore(tmp_path / "a" / "b").save(commit(orders, 100))
     above = [tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "my-consumer"]
     assert synced == above

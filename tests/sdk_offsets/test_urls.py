@@ -69,10 +69,10 @@ def test_store_is_returned_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("etcd://host", "'etcd' is no kind of offset store"),
-        ("offsets", "'offsets' is no kind of offset store"),
-        ("", "'' is no kind of offset store"),
-        ("memory:x", "takes nothing behind the colon"),
+        ("etcd://host", "'etcd' is not a kind of offset store"),
+        ("offsets", "'offsets' is not a kind of offset store"),
+        ("", "'' is not a kind of offset store"),
+        ("memory:x", "takes nothing after the colon"),
         ("file:", "expected a path"),
         ("file://host/x", "three slashes"),
         ("sqlite:x?mode=ro", "three slashes"),

@@ -1,4 +1,4 @@
-"""A broker, and clients of both faces in both dialects."""
+"""A broker, and clients of both APIs in both dialects."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -9,7 +9,7 @@ import pytest
 from anyio import to_thread
 
 from lance_sdk.rustlog import AsyncRustlogClient, RustlogClient
-from lance_server.rustlog.testing import Broker, broker
+from lance_server.listeners.rustlog.testing import Broker, broker
 
 FACES = ("threads", "asyncio", "trio")
 
@@ -45,7 +45,7 @@ class Options(dict[str, Any]):
 
 
 class Client:
-    """A client of one of the faces, called the same way."""
+    """A client of one of the clients, called the same way."""
 
     def __init__(self, face: str, address: str, **options: Any) -> None:
         self._threaded = face == "threads"
@@ -67,7 +67,7 @@ class Client:
 
 @pytest.fixture(params=FACES)
 def face(request: pytest.FixtureRequest) -> str:
-    """Return the face that is tested."""
+    """Return the client that is tested."""
     return str(request.param)
 
 

@@ -1,4 +1,4 @@
-"""What a program does with a broker, on all faces."""
+"""What a program does with a broker, on all clients."""
 
 from typing import Any
 

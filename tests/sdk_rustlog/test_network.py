@@ -17,7 +17,7 @@ from lance_sdk.errors import (
     RemoteProtocolError,
 )
 from lance_sdk.rustlog import NoSuchPartition, RustlogClient
-from lance_server.rustlog.testing import Broker
+from lance_server.listeners.rustlog.testing import Broker
 
 from .conftest import Client
 
@@ -114,7 +114,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_not_used(face: str) -> 
 @pytest.mark.parametrize(
     ("dialect", "answer", "complaint"),
     [
-        ("binary", framed(b"\x01"), "no answer to a FetchRequest"),
+        ("binary", framed(b"\x01"), "not an answer to a FetchRequest"),
         ("binary", framed(b"\x02\xff\xff\xff\xff" + bytes(8)), "FetchResponse.records"),
         ("binary", framed(b"\x02\x00\x00\x00\x01\x00\x00\x00\x00" + bytes(8)), "be numbered"),
         ("binary", framed(b"\x02" + bytes(12)) + b"more", "more than the answer"),
@@ -167,10 +167,10 @@ def test_threads_take_turns(rustlog: Broker) -> None:
 @pytest.mark.parametrize(
     ("address", "options", "complaint"),
     [
-        ("", {}, "is no address"),
-        ("host:port", {}, "is no address"),
-        ("host:0", {}, "is no address"),
-        ("host:70000", {}, "is no address"),
+        ("", {}, "is not an address"),
+        ("host:port", {}, "is not an address"),
+        ("host:0", {}, "is not an address"),
+        ("host:70000", {}, "is not an address"),
         ("localhost", {"dialect": "xml"}, "'binary' or 'json'"),
         ("localhost", {"timeout": 0}, "timeout must be"),
         ("localhost", {"timeout": "soon"}, "timeout must be"),

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_server.log.clock import ClockHealth, ClockWatch, health_of
-from lance_server.log.engine import LogOptions
-from lance_server.log.scan import read_entries
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.testing import LogDriver, ManualClock, MemoryStorage
 from lance_spec.messages.engine import SidecarEntry
 
@@ -99,7 +99,7 @@ def test_a_clock_that_is_set_back_keeps_the_last_time(caplog: pytest.LogCaptureF
             assert health is (expected or ClockHealth.HEALTHY)
     times = [entry.server_time_ns for entry in machine.entries()]
     assert times[0] == times[1] == times[2] < times[3]
-    messages = [record.message for record in caplog.records]
+    messages = [each.message for each in caplog.records if each.name == "lance_server.log.clock"]
     assert len(messages) == 2
     assert "5.0 s behind the last batch of topic" in messages[0]
     assert "caught up" in messages[1]

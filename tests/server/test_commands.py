@@ -258,3 +258,94 @@ def test_any_token_is_accepted(dialect: Dialect, token: bytes) -> None:
     answer = SessionPeer(dialect).ask(Command.AUTHENTICATE, token)
     assert answer.command == Command.AUTHENTICATE_RESPONSE
     assert lwp.AuthenticateResponse.decode(answer.payload).ok
+
+
+# Partitioned topics (AMB-59) -------------------------------------------------------------------
+
+
+def create_orders(partitions: int = 2, partitioner: int = 1) -> bytes:
+    """Return the payload that creates a partitioned topic."""
+    request = lwp.CreatePartitionedTopic(
+        name=b"orders",
+        partitions=partitions,
+        partitioner=partitioner,
+        max_age_secs=60,
+        max_bytes=0,
+    )
+    return request.encode()
+
+
+@BOTH
+def test_a_partitioned_topic_is_answered_with_its_topics(dialect: Dialect) -> None:
+    """Each says which partition it is."""
+    peer = SessionPeer(dialect)
+    body = peer.json(Command.CREATE_PARTITIONED_TOPIC, create_orders())
+    told = {"topic": "orders", "count": 2, "partitioner": "murmur2"}
+    assert body["name"] == "orders"
+    assert [(each["name"], each["partition"]) for each in body["topics"]] == [
+        ("orders-0", told | {"index": 0}),
+        ("orders-1", told | {"index": 1}),
+    ]
+
+
+@BOTH
+def test_a_list_tells_which_topics_are_partitions(dialect: Dialect) -> None:
+    """Clients that do not know of partitions find topics; others find what belongs together."""
+    peer = SessionPeer(dialect)
+    peer.ask(Command.CREATE_TOPIC, b"other")
+    peer.ask(Command.CREATE_PARTITIONED_TOPIC, create_orders(partitioner=2))
+    topics = decode_topics(peer.ask(Command.LIST_TOPICS).payload)
+    assert [topic.name for topic in topics] == ["other", "orders-0", "orders-1"]
+    assert [topic.partition and topic.partition.partitioner for topic in topics] == [
+        None,
+        "siphash",
+        "siphash",
+    ]
+
+
+@BOTH
+def test_partitions_are_added_and_deleted_by_the_name_of_the_whole(dialect: Dialect) -> None:
+    """AddPartitions answers as a creation does; a deletion names the topics that are gone."""
+    peer = SessionPeer(dialect)
+    peer.ask(Command.CREATE_PARTITIONED_TOPIC, create_orders())
+    more = lwp.AddPartitions(name=b"orders", partitions=3).encode()
+    assert [each["id"] for each in peer.json(Command.ADD_PARTITIONS, more)["topics"]] == [1, 2, 3]
+    assert peer.json(Command.DELETE_PARTITIONED_TOPIC, b"orders") == {
+        "name": "orders",
+        "deleted_topics": [1, 2, 3],
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "payload", "code"),
+    [
+        (Command.CREATE_PARTITIONED_TOPIC, b"", ErrorCode.INVALID_PAYLOAD),
+        (Command.ADD_PARTITIONS, b"\1\0n", ErrorCode.INVALID_PAYLOAD),
+        (Command.ADD_PARTITIONS, b"\1\0n\2\0\0\0", ErrorCode.TOPIC_NOT_FOUND),
+        (Command.DELETE_PARTITIONED_TOPIC, b"", ErrorCode.INVALID_TOPIC_NAME),
+        (Command.DELETE_PARTITIONED_TOPIC, b"n", ErrorCode.TOPIC_NOT_FOUND),
+    ],
+)
+@BOTH
+def test_commands_of_partitioned_topics_are_refused(
+    command: int, payload: bytes, code: ErrorCode, dialect: Dialect
+) -> None:
+    """Under both dialects with a code, or words, that clients recognise."""
+    assert SessionPeer(dialect).error(command, payload).code == code
+
+
+@BOTH
+def test_an_unknown_partitioner_is_refused(dialect: Dialect) -> None:
+    """Two programs that route differently would split keys."""
+    peer = SessionPeer(dialect)
+    error = peer.error(Command.CREATE_PARTITIONED_TOPIC, create_orders(partitioner=3))
+    assert error.code == ErrorCode.INVALID_PAYLOAD
+
+
+def test_the_last_partition_needs_a_valid_name_too() -> None:
+    """It is the longest."""
+    request = lwp.CreatePartitionedTopic(
+        name=b"n" * 254, partitions=2, partitioner=1, max_age_secs=0, max_bytes=0
+    )
+    error = SessionPeer().error(Command.CREATE_PARTITIONED_TOPIC, request.encode())
+    assert error.code == ErrorCode.INVALID_TOPIC_NAME

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -10,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_server.log.compaction import CompactionPolicy, candidates
 from lance_server.log.dedup import FIRST_LASTING_ID
-from lance_server.log.engine import LogOptions
-from lance_server.log.reader import Range
-from lance_server.log.segment import Segment, SegmentName
-from lance_server.log.sidecar import HEADER_SIZE, BatchIndex
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.reading.reader import Range
+from lance_server.log.segments.compaction import CompactionPolicy, candidates
+from lance_server.log.segments.segment import Segment, SegmentName
+from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE, BatchIndex
+from lance_server.offline.verifying import verify
 from lance_server.storage.contract import StorageBackend
 from lance_server.testing import CrashError, FaultyStorage, LogDriver, ManualClock, MemoryStorage
 from lance_spec.records import decode_records
@@ -129,6 +131,46 @@ def test_a_void_entry_keeps_a_segment_from_being_merged() -> None:
     assert suffixes(disk)[".lnc"] == 4
 
 
+@pytest.mark.parametrize("entries", [0, 1, 2])
+@pytest.mark.parametrize("number", range(4))
+def test_damage_does_not_become_a_gap(entries: int, number: int) -> None:
+    """A sidecar that was cut leaves bytes that nothing vouches for: an error before and after."""
+    disk = MemoryStorage()
+    clock = ManualClock()
+    for segment in range(4):
+        log = LogDriver(disk, options=OPTIONS, clock=clock)
+        for batch in range(3):
+            log.store([b"%d.%d" % (segment, batch)], batch_id=1 + 3 * segment + batch)
+        log.close()
+        clock.now_ns += SECOND_NS
+    path = sorted(path for path in disk.files() if path.suffix == ".batches")[number]
+    disk.poke(path, disk.peek(path)[: HEADER_SIZE + entries * ENTRY_SIZE])
+    log = LogDriver(disk, options=OPTIONS, clock=clock)
+    before = log.read_all().damage
+    tend(log)
+    assert before
+    assert log.read_all().damage == before
+
+
+@pytest.mark.parametrize("suffix", [".lnc", ".batches"])
+def test_a_segment_that_cannot_be_read_is_left_alone(suffix: str) -> None:
+    """A bad sector keeps segments from being merged, not the others from being indexed."""
+    disk = MemoryStorage()
+    faulty = FaultyStorage(disk)
+    log = filled(faulty)
+    unreadable = min(path for path in disk.files() if path.suffix == suffix)
+    faulty.within, faulty.fail = unreadable, {"read_into": errno.EIO}
+    for _ in range(2):
+        tend(log)
+    assert suffixes(disk)[".lnc"] == 4
+    assert suffixes(disk)[".tmp"] == 0
+    written = faulty.calls["create"]
+    tend(log)
+    assert faulty.calls["create"] == written
+    assert log.engine.topic(0).partition.segment_list[0].unmergeable
+    assert suffixes(disk)[".sparse.idx"] == (4 if suffix == ".lnc" else 3)
+
+
 @pytest.mark.parametrize("method", ["create", "write", "sync", "rename", "remove", "sync_dir"])
 def test_a_disk_that_refuses_is_tried_again(method: str) -> None:
     """Nothing is lost by a merge that cannot be finished, and a later visit finishes it."""
@@ -166,6 +208,29 @@ def test_a_crash_at_any_step_leaves_every_record() -> None:
         found = survivor.read_all()
         assert (found.data, found.damage) == (before, [])
         assert survivor.engine.report.findings == []
+
+
+def test_a_merge_that_was_cut_off_is_no_finding() -> None:
+    """To verify a copy of such a directory reads every batch, and an index of a source is old."""
+
+    def indexed() -> MemoryStorage:
+        disk = MemoryStorage()
+        filled(disk)
+        tend(LogDriver(disk, options=replace(OPTIONS, compaction=None)))
+        return disk
+
+    disk = indexed()
+    log = LogDriver(disk, options=OPTIONS)
+    begun = disk.operations
+    tend(log)
+    for step in range(1, disk.operations - begun + 1):
+        disk = indexed()
+        log = LogDriver(disk, options=OPTIONS)
+        disk.crash_after = disk.operations + step
+        with contextlib.suppress(CrashError):
+            tend(log)
+        found = verify(Path("/data"), storage=disk.crash(Random(step)))
+        assert (found.batches, found.findings) == (4, []), step
 
 
 def segment(size: int, base: int, *, live: bool = False) -> Segment:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_server.compression import decompress
-from lance_server.refusals import Refusal
+from lance_server.lwp.compression import decompress
+from lance_server.lwp.refusals import Refusal
 from lance_spec.enums import ErrorCode
 
 

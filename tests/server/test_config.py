@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.config import Address, ServerConfig, parse_size
+from lance_server.config.settings import Address, ServerConfig, parse_size
 from lance_server.errors import ConfigError
 from lance_spec.dialect import DEPLOYED, SPECIFIED
 
@@ -41,7 +41,7 @@ def test_sizes_are_read(text: str, size: int) -> None:
 @pytest.mark.parametrize("text", ["", "-1", "1.5MiB", "1MB", "KiB"])
 def test_other_text_is_no_size(text: str) -> None:
     """Decimal units are refused rather than guessed at."""
-    with pytest.raises(ConfigError, match="is no size"):
+    with pytest.raises(ConfigError, match="is not a size"):
         parse_size(text)
 
 

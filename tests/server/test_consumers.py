@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_server.log.consumers import FILE_NAME, FIRST_FILE_NAME, ConsumerOffsets
-from lance_server.log.documents import save_document
-from lance_server.refusals import Refusal
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.metadata.checksummed_file import save_document
+from lance_server.log.metadata.consumer_offsets import FILE_NAME, FIRST_FILE_NAME, ConsumerOffsets
+from lance_server.lwp.refusals import Refusal
 from lance_server.security.tokens import AuthConfig
 from lance_server.testing import (
     FaultyStorage,
     LogDriver,
+    ManualClock,
     ManualScheduler,
     MemoryStorage,
     SessionPeer,
@@ -191,6 +193,64 @@ def test_an_old_commit_expires() -> None:
     assert sorted(store.opened().offsets()) == [2, 3]
     store.offsets.disconnect(2)
     assert store.offsets.expire(100) == 1
+
+
+DAY_NS = 24 * 3600 * 10**9
+
+
+def kept_after(
+    days: int, *, connected: bool = False, jumped: bool = False, retention_days: int = 30
+) -> bool:
+    """Whether a commit is there after some days, by the machine's time or by its clock alone."""
+    clock = ManualClock()
+    options = LogOptions(commit_retention_secs=retention_days * 24 * 3600)
+    log = LogDriver(MemoryStorage(), options=options, clock=clock)
+    consumers = log.engine.topic(0).consumers
+    consumers.commit(7, 0)
+    if connected:
+        consumers.connect(7)
+    log.engine.start_upkeep(60.0)
+    for _ in range(days):
+        if jumped:
+            clock.jump(24 * 3600)
+        else:
+            clock.now_ns += DAY_NS
+        log.scheduler.pass_time(60.0)
+        log.scheduler.run_all()
+    return consumers.committed(7) is not None
+
+
+def test_commits_expire_after_thirty_days() -> None:
+    """Unless their consumer is connected, the clock jumped, or they are kept for ever."""
+    assert kept_after(29)
+    assert not kept_after(31)
+    assert kept_after(31, connected=True)
+    assert kept_after(31, jumped=True)
+    assert kept_after(400, retention_days=0)
+
+
+def test_that_a_consumer_was_connected_outlives_a_crash() -> None:
+    """Its commit is of the last day it was there, not of the day it was made."""
+    store = Store()
+    store.commit(1, 5)
+    store.offsets.connect(1)
+    store.now = 40 * DAY_NS
+    assert store.offsets.expire(10 * DAY_NS) == 0
+    store.scheduler.run_all()
+    store.offsets = store.opened()
+    assert store.offsets.expire(10 * DAY_NS) == 0
+    assert store.offsets.commits()[1].time_ns == 40 * DAY_NS
+
+
+def test_a_commit_is_kept_for_the_full_time_after_its_consumer_left() -> None:
+    """However long it was connected without a commit."""
+    store = Store()
+    store.commit(1, 5)
+    store.offsets.connect(1)
+    store.now = 40 * DAY_NS
+    store.offsets.disconnect(1)
+    store.scheduler.run_all()
+    assert store.opened().expire(39 * DAY_NS) == 0
 
 
 def test_a_commit_under_way_does_not_expire() -> None:

@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 
-from lance_server.log.engine import LogOptions
 from lance_server.log.flusher import FlushPolicy
+from lance_server.log.log_manager import LogOptions
 from lance_server.storage.wal import WalStorage
+from lance_server.storage.ways import FixedWays
 from lance_server.testing import CrashError, LogDriver, MemoryStorage
 from lance_spec.records import decode_records, encode_records
 
@@ -77,8 +78,9 @@ def start(disk: MemoryStorage, mode: str) -> LogDriver:
     if "wal" not in mode:
         return LogDriver(disk, options=options)
     disk.make_dir(Path("/data"))
-    small = 150 if "mixed" in mode else 4096
-    return LogDriver(WalStorage(disk, Path("/data"), 2048, 4096, small), options=options)
+    ways = FixedWays(300 if "mixed" in mode else 8192)
+    storage = WalStorage(disk, Path("/data"), 2048, 4096, ways=ways, lazy="lazy" in mode)
+    return LogDriver(storage, options=options)
 
 
 def operations_of(seed: int, disk: MemoryStorage, mode: str) -> int:
@@ -89,7 +91,7 @@ def operations_of(seed: int, disk: MemoryStorage, mode: str) -> int:
     return twin.operations
 
 
-@pytest.mark.parametrize("mode", ["fsync", "fsync, inline", "wal", "wal, mixed, inline"])
+@pytest.mark.parametrize("mode", ["fsync", "fsync, inline", "wal", "wal, mixed, inline, lazy"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_acknowledged_record_is_lost_or_moved(seed: int, mode: str) -> None:
     """Whatever unsynced writes and names a crash drops, acked records keep their offsets."""
@@ -111,7 +113,7 @@ def test_no_acknowledged_record_is_lost_or_moved(seed: int, mode: str) -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_offsets_of_a_torn_tail_are_retired(seed: int) -> None:
-    """After a crash the log goes on behind every byte that had reached the file."""
+    """After a crash the log goes on after every byte that had reached the file."""
     story, disk = Story(seed), MemoryStorage()
     log = LogDriver(disk)
     story.write(log, 6)

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lance_server.log.engine import LogOptions
-from lance_server.log.segment import DATA_SUFFIX, SIDECAR_SUFFIX
-from lance_server.log.topic_file import TopicFile
-from lance_server.refusals import Refusal
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.metadata.topic_file import TopicFile
+from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX
+from lance_server.log.segments.sidecar import decode_header
+from lance_server.lwp.refusals import Refusal
 from lance_server.testing import LogDriver, MemoryStorage
 from lance_spec.records import encode_records
 
@@ -89,7 +91,7 @@ def base_of(disk: MemoryStorage, path: Path) -> tuple[int, list[int]]:
         if each == path:
             return base, [start for start in offsets() if base <= start < base + size]
         base += size
-    raise AssertionError(f"{path} is no segment")
+    raise AssertionError(f"{path} is not a segment")
 
 
 def cuts(disk: MemoryStorage, suffix: str) -> Iterator[tuple[int, MemoryStorage, Path]]:
@@ -104,7 +106,7 @@ def cuts(disk: MemoryStorage, suffix: str) -> Iterator[tuple[int, MemoryStorage,
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_cut_data_file_costs_what_was_cut(clean: bool) -> None:
-    """Cut anywhere, the newest data file loses the batches behind the cut and no other."""
+    """Cut anywhere, the newest data file loses the batches after the cut and no other."""
     disk = stored(OPTIONS, clean=clean)
     base, _ = base_of(disk, newest(disk, DATA_SUFFIX))
     for length, cut, _ in cuts(disk, DATA_SUFFIX):
@@ -279,3 +281,99 @@ def test_a_base_inside_a_segment_that_is_there_is_stale() -> None:
         assert log.engine.report.findings == []
         log.close()
         disk = disk.copy()
+
+
+def segment_keys(disk: MemoryStorage, topic_id: int = 0) -> list[str]:
+    """Return what the files of a topic's segments begin with, oldest first."""
+    names = [
+        path.name
+        for path in disk.files()
+        if path.suffix == SIDECAR_SUFFIX and path.parent.name == str(topic_id)
+    ]
+    return sorted(
+        (name.removesuffix(SIDECAR_SUFFIX) for name in names),
+        key=lambda key: int(key.split("_")[0]),
+    )
+
+
+def file_of(disk: MemoryStorage, key: str, suffix: str, topic_id: int = 0) -> Path:
+    """Return the file of a segment."""
+    (found,) = (
+        path
+        for path in disk.files()
+        if path.suffix == suffix
+        and path.parent.name == str(topic_id)
+        and path.name.removesuffix(suffix).split("-")[0] == key
+    )
+    return found
+
+
+def copied_over(disk: MemoryStorage, source: Path, target: Path) -> None:
+    """Put a file's content in the place of another's."""
+    disk.poke(target, disk.peek(source))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    "suffixes", [(SIDECAR_SUFFIX,), (DATA_SUFFIX,), (DATA_SUFFIX, SIDECAR_SUFFIX)]
+)
+def test_a_segment_file_copied_over_another_costs_that_segment(
+    clean: bool, suffixes: tuple[str, ...]
+) -> None:
+    """The server starts, and only the range of the segment that was written over is unreadable."""
+    disk = stored(OPTIONS, clean=clean)
+    keys = segment_keys(disk)
+    for source in keys:
+        for target in (each for each in keys if each != source):
+            copied = disk.copy()
+            for suffix in suffixes:
+                copied_over(
+                    copied, file_of(copied, source, suffix), file_of(copied, target, suffix)
+                )
+            _, lost = base_of(disk, file_of(disk, target, DATA_SUFFIX))
+            what = f"{suffixes} of {source} over {target}"
+            assert_only_one_place_suffers(copied, set(lost), what)
+            assert_a_second_start_finds_nothing_new(copied, what)
+
+
+def assert_a_second_start_finds_nothing_new(disk: MemoryStorage, what: str) -> None:
+    """Start twice: the second start reports no more than the damage that stays."""
+    log = LogDriver(disk, options=OPTIONS)
+    readings = log.read_all()
+    log.close()
+    again = LogDriver(disk, options=OPTIONS)
+    assert {finding.kind for finding in again.engine.report.findings} <= {"damage"}, what
+    assert again.read_all().pieces == readings.pieces, what
+
+
+def test_a_segment_of_another_topic_is_never_served() -> None:
+    """Both files of a segment copied into another topic: its range is damage, not other bytes."""
+    disk = stored(OPTIONS, clean=True)
+    inside = {key: base_of(disk, file_of(disk, key, DATA_SUFFIX))[1] for key in segment_keys(disk)}
+    log = LogDriver(disk, options=OPTIONS)
+    topic = log.create_topic("other")
+    other = [[b"OTHER %d" % number, b"y" * number] for number in range(5)]
+    for number, values in enumerate(other, start=1):
+        log.store(values, batch_id=number, topic_id=topic.id)
+    log.close()
+    for source, target in zip(segment_keys(disk, topic.id), segment_keys(disk), strict=True):
+        copied = disk.copy()
+        for suffix in (DATA_SUFFIX, SIDECAR_SUFFIX):
+            copied_over(
+                copied, file_of(disk, source, suffix, topic.id), file_of(disk, target, suffix)
+            )
+        assert_only_one_place_suffers(copied, set(inside[target]), target)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_header_that_disagrees_with_the_topics_file_is_repaired(clean: bool) -> None:
+    """A valid header with another base moves nothing: the topic's file knows where it begins."""
+    disk = stored(OPTIONS, clean=clean)
+    for key in segment_keys(disk):
+        path = file_of(disk, key, SIDECAR_SUFFIX)
+        header = decode_header(disk.peek(path))
+        for base in (header.base_offset + 1, 0 if header.base_offset else 10**6):
+            moved = disk.copy()
+            wrong = replace(header, base_offset=base).with_crc().encode()
+            moved.poke(path, wrong + disk.peek(path)[len(wrong) :])
+            assert_only_one_place_suffers(moved, set(), f"{path.name} says base {base}")

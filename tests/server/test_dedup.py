@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lance_server.log import dedup
 from lance_server.log.dedup import DuplicateWindow, WindowLimits
-from lance_server.log.engine import LogOptions
+from lance_server.log.log_manager import LogOptions
 from lance_server.testing import LogDriver, ManualClock, MemoryStorage
 
 NONCE = 7 << 40

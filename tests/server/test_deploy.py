@@ -16,14 +16,14 @@ import click
 import pytest
 import yaml
 
-from lance_server.command import command
-from lance_server.config import ServerConfig
-from lance_server.options.build import server_config
-from lance_server.options.file import SettingsFile
+from lance_server.config.build import server_config
+from lance_server.config.file import SettingsFile
+from lance_server.config.settings import ServerConfig
+from lance_server.http.routes import Routes
 from lance_server.server import Server
+from lance_server.server_command import command
 from lance_server.testing import RawClient, ServerProcess
 from lance_server.testing.process import COMMAND, DEADLINE
-from lance_server.web.site import Site
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
@@ -224,7 +224,7 @@ def test_probes_ask_for_what_is_there() -> None:
         container[f"{kind}Probe"]["httpGet"]["path"]
         for kind in ("startup", "liveness", "readiness")
     ]
-    assert set(paths) <= set(Site(Server.__new__(Server))._open)
+    assert set(paths) <= set(Routes(Server.__new__(Server))._open)
 
 
 # seccomp ----------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lance_server import running
-from lance_server.config import Address
-from lance_server.connection import DRAIN_PATIENCE
+from lance_server.config.settings import Address
 from lance_server.errors import ListenError
-from lance_server.log.engine import Engine
+from lance_server.log.log_manager import LogManager
+from lance_server.lwp.connection import DRAIN_PATIENCE
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, RawClient, ServerProcess, eventually
 from lance_spec.enums import Command
@@ -18,7 +18,7 @@ from lance_spec.messages.lwp import Fetch
 from lance_spec.records import encode_records
 
 if TYPE_CHECKING:
-    from lance_server.listeners import Listener
+    from lance_server.listeners.listener_api import Listener
 
 MIB = 1024 * 1024
 
@@ -81,7 +81,10 @@ def test_the_log_gets_its_share_of_the_time(tmp_path: Path) -> None:
 def test_what_was_received_is_stored_although_its_client_never_reads(tmp_path: Path) -> None:
     """Batches in the socket's buffer that were taken in are in the log afterwards."""
     disk = FaultyStorage(PwritevStorage())
-    with running(tmp_path, storage=disk) as server, RawClient(server.address) as client:
+    with (
+        running(tmp_path, storage=disk, inline_commits=False) as server,
+        RawClient(server.address) as client,
+    ):
         client.store([b"one"], batch_id=1)
         disk.block_syncs()
         client.send(client.batch([b"two"], batch_id=2))
@@ -108,7 +111,7 @@ class Recorder:
         self.calls: list[str] = []
         self._fails = fails
 
-    async def start(self, engine: Engine) -> None:
+    async def start(self, engine: LogManager) -> None:
         """Start, or not."""
         assert list(engine.topics()) == []
         self.calls.append("start")

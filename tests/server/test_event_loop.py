@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from lance_server.errors import ConfigError
-from lance_server.event_loop import loop_factory
+from lance_server.runtime.event_loop import loop_factory
 
 
 def made(name: str) -> str:

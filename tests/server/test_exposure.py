@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from lance_server import running
-from lance_server.config import Address
-from lance_server.datadir import DataDirLock
+from lance_server.config.settings import Address
 from lance_server.errors import DataDirError, ListenError
-from lance_server.peer_lines import MOST_LINES, WINDOW_SECONDS, PeerLines
+from lance_server.network.peer_log import MOST_LINES, WINDOW_SECONDS, PeerLogFilter
+from lance_server.runtime.directory_lock import DataDirLock
 from lance_server.testing import RawClient, SessionPeer, ask_http
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.errors import EncodeError
@@ -86,7 +86,7 @@ def test_changes_are_taken_under_an_own_name_only(
 def test_lines_that_peers_cause_are_limited_and_counted() -> None:
     """The first of each kind in a window; the next line says how many were left out."""
     now = 0.0
-    lines = PeerLines(clock=lambda: now)
+    lines = PeerLogFilter(clock=lambda: now)
 
     def line(message: str) -> logging.LogRecord:
         return logging.LogRecord("x", logging.INFO, "x", 1, message, (), None)
@@ -102,13 +102,19 @@ def test_lines_that_peers_cause_are_limited_and_counted() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["connection", "fluvio.connection", "rustlog.connection", "rustlog.listener", "qwp.listener"],
+    [
+        "lwp.connection",
+        "listeners.fluvio.connection",
+        "listeners.rustlog.connection",
+        "listeners.rustlog.listener",
+        "listeners.qwp.listener",
+    ],
 )
 def test_every_listener_limits_its_lines(module: str) -> None:
     """Each has one filter for all."""
     __import__(f"lance_server.{module}")
     logger = logging.getLogger(f"lance_server.{module}")
-    assert [type(each) for each in logger.filters] == [PeerLines]
+    assert [type(each) for each in logger.filters] == [PeerLogFilter]
 
 
 def test_commits_are_listed_and_deleted(tmp_path: Path) -> None:
@@ -162,4 +168,16 @@ def test_a_start_that_cannot_listen_leaves_no_data_directory(tmp_path: Path, tak
         options = {"port": port} if taken == "listen" else {"http": Address("127.0.0.1", port)}
         with pytest.raises(ListenError), running(tmp_path / "data", **options):
             pass
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_address_that_is_given_twice_leaves_no_data_directory(tmp_path: Path) -> None:
+    """It cannot be listened on the second time."""
+    with socket.create_server(("127.0.0.77", 0)) as probe:  # nobody else uses this address
+        address = Address("127.0.0.77", probe.getsockname()[1])
+    with (
+        pytest.raises(ListenError, match=f"cannot listen on {address}"),
+        running(tmp_path / "data", host=address.host, port=address.port, http=address),
+    ):
+        pass
     assert not (tmp_path / "data").exists()

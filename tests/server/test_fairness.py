@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from lance_server import running
-from lance_server.config import Address
+from lance_server.config.settings import Address
 from lance_server.embedded import EmbeddedServer
-from lance_server.fairness import SLICE_REQUESTS, SLICE_SECONDS, WorkSlice
-from lance_server.fluvio.connection import Connection as FluvioConnection
-from lance_server.fluvio.testing import FluvioPeer, fluvio_servers
-from lance_server.rustlog.connection import Connection as RustlogConnection
-from lance_server.rustlog.listener import RustlogListener
+from lance_server.listeners.fluvio.connection import Connection as FluvioConnection
+from lance_server.listeners.fluvio.testing import FluvioPeer, fluvio_servers
+from lance_server.listeners.rustlog.connection import Connection as RustlogConnection
+from lance_server.listeners.rustlog.listener import RustlogListener
+from lance_server.network.fairness import SLICE_REQUESTS, SLICE_SECONDS, WorkSlice
 from lance_server.testing import RawClient, SessionPeer, eventually, told
 from lance_spec.enums import Command
 from lance_spec.messages.fluvio import Frame, Request

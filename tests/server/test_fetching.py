@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_server.answers import fetch_response, room_for_headers
-from lance_server.distribution import Distribution
-from lance_server.fetching import _WANTED, Fetching
-from lance_server.log.reader import Fetched, Range
-from lance_server.log.segment import View
-from lance_server.rehearsal.role import Role
+from lance_server.fault_injection.role import Role
+from lance_server.log.reading.reader import Fetched, Range
+from lance_server.log.segments.segment import View
+from lance_server.lwp.fetch import _WANTED, FetchHandler
+from lance_server.lwp.responses import fetch_response, room_for_headers
+from lance_server.telemetry.distribution import Distribution
 from lance_server.testing import SessionPeer, told
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command, Flag
@@ -89,7 +89,7 @@ class World:
         """Return a client of a server whose log has several segments, the last of them open."""
         peer = SessionPeer(self.dialect, consumer_rate=self.rate, max_memory=64 * MIB)
         peer.exchange(peer.create("one"))
-        peer.log.engine.topic(0).partition._tail._segment_size = 150
+        peer.log.engine.topic(0).partition._active_segment._segment_size = 150
         for number, group in enumerate(GROUPS):
             peer.exchange(*(peer.ingest(4 * number + n, each) for n, each in enumerate(group, 1)))
         peer.service.role.become(Role(behind=self.behind))
@@ -171,7 +171,7 @@ def test_fetches_in_one_read_take_the_short_way(
 ) -> None:
     """Those that a prefetching client sends, in either dialect."""
     peer = World(dialect).peer()
-    monkeypatch.setattr(Fetching, "fetch", None)
+    monkeypatch.setattr(FetchHandler, "fetch", None)
     answers = peer.exchange(*(peer.fetch(edge, 100) for edge in EDGES[:-1]))
     assert told(answers) == ["FETCH_RESPONSE"] * len(SIZES)
 

@@ -1,7 +1,7 @@
 """The sparse indexes of closed segments (AMB-15, AMB-16)."""
 
-from lance_server.log.engine import LogOptions
-from lance_server.log.indexes import encode_secondary, encode_sparse
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.segments.indexes import encode_secondary, encode_sparse
 from lance_server.testing import LogDriver, MemoryStorage
 from lance_spec.messages.engine import SecondaryIndexEntry, SidecarEntry, SparseIndexEntry
 from lance_spec.packing import NODE_ACTOR_SEQUENCE
@@ -25,7 +25,7 @@ def secondary(data: bytes) -> list[SecondaryIndexEntry]:
 
 
 def test_the_sparse_index_has_an_entry_for_every_4096_records() -> None:
-    """The first batch, and each first one that begins 4,096 records or more behind the last."""
+    """The first batch, and each first one that begins 4,096 records or more after the last."""
     entries = [entry(number * 10, 1000, 5 * MS) for number in range(12)]
     assert [each.offset for each in sparse(encode_sparse(entries, 0, 3))] == [0, 50, 100]
 
@@ -54,7 +54,7 @@ def test_the_secondary_index_has_an_entry_for_every_ten_milliseconds() -> None:
 
 
 def test_closed_segments_get_their_indexes_and_the_active_one_does_not() -> None:
-    """Upkeep writes them."""
+    """Maintenance writes them."""
     disk = MemoryStorage()
     log = LogDriver(disk, options=LogOptions(segment_size=50, compaction=None))
     for number in range(3):

@@ -183,7 +183,7 @@ def test_a_batch_in_flight_is_known_on_another_connection() -> None:
 
 def test_the_memory_for_ids_of_a_connection_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last ones are known, those long ago are not."""
-    monkeypatch.setattr("lance_server.ingest._REMEMBERED", 4)
+    monkeypatch.setattr("lance_server.lwp.ingest._REMEMBERED", 4)
     peer = SessionPeer()
     peer.exchange(*(peer.ingest(number) for number in range(1, 8)))
     size = len(encode_records([b"value"]))

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_server.answers import fetch_form
-from lance_server.log import cache
-from lance_server.log.engine import LogOptions
-from lance_server.log.lane import Lane
-from lance_server.log.sidecar import OPAQUE
-from lance_server.log.topic_file import Floor, Retention
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.metadata.topic_file import LogStart, Retention
+from lance_server.log.reading import segment_cache
+from lance_server.log.reading.fast_fetch import FastFetch
+from lance_server.log.segments.sidecar import OPAQUE
+from lance_server.lwp.responses import fetch_form
 from lance_server.storage.pwritev import PageCacheStorage
 from lance_server.testing import FaultyStorage, LogDriver, SessionPeer, told
 from lance_server.testing.peer import the_error
@@ -109,11 +109,11 @@ def reads(peer: SessionPeer) -> int:
     return peer.disk.calls.get("read_into", 0)
 
 
-def warm(peer: SessionPeer, start: int = 0) -> Lane:
+def warm(peer: SessionPeer, start: int = 0) -> FastFetch:
     """Have a lane around an offset remembered, and return it."""
     peer.exchange(peer.fetch(start, 10))
     peer.exchange(peer.fetch(start, len(PIECES[EDGES.index(start)])))
-    lane = peer.session._fetching._lane()
+    lane = peer.session._fetching._fast_fetch()
     assert lane is not None
     return lane
 
@@ -136,10 +136,10 @@ def test_a_session_answers_with_and_without_lanes_alike(
     turns: list[list[tuple[int, int]]],
     parts: int,
 ) -> None:
-    """Every answer and every count is the same, also about damage and what is no record."""
+    """Every answer and every count is the same, also about damage and what is not a record."""
     with tempfile.TemporaryDirectory() as temporary, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cache, "_SEEK_ENTRIES", parts)
-        patch.setattr(cache, "_SCAN_ENTRIES", parts + 2)
+        patch.setattr(segment_cache, "_SEEK_ENTRIES", parts)
+        patch.setattr(segment_cache, "_SCAN_ENTRIES", parts + 2)
         peers = []
         for kind in OpenDisk, FaultyStorage:
             folder = shutil.copytree(written, Path(temporary, kind.__name__))
@@ -180,7 +180,7 @@ def place_of(folder: Path, offset: int) -> tuple[Path, int]:
 
 
 def spoil(folder: Path, offset: int) -> None:
-    """Change a byte behind the server's back."""
+    """Change a byte after the server's back."""
     path, place = place_of(folder, offset)
     with path.open("r+b") as file:
         file.seek(place)
@@ -227,11 +227,11 @@ def test_a_segment_that_was_read_while_it_was_written_has_one_once_it_is_closed(
     end = peer.log.store([b"new"], batch_id=99)
     wanted = peer.fetch(end, 8)
     first, _ = peer.exchange(wanted, wanted)
-    assert peer.session._fetching._lane() is None
+    assert peer.session._fetching._fast_fetch() is None
     partition.roll()
     peer.work()
     _, again = peer.exchange(wanted, wanted)
-    lane = peer.session._fetching._lane()
+    lane = peer.session._fetching._fast_fetch()
     assert lane is not None
     assert lane is partition.lane_at(end)
     assert again.payload == first.payload == peer.exchange(wanted)[0].payload
@@ -261,7 +261,7 @@ def test_the_segment_that_is_being_written_has_none(peer: SessionPeer) -> None:
     end = peer.log.store([b"new"], batch_id=99)
     peer.exchange(peer.fetch(end, 100))
     assert peer.log.engine.topic(0).partition.lane_at(end) is None
-    assert peer.session._fetching._lane() is None
+    assert peer.session._fetching._fast_fetch() is None
 
 
 def test_the_extended_form_has_none() -> None:
@@ -301,7 +301,7 @@ def test_an_idle_client_keeps_no_file_open(peer: SessionPeer) -> None:
         data = file.data
         del file
         peer.log.engine._cache.close()
-        assert peer.session._fetching._lane() is None
+        assert peer.session._fetching._fast_fetch() is None
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(data)
     finally:
@@ -325,7 +325,7 @@ def test_what_retention_dropped_is_refused(peer: SessionPeer) -> None:
 def test_below_the_floor_nothing_is_answered(peer: SessionPeer) -> None:
     """Wherever it stands."""
     warm(peer)
-    peer.log.engine.topic(0).partition.floor = Floor(EDGES[1], 1)
+    peer.log.engine.topic(0).partition.floor = LogStart(EDGES[1], 1)
     error = the_error(peer.exchange(peer.fetch(0, len(PIECES[0]))))
     assert error.code == ErrorCode.INVALID_OFFSET
 
@@ -357,7 +357,7 @@ def test_a_deleted_topic_answers_nothing(peer: SessionPeer) -> None:
     peer.work()
     wanted = peer.fetch(0, 8, topic_id=topic.id)
     assert told(peer.exchange(wanted, wanted, wanted)) == ["FETCH_RESPONSE"] * 3
-    assert peer.session._fetching._lane() is not None
+    assert peer.session._fetching._fast_fetch() is not None
     peer.log.engine.delete_topic(topic.id, text="gone")
     assert the_error(peer.exchange(wanted)).code == ErrorCode.TOPIC_DELETED
 

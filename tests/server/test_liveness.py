@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from lance_server import running
-from lance_server.config import ServerConfig
+from lance_server.config.settings import ServerConfig
 from lance_server.errors import ConfigError
-from lance_server.held import FRAME_COST, MOST_QUEUED
-from lance_server.memory import MemoryBudget
-from lance_server.stalling import STALL_SECONDS, RequestStall
+from lance_server.http.health import unready_reasons
+from lance_server.lwp.pending_requests import FRAME_COST, MOST_QUEUED
+from lance_server.runtime.memory_quota import MemoryBudget
+from lance_server.runtime.request_stall import STALL_SECONDS, RequestStall
 from lance_server.testing import RawClient, SessionPeer, eventually
-from lance_server.web.health import unready_reasons
 from lance_spec.enums import Command
 from lance_spec.messages.lwp import Fetch, Subscribe
 
@@ -50,11 +50,11 @@ def test_clients_that_never_read_do_not_stop_the_port(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         memory = server._running.service.memory
-        crowd = server._running.crowd
-        eventually(lambda: sum(each._is_blocked for each in crowd) == ATTACKERS)
+        connection_manager = server._running.connection_manager
+        eventually(lambda: sum(each._is_blocked for each in connection_manager) == ATTACKERS)
         assert len(healthy.fetch(0).data) > 0
         most = (MOST_QUEUED + 2 * MIB // 60) * FRAME_COST + 3 * MIB
-        assert all(each.held <= most for each in crowd)
+        assert all(each.held <= most for each in connection_manager)
         assert not memory.is_short
         for each in attackers:
             each.socket.shutdown(socket.SHUT_RDWR)
@@ -62,7 +62,7 @@ def test_clients_that_never_read_do_not_stop_the_port(tmp_path: Path) -> None:
             thread.join()
         for each in attackers:
             each.close()
-        eventually(lambda: len(crowd) == 1)
+        eventually(lambda: len(connection_manager) == 1)
         assert len(healthy.fetch(0).data) > 0
 
 
@@ -114,7 +114,7 @@ def test_who_reads_nothing_of_its_answers_is_closed(tmp_path: Path) -> None:
         writer.send(writer.batch([bytes(8 * MIB)], batch_id=1))
         writer.receive()
         silent.send(wanted(silent) * 8)
-        eventually(lambda: len(server._running.crowd) == 1)
+        eventually(lambda: len(server._running.connection_manager) == 1)
         assert len(writer.fetch(0).data) > 0
 
 
@@ -122,7 +122,7 @@ def test_a_quiet_subscriber_is_not_slow(tmp_path: Path) -> None:
     """It is owed nothing and holds nothing."""
     with running(tmp_path, slow_peer_timeout=0.05) as server, RawClient(server.address) as client:
         client.ask(Command.SUBSCRIBE, Subscribe(0, 0, MIB, 1).encode())
-        (connection,) = server._running.crowd
+        (connection,) = server._running.connection_manager
         for now in range(1, 30):
             assert not connection._is_stuck(server._running.now() + now)
 
@@ -137,10 +137,10 @@ def test_the_end_of_a_client_that_is_not_read_from_is_seen(tmp_path: Path) -> No
         writer.send(writer.batch([bytes(8 * MIB)], batch_id=1))
         writer.receive()
         client.send(wanted(client) * 64)
-        crowd = server._running.crowd
-        eventually(lambda: any(each._is_blocked for each in crowd))
+        connection_manager = server._running.connection_manager
+        eventually(lambda: any(each._is_blocked for each in connection_manager))
         client.close()
-        eventually(lambda: len(crowd) == 1)
+        eventually(lambda: len(connection_manager) == 1)
 
 
 def test_a_server_that_completes_nothing_is_not_ready() -> None:
@@ -175,3 +175,65 @@ def test_the_time_for_slow_peers_is_above_zero(tmp_path: Path) -> None:
     """Zero would close everyone."""
     with pytest.raises(ConfigError, match="slow_peer_timeout"):
         ServerConfig(data_dir=tmp_path, slow_peer_timeout=0.0)
+
+
+def test_who_does_not_wait_any_more_keeps_nobody_waiting() -> None:
+    """One that waited for memory, and asks for nothing when its turn comes, leaves the queue."""
+    memory = MemoryBudget(100 * MIB)
+    holder = memory.account()
+    served: list[str] = []
+    holder.update(90 * MIB)
+
+    def gone() -> None:
+        served.append("gone")
+
+    def ask() -> None:
+        if memory.may_hold(MIB, ask):
+            served.append("served")
+
+    assert not memory.may_hold(MIB, gone)
+    ask()
+    holder.update(0)
+    memory.serve_waiters()
+    assert (served, memory.is_short) == (["gone", "served"], False)
+
+
+def test_who_is_served_without_waiting_does_not_wait() -> None:
+    """A small read that fits at once takes back its question for a large one."""
+    memory = MemoryBudget(100 * MIB)
+    holder = memory.account()
+    holder.update(90 * MIB)
+
+    def asker() -> None:
+        """Ask again later."""
+
+    assert not memory.may_hold(20 * MIB, asker)
+    assert memory.is_short
+    assert memory.may_hold(10, asker)
+    holder.update(0)
+    assert not memory.is_short
+
+
+def test_a_read_waits_for_nothing_that_is_idle() -> None:
+    """What is known of earlier batches counts, and nobody waits for it to be given back."""
+    peer = SessionPeer()
+    peer.send(peer.raw_ingest(b"\x01\x01\x00\x00\x00x", 1))
+    peer.work()
+    known = peer.session.remembered_bytes
+    assert known > 0
+    account = peer.service.memory.account()
+    account.update(peer.service.memory.limit + known, peer.service.memory.limit + known)
+    assert peer.service.memory.may_hold(MIB, lambda: None)
+
+
+def test_a_producer_forgets_old_batches_while_memory_is_short() -> None:
+    """Also when it sends nothing more: else many of them would hold all memory."""
+    peer = SessionPeer()
+    for number in range(1, 1001):
+        peer.send(peer.raw_ingest(b"\x01\x01\x00\x00\x00x", number))
+    peer.work()
+    before = peer.session.remembered_bytes
+    account = peer.service.memory.account()
+    account.update(peer.service.memory.limit)
+    peer.session.tick(peer.now)
+    assert peer.session.remembered_bytes < before / 10

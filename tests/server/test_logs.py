@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lance_server.logs import DescriptorHandler, JsonFormatter
+from lance_server.telemetry.logs import DescriptorHandler, JsonFormatter
 
 BOUND = 10_000
 """Lines that no pipe holds."""

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_server import running
-from lance_server.backlog import Backlog
-from lance_server.config import ServerConfig
+from lance_server.config.settings import ServerConfig
 from lance_server.errors import ConfigError
-from lance_server.memory import Level, MemoryBudget
+from lance_server.runtime.disk_backlog import Backlog
+from lance_server.runtime.memory_quota import Level, MemoryBudget
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import (
     FaultyStorage,
@@ -216,7 +216,7 @@ def flooded(data_dir: Path, *options: str) -> Iterator[ServerProcess]:
 
 
 def answer_of(client: RawClient) -> Frame:
-    """Return the next frame that is no advice to slow down."""
+    """Return the next frame that is not advice to slow down."""
     while (answer := client.receive()).kind is FrameKind.BACKPRESSURE:
         pass
     return answer
@@ -282,7 +282,9 @@ def test_who_needs_the_last_of_the_memory_is_told(tmp_path: Path) -> None:
 def test_batches_that_wait_for_the_disk_are_bounded_together(tmp_path: Path) -> None:
     """A stalled disk stops the reading from everyone; nothing is lost."""
     disk = FaultyStorage(PwritevStorage())
-    with running(tmp_path, storage=disk, max_memory=4 * MIB, max_payload=MIB) as server:
+    with running(
+        tmp_path, storage=disk, inline_commits=False, max_memory=4 * MIB, max_payload=MIB
+    ) as server:
         clients = [RawClient(server.address) for _ in range(4)]
         for client in clients:
             client.store([b"one"], batch_id=1)

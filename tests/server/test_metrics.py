@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lance_server import EmbeddedServer, running
-from lance_server.config import Address
+from lance_server.config.settings import Address
 from lance_server.testing import RawClient, ServerProcess, ask_http, eventually
 from lance_spec.enums import Command
 from lance_spec.messages.lwp import CommitOffset
@@ -79,6 +79,7 @@ LABELLED = [
     "lance_replication_lag_records",
     "lance_replication_latency_seconds",
     "lance_segment_dirty",
+    "lance_topic_closed",
 ]
 """Names that have samples only where there is something to tell."""
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from lance_server.log.engine import LogOptions
+from lance_server.log.log_manager import LogOptions
 from lance_server.storage.contract import Write
 from lance_server.storage.pwritev import PageCacheStorage
 from lance_server.testing import LogDriver, MemoryStorage

@@ -9,19 +9,19 @@ from struct import pack
 
 import pytest
 
-from lance_server.datadir import DataDirLock
 from lance_server.errors import ConfigError
-from lance_server.log.engine import LogOptions
-from lance_server.log.sidecar import HEADER_SIZE
-from lance_server.log.topic_file import Retention
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.metadata.topic_file import Retention
+from lance_server.log.segments.sidecar import HEADER_SIZE
 from lance_server.offline.dumping import dump, find_topic
 from lance_server.offline.importing import import_topic, published_topics
-from lance_server.offline.stepping import opened
+from lance_server.offline.sync_scheduler import opened
 from lance_server.offline.verifying import verify
+from lance_server.runtime.directory_lock import DataDirLock
 from lance_server.storage.pwritev import PwritevStorage
-from lance_server.storage.redo import END, Entry
 from lance_server.testing import LogDriver
 from lance_spec.records import encode_records
+from lance_spec.redo_entries import END, Entry
 
 OPTIONS = LogOptions(segment_size=300)
 
@@ -132,7 +132,7 @@ def test_a_folder_that_is_no_data_directory_is_refused(tmp_path: Path) -> None:
     """Nothing is created there."""
     done = run("verify", tmp_path)
     assert (done.returncode, list(tmp_path.iterdir())) == (3, [])
-    assert "no data directory" in done.stderr
+    assert "is not a data directory" in done.stderr
 
 
 def test_a_directory_in_use_is_not_repaired(data_dir: Path) -> None:
@@ -279,7 +279,7 @@ def test_what_is_no_record_is_kept_as_it_is(published: Path, tmp_path: Path) -> 
         found = import_topic(engine, scheduler, folder)
     assert (found.records, found.opaque) == (3, 39)
     *_, last = dump(find_topic(tmp_path / "new", "events"))
-    assert (last.value, last.problem) == (b"Hello, LANCE!" * 3, "39 bytes that are no records")
+    assert (last.value, last.problem) == (b"Hello, LANCE!" * 3, "39 bytes that are not records")
 
 
 def test_a_record_of_any_size_is_taken_over_whole(published: Path, tmp_path: Path) -> None:

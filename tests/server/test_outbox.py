@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_server import outbox
-from lance_server.outbox import Outbox
+from lance_server.network import write_buffer
+from lance_server.network.write_buffer import WriteBuffer
 
 PIECE = 100
 answers = st.lists(st.binary(min_size=1, max_size=350), min_size=1, max_size=12)
@@ -15,8 +15,8 @@ answers = st.lists(st.binary(min_size=1, max_size=350), min_size=1, max_size=12)
 def test_every_byte_is_handed_over_once_and_in_order(answers: list[bytes]) -> None:
     """However large or small they are, no more than a piece goes at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outbox, "PIECE", PIECE)
-        box = Outbox()
+        patch.setattr(write_buffer, "PIECE", PIECE)
+        box = WriteBuffer()
         box.add(answers)
         handed: list[bytes] = []
         while box:
@@ -31,8 +31,8 @@ def test_every_byte_is_handed_over_once_and_in_order(answers: list[bytes]) -> No
 def test_an_answer_counts_until_the_last_of_it_is_gone(answers: list[bytes]) -> None:
     """Its memory is not given back by parts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outbox, "PIECE", PIECE)
-        box = Outbox()
+        patch.setattr(write_buffer, "PIECE", PIECE)
+        box = WriteBuffer()
         box.add(answers)
         while box:
             box.next_pieces()
@@ -46,15 +46,15 @@ def test_an_answer_counts_until_the_last_of_it_is_gone(answers: list[bytes]) -> 
 def test_small_answers_stay_as_they_are() -> None:
     """They are handed over together, and none of them is copied."""
     answers = [bytes([number]) * 10 for number in range(5)]
-    box = Outbox()
+    box = WriteBuffer()
     box.add(answers)
     assert all(one is two for one, two in zip(box.next_pieces(), answers, strict=True))
 
 
 def test_nothing_is_left_of_what_was_thrown_away() -> None:
     """Not even the place inside an answer that was begun."""
-    box = Outbox()
-    box.add([bytes(3 * outbox.PIECE)])
+    box = WriteBuffer()
+    box.add([bytes(3 * write_buffer.PIECE)])
     box.next_pieces()
     box.clear()
     assert (bool(box), box.size) == (False, 0)
@@ -64,14 +64,18 @@ def test_nothing_is_left_of_what_was_thrown_away() -> None:
 
 @pytest.mark.parametrize(
     ("before", "answers", "passes"),
-    [([], [b"a", b"bc"], True), ([b"x"], [b"a"], False), ([], [bytes(outbox.PIECE + 1)], False)],
+    [
+        ([], [b"a", b"bc"], True),
+        ([b"x"], [b"a"], False),
+        ([], [bytes(write_buffer.PIECE + 1)], False),
+    ],
     ids=["empty", "others are before", "more than a piece"],
 )
 def test_a_piece_that_nothing_is_before_need_not_wait(
     before: list[bytes], answers: list[bytes], passes: bool
 ) -> None:
     """It counts as handed over at once; anything else changes nothing."""
-    box = Outbox()
+    box = WriteBuffer()
     box.add(before)
     size = box.size
     assert box.pass_on(answers) is passes

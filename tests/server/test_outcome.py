@@ -4,15 +4,15 @@ import threading
 
 import pytest
 
-from lance_server.outcome import Outcome
-from lance_server.scheduling import WorkerPool
+from lance_server.runtime.completion import Completion
+from lance_server.runtime.scheduling import WorkerPool
 
 # Outcomes ---------------------------------------------------------------------------------------
 
 
 def test_an_outcome_wakes_everyone_once() -> None:
     """However often somebody asked to be woken."""
-    outcome: Outcome[int] = Outcome()
+    outcome: Completion[int] = Completion()
     woken: list[str] = []
     waiter = lambda: woken.append("once")  # noqa: E731 - the same function, twice
     outcome.wake(waiter)
@@ -23,7 +23,7 @@ def test_an_outcome_wakes_everyone_once() -> None:
 
 def test_a_settled_outcome_wakes_at_once() -> None:
     """Nobody waits for what has happened."""
-    outcome: Outcome[int] = Outcome()
+    outcome: Completion[int] = Completion()
     outcome.settle(5)
     woken: list[int] = []
     outcome.wake(lambda: woken.append(1))
@@ -32,8 +32,8 @@ def test_a_settled_outcome_wakes_at_once() -> None:
 
 def test_a_converted_outcome_passes_values_and_errors_on() -> None:
     """Errors of the conversion are its own."""
-    good: Outcome[int] = Outcome()
-    bad: Outcome[int] = Outcome()
+    good: Completion[int] = Completion()
+    bad: Completion[int] = Completion()
     doubled, broken, failed = good.then(lambda n: n * 2), good.then(lambda n: n // 0), bad.then(str)
     good.settle(21)
     bad.fail(KeyError("x"))

@@ -1,4 +1,4 @@
-"""Group commit, segments, and what a failing disk leads to (AMB-14, AMB-16, AMB-41)."""
+"""CommitBatch commit, segments, and what a failing disk leads to (AMB-14, AMB-16, AMB-41)."""
 
 import errno
 from itertools import count
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.log.engine import LogOptions
 from lance_server.log.flusher import FlushPolicy
-from lance_server.log.segment import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
-from lance_server.log.sidecar import HEADER_SIZE, decode_entries, decode_header
-from lance_server.outcome import Outcome
-from lance_server.refusals import Refusal
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
+from lance_server.log.segments.sidecar import HEADER_SIZE, decode_entries, decode_header
+from lance_server.lwp.refusals import Refusal
+from lance_server.runtime.completion import Completion
 from lance_server.testing import FaultyStorage, LogDriver, ManualClock, MemoryStorage
 from lance_spec.checksum import CRC32C
 from lance_spec.enums import ErrorCode
@@ -90,7 +90,7 @@ def test_each_batch_may_lead_to_the_next() -> None:
     assert (next(left, None), len(log.scheduler.work)) == (None, 0)
 
 
-def alone(log: LogDriver, batch_id: int) -> Outcome[None]:
+def alone(log: LogDriver, batch_id: int) -> Completion[None]:
     """Append a batch as a connection does that has nothing else."""
     outcome = log.append([b"alone"], batch_id=batch_id)
     log.engine.flusher.flush_lone()
@@ -313,6 +313,7 @@ def test_a_failed_write_is_refused_and_the_log_goes_on(method: str) -> None:
     assert outcome.error.code is ErrorCode.STORAGE_ERROR
     assert log.end() == 0
     disk.fail = {}
+    log.reopen_topics()
     log.store([b"stored"], batch_id=2)
     assert log.read_all().data == encode_records([b"stored"])
 
@@ -328,6 +329,7 @@ def test_a_refused_batch_does_not_come_back(method: str) -> None:
     log.append([b"refused"], batch_id=2)
     log.scheduler.run_all()
     disk.fail = {}
+    log.reopen_topics()
     log.store([b"after"], batch_id=3)
     again = LogDriver(inner.copy())
     assert again.read_all().data == encode_records([b"before", b"after"])
@@ -335,7 +337,7 @@ def test_a_refused_batch_does_not_come_back(method: str) -> None:
 
 
 def test_while_it_cannot_be_cut_away_nothing_else_is_written() -> None:
-    """If even the cut fails, further batches are refused rather than written behind it."""
+    """If even the cut fails, further batches are refused rather than written after it."""
     inner = MemoryStorage()
     disk = FaultyStorage(inner)
     log = LogDriver(disk)
@@ -348,6 +350,7 @@ def test_while_it_cannot_be_cut_away_nothing_else_is_written() -> None:
     log.scheduler.run_all()
     assert isinstance(outcome.error, Refusal)
     disk.fail = {}
+    log.reopen_topics()
     log.store([b"after"], batch_id=4)
     assert LogDriver(inner.copy()).read_all().data == encode_records([b"before", b"after"])
 
@@ -391,6 +394,7 @@ def test_failed_segments_leave_no_files_behind(method: str) -> None:
         log.append([b"refused"], batch_id=number)
         log.scheduler.run_all()
         disk.fail = {}
+        log.reopen_topics()
     log.store([b"stored"], batch_id=9)
     assert len(files_of(inner, DATA_SUFFIX)) == len(files_of(inner, SIDECAR_SUFFIX)) == 1
     assert len(inner._open) == 2

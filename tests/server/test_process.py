@@ -78,10 +78,10 @@ def test_logs_can_be_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["--listen", "nonsense"], "'nonsense' is no address"),
+        (["--listen", "nonsense"], "'nonsense' is not an address"),
         (["--listen", "127.0.0.1:99999"], "at most 65535"),
         (["--dialect", "klingon"], "klingon"),
-        (["--max-payload", "lots"], "'lots' is no size"),
+        (["--max-payload", "lots"], "'lots' is not a size"),
         (["--max-payload", "1"], "1 KiB to 256 MiB"),
         (["--idle-timeout", "0"], "idle-timeout"),
     ],

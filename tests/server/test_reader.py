@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_server.log.engine import LogOptions
-from lance_server.log.reader import Fetched, Range
-from lance_server.log.sidecar import OPAQUE
-from lance_server.refusals import Refusal
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.reading.reader import Fetched, Range
+from lance_server.log.segments.sidecar import OPAQUE
+from lance_server.lwp.refusals import Refusal
 from lance_server.storage.contract import WouldBlockError
 from lance_server.testing import FaultyStorage, LogDriver, MemoryStorage
 from lance_spec.records import encode_records, scan_records
@@ -111,7 +111,7 @@ def test_the_place_of_a_cut_is_not_taken_for_a_boundary() -> None:
 
 def test_known_boundaries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many readers walk through a large batch."""
-    monkeypatch.setattr("lance_server.log.reader._KNOWN_BOUNDARIES", 4)
+    monkeypatch.setattr("lance_server.log.reading.reader._KNOWN_BOUNDARIES", 4)
     log = filled([[b"x"] * 50], 1000, restart=False)
     for start in range(0, 290, 6):
         assert log.fetch(start, 6).record_count == 1

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lance_server import EmbeddedServer, running
-from lance_server.config import Address
+from lance_server.config.settings import Address
 from lance_server.errors import ConfigError
-from lance_server.rehearsal.faults import FaultPlan, FaultyLine
-from lance_server.rehearsal.role import Role
+from lance_server.fault_injection.faults import FaultInjector, FaultPlan
+from lance_server.fault_injection.role import Role
 from lance_server.testing import RawClient, SessionPeer, ask_http, the_error, told
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command, ErrorCode
@@ -168,11 +168,11 @@ def test_a_follower_that_is_behind_says_how_far_it_is() -> None:
 # Faults -----------------------------------------------------------------------------------------
 
 
-def line(*rules: dict[str, Any]) -> FaultyLine:
+def line(*rules: dict[str, Any]) -> FaultInjector:
     """A connection's answers under some rules."""
     plan = FaultPlan()
     plan.replace({"rules": list(rules)})
-    return FaultyLine(plan)
+    return FaultInjector(plan)
 
 
 ACKS = [encode_ack(SPECIFIED, number) for number in range(1, 5)]
@@ -236,7 +236,7 @@ def test_a_corrupted_answer_does_not_pass_for_a_good_one(server: EmbeddedServer)
 
 
 def test_a_delayed_answer_comes_in_the_end(server: EmbeddedServer) -> None:
-    """With everything behind it."""
+    """With everything after it."""
     go_wrong(server, {"fault": "delay", "seconds": 0.3})
     with RawClient(server.address) as client:
         client.send(client.batch([b"one"], batch_id=1), client.batch([b"two"], batch_id=2))
@@ -276,7 +276,7 @@ def test_a_reset_connection_is_gone(server: EmbeddedServer) -> None:
         ("role", {}, "role must be one of leader, follower"),
         ("role", {"role": "king"}, "role must be one of leader, follower, not 'king'"),
         ("role", {"role": "leader", "boss": 1}, "role has no field 'boss'"),
-        ("role", {"role": "follower", "leader": "there"}, "'there' is no address"),
+        ("role", {"role": "follower", "leader": "there"}, "'there' is not an address"),
         ("role", {"role": "follower", "forward": True}, "knows its leader"),
         ("role", {"role": "follower", "behind": -1}, "behind must be a whole number"),
         ("faults", {"rules": 5}, "rules must be a list"),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lance_server.resting import REST, Resting
-from lance_server.stats import Counters
+from lance_server.runtime.idle_memory_trim import REST, IdleMemoryTrim
+from lance_server.telemetry.counters import Counters
 
 CASES = {
     "nothing has happened": ([0, 0, 0, 0], 0),
@@ -17,7 +17,7 @@ CASES = {
 def test_memory_is_given_back_once_for_each_rest(frames: list[int], times: int) -> None:
     """A second after the last frame, and not again before the next one."""
     counters, calls = Counters(), list[None]()
-    resting = Resting(counters, 0.0, lambda: calls.append(None))
+    resting = IdleMemoryTrim(counters, 0.0, lambda: calls.append(None))
     for number, seen in enumerate(frames, 1):
         counters.frames_in = seen
         resting.tick(number * REST / 2)

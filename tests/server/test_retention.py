@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_server.log.dedup import FIRST_LASTING_ID, WindowLimits
-from lance_server.log.engine import LogOptions
-from lance_server.log.reader import Range
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.metadata.topic_file import Retention
+from lance_server.log.reading.reader import Range
 from lance_server.log.retention import expired
-from lance_server.log.segment import Segment, SegmentName
-from lance_server.log.sidecar import BatchIndex
-from lance_server.log.topic_file import Retention
-from lance_server.refusals import Refusal
+from lance_server.log.segments.compaction import CompactionPolicy
+from lance_server.log.segments.segment import Segment, SegmentName
+from lance_server.log.segments.sidecar import BatchIndex
+from lance_server.lwp.refusals import Refusal
 from lance_server.storage.contract import StorageBackend
 from lance_server.testing import CrashError, FaultyStorage, LogDriver, ManualClock, MemoryStorage
 from lance_spec.enums import ErrorCode
@@ -37,13 +38,65 @@ def segment(size: int, last_ns: int, *, live: bool = False) -> Segment:
 sizes = st.lists(st.integers(1, 100), max_size=12)
 
 
+@given(st.lists(st.integers(1, 100), max_size=40), st.integers(0, 100))
+def test_by_size_a_topic_keeps_at_most_its_limit(lengths: list[int], written: int) -> None:
+    """Of segments of an eighth at most, as many stay as the limit allows, but at least six."""
+    segments = [*(segment(length, 0) for length in lengths), segment(written, 0, live=True)]
+    left = segments[expired(segments, Retention(max_bytes=800), 0) :]
+    kept = sum(each.size for each in left)
+    assert kept <= 800
+    assert kept >= min(600, sum(lengths)) or left == segments
+
+
 @given(sizes, st.integers(1, 300))
-def test_by_size_what_is_to_be_kept_is_kept(lengths: list[int], max_bytes: int) -> None:
-    """What is left holds at least the bytes to keep, and no segment more than that needs."""
+def test_by_size_a_large_segment_stays_until_what_follows_is_enough(
+    lengths: list[int], max_bytes: int
+) -> None:
+    """A limit that was lowered never drops more than an eighth of itself at a time."""
     segments = [segment(length, 0) for length in lengths]
-    left = lengths[expired(segments, Retention(max_bytes=max_bytes), 0) :]
-    assert sum(left) >= min(max_bytes, sum(lengths))
-    assert not left or sum(left[1:]) < max_bytes
+    gone = expired(segments, Retention(max_bytes=max_bytes), 0)
+    for number in range(gone):
+        after = sum(lengths[number + 1 :])
+        assert lengths[number] <= max_bytes // 8 or after >= max_bytes - max_bytes // 8
+
+
+@given(st.lists(st.integers(1, 900), min_size=30, max_size=60), st.booleans())
+def test_a_limited_topic_is_within_its_limit_after_each_batch(
+    sizes_of_values: list[int], merging: bool
+) -> None:
+    """Segments close at an eighth of it, merged ones too, and the oldest go at each close."""
+    limit = 8000
+    policy = CompactionPolicy(min_segments=2, small=10_000) if merging else None
+    log = LogDriver(MemoryStorage(), options=LogOptions(compaction=policy))
+    topic = log.create_topic("limited", Retention(max_bytes=limit))
+    stored = 0
+    for number, size in enumerate(sizes_of_values, start=1):
+        log.store([b"v" * size], batch_id=number, topic_id=topic.id)
+        log.engine.upkeep.visit(topic)
+        log.scheduler.run_all()
+        stored += size + 5
+        kept = topic.partition.end_offset - topic.partition.start_offset
+        assert kept <= limit
+        assert kept >= min(stored, limit // 2)
+        assert topic.partition.excess == 0
+
+
+def test_a_limit_that_one_batch_exceeds_is_told() -> None:
+    """What cannot be kept within it is kept, and counted as excess."""
+    log = LogDriver(MemoryStorage())
+    topic = log.create_topic("limited", Retention(max_bytes=1000))
+    log.store([b"v" * 5000], batch_id=1, topic_id=topic.id)
+    assert topic.partition.excess == 4005
+    log.store([b"v" * 900], batch_id=2, topic_id=topic.id)
+    assert topic.partition.excess == 0
+
+
+def test_a_limit_that_batches_may_exceed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Below eight of the largest batches it is kept as well as they let it be."""
+    with caplog.at_level("INFO"):
+        LogDriver(MemoryStorage()).create_topic("small", Retention(max_bytes=128 * 1024 * 1024))
+        LogDriver(MemoryStorage()).create_topic("large", Retention(max_bytes=256 * 1024 * 1024))
+    assert sum("max_bytes" in record.message for record in caplog.records) == 1
 
 
 @given(sizes, st.integers(1, 50), st.integers(0, 100))
@@ -136,7 +189,7 @@ def test_the_start_is_remembered_through_a_restart() -> None:
 
 
 def test_the_next_record_goes_on_where_the_last_one_ended() -> None:
-    """With all segments gone, neither offsets nor record numbers begin anew."""
+    """With all segments gone, neither offsets nor record numbers begin again."""
     disk, clock = MemoryStorage(), ManualClock()
     log = filled(disk, clock=clock)
     end = log.end()
@@ -194,7 +247,7 @@ def test_an_old_segment_is_closed_without_a_write() -> None:
     topic = log.engine.topic(0)
     log.engine.upkeep.visit(topic)
     log.scheduler.run_all()
-    assert topic.partition.begun_ns == 0
+    assert topic.partition.live_key is None
     log.engine.upkeep.visit(topic)
     log.scheduler.run_all()
     assert topic.partition.segments == 0
@@ -240,6 +293,29 @@ def test_a_disk_that_refuses_is_tried_again(method: str) -> None:
     faulty.fail.clear()
     log.engine.upkeep.visit(topic)
     log.scheduler.run_all()
+    assert [path.suffix for path in disk.files()].count(".lnc") == 3
+    assert log.read_all(start=topic.info().start_offset or 0).damage == []
+
+
+def test_a_visit_that_fails_unexpectedly_is_not_the_last() -> None:
+    """Not only the disk may fail: whatever stopped a visit, the next one drops what is due."""
+
+    class Surprising(FaultyStorage):
+        surprises = 1
+
+        def remove(self, path: Path) -> None:
+            if self.surprises:
+                self.surprises -= 1
+                raise ValueError("a surprise")
+            super().remove(path)
+
+    disk = MemoryStorage()
+    log = filled(Surprising(disk))
+    topic = log.engine.topic(0)
+    topic.file.retention = KEEP_TWO
+    for _ in range(2):
+        log.engine.upkeep.visit(topic)
+        log.scheduler.run_all()
     assert [path.suffix for path in disk.files()].count(".lnc") == 3
     assert log.read_all(start=topic.info().start_offset or 0).damage == []
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_server import ingest
-from lance_server.distribution import Distribution
 from lance_server.log.dedup import FIRST_LASTING_ID
+from lance_server.lwp import ingest
 from lance_server.storage.contract import read_file
+from lance_server.telemetry.distribution import Distribution
 from lance_server.testing import SessionPeer, the_error, told
 from lance_spec import runs
 from lance_spec.dialect import DEPLOYED

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_server.log import cache
-from lance_server.log.engine import LogOptions
-from lance_server.log.search import SidecarSearch, first_since
-from lance_server.log.segment import Segment, SegmentName, View
-from lance_server.log.sidecar import HEADER_SIZE, encode_header
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.reading import segment_cache
+from lance_server.log.segments.segment import Segment, SegmentName, View
+from lance_server.log.segments.sidecar import HEADER_SIZE, encode_header
+from lance_server.log.segments.sidecar_search import SidecarSearch, first_since
 from lance_server.storage.contract import StorageBackend
 from lance_server.testing import LogDriver, MemoryStorage
 from lance_spec.records import decode_records
@@ -60,7 +60,7 @@ def test_a_seek_in_a_long_topic_touches_few_pages() -> None:
     batches = (10 << 30) // BATCH
     segment = sidecar_of(storage, batches)
     allowed = 2 * log2(ceil((HEADER_SIZE + 64 * batches) / PAGE)) + 4
-    segments = cache.SegmentCache(storage)
+    segments = segment_cache.SegmentCache(storage)
     for place in (0, 1, batches // 3, batches - 2, batches - 1):
         segments.close()
         storage.pages.clear()
@@ -93,8 +93,8 @@ def filled(batches: int) -> tuple[MemoryStorage, LogDriver]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Load indexes in parts of a few batches."""
-    monkeypatch.setattr(cache, "_SEEK_ENTRIES", 3)
-    monkeypatch.setattr(cache, "_SCAN_ENTRIES", 5)
+    monkeypatch.setattr(segment_cache, "_SEEK_ENTRIES", 3)
+    monkeypatch.setattr(segment_cache, "_SCAN_ENTRIES", 5)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -107,7 +107,7 @@ def test_reading_through_parts_finds_every_record() -> None:
 
 def test_an_answer_is_not_cut_short_at_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     """As much as fits is returned, wherever the parts of the index end."""
-    monkeypatch.setattr(cache, "_SEEK_ENTRIES", 3)
+    monkeypatch.setattr(segment_cache, "_SEEK_ENTRIES", 3)
     disk, log = filled(50)
     whole = log.read_all().data
     for start in (0, 6, 30, 42):

@@ -1,18 +1,21 @@
 """Settings: flags, environment, a TOML file; one name for each, one order."""
 
+import os
 import signal
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from lance_server.command import command
-from lance_server.config import ServerConfig
+from lance_server.config.build import default_node_id, server_config
+from lance_server.config.file import SettingsFile
+from lance_server.config.settings import ServerConfig
 from lance_server.errors import ConfigError
-from lance_server.options.build import default_node_id, server_config
-from lance_server.options.file import SettingsFile
+from lance_server.server_command import command
 from lance_server.testing import RawClient, ServerProcess, eventually
+from lance_server.testing.process import COMMAND
 from lance_spec.enums import Command
 
 
@@ -92,10 +95,10 @@ def test_the_file_can_be_named_in_the_environment(tmp_path: Path) -> None:
         ("[limits]\nmax_topics = 5", "'limits.max_topics'; did you mean 'max_topics'?"),
         ("max_topics = 'many'", "max_topics: 'many' is not a valid integer range"),
         ("max_topics = 0", "max_topics: 0 is not in the range x>=1"),
-        ("max_memory = 'lots'", "max_memory: 'lots' is no size"),
-        ("listen = 'here'", "listen: 'here' is no address"),
+        ("max_memory = 'lots'", "max_memory: 'lots' is not a size"),
+        ("listen = 'here'", "listen: 'here' is not an address"),
         ("dialect = 'klingon'", "dialect: 'klingon' is not one of"),
-        ("max_topics = ", "is no TOML: Invalid value (at end of document)"),
+        ("max_topics = ", "is not TOML: Invalid value (at end of document)"),
         ("max_memory = '1MiB'", "max_memory must be at least 3 times the largest payload"),
         ("[tls]\nenabled = true", "TLS needs a certificate: set tls.cert_path and tls.key_path"),
         ("[tls]\ncert_path = 'x'", "tls.key_path is missing"),
@@ -132,7 +135,7 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
         result = CliRunner().invoke(command, ["--config", str(tmp_path / name)])
         assert (result.exit_code, str(tmp_path) in result.output) == (2, True)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="is no TOML"):
+    with pytest.raises(ConfigError, match="is not TOML"):
         SettingsFile.read(tmp_path / "binary.toml")
     (tmp_path / "huge.toml").write_bytes(b"#" * (1 << 21))
     with pytest.raises(ConfigError, match="no configuration is"):
@@ -251,3 +254,23 @@ def test_sigquit_writes_down_what_the_server_does(tmp_path: Path) -> None:
     assert '"batches_acked": ' in log
     assert "<Connection 127.0.0.1:" in log
     assert "most recent call first" in log
+
+
+def test_a_variable_that_means_nothing_is_logged_with_a_suggestion(tmp_path: Path) -> None:
+    """Misspelt ones are not taken silently; those that Kubernetes makes are one line."""
+    environment = {
+        **os.environ,
+        "LANCE_MAX_MEMROY": "1GiB",
+        "LANCE_PORT": "tcp://10.96.0.7:1992",
+        "LANCE_SERVICE_HOST": "10.96.0.7",
+    }
+    done = subprocess.run(
+        [*COMMAND, "--check-config", "--data-dir", str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "WARNING" in done.stderr
+    assert "LANCE_MAX_MEMROY is not read by anything; did you mean LANCE_MAX_MEMORY?" in done.stderr
+    assert "2 environment variables such as LANCE_PORT=tcp://10.96.0.7:1992" in done.stderr

@@ -2,10 +2,10 @@
 
 import logging
 
-from lance_server.log.sidecar import OPAQUE
-from lance_server.logs import JsonFormatter
+from lance_server.http import number_format
+from lance_server.log.segments.sidecar import OPAQUE
+from lance_server.telemetry.logs import JsonFormatter
 from lance_server.testing import LogDriver, MemoryStorage
-from lance_server.web import words
 
 
 def test_log_lines_can_be_objects() -> None:
@@ -31,18 +31,26 @@ def test_objects_show_their_state() -> None:
 
 def test_numbers_are_shown_as_people_read_them() -> None:
     """Sizes in binary units, counts in decimal ones, times in two units."""
-    assert [words.size(n) for n in (0, 1023, 1024, 1536, 1 << 40)] == [
+    assert [number_format.size(n) for n in (0, 1023, 1024, 1536, 1 << 40)] == [
         "0 B",
         "1023 B",
         "1.0 KiB",
         "1.5 KiB",
         "1.0 TiB",
     ]
-    assert [words.count(n) for n in (7, 999, 1500, 2_000_000)] == ["7", "999", "1.5 k", "2.0 M"]
-    assert [words.duration(n) for n in (5, 65, 3600, 90_000)] == [
+    assert [number_format.count(n) for n in (7, 999, 1500, 2_000_000)] == [
+        "7",
+        "999",
+        "1.5 k",
+        "2.0 M",
+    ]
+    assert [number_format.duration(n) for n in (5, 65, 3600, 90_000)] == [
         "5 s",
         "1 min 5 s",
         "1 h 0 min",
         "1 d 1 h",
     ]
-    assert (words.exact(1234567), words.milliseconds(0.5)) == ("1\u202f234\u202f567", "0.50 ms")
+    assert (number_format.exact(1234567), number_format.milliseconds(0.5)) == (
+        "1\u202f234\u202f567",
+        "0.50 ms",
+    )

@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_server.answers import fetch_form, fetch_response, room_for_headers
-from lance_server.log.cache import OpenFile
-from lance_server.log.lane import Lane
-from lance_server.log.reader import Fetched
-from lance_server.log.scan import load_index
-from lance_server.log.segment import Segment, SegmentName
-from lance_server.log.sidecar import (
+from lance_server.log.reading.fast_fetch import FastFetch
+from lance_server.log.reading.reader import Fetched
+from lance_server.log.reading.segment_cache import OpenFile
+from lance_server.log.segments.segment import Segment, SegmentName
+from lance_server.log.segments.sidecar import (
     DAMAGED,
     OPAQUE,
     VALID,
@@ -26,6 +24,8 @@ from lance_server.log.sidecar import (
     decode_header,
     encode_header,
 )
+from lance_server.log.segments.sidecar_scan import load_index
+from lance_server.lwp.responses import fetch_form, fetch_response, room_for_headers
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import MemoryStorage
 from lance_spec._native import accelerator
@@ -204,7 +204,7 @@ def test_whole_batches_are_answered_alike(
     os.pwrite(stored.fileno(), content, 0)
     file = OpenFile(stored.fileno(), None, deque())
     segment = Segment(Path("/none"), SegmentName(0, 1, 1), base, 0, size=size)
-    lane = Lane.over(PwritevStorage(), segment, file, index, high)
+    lane = FastFetch.over(PwritevStorage(), segment, file, index, high)
     assert lane is not None
     assert form is not None
     for start in {0, *index.starts, *index.ends, data.draw(numbers, "start")}:
@@ -221,7 +221,7 @@ def test_whole_batches_are_answered_alike(
 
 @pytest.mark.skipif(accelerator is None, reason="the compiled loops were not built")
 def test_columns_of_unlike_length_are_refused() -> None:
-    """The compiled search reads nothing behind the end of a column."""
+    """The compiled search reads nothing after the end of a column."""
     numbers = [array("Q", [0, 5]), array("Q", [5, 9]), array("I", [1, 1]), array("I", [7, 7])]
     whole = [*numbers, bytearray(2), bytearray(b"\1\1")]
     assert accelerator.whole_batches(*whole, [], 0, 9) == (9, 2)

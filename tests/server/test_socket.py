@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lance_server import EmbeddedServer, running
-from lance_server.connection import LINGER_BYTES
 from lance_server.errors import UncleanStopError
+from lance_server.lwp.connection import LINGER_BYTES
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, RawClient, eventually
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
@@ -161,7 +161,7 @@ def test_a_peer_that_never_takes_its_last_answers_is_cut_off(tmp_path: Path) -> 
     """A few bytes that it leaves in the socket do not keep a connection for ever."""
     with running(tmp_path, idle_timeout=0.2) as server, RawClient(server.address):
         eventually(lambda: server.stats()["connections_open"] == 1)
-        (connection,) = server._running.crowd
+        (connection,) = server._running.connection_manager
         connection._written = lambda: 1  # type: ignore[method-assign]
         eventually(lambda: server.stats()["connections_open"] == 0)
 
@@ -205,7 +205,10 @@ def test_a_silent_connection_over_the_limit_is_told_after_a_moment(tmp_path: Pat
 def test_a_stalled_disk_is_told_with_a_backpressure_frame(tmp_path: Path) -> None:
     """And a keepalive is answered meanwhile, so that nobody reconnects (AMB-28)."""
     disk = FaultyStorage(PwritevStorage())
-    with running(tmp_path, storage=disk) as server, RawClient(server.address) as client:
+    with (
+        running(tmp_path, storage=disk, inline_commits=False) as server,
+        RawClient(server.address) as client,
+    ):
         client.store([b"one"], batch_id=1)
         disk.block_syncs()
         client.send(client.batch([b"two"], batch_id=2), client.keepalive())
@@ -219,7 +222,7 @@ def test_nothing_is_acknowledged_or_readable_before_the_sync(tmp_path: Path) -> 
     """While the sync of a batch hangs, readers do not see it."""
     disk = FaultyStorage(PwritevStorage())
     with ExitStack() as stack:
-        server = stack.enter_context(running(tmp_path, storage=disk))
+        server = stack.enter_context(running(tmp_path, storage=disk, inline_commits=False))
         writer, reader = (stack.enter_context(RawClient(server.address)) for _ in range(2))
         writer.store([b"one"], batch_id=1)
         disk.block_syncs()
@@ -233,7 +236,7 @@ def test_nothing_is_acknowledged_or_readable_before_the_sync(tmp_path: Path) -> 
 
 
 def test_a_failing_disk_leaves_the_server_up(tmp_path: Path) -> None:
-    """An error for the batch, and the same connection stores the next one."""
+    """An error for the batch; the same connection stores the next one once the topic is open."""
     disk = FaultyStorage(PwritevStorage())
     with running(tmp_path, storage=disk) as server, RawClient(server.address) as client:
         client.store([b"one"], batch_id=1)
@@ -241,7 +244,12 @@ def test_a_failing_disk_leaves_the_server_up(tmp_path: Path) -> None:
         client.send(client.batch([b"two"], batch_id=2))
         assert client.error().code is ErrorCode.STORAGE_ERROR
         disk.fail = {}
-        client.store([b"three"], batch_id=3)
+
+        def stored() -> bool:
+            client.send(client.batch([b"three"], batch_id=3))
+            return client.receive().kind is FrameKind.ACK
+
+        eventually(stored)
         assert client.read_all() == encode_records([b"one", b"three"])
 
 
@@ -261,7 +269,7 @@ def test_a_subscriber_gets_what_others_store(server: EmbeddedServer) -> None:
 def test_stopping_answers_what_was_received(tmp_path: Path) -> None:
     """Batches under way are stored and acknowledged, then the connection ends."""
     disk = FaultyStorage(PwritevStorage())
-    with running(tmp_path, storage=disk) as server:
+    with running(tmp_path, storage=disk, inline_commits=False) as server:
         client = RawClient(server.address)
         client.store([b"one"], batch_id=1)
         disk.block_syncs()
@@ -285,7 +293,9 @@ def test_a_stop_that_takes_too_long_says_so(tmp_path: Path) -> None:
     """The drain has a deadline; missing it is an error, and the next start checks the log."""
     disk = FaultyStorage(PwritevStorage())
     stack = ExitStack()
-    server = stack.enter_context(running(tmp_path, storage=disk, drain_timeout=0.3))
+    server = stack.enter_context(
+        running(tmp_path, storage=disk, inline_commits=False, drain_timeout=0.3)
+    )
     with RawClient(server.address) as client:
         client.store([b"one"], batch_id=1)
         disk.block_syncs()

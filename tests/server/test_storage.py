@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lance_server.errors import ConfigError, DataDirError
-from lance_server.log.documents import backup_of, load_document, save_document
-from lance_server.storage.choice import choose
+from lance_server.log.metadata.checksummed_file import backup_of, load_document, save_document
+from lance_server.storage.backend_selection import choose
 from lance_server.storage.contract import (
     StorageBackend,
     WouldBlockError,
@@ -213,7 +213,7 @@ def test_a_trial_that_fails_does_not_decide_whether_a_server_starts(
     def full(*_: object) -> dict[str, float]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("lance_server.storage.choice.try_out", full)
+    monkeypatch.setattr("lance_server.storage.backend_selection.try_out", full)
     choice = choose("auto", tmp_path)
     assert (choice.storage.name, choice.rates) == ("pwritev2", {})
     assert "No space left" in choice.reason
@@ -246,7 +246,7 @@ def test_large_writes_are_written_whole(disk: Disk) -> None:
 
 
 def test_reading_beyond_the_end_is_short(disk: Disk) -> None:
-    """Nothing is invented behind the last byte."""
+    """Nothing is invented after the last byte."""
     storage, folder = disk
     fd = storage.open(folder / "a", create=True)
     storage.write(fd, b"abc", 0)
@@ -293,7 +293,7 @@ def test_a_file_is_cut(disk: Disk) -> None:
 
 
 def test_a_replaced_file_is_old_or_new(disk: Disk) -> None:
-    """A draft that an interruption left behind is no obstacle."""
+    """A draft that an interruption left behind is not an obstacle."""
     storage, folder = disk
     replace_file(storage, folder / "a", b"old")
     storage.close(storage.open(folder / "a.tmp", create=True))
@@ -340,7 +340,8 @@ def test_a_descriptor_that_may_be_read_itself_shows_the_file(disk: Disk) -> None
 
 def test_a_disk_that_takes_no_bytes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather than an endless loop."""
-    monkeypatch.setattr(os, "pwritev", lambda *_: 0)
+    for call in ("pwrite", "pwritev"):
+        monkeypatch.setattr(os, call, lambda *_: 0)
     with pytest.raises(OSError, match="took no bytes"):
         PwritevStorage().write(0, b"x", 0)
 

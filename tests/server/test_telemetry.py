@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lance_server import running
-from lance_server.config import OtelConfig
+from lance_server.config.settings import OtelConfig
 from lance_server.errors import ConfigError
 from lance_server.telemetry.spans import SpanQueue, SpanRecord
 from lance_server.testing import RawClient, SessionPeer, eventually

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_server.lwp.throttle import TokenBucket
 from lance_server.testing import SessionPeer, the_error, told
-from lance_server.throttle import TokenBucket
 from lance_spec.dialect import DEPLOYED
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.messages.lwp import Subscribe

@@ -11,16 +11,22 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 from lance_server import EmbeddedServer, running
-from lance_server.config import ServerConfig
-from lance_server.door import MOST_HANDSHAKES
+from lance_server.config.settings import ServerConfig
 from lance_server.errors import ConfigError
+from lance_server.network.tls_acceptor import MOST_HANDSHAKES
 from lance_server.security.access import AccessConfig, ClientAccess, TopicAccess
-from lance_server.security.guard import Security
+from lance_server.security.authorizer import Security
 from lance_server.security.tls import TlsConfig
 from lance_server.testing import RawClient, eventually
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command, ErrorCode
-from lance_spec.messages.lwp import DeleteTopic, Fetch, GetTopic, SetRetention
+from lance_spec.messages.lwp import (
+    CreatePartitionedTopic,
+    DeleteTopic,
+    Fetch,
+    GetTopic,
+    SetRetention,
+)
 from lance_spec.records import encode_records
 
 BOTH = pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=str)
@@ -324,6 +330,26 @@ def test_new_rules_are_used_for_open_connections(own: Authority, tmp_path: Path)
 
 def _with(server: EmbeddedServer, **changes: object) -> ServerConfig:
     return replace(server._config, **changes)  # type: ignore[arg-type]
+
+
+def test_a_rule_for_a_partitioned_topic_is_for_its_partitions(
+    own: Authority, tmp_path: Path
+) -> None:
+    """AMB-59: rules are judged by the name of the whole."""
+    access = AccessConfig(
+        topics={"orders": TopicAccess(allowed_cns=frozenset({"office", "shop"}))},
+        clients={"office": ClientAccess(allowed_topics=frozenset({"orders"}), admin=True)},
+    )
+    request = CreatePartitionedTopic(b"orders", 2, 1, 0, 0).encode()
+    tls = config(own, client_ca_path=own.path)
+    with running(tmp_path, tls=tls, access=access) as server:
+        with RawClient(server.address, tls=own.client("office")) as office:
+            office.ask_json(Command.CREATE_PARTITIONED_TOPIC, request)
+        with RawClient(server.address, tls=own.client("shop")) as shop:
+            shop.store([b"one"], batch_id=1, topic_id=2)
+        with RawClient(server.address, tls=own.client("other")) as other:
+            other.send(other.batch([b"two"], batch_id=2, topic_id=2))
+            assert other.error().code is ErrorCode.ACCESS_DENIED
 
 
 # What cannot be used ----------------------------------------------------------------------------

@@ -8,15 +8,17 @@ import pytest
 
 from lance_server import running
 from lance_server.errors import ConfigError
-from lance_server.security.guard import MOST_FAILURES, Security
+from lance_server.security.authorizer import MOST_FAILURES, Security
 from lance_server.security.tls import ANONYMOUS
 from lance_server.security.tokens import AuthConfig, TokenSet
 from lance_server.testing import RawClient, SessionPeer, the_error, told
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.messages.lwp import (
+    AddPartitions,
     AuthenticateResponse,
     CommitOffset,
+    CreatePartitionedTopic,
     DeleteTopic,
     Fetch,
     GetTopic,
@@ -43,6 +45,9 @@ CHANGES = {
     Command.COMMIT_OFFSET: CommitOffset(0, 1, 0).encode(),
     Command.CREATE_TOPIC: b"orders",
     Command.CREATE_TOPIC_WITH_RETENTION: b"\x06\x00orders" + bytes(16),
+    Command.CREATE_PARTITIONED_TOPIC: CreatePartitionedTopic(b"p", 2, 1, 0, 0).encode(),
+    Command.ADD_PARTITIONS: AddPartitions(b"p", 2).encode(),
+    Command.DELETE_PARTITIONED_TOPIC: b"p",
     Command.DELETE_TOPIC: DeleteTopic(0).encode(),
     Command.SET_RETENTION: SetRetention(0, 1, 1).encode(),
 }
@@ -164,7 +169,7 @@ def test_without_tokens_any_is_accepted() -> None:
 
 
 def test_a_token_that_is_withdrawn_is_refused_on_open_connections() -> None:
-    """A reload judges every connection anew, and lets others in."""
+    """A reload judges every connection again, and lets others in."""
     peer = guarded()
     authenticate(peer, TOKEN)
     assert told(peer.exchange(peer.ingest(1))) == [1]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.log.engine import LogOptions
-from lance_server.log.topic_file import Retention
-from lance_server.log.topics import Catalog
-from lance_server.refusals import Refusal
+from lance_server.log.log_manager import LogOptions
+from lance_server.log.metadata.catalog import Catalog
+from lance_server.log.metadata.topic_file import Retention
+from lance_server.lwp.refusals import Refusal
 from lance_server.testing import CrashError, FaultyStorage, LogDriver, MemoryStorage
 from lance_spec.enums import ErrorCode
 from lance_spec.records import encode_records
@@ -127,7 +127,7 @@ def test_the_epoch_rises_with_each_creation_of_a_name() -> None:
 
 def test_forgotten_names_never_get_a_lower_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of deleted names is bounded; a floor stands in for the rest."""
-    monkeypatch.setattr("lance_server.log.topics._MAX_RETIRED_NAMES", 2)
+    monkeypatch.setattr("lance_server.log.metadata.catalog._MAX_RETIRED_NAMES", 2)
     disk = MemoryStorage()
     folder = Path("/segments")
     disk.make_dir(folder)

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -10,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_server.errors import ConfigError, DataDirError
-from lance_server.storage.choice import open_storage
+from lance_server.storage.backend_selection import open_storage
 from lance_server.storage.contract import Write, read_at
-from lance_server.storage.redo import END, Entry, decode_entries
 from lance_server.storage.wal import WalStorage
-from lance_server.storage.wal_format import GUARD, HEADER_SIZE, lasting_name
 from lance_server.storage.wal_replay import FOLDER, repeat, unrepeated
+from lance_server.storage.ways import FixedWays
 from lance_server.testing import CrashError, FaultyStorage, LogDriver, MemoryStorage
 from lance_spec.checksum import CRC32C, Buffer
 from lance_spec.messages.engine import RedoEntry, RedoWrite
+from lance_spec.redo_entries import END, Entry, decode_entries
+from lance_spec.wal_frames import GUARD, HEADER_SIZE, lasting_name
 
 ROOT = Path("/data")
 
@@ -57,7 +59,7 @@ entries = st.lists(
 
 @given(entries, st.binary(max_size=50))
 def test_entries_are_read_back_up_to_the_end(written: list[Entry], residue: bytes) -> None:
-    """What an earlier use left behind the end is not read."""
+    """What an earlier use left after the end is not read."""
     raw = b"".join(each.encode() for each in written) + END + residue
     assert [Entry(e.sequence, e.name, e.offset, bytes(e.data)) for e in decode_entries(raw)] == [
         Entry(e.sequence, e.name, e.offset, bytes(e.data)) for e in written
@@ -66,7 +68,7 @@ def test_entries_are_read_back_up_to_the_end(written: list[Entry], residue: byte
 
 @given(entries.filter(bool), st.data())
 def test_a_damaged_or_torn_entry_ends_them(written: list[Entry], data: st.DataObject) -> None:
-    """Entries before it stand; neither it nor anything behind it is believed."""
+    """Entries before it stand; neither it nor anything after it is believed."""
     sizes = [len(each.encode()) for each in written]
     raw = bytearray(b"".join(each.encode() for each in written))
     place = data.draw(st.integers(0, len(raw) - 1))
@@ -214,7 +216,7 @@ def test_a_disk_without_room_for_a_larger_file_is_no_reason_to_refuse(
 def test_a_large_commit_goes_where_it_belongs() -> None:
     """Writing many bytes twice costs more than another sync."""
     memory = disk()
-    storage = WalStorage(memory, ROOT, size=4096, small=100)
+    storage = WalStorage(memory, ROOT, size=4096, ways=FixedWays(100))
     fd = storage.open(ROOT / "a", create=True)
     assert storage.commit([Write(fd, bytes(101), 0)]) == [None]
     assert not any(memory.peek(ROOT / "wal" / "0.wal")[HEADER_SIZE:])
@@ -224,7 +226,7 @@ def test_a_large_commit_goes_where_it_belongs() -> None:
 def test_a_crash_behind_small_and_large_commits_leaves_both() -> None:
     """What is repeated lies beside what was written to its place."""
     memory = disk()
-    storage = WalStorage(memory, ROOT, size=4096, small=100)
+    storage = WalStorage(memory, ROOT, size=4096, ways=FixedWays(100))
     fd = storage.open(ROOT / "a", create=True)
     storage.sync_dir(ROOT)
     for place, size in ((0, 50), (50, 200), (250, 50)):
@@ -270,7 +272,7 @@ def test_an_error_that_another_thread_was_told_of_counts_as_well() -> None:
 
     memory = disk()
     faulty = ToldElsewhere(memory)
-    storage = WalStorage(faulty, ROOT, size=4096, small=100)
+    storage = WalStorage(faulty, ROOT, size=4096, ways=FixedWays(100))
     fd_a, other = (storage.open(ROOT / name, create=True) for name in ("a", "b"))
     storage.commit([Write(fd_a, b"kept", 0), Write(other, b"b", 0)])
     faulty.lose = True
@@ -336,7 +338,7 @@ def test_an_entry_outside_the_data_directory_is_refused() -> None:
         WalStorage(memory, ROOT, size=1024)
 
 
-@pytest.mark.parametrize("durability", ["fsync", "os"])
+@pytest.mark.parametrize("durability", ["auto", "fsync", "os"])
 def test_another_mode_repeats_what_was_left_and_removes_it(durability: str, tmp_path: Path) -> None:
     """Changing the durability loses nothing."""
     (tmp_path / "wal").mkdir()
@@ -517,6 +519,33 @@ def test_a_removal_that_did_not_happen_loses_nothing() -> None:
     memory.poke(ROOT / "a", b"")
     restart(memory)
     assert memory.peek(ROOT / "a") == b"hello"
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("way", ["remove", "rename"])
+def test_what_a_failed_removal_left_is_durable_before_the_log_is_used_again(
+    way: str, seed: int
+) -> None:
+    """A later sync of the folder does not make the log forget a file that is still there."""
+    memory = disk()
+    faulty = FaultyStorage(memory)
+    storage = WalStorage(faulty, ROOT, size=1024)
+    folder = ROOT / "topic"
+    storage.make_dir(folder)
+    fd = storage.open(folder / "a", create=True)
+    storage.sync_dir(folder)
+    storage.sync_dir(ROOT)
+    storage.commit([Write(fd, b"hello", 0)])
+    faulty.fail[way] = errno.EIO
+    remove = partial(storage.remove, folder / "a")
+    rename = partial(storage.rename, folder, ROOT / "grave")
+    with pytest.raises(OSError, match="Input/output"):
+        (remove if way == "remove" else rename)()
+    faulty.fail.clear()
+    storage.sync_dir(ROOT)
+    storage.sync_dir(folder)
+    storage.finish()
+    assert memory.crash(Random(seed)).peek(folder / "a") == b"hello"
 
 
 def test_a_name_that_is_given_again_gets_nothing_of_the_file_before() -> None:

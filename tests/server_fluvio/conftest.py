@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("cramjam", reason="the extra fluvio is not installed")
 
-from lance_server.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
+from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.fluvio.testing import FluvioPeer
+from lance_server.listeners.fluvio.testing import FluvioPeer
 from lance_server.testing import ServerProcess
 
 from .test_topics import listed
@@ -19,7 +19,7 @@ BOTH = ("--fluvio-sc", "127.0.0.1:0", "--fluvio-spu", "127.0.0.1:0")
     [
         (["--fluvio-sc", "127.0.0.1:0"], "--fluvio-sc and --fluvio-spu need each other"),
         (["--fluvio-spu", "127.0.0.1:0"], "--fluvio-sc and --fluvio-spu need each other"),
-        (["--fluvio-sc", "here", "--fluvio-spu", "127.0.0.1:0"], "is no address"),
+        (["--fluvio-sc", "here", "--fluvio-spu", "127.0.0.1:0"], "is not an address"),
         (
             [*BOTH, "--trust-records"],
             "needs records that are checked",

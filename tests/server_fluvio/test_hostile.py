@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.fluvio.options import FluvioOptions
-from lance_server.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
+from lance_server.listeners.fluvio.options import FluvioOptions
+from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
 from lance_server.testing import eventually
 from lance_spec.fluvio_apis import APIS
 from lance_spec.messages.fluvio import (
@@ -249,3 +249,41 @@ def test_clients_that_vanish_leave_nothing(servers: FluvioServers) -> None:
         assert topic is not None
         eventually(lambda: not topic.partition._watchers)
         assert create(sc, "more", dry_run=True).outcome.code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("size", [1000, 4000, 7800])
+def test_a_produce_request_above_the_limit_is_refused(tmp_path: Path, size: int) -> None:
+    """The client is told that its records are too many, and its connection goes on."""
+    options = FluvioOptions(max_frame=1000)
+    with (
+        fluvio_servers(tmp_path / "data", options) as servers,
+        FluvioPeer(servers.sc) as sc,
+        FluvioPeer(servers.spu) as spu,
+    ):
+        create(sc, "hello")
+        entry = produce(spu, "hello", batch(b"x" * size))
+        assert entry.outcome.code is ErrorCode.MESSAGE_TOO_LARGE
+        assert produce(spu, "hello", batch(b"small")).base_offset == 0
+
+
+def test_most_of_a_large_request_is_not_kept(tmp_path: Path) -> None:
+    """What is above the limit is read and forgotten, however much memory there is."""
+    options = FluvioOptions(max_frame=200_000, max_memory=400_000)
+    with (
+        fluvio_servers(tmp_path / "data", options) as servers,
+        FluvioPeer(servers.sc) as sc,
+        FluvioPeer(servers.spu) as spu,
+    ):
+        create(sc, "hello")
+        entry = produce(spu, "hello", batch(b"x" * 1_500_000))
+        assert entry.outcome.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_request_far_above_the_limit_ends_the_connection(tmp_path: Path) -> None:
+    """Nobody reads as much as a client may claim to send."""
+    with (
+        fluvio_servers(tmp_path / "data", FluvioOptions(max_frame=1000)) as servers,
+        FluvioPeer(servers.spu) as spu,
+    ):
+        spu.socket.sendall((8001).to_bytes(4, "big") + bytes(100))
+        assert spu.closed()

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from lance_server.log.engine import LogOptions
-from lance_server.log.numbering import Numbering, Place
+from lance_server.log.log_manager import LogOptions
 from lance_server.log.partition import Partition
+from lance_server.log.reading.record_index import Place, RecordIndex
 from lance_server.testing.log import LogDriver
 from lance_server.testing.storage import MemoryStorage
 
@@ -28,7 +28,7 @@ class Counted:
     def open(self) -> None:
         """Open the log, again if need be."""
         self.log = LogDriver(self.storage, options=self.options)
-        self.numbering = Numbering(self.log.engine.storage, self.log.engine.scheduler)
+        self.numbering = RecordIndex(self.log.engine.storage, self.log.engine.scheduler)
 
     @property
     def partition(self) -> Partition:
@@ -89,7 +89,7 @@ def test_few_sums_are_kept() -> None:
     counted = Counted(100)
     for _ in range(40):
         counted.store(2)
-    counted.numbering = Numbering(
+    counted.numbering = RecordIndex(
         counted.log.engine.storage, counted.log.engine.scheduler, max_batches=10
     )
     counted.holds()

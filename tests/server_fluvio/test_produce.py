@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.fluvio.options import FluvioOptions
-from lance_server.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
+from lance_server.listeners.fluvio.options import FluvioOptions
+from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
 from lance_spec.fluvio_batches import Compression, FluvioRecord, pack_batches
 from lance_spec.messages.fluvio import (
     ErrorCode,
@@ -148,7 +148,7 @@ def test_a_wrong_checksum_is_refused(spu: FluvioPeer) -> None:
     ],
 )
 def test_a_broken_batch_is_refused(spu: FluvioPeer, spoil: object, complaint: str) -> None:
-    """What is no batch is not stored, whatever its checksum says."""
+    """What is not a batch is not stored, whatever its checksum says."""
     assert callable(spoil)
     found = produce(spu, "orders", spoil(batch(b"a", b"b")).with_crc())
     assert found.outcome.code is ErrorCode.OTHER

@@ -9,10 +9,10 @@ import trustme
 
 from lance_sdk.errors import LanceError
 from lance_sdk.fluvio import FluvioClient, FluvioRefused
-from lance_server.fluvio.options import FluvioOptions
-from lance_server.fluvio.testing import FluvioServers, fluvio_servers
+from lance_server.listeners.fluvio.options import FluvioOptions
+from lance_server.listeners.fluvio.testing import FluvioServers, fluvio_servers
 from lance_server.security.access import AccessConfig, ClientAccess
-from lance_server.security.guard import Security
+from lance_server.security.authorizer import Security
 from lance_server.security.tls import TlsConfig
 from lance_spec.messages.fluvio import ErrorCode
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.fluvio.options import FluvioOptions
-from lance_server.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
+from lance_server.listeners.fluvio.options import FluvioOptions
+from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
 from lance_server.testing import RawClient, eventually
 from lance_spec.enums import Command
 from lance_spec.fluvio_batches import open_batch
@@ -131,7 +131,7 @@ def test_a_deleted_topic_ends_its_streams(servers: FluvioServers, spu: FluvioPee
     assert topic is not None
     with RawClient(servers.server.address) as client:
         client.ask(Command.DELETE_TOPIC, topic.id.to_bytes(4, "little"))
-    assert streamed(spu).outcome.code is ErrorCode.TOPIC_NOT_FOUND
+    assert streamed(spu).outcome.code is ErrorCode.TOPIC_DELETED
 
 
 def test_two_streams_share_a_connection(spu: FluvioPeer) -> None:
@@ -192,7 +192,7 @@ def test_numbers_survive_a_restart(tmp_path: Path) -> None:
 
 
 def test_offsets_that_retention_removed_are_named(tmp_path: Path) -> None:
-    """Who asks for what is gone learns where to go on; numbers do not begin anew."""
+    """Who asks for what is gone learns where to go on; numbers do not begin again."""
     with fluvio_servers(tmp_path / "short", segment_size=1000, upkeep_interval=0.05) as servers:
         with FluvioPeer(servers.sc) as sc:
             short = spec(storage=StorageConfig(segment_size=None, max_partition_size=2000))

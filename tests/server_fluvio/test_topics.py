@@ -1,11 +1,12 @@
 """The SC: topics, partitions, watches; and how they are kept in the log."""
 
+import select
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lance_server.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
+from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
 from lance_server.testing import RawClient
 from lance_spec.bodies import decode_topics
 from lance_spec.enums import Command
@@ -32,11 +33,14 @@ from lance_spec.messages.fluvio import (
     WatchRequest,
     WatchTopicResponse,
 )
+from lance_spec.messages.lwp import CreatePartitionedTopic
 
 from .messages import OBJECTS, batch, create, produce, spec
 
 
-def listed(sc: FluvioPeer, kind: str, *names: str, version: int = OBJECTS) -> list[Any]:
+def listed(
+    sc: FluvioPeer, kind: str, *names: str, version: int = OBJECTS, system: bool = False
+) -> list[Any]:
     """Return the objects of a kind."""
     responses: dict[str, Any] = {
         "SPU": ListSpuResponse,
@@ -44,7 +48,7 @@ def listed(sc: FluvioPeer, kind: str, *names: str, version: int = OBJECTS) -> li
         "Partition": ListPartitionResponse,
     }
     asked = ListRequest(
-        object_type=kind, listing=Listing(names=list(names), summary=False, system=False)
+        object_type=kind, listing=Listing(names=list(names), summary=False, system=system)
     )
     body = sc.ask(1003, version, asked.encode(version))
     found: list[Any] = responses[kind].decode(body, version).objects
@@ -69,15 +73,35 @@ def in_the_log(servers: FluvioServers) -> list[str]:
         return [each.name for each in decode_topics(client.ask(Command.LIST_TOPICS).payload)]
 
 
+def create_in_the_log(servers: FluvioServers, *names: str) -> None:
+    """Create topics as LWP clients do."""
+    with RawClient(servers.server.address) as client:
+        for name in names:
+            client.ask(Command.CREATE_TOPIC, name.encode())
+
+
 def test_partitions_are_topics_of_the_log(servers: FluvioServers, sc: FluvioPeer) -> None:
-    """Partition 0 has the topic's name, the others a number behind it."""
+    """Partition 0 has the topic's name, the others a number after it."""
     create(sc, "wide", spec(3))
     assert sorted(in_the_log(servers)) == ["wide", "wide.1", "wide.2"]
-    assert [each.name for each in listed(sc, "Topic")] == ["wide", "consumer-offset"]
-    assert [each.name for each in listed(sc, "Partition", "wide-1", "wide-2")] == [
-        "wide-1",
-        "wide-2",
-    ]
+    assert [each.name for each in listed(sc, "Topic")] == ["wide"]
+    assert [each.name for each in listed(sc, "Partition")] == ["wide-0", "wide-1", "wide-2"]
+
+
+def test_the_servers_own_topic_is_listed_apart(sc: FluvioPeer) -> None:
+    """As in a published cluster, a list has the users' topics or the server's own."""
+    create(sc, "wide", spec(3))
+    assert [each.name for each in listed(sc, "Topic", system=True)] == ["consumer-offset"]
+    assert [each.name for each in listed(sc, "Partition", system=True)] == ["consumer-offset-0"]
+
+
+def test_topics_are_listed_by_how_their_names_begin(sc: FluvioPeer) -> None:
+    """As in a published cluster, a name stands for all that begin with it; partitions ignore it."""
+    for name in ("da", "db", "e"):
+        create(sc, name)
+    assert sorted(each.name for each in listed(sc, "Topic", "d")) == ["da", "db"]
+    assert sorted(each.name for each in listed(sc, "Topic", "da", "e")) == ["da", "e"]
+    assert len(listed(sc, "Partition", "da")) == 3
 
 
 @pytest.mark.parametrize("version", [15, 16, 17, 18, 19])
@@ -85,7 +109,7 @@ def test_objects_come_in_every_version(sc: FluvioPeer, version: int) -> None:
     """A client reads objects in the version that it asked for."""
     create(sc, "wide", spec(2))
     assert [each.spec.replicas.partitions for each in listed(sc, "Topic", "wide", version=version)]
-    assert len(listed(sc, "Partition", version=version)) == 3
+    assert len(listed(sc, "Partition", version=version)) == 2
     (spu,) = listed(sc, "SPU", version=version)
     assert spu.public_endpoint.ingress[0].ip == "127.0.0.1"
 
@@ -94,17 +118,27 @@ def test_a_name_with_a_number_is_a_topic_where_no_other_claims_it(
     servers: FluvioServers, sc: FluvioPeer
 ) -> None:
     """``a.2`` belongs to ``a`` only where ``a`` and ``a.1`` are there."""
-    for name in ("a.2", "b.01", "b", "c.x", "c"):
-        create(sc, name)
+    create_in_the_log(servers, "a.2", "b.01", "b", "c.x", "c")
     seen = {each.name: each.spec.replicas.partitions for each in listed(sc, "Topic")}
-    del seen["consumer-offset"]
     assert seen == {"a.2": 1, "b.01": 1, "b": 1, "c.x": 1, "c": 1}
-    create(sc, "a")
-    create(sc, "a.1")
+    create_in_the_log(servers, "a", "a.1")
     seen = {each.name: each.spec.replicas.partitions for each in listed(sc, "Topic")}
     assert seen["a"] == 3
     assert "a.2" not in seen
     assert len(in_the_log(servers)) == 7
+
+
+def test_a_partitioned_topic_is_there_with_its_partitions(
+    servers: FluvioServers, sc: FluvioPeer
+) -> None:
+    """AMB-59: and those are no topics of their own; its deletion takes all."""
+    with RawClient(servers.server.address) as client:
+        request = CreatePartitionedTopic(b"orders", 3, 2, 0, 0).encode()
+        client.ask_json(Command.CREATE_PARTITIONED_TOPIC, request)
+        seen = {each.name: each.spec.replicas.partitions for each in listed(sc, "Topic")}
+        assert seen == {"orders": 3}
+        assert delete(sc, "orders").outcome.code is ErrorCode.NONE
+        assert decode_topics(client.ask(Command.LIST_TOPICS).payload) == []
 
 
 def test_a_topic_is_deleted_with_all_its_partitions(servers: FluvioServers, sc: FluvioPeer) -> None:
@@ -119,8 +153,7 @@ def test_what_stands_in_the_way_is_not_overwritten(
     servers: FluvioServers, sc: FluvioPeer, spu: FluvioPeer
 ) -> None:
     """A topic of the log that holds records does not silently become a partition."""
-    create(sc, "wide.1")
-    create(sc, "wide.2")
+    create_in_the_log(servers, "wide.1", "wide.2")
     produce(spu, "wide.1", batch(b"mine"))
     refused = create(sc, "wide", spec(3))
     assert refused.outcome.code is ErrorCode.TOPIC_ALREADY_EXISTS
@@ -233,6 +266,53 @@ def test_partitions_are_watched(sc: FluvioPeer, servers: FluvioServers) -> None:
         assert found == ["wide-0", "wide-1"]
 
 
+@pytest.mark.parametrize("kind", ["SmartModule", "TableFormat", "SpuGroup", "CustomSpu", "Mirror"])
+def test_there_are_no_other_objects(sc: FluvioPeer, kind: str) -> None:
+    """A list of what a published cluster may have, and we have not, is empty."""
+    asked = ListRequest(
+        object_type=kind, listing=Listing(names=[], summary=False, system=False)
+    ).encode(OBJECTS)
+    assert sc.ask(1003, OBJECTS, asked)[-8:] == bytes([0, 0, 0, 4, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "name", ["", "UPPER", "a_b", "a.b", "a b", "-a", "a-", "x" * 64, "größe", "a/b"]
+)
+def test_names_follow_fluvios_rule(servers: FluvioServers, sc: FluvioPeer, name: str) -> None:
+    """What other Fluvio programs could not use is refused, with the rule."""
+    status = create(sc, name)
+    assert status.outcome.code is ErrorCode.TOPIC_INVALID_NAME
+    assert in_the_log(servers) == []
+
+
+def test_a_topic_of_another_protocol_is_used_whatever_its_name(
+    servers: FluvioServers, sc: FluvioPeer, spu: FluvioPeer
+) -> None:
+    """What LWP allows beyond Fluvio's rule is listed, written and deleted."""
+    create_in_the_log(servers, "Größe_1")
+    assert [each.name for each in listed(sc, "Topic")] == ["Größe_1"]
+    produce(spu, "Größe_1", batch(b"a"))
+    assert delete(sc, "Größe_1").outcome.code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 9])
+def test_a_retention_that_is_too_short_is_refused(sc: FluvioPeer, seconds: int) -> None:
+    """Published clusters keep records for 10 seconds at least."""
+    status = create(sc, "short", spec(cleanup_policy=CleanupPolicy(seconds=seconds)))
+    assert status.outcome.code is ErrorCode.TOPIC_INVALID_CONFIGURATION
+
+
+def test_a_topic_is_announced_before_its_creation_is_answered(servers: FluvioServers) -> None:
+    """A client that watches knows of a topic when another one is told that it is there."""
+    with FluvioPeer(servers.sc) as watching, FluvioPeer(servers.sc) as sc:
+        watch(watching, "Topic")
+        watching.receive()
+        for number in range(20):
+            create(sc, f"t{number}")
+            assert select.select([watching.socket], [], [], 0)[0], "nothing was announced"
+            watching.receive()
+
+
 def test_a_watch_of_something_else_ends_the_connection(servers: FluvioServers) -> None:
     """There are no other objects here."""
     with FluvioPeer(servers.sc) as peer:
@@ -249,5 +329,4 @@ def test_topics_outlive_the_server(tmp_path: Path) -> None:
             "wide-0",
             "wide-1",
             "wide-2",
-            "consumer-offset-0",
         ]

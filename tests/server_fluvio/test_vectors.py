@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lance_server.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
+from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
 from lance_spec.fluvio_apis import APIS
 from lance_spec.fluvio_batches import open_batch
 from lance_spec.messages import fluvio as messages
@@ -88,7 +88,7 @@ def test_a_valid_request_is_answered(
 def test_an_invalid_request_ends_the_connection(
     hello: FluvioServers, server: str, message: str, test: dict[str, Any]
 ) -> None:
-    """It has no answer, nor has anything behind a whole one; everybody else is served."""
+    """It has no answer, nor has anything after a whole one; everybody else is served."""
     with FluvioPeer(getattr(hello, server)) as peer:
         peer.socket.sendall(bytes.fromhex(test["bytes"]))
         peer.socket.shutdown(socket.SHUT_WR)

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("websockets", reason="the extra qwp is not installed")
 
-from lance_server.qwp.testing import Endpoint, endpoint
+from lance_server.listeners.qwp.testing import Endpoint, endpoint
 
 
 @pytest.fixture

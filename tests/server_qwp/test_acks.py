@@ -3,8 +3,16 @@
 import errno
 from pathlib import Path
 
-from lance_server.qwp import QwpOptions
-from lance_server.qwp.testing import DEFER, PUBLISHED, Endpoint, Peer, endpoint, longs, message
+from lance_server.listeners.qwp import QwpOptions
+from lance_server.listeners.qwp.testing import (
+    DEFER,
+    PUBLISHED,
+    Endpoint,
+    Peer,
+    endpoint,
+    longs,
+    message,
+)
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, eventually
 from lance_spec.messages.qwp import DurableAck, OkResponse, Status
@@ -40,7 +48,7 @@ def test_a_dictionary_alone_is_acknowledged(qwp: Endpoint) -> None:
 def test_nothing_is_acknowledged_before_it_is_durable(tmp_path: Path) -> None:
     """While the disk does not answer, neither does the endpoint."""
     disk = FaultyStorage(PwritevStorage())
-    with endpoint(tmp_path, storage=disk) as qwp, Peer(qwp.addr) as peer:
+    with endpoint(tmp_path, storage=disk, inline_commits=False) as qwp, Peer(qwp.addr) as peer:
         peer.ok(longs("t", 1))
         disk.block_syncs()
         try:
@@ -57,7 +65,7 @@ def test_nothing_is_acknowledged_before_it_is_durable(tmp_path: Path) -> None:
 def test_messages_that_are_durable_together_share_an_ok(tmp_path: Path) -> None:
     """An OK is about all messages up to its number, so one is enough for many."""
     disk = FaultyStorage(PwritevStorage())
-    with endpoint(tmp_path, storage=disk) as qwp, Peer(qwp.addr) as peer:
+    with endpoint(tmp_path, storage=disk, inline_commits=False) as qwp, Peer(qwp.addr) as peer:
         peer.ok(longs("t", 0))
         disk.block_syncs()
         try:
@@ -133,8 +141,8 @@ def test_waiting_rows_are_bounded(tmp_path: Path) -> None:
     options = QwpOptions(max_memory=4000)
     with endpoint(tmp_path, options=options) as qwp:
         with Peer(qwp.addr) as peer:
-            peer.send(*(longs("t", *range(20), flags=DEFER) for _ in range(20)))
-            assert peer.closed() == 1013
+            uncommitted = (longs("t", *range(20), flags=DEFER) for _ in range(20))
+            assert peer.send_until_closed(*uncommitted) == 1013
         eventually(lambda: qwp.listener.budget.used == 0)
         assert qwp.rows("t") == []
 

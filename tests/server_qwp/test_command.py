@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.qwp.testing import Peer, longs
+from lance_server.listeners.qwp.testing import Peer, longs
 from lance_server.testing import RawClient, ServerProcess
 from lance_spec.enums import Command
 
@@ -57,7 +57,7 @@ def test_a_script_makes_the_command_misbehave(tmp_path: Path) -> None:
     [
         (["--qwp-script", "x.toml"], "--qwp-script needs --qwp"),
         (["--qwp", "127.0.0.1:0", "--qwp-script", "nowhere.toml"], "nowhere.toml"),
-        (["--qwp", "nonsense"], "is no address"),
+        (["--qwp", "nonsense"], "is not an address"),
     ],
 )
 def test_options_that_make_no_sense_are_named(

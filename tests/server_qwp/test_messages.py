@@ -7,10 +7,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lance_server.qwp import QwpOptions
-from lance_server.qwp.refusals import QwpRefusal
-from lance_server.qwp.rows import Reader
-from lance_server.qwp.testing import DELTA, PUBLISHED, Endpoint, Peer, endpoint, longs, message
+from lance_server.listeners.qwp import QwpOptions
+from lance_server.listeners.qwp.refusals import QwpRefusal
+from lance_server.listeners.qwp.rows import Reader
+from lance_server.listeners.qwp.testing import (
+    DELTA,
+    PUBLISHED,
+    Endpoint,
+    Peer,
+    endpoint,
+    longs,
+    message,
+)
 from lance_spec import gorilla
 from lance_spec.messages.qwp import ErrorResponse, MessageFlag, Status
 
@@ -193,7 +201,7 @@ def test_a_dictionary_that_leaves_ids_out_is_a_gap() -> None:
 
 
 def test_a_symbol_that_was_never_defined_is_a_gap() -> None:
-    """An id behind the dictionary is no symbol."""
+    """An id after the dictionary is not a symbol."""
     assert refusal(message(b"\0\0" + PUBLISHED[17:])).status == Status.DICTIONARY_GAP
 
 

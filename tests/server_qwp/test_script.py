@@ -7,8 +7,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from lance_server.errors import ConfigError
-from lance_server.qwp import Rule, Script
-from lance_server.qwp.testing import Endpoint, Peer, longs
+from lance_server.listeners.qwp import Rule, Script
+from lance_server.listeners.qwp.testing import Endpoint, Peer, longs
 from lance_spec.messages.qwp import DurableAck, OkResponse, Status
 
 DURABLE = [("X-QWP-Request-Durable-Ack", "true")]
@@ -115,7 +115,7 @@ def test_any_bytes_can_be_sent(qwp: Endpoint) -> None:
 
 
 def test_a_stall_ends_all_answers(qwp: Endpoint) -> None:
-    """The message and those behind it are never answered."""
+    """The message and those after it are never answered."""
     qwp.when(stall=True)
     with Peer(qwp.addr) as peer:
         peer.send(longs("t", 1), longs("t", 2))

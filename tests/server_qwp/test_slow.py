@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lance_server.qwp import QwpOptions, Script
-from lance_server.qwp.budget import Budget, Share
-from lance_server.qwp.session import Session
-from lance_server.qwp.testing import Endpoint, Peer, endpoint, longs, message
-from lance_server.security.guard import Guard, Security
+from lance_server.listeners.qwp import QwpOptions, Script
+from lance_server.listeners.qwp.budget import Budget, Share
+from lance_server.listeners.qwp.session import Session
+from lance_server.listeners.qwp.testing import Endpoint, Peer, endpoint, longs, message
+from lance_server.security.authorizer import Authorizer, Security
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, eventually
 
@@ -25,7 +25,7 @@ def test_a_sender_that_leaves_while_the_disk_stalls_is_forgotten(tmp_path: Path)
     """With more messages on their way than may wait, and nobody left to tell."""
     disk = FaultyStorage(PwritevStorage())
     options = QwpOptions(max_unanswered=2)
-    with endpoint(tmp_path, storage=disk, options=options) as qwp:
+    with endpoint(tmp_path, storage=disk, inline_commits=False, options=options) as qwp:
         peer = Peer(qwp.addr)
         peer.ok(longs("t", 0))
         disk.block_syncs()
@@ -130,7 +130,7 @@ def test_a_sender_that_does_not_read_is_let_go() -> None:
             QwpOptions(idle_timeout=0.05),
             script=Script(),
             share=Share(Budget(1000)),
-            guard=Guard(Security()),
+            guard=Authorizer(Security()),
             durable=False,
         )
         async with asyncio.timeout(10):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lance_server.qwp.refusals import QwpRefusal
-from lance_server.qwp.values import _geohashes, column_values
+from lance_server.listeners.qwp.refusals import QwpRefusal
+from lance_server.listeners.qwp.values import _geohashes, column_values
 from lance_spec.messages.qwp import (
     Array,
     ArrayColumn,

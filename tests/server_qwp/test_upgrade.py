@@ -9,11 +9,11 @@ import pytest
 import trustme
 from websockets.exceptions import InvalidStatus
 
-from lance_server.config import ServerConfig
-from lance_server.qwp import QwpOptions
-from lance_server.qwp.testing import PUBLISHED, Endpoint, Peer, endpoint
+from lance_server.config.settings import ServerConfig
+from lance_server.listeners.qwp import QwpOptions
+from lance_server.listeners.qwp.testing import PUBLISHED, Endpoint, Peer, endpoint
 from lance_server.security.access import AccessConfig, TopicAccess
-from lance_server.security.guard import Security
+from lance_server.security.authorizer import Security
 from lance_server.security.tls import TlsConfig
 from lance_server.security.tokens import AuthConfig
 from lance_spec.messages.qwp import ErrorResponse, Status
@@ -63,7 +63,7 @@ def test_a_version_that_is_no_number_is_refused(qwp: Endpoint) -> None:
 
 
 def test_a_port_scanner_gets_an_answer_and_is_let_go(qwp: Endpoint) -> None:
-    """What is no HTTP at all does not disturb the endpoint."""
+    """What is not HTTP at all does not disturb the endpoint."""
     host, _, port = qwp.addr.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=10) as stranger:
         stranger.sendall(b"\x16\x03\x01 what is this\r\n\r\n")

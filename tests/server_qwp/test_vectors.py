@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lance_server.qwp import QwpOptions
-from lance_server.qwp.refusals import QwpRefusal
-from lance_server.qwp.rows import Reader
-from lance_server.qwp.testing import Endpoint
+from lance_server.listeners.qwp import QwpOptions
+from lance_server.listeners.qwp.refusals import QwpRefusal
+from lance_server.listeners.qwp.rows import Reader
+from lance_server.listeners.qwp.testing import Endpoint
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.rustlog.testing import Broker, RustlogPeer, broker
+from lance_server.listeners.rustlog.testing import Broker, RustlogPeer, broker
 from lance_spec.messages.rustlog import CreateTopicRequest
 
 

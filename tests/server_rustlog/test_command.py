@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.rustlog.testing import RustlogPeer
+from lance_server.listeners.rustlog.testing import RustlogPeer
 from lance_server.testing import ServerProcess
 
 
@@ -24,7 +24,7 @@ def test_the_dialect_is_an_option(tmp_path: Path) -> None:
     ("options", "complaint"),
     [
         (["--rustlog-dialect", "xml"], "'xml' is not one of"),
-        (["--rustlog", "nonsense"], "is no address"),
+        (["--rustlog", "nonsense"], "is not an address"),
         (["--rustlog", "127.0.0.1:0", "--trust-records"], "--rustlog needs records"),
         (["--rustlog", "127.0.0.1:0", "--auth-token-file", "TOKENS"], "goes without tokens"),
     ],

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lance_server.rustlog import RustlogOptions
-from lance_server.rustlog.testing import RustlogPeer, broker
+from lance_server.listeners.rustlog import RustlogOptions
+from lance_server.listeners.rustlog.testing import RustlogPeer, broker
 from lance_spec.messages.rustlog import CreateTopicRequest, MetricsRequest, Ping
 
 from .test_requests import fetch, produce

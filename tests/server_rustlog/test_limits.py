@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lance_server.errors import ConfigError
-from lance_server.rustlog import RustlogOptions
-from lance_server.rustlog.testing import Broker, RustlogPeer, broker
+from lance_server.listeners.rustlog import RustlogOptions
+from lance_server.listeners.rustlog.testing import Broker, RustlogPeer, broker
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage
 from lance_spec.messages.rustlog import CreateTopicRequest, ErrorResponse, FetchResponse, Ping
@@ -202,7 +202,10 @@ def test_a_disk_that_hangs_is_waited_for_so_long(tmp_path: Path) -> None:
     """Then the client is told, and let go: nobody knows what becomes of the request."""
     disk = FaultyStorage(PwritevStorage())
     options = RustlogOptions(frame_timeout=0.3)
-    with broker(tmp_path, options, storage=disk) as found, RustlogPeer(found.address) as client:
+    with (
+        broker(tmp_path, options, storage=disk, inline_commits=False) as found,
+        RustlogPeer(found.address) as client,
+    ):
         client.ask(CreateTopicRequest(topic="demo", partitions=1))
         disk.block_syncs()
         try:

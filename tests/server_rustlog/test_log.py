@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.rustlog.forms import BINARY, JSON
-from lance_server.rustlog.groups import FILE_NAME
-from lance_server.rustlog.refusals import RustlogRefusal
-from lance_server.rustlog.testing import Broker, RustlogPeer, broker
+from lance_server.listeners.rustlog.forms import BINARY, JSON
+from lance_server.listeners.rustlog.groups import FILE_NAME
+from lance_server.listeners.rustlog.refusals import RustlogRefusal
+from lance_server.listeners.rustlog.testing import Broker, RustlogPeer, broker
 from lance_server.testing import RawClient, ServerProcess
 from lance_spec.bodies import decode_topics
 from lance_spec.enums import Command, RecordType
-from lance_spec.messages.lwp import KeyTimestamped, KeyValue, Timestamped
+from lance_spec.messages.lwp import CreatePartitionedTopic, KeyTimestamped, KeyValue, Timestamped
 from lance_spec.messages.rustlog import CreateTopicRequest, ListTopicsRequest
 from lance_spec.records import decode_records, encode_record
 
@@ -46,6 +46,19 @@ def test_topics_of_others_are_there_with_one_partition(rustlog: Broker, peer: Ru
     assert ("orders", 1) in [
         (each.topic, each.partitions) for each in peer.ask(ListTopicsRequest()).topics
     ]
+
+
+def test_a_partitioned_topic_is_there_with_its_partitions(
+    rustlog: Broker, peer: RustlogPeer
+) -> None:
+    """AMB-59: and those are no topics of their own."""
+    with RawClient(rustlog.server.address) as client:
+        request = CreatePartitionedTopic(b"orders", 3, 1, 0, 0).encode()
+        client.ask_json(Command.CREATE_PARTITIONED_TOPIC, request)
+        client.store([b"a", b"b"], batch_id=1, topic_id=topics_of(client)["orders-2"])
+    listed = [(each.topic, each.partitions) for each in peer.ask(ListTopicsRequest()).topics]
+    assert sorted(listed) == [("demo", 2), ("orders", 3)]
+    assert peer.ask(fetch(topic="orders", partition=2)).records == [b"a", b"b"]
 
 
 def test_keys_and_times_are_left_out(rustlog: Broker, peer: RustlogPeer) -> None:
@@ -137,7 +150,7 @@ def test_offsets_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         answer = client.ask(committed())
         assert answer.code == 5
         assert str(path) in answer.message
-        assert "remove it to begin anew" in answer.message
+        assert "remove it to begin again" in answer.message
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

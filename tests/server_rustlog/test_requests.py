@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lance_server.rustlog.testing import Broker, RustlogPeer
+from lance_server.listeners.rustlog.testing import Broker, RustlogPeer
 from lance_spec.messages.rustlog import (
     CreateTopicRequest,
     CreateTopicResponse,

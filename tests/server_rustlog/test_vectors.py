@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_server.rustlog.testing import Broker, RustlogPeer
+from lance_server.listeners.rustlog.testing import Broker, RustlogPeer
 from lance_spec.errors import DecodeError
 from lance_spec.messages import rustlog as messages
 from lance_spec.messages.rustlog import CreateTopicRequest, ErrorResponse
@@ -103,7 +103,7 @@ def test_a_captured_conversation_is_answered_byte_for_byte(rustlog: Broker) -> N
 
 
 def json_requests(*results: str) -> list[Any]:
-    """Return the JSON requests with these results, without the empty one, which is no frame."""
+    """Return the JSON requests with these results, without the empty one, which is not a frame."""
     return [
         pytest.param(bytes.fromhex(test["bytes"]), id=test["id"])
         for group in groups("rustlog_json")

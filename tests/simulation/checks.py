@@ -5,14 +5,14 @@ from random import Random
 from typing import Final
 
 from tests.simulation.model import Reading, State, TopicModel, ViolationError
-from tests.simulation.store import Life
+from tests.simulation.store import Life, read_topic
 from tests.simulation.story import Story
 from tests.simulation.world import World
 
-from lance_server.log.engine import Engine
-from lance_server.log.report import Finding
+from lance_server.log.log_manager import LogManager
+from lance_server.log.recovery.recovery_report import Finding
 from lance_server.log.topic import Topic
-from lance_server.refusals import Refusal
+from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.sync import replaced
 from lance_server.storage.wal import WalStorage
 
@@ -33,7 +33,7 @@ def _never(kind: str) -> None:
 class Checks(Story):
     """The rules that always hold."""
 
-    def _judge_start(self, engine: Engine) -> None:
+    def _judge_start(self, engine: LogManager) -> None:
         life = self.life
         assert life is not None, "it was just started"
         self._judge_names(engine)
@@ -44,17 +44,21 @@ class Checks(Story):
         if self.world.random.random() < 0.2:
             self._judge_second_recovery(engine)
 
-    def _judge_findings(self, findings: Sequence[Finding]) -> None:
-        """Judge that damage is only reported where there is some."""
+    def _judge_findings(self, findings: Sequence[Finding], *, is_whole: bool = False) -> None:
+        """Judge that damage is only reported where there is some.
+
+        Args:
+            findings: what a start, or ``verify``, reports.
+            is_whole: the last stop was a clean one, so that everything is to be in its place.
+        """
         for finding in findings:
             topic = None if finding.topic_id is None else self.topics.get(finding.topic_id)
             rotten = topic is not None and topic.rotten
             known = topic is None or topic.present is not None
-            stale = finding.kind in {"stale index", "unrepeated write"} and self.clean
-            if (stale or finding.kind in _DAMAGE) and not rotten and known:
+            if (is_whole or finding.kind in _DAMAGE) and not rotten and known:
                 raise ViolationError(f"nothing was damaged, and a check reports: {finding}")
 
-    def _judge_names(self, engine: Engine) -> None:
+    def _judge_names(self, engine: LogManager) -> None:
         """Learn which of the topics in doubt there are, and judge that the others are there."""
         names: dict[str, int] = {}
         for found in engine.topics_with_default():
@@ -84,13 +88,13 @@ class Checks(Story):
             raise ViolationError(f"topic {model.id}, {model.name}, was deleted and is there")
         return True
 
-    def _judge_topics(self, life: Life, engine: Engine, *, settled: bool) -> None:
+    def _judge_topics(self, life: Life, engine: LogManager, *, settled: bool) -> None:
         faults, life.mount.faults = life.mount.faults, []
         for model in self.topics.values():
             found = engine.find(model.id if model.id is not None else -1)
             if found is not None and model.present:
                 try:
-                    reading = life.read(found)
+                    reading = read_topic(found)
                 except (OSError, Refusal) as error:
                     raise ViolationError(f"{model.name} cannot be read: {error!r}") from None
                 self._judge_reading(model, reading, settled=settled)
@@ -115,7 +119,7 @@ class Checks(Story):
         if (retention.max_bytes, retention.max_age_secs) not in model.policies:
             raise ViolationError(f"{model.name}: it has {retention}, not one of {model.policies}")
 
-    def _judge_second_recovery(self, engine: Engine) -> None:
+    def _judge_second_recovery(self, engine: LogManager) -> None:
         """Judge that to start again after a kill, on a copy, changes nothing."""
         world = World(Random(1), self.plan.settings.pace)
         life = Life(world, self.disk.copy(), self.plan.settings, _never)
@@ -130,7 +134,7 @@ class Checks(Story):
             again = life.engine.find(found.id)
             if again is None:
                 raise ViolationError(f"a second start lost topic {found.id}")
-            first, second = mine.read(found), life.read(again)
+            first, second = read_topic(found), read_topic(again)
             if first.pieces != second.pieces:
                 raise ViolationError(
                     f"a second start reads topic {found.id} in another way: {first} and {second}"

@@ -2,9 +2,9 @@
 
 import errno
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 CHANGING: Final = (
     "create", "write", "commit", "sync", "truncate", "rename", "remove", "sync_dir", "make_dir",
@@ -37,6 +37,22 @@ def class_of(path: Path) -> str:
     return next((kind for suffix, kind in _SUFFIXES if name.endswith(suffix)), "folder")
 
 
+class Echo(NamedTuple):
+    """A fault that follows another one.
+
+    What undoes a step is carried out right after the step failed; this is what hits it there.
+
+    Attributes:
+        gap: how many calls that change something pass before it.
+        error: name of an error number, or one of `STOPS`.
+        after: whether the call does its work first.
+    """
+
+    gap: int
+    error: str
+    after: bool = False
+
+
 @dataclass(slots=True)
 class Fault:
     """A fault that is waiting for its call.
@@ -48,7 +64,9 @@ class Fault:
         error: name of an error number, or one of `STOPS`.
         after: whether the call does its work first and fails then.
         times: how many such calls in a row it hits.
+        echoes: faults that follow when it has hit all of them, one after the other.
         fired: how many it hit.
+        paths: of the calls that it hit.
     """
 
     method: str
@@ -57,16 +75,27 @@ class Fault:
     error: str
     after: bool = False
     times: int = 1
+    echoes: tuple[Echo, ...] = ()
     fired: int = 0
+    paths: list[Path] = field(default_factory=list)
+    struck: bool = False
+    """Whether a call failed by it; the end of the process does not count."""
 
     def meets(self, method: str, path: Path) -> bool:
         """Whether it strikes this call; counts the call."""
+        if self.fired >= self.times and self.echoes:
+            echo, self.echoes = self.echoes[0], self.echoes[1:]
+            self.method = self.place = "*"
+            self.nth, self.error, self.after = echo
+            self.times = self.fired + 1
         if self.fired >= self.times or not self._is_meant(method, path):
             return False
         if self.nth:
             self.nth -= 1
             return False
         self.fired += 1
+        self.paths.append(path)
+        self.struck |= self.error not in STOPS
         return True
 
     def _is_meant(self, method: str, path: Path) -> bool:

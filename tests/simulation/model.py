@@ -45,7 +45,7 @@ class Batch:
         seen: whether a reader saw it.
         resent: whether it was sent more than once.
         waits: how many requests wait for it.
-        dropped: whether retention dropped it before anyone saw it.
+        dropped: whether retention dropped it, perhaps, before anyone saw it.
     """
 
     number: int
@@ -174,6 +174,7 @@ class TopicModel:
         """Note that memory was lost in a mode that promises nothing then."""
         for batch in self.batches.values():
             if batch.owed:
+                batch.dropped = batch.place is not None and batch.place < self.start
                 batch.state, batch.seen, batch.place = State.UNKNOWN, False, None
 
     # Judging ---------------------------------------------------------------------------------
@@ -232,7 +233,7 @@ class TopicModel:
         moved = batch.place not in {None, place}
         if moved and not (self.rotten and batch.resent):  # what rotted may be sent again
             raise ViolationError(f"{self.name}: {batch} moved to offset {place}")
-        batch.place, batch.seen = place, True
+        batch.place, batch.seen, batch.dropped = place, True, False
         if not batch.waits:
             batch.state = State.ACKED
 
@@ -246,12 +247,18 @@ class TopicModel:
         return self.rotten and (self.unclean_rot or reading.is_damaged(batch.place))
 
     def _note_dropped(self, found: dict[int, int], reading: Reading) -> None:
-        """Note which batches went before anyone saw them: no more than the floor rose by."""
+        """Note which batches went before anyone saw them: no more than the floor rose by.
+
+        One that is in doubt may have gone, too: when it is sent again, it is a duplicate of what
+        nobody can read any more.
+        """
         room = reading.start - self.start
         for batch in self.batches.values():
-            unseen = batch.state is State.ACKED and batch.place is None and not batch.dropped
-            if unseen and batch.number not in found and len(batch.raw) <= room:
-                room -= len(batch.raw)
+            unseen = batch.owed or batch.state is State.UNKNOWN
+            if not unseen or batch.place is not None or batch.dropped or batch.number in found:
+                continue
+            if len(batch.raw) <= room:
+                room -= len(batch.raw) if batch.owed else 0
                 batch.dropped = True
 
     def _judge_order(self, found: dict[int, int]) -> None:

@@ -5,42 +5,15 @@ it keeps. The seeds that it took stand in ``matrix.json``.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.simulation.faults import class_of
-from tests.simulation.mount import Mount
-from tests.simulation.plan import Plan, make_plan
+from tests.simulation.plan import make_plan
 from tests.simulation.run import carry_out
-
-from lance_server.disk import WatchedStorage
-from lance_server.log import (
-    cache,
-    compaction,
-    consumers,
-    dedup,
-    documents,
-    engine,
-    flusher,
-    indexes,
-    opening,
-    partition,
-    recovery,
-    retention,
-    scan,
-    search,
-    segment,
-    tail,
-    topic_file,
-    topics,
-    upkeep,
-)
-from lance_server.outcome import Outcome
-from lance_server.storage import contract
 
 MATRIX: Final = Path(__file__).with_name("matrix.json")
 MOST: Final = 600
@@ -94,7 +67,7 @@ class Mutant:
             for owner, name, right in reversed(before):
                 setattr(owner, name, right)
 
-    def meets(self, plan: Plan) -> bool:
+    def meets(self, plan: Any) -> bool:
         """Whether it is tried on a plan."""
         return (not self.templates or plan.template in self.templates) and (
             not self.modes or any(word in plan.settings.mode for word in self.modes)
@@ -115,382 +88,92 @@ class Find(NamedTuple):
     violation: str
 
 
-def hunt(mutant: Mutant, most: int = MOST, first: int = 0) -> Find | None:
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is searched.
+
+    Attributes:
+        make_plan: returns the plan of a seed.
+        carry_out: carries it out.
+        matrix: the file that says how its mutants are found.
+    """
+
+    make_plan: Callable[[int], Any]
+    carry_out: Callable[[Any], Any]
+    matrix: Path
+
+
+STORE: Final = Search(make_plan, carry_out, MATRIX)
+
+
+def hunt(mutant: Mutant, most: int = MOST, search: Search = STORE) -> Find | None:
     """Return how a mutant is found; None when it survives.
 
     Args:
         mutant: the planted fault.
         most: plans that it is tried on, at most.
-        first: the seed to begin at.
+        search: whose plans.
     """
     runs = 0
-    for seed in count(first):
-        plan = make_plan(seed)
+    for seed in count():
+        plan = search.make_plan(seed)
         if not mutant.meets(plan):
             continue
         runs += 1
         with mutant.planted():
-            violation = carry_out(plan).violation
-        if violation is not None and carry_out(plan).violation is None:
+            violation = search.carry_out(plan).violation
+        if violation is not None and search.carry_out(plan).violation is None:
             return Find(seed, runs, violation)
         if runs >= most:
             return None
     raise AssertionError("seeds have no end")
 
 
-def find_at(mutant: Mutant, seed: int) -> str | None:
-    """Return the promise that a mutant breaks under a seed, and the store without it keeps."""
-    plan = make_plan(seed)
+def find_at(mutant: Mutant, seed: int, search: Search = STORE) -> str | None:
+    """Return the promise that a mutant breaks under a seed, and the code without it keeps."""
+    plan = search.make_plan(seed)
     with mutant.planted():
-        violation = carry_out(plan).violation
-    return violation if carry_out(plan).violation is None else None
+        violation: str | None = search.carry_out(plan).violation
+    return violation if search.carry_out(plan).violation is None else None
 
 
-def load_matrix() -> dict[str, dict[str, Any]]:
+def load_matrix(search: Search = STORE) -> dict[str, dict[str, Any]]:
     """Return how each mutant was found when that was written down."""
-    matrix: dict[str, dict[str, Any]] = json.loads(MATRIX.read_text())
+    matrix: dict[str, dict[str, Any]] = json.loads(search.matrix.read_text())
     return matrix
 
 
-# Wrong behaviours ----------------------------------------------------------------------------
+def write_matrix(mutants: Iterable[Mutant], search: Search = STORE) -> int:
+    """Write down how each mutant is found; return how many survive."""
+    matrix, survivors = {}, 0
+    for mutant in mutants:
+        find = hunt(mutant, search=search)
+        survivors += find is None
+        matrix[mutant.name] = {} if find is None else find._asdict()
+        print(f"{mutant.name}: {find}")  # noqa: T201 - it takes minutes
+    search.matrix.write_text(json.dumps(matrix, indent=1) + "\n")
+    return survivors
 
 
-def _nothing(_: Any) -> Callable[..., None]:
+def is_found(mutant: Mutant, search: Search = STORE, *, whole: bool) -> bool:
+    """Whether a mutant is found: at the seed that is known, or else by a hunt.
+
+    Args:
+        mutant: the planted fault.
+        search: whose plans.
+        whole: hunt it from the first seed on, whatever is known.
+    """
+    seed = load_matrix(search).get(mutant.name, {}).get("seed")
+    known = seed is not None and find_at(mutant, seed, search) is not None
+    # the plan of a seed changes with the simulation
+    return (known and not whole) or hunt(mutant, search=search) is not None
+
+
+def nothing(_: Any) -> Callable[..., None]:
     """Return a function that does nothing."""
     return lambda *_args, **_named: None
 
 
-def _always(value: Any) -> Callable[[Any], Callable[..., Any]]:
+def always(value: object) -> Callable[[Any], Callable[..., Any]]:
     """Return a maker of functions that return a value."""
     return lambda _: lambda *_args, **_named: value
-
-
-def _skipping(matters: Callable[[Path], bool]) -> Callable[[Any], Callable[..., Any]]:
-    """Return a maker of storage methods that do nothing for some paths."""
-
-    def make(right: Any) -> Callable[..., Any]:
-        def method(self: Mount, where: Any) -> Any:
-            path = where if isinstance(where, Path) else self.files[where][0]
-            return None if matters(path) else right(self, where)
-
-        return method
-
-    return make
-
-
-def _unsynced(kind: str, **how: Any) -> Mutant:
-    """Return the store that never syncs a class of files."""
-    patch = Patch(Mount, "sync", _skipping(lambda path: class_of(path) == kind))
-    return Mutant(f"a {kind} file is never synced", (patch,), **how)
-
-
-def _unsynced_folder(name: str, depth: int, **how: Any) -> Mutant:
-    """Return the store that never syncs the folders of a depth below the root."""
-    patch = Patch(Mount, "sync_dir", _skipping(lambda path: len(path.parts) == depth))
-    return Mutant(f"the names in {name} are never synced", (patch,), **how)
-
-
-def _commit_in_cache(_: Any) -> Callable[..., Any]:
-    def commit(self: WatchedStorage, writes: Sequence[Any]) -> list[None]:
-        for each in writes:
-            self.inner.write(*each)
-        return [None] * len(writes)
-
-    return commit
-
-
-def _commit_without_errors(right: Any) -> Callable[..., Any]:
-    def commit(self: WatchedStorage, writes: Sequence[Any]) -> list[None]:
-        right(self, writes)
-        return [None] * len(writes)
-
-    return commit
-
-
-def _commit_all_but_last(right: Any) -> Callable[..., Any]:
-    return lambda self, writes: [*right(self, writes[:-1]), None]
-
-
-def _in_memory_only(right: Any) -> Callable[..., Any]:
-    """Return a method of a topic's file, or the catalog, that changes memory and does not save."""
-
-    def method(self: Any, *arguments: Any) -> Any:
-        save = type(self)._save
-        type(self)._save = lambda _: None
-        try:
-            return right(self, *arguments)
-        finally:
-            type(self)._save = save
-
-    return method
-
-
-def _replace_in_place(_: Any) -> Callable[..., Any]:
-    def replace_file(storage: Any, path: Path, data: bytes) -> None:
-        try:
-            fd = storage.open(path)
-        except FileNotFoundError:
-            fd = storage.open(path, create=True)
-        try:
-            storage.truncate(fd, 0)
-            storage.write(fd, data, 0)
-            storage.sync(fd)
-        finally:
-            storage.close(fd)
-        storage.sync_dir(path.parent)
-
-    return replace_file
-
-
-def _one_copy(_: Any) -> Callable[..., Any]:
-    def save_document(storage: Any, path: Path, body: Any) -> None:
-        contract.replace_file(storage, path, documents._encode(body))
-
-    return save_document
-
-
-def _acked_at_once(right: Any) -> Callable[..., Any]:
-    def commit(*arguments: Any, **named: Any) -> Outcome[None]:
-        right(*arguments, **named)
-        outcome: Outcome[None] = Outcome()
-        outcome.settle(None)
-        return outcome
-
-    return commit
-
-
-def _one_more(right: Any) -> Callable[..., Any]:
-    return lambda segments, *rest, **named: min(len(segments), right(segments, *rest, **named) + 1)
-
-
-def _only_first_job(right: Any) -> Callable[..., Any]:
-    return lambda self, jobs, problem: right(self, jobs[:1], problem)
-
-
-def _no_locks(_: Any) -> Callable[..., Any]:
-    return _FreeForAll
-
-
-class _FreeForAll:
-    """A lock that keeps nobody out."""
-
-    def __enter__(self) -> bool:
-        return True
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-
-def _release_half(_: Any) -> Callable[..., Any]:
-    return lambda self: self._storage.close(self._data)
-
-
-def _later(right: Any) -> Callable[..., Any]:
-    return lambda self, time_ns: right(self, time_ns + 1)
-
-
-def _unmoved(right: Any) -> Callable[..., Any]:
-    return lambda entry, _: right(entry, 0)
-
-
-def _clean_ends_wrong(right: Any) -> Callable[..., Any]:
-    return lambda storage, data_dir, ends, *rest: right(
-        storage, data_dir, {key: end + 100 for key, end in ends.items()}, *rest
-    )
-
-
-def _only_on_this_page(right: Any) -> Callable[..., Any]:
-    """Return a search for duplicates that does not look at what is on its way."""
-
-    def find_duplicate(self: Any, batch_id: int, content: bytes) -> Any:
-        groups = self._open_group, self._flushing
-        self._open_group = self._flushing = None
-        try:
-            return right(self, batch_id, content)
-        finally:
-            self._open_group, self._flushing = groups
-
-    return find_duplicate
-
-
-def _error_forgotten(right: Any) -> Callable[..., Any]:
-    return lambda self, group, _: right(self, group, None)
-
-
-def _empty_window(_: Any) -> Callable[..., Any]:
-    return lambda self, *_args: dedup.DuplicateWindow(self._limits)
-
-
-def _marker_stays(right: Any) -> Callable[..., Any]:
-    def take(self: Any) -> Any:
-        storage = self._storage
-        remove = type(storage).remove
-        type(storage).remove = lambda *_: None
-        try:
-            return right(self)
-        finally:
-            type(storage).remove = remove
-
-    return take
-
-
-def _wrong_bytes(right: Any) -> Callable[..., Any]:
-    """Return a copy that takes the first bytes of each source twice."""
-
-    def copy(storage: Any, source: Any, target: int, shift: int) -> Any:
-        entries = right(storage, source, target, shift)
-        storage.write(target, b"\0\0\0\0", shift)
-        return entries
-
-    return copy
-
-
-def _all_well(_: Any) -> Callable[..., Any]:
-    """Return a scan that finds everything as it should be, whatever is there."""
-
-    class Believed:
-        def __init__(self, size: int) -> None:
-            self.end = size
-            self.slots = b"\1"
-
-    return lambda storage, data, _sidecar: Believed(storage.size(data))
-
-
-def _without_windows(right: Any) -> Callable[..., Any]:
-    def remove(storage: Any, file: Any) -> None:
-        right(storage, file)
-        for path in retention.window_files(storage, file.folder):
-            storage.remove(path)
-
-    return remove
-
-
-def _scan_believes(_: Any) -> Callable[..., Any]:
-    return lambda _storage, _data, entry, position: entry.relative_offset >= position
-
-
-def _short_batches(right: Any) -> Callable[..., Any]:
-    def writes(self: Any, data: Any, batches: Any, topic_end: int) -> Any:
-        first, second = right(self, data, batches, topic_end)
-        return [first._replace(data=first.data[:-1] + b"\0"), second]
-
-    return writes
-
-
-def _settle_before(right: Any) -> Callable[..., Any]:
-    """Return a begin of a flush that tells clients that it has ended well."""
-
-    def begin_flush(self: Any) -> Any:
-        group = right(self)
-        waiters, group.outcome._waiters = group.outcome._waiters, {}
-        group.outcome.done = True
-        for waiter in waiters:
-            waiter()
-        group.outcome.done = False
-        return group
-
-    return begin_flush
-
-
-def _never_busy(right: Any) -> Callable[..., Any]:
-    def visit(self: Any, topic: Any) -> None:
-        self._busy.clear()
-        right(self, topic)
-
-    return visit
-
-
-def _merge_forgotten(right: Any) -> Callable[..., Any]:
-    """Return upkeep that gives a recorded merge up when a step of it fails."""
-
-    def finish(self: Any, topic: Any) -> Any:
-        try:
-            yield from right(self, topic)
-        except OSError:
-            self._merging.pop(topic.file, None)
-            topic.file.merging = None
-            raise
-
-    return finish
-
-
-MUTANTS: Final = (
-    Mutant("a removal after a merge is not repeated",
-           (Patch(upkeep.Upkeep, "_finish_merge", _merge_forgotten),), ("merge",)),
-    Mutant("commits end in the page cache", (Patch(WatchedStorage, "commit", _commit_in_cache),)),
-    Mutant("errors of commits are ignored",
-           (Patch(WatchedStorage, "commit", _commit_without_errors),)),
-    Mutant("the last file of a commit is left out",
-           (Patch(WatchedStorage, "commit", _commit_all_but_last),)),
-    _unsynced("draft"),
-    _unsynced("sidecar"),
-    _unsynced("wal", modes=("wal",)),
-    _unsynced_folder("a topic's folder", 4),
-    _unsynced_folder("the folder of all topics", 3),
-    _unsynced_folder("the data directory", 2),
-    Mutant("documents are written in place",
-           (Patch(documents, "replace_file", _replace_in_place),)),
-    Mutant("documents are kept once", (
-        Patch(documents, "save_document", _one_copy),
-        Patch(topic_file, "save_document", _one_copy),
-        Patch(topics, "save_document", _one_copy),
-    ), ("rot",)),
-    Mutant("duplicates are never found",
-           (Patch(partition.Partition, "find_duplicate", _always(None)),)),
-    Mutant("duplicates are not found after a start",
-           (Patch(opening.LogOpener, "_window", _empty_window),)),
-    Mutant("duplicates of what is on its way are not found",
-           (Patch(partition.Partition, "find_duplicate", _only_on_this_page),)),
-    Mutant("recovery believes entries without a look at the data",
-           (Patch(scan, "_matches", _scan_believes),)),
-    Mutant("recovery cuts nothing", (Patch(recovery.TopicRecovery, "_cut", _nothing),)),
-    Mutant("recovery keeps entries of holes",
-           (Patch(recovery.TopicRecovery, "_drop_entries", _nothing),)),
-    Mutant("offsets are not reserved ahead of use",
-           (Patch(topic_file.TopicFile, "reserve", _nothing),), (), ("os",)),
-    Mutant("a failed write is not cut back",
-           (Patch(segment.SegmentWriter, "cut_back", _nothing),)),
-    Mutant("a failed write is acknowledged",
-           (Patch(partition.Partition, "conclude", _error_forgotten),)),
-    Mutant("retention drops a segment too many", (Patch(upkeep, "expired", _one_more),)),
-    Mutant("the change of a floor is not saved",
-           (Patch(topic_file.TopicFile, "retire", _in_memory_only),), ("retire",)),
-    Mutant("a change of retention is not saved",
-           (Patch(topic_file.TopicFile, "set_retention", _in_memory_only),)),
-    Mutant("merged entries are neither moved nor read back",
-           (Patch(compaction, "_moved", _unmoved), Patch(compaction, "scan_segment", _all_well))),
-    Mutant("a merge is not recorded", (Patch(topic_file.TopicFile, "merge", _in_memory_only),),
-           ("merge",)),
-    Mutant("merged files keep the names of drafts",
-           (Patch(compaction, "place", _nothing), Patch(recovery, "place", _nothing))),
-    Mutant("merging changes bytes, and nothing is read back",
-           (Patch(compaction, "_copy", _wrong_bytes),
-            Patch(compaction, "scan_segment", _all_well))),
-    Mutant("sources of a merge stay and are forgotten", (Patch(upkeep, "sweep", _nothing),)),
-    Mutant("ids of topics are not saved", (Patch(topics.Catalog, "_save", _nothing),)),
-    Mutant("a new topic's file is not saved", (Patch(topic_file.TopicFile, "save", _nothing),)),
-    Mutant("commits of offsets are acknowledged at once",
-           (Patch(consumers.ConsumerOffsets, "commit", _acked_at_once),)),
-    Mutant("the mark of a clean stop stays",
-           (Patch(opening.LogOpener, "_take_clean_marker", _marker_stays),)),
-    Mutant("the mark of a clean stop lies",
-           (Patch(engine, "save_clean_marker", _clean_ends_wrong),)),
-    Mutant("acknowledged before the flush",
-           (Patch(partition.Partition, "begin_flush", _settle_before),)),
-    Mutant("a time seek goes too far", (Patch(search.SidecarSearch, "first_since", _later),)),
-    Mutant("a sidecar stays open", (Patch(segment.SegmentWriter, "release", _release_half),)),
-    Mutant("files that were read stay open",
-           (Patch(cache.SegmentCache, "_evict", _nothing),)),
-    Mutant("only the first topic of a flush is answered",
-           (Patch(flusher.Flusher, "_finish", _only_first_job),)),
-    Mutant("a topic's file has no lock", (Patch(topic_file, "new_lock", _no_locks),)),
-    Mutant("two visits of one topic at once", (Patch(upkeep.Upkeep, "visit", _never_busy),),
-           ("merge", "retire")),
-    Mutant("the last byte of a flush is lost",
-           (Patch(segment.SegmentWriter, "writes", _short_batches),)),
-    Mutant("sidecars of dropped segments go with them",
-           (Patch(upkeep, "remove_retired", _without_windows),), ("retire",)),
-    Mutant("a closed segment keeps the name of an open one",
-           (Patch(tail.Tail, "_close", _nothing),)),
-    Mutant("indexes are wrong", (Patch(indexes, "encode_secondary", _always(b"wrong")),)),
-)  # fmt: skip

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from tests.simulation.faults import CHANGING, ERRORS, READING
+from tests.simulation.faults import CHANGING, ERRORS, READING, STOPS, Echo
 from tests.simulation.world import Pace
 
-MODES: Final = ("fsync", "wal", "os", "fsync, inline", "wal, inline", "wal, mixed")
+_ANY_ERROR: Final = (*ERRORS, "EIO", "EIO", "ENOSPC")
+MODES: Final = (
+    "fsync", "wal", "os", "fsync, inline", "wal, inline", "wal, mixed", "wal, drawn, inline",
+    "wal, drawn, inline",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class Settings:
 
     Attributes:
         mode: a durability; ``inline``: a lone batch is flushed by the loop's thread; ``mixed``:
-            some commits are too large for the write-ahead log.
+            some commits are too large for the write-ahead log; ``drawn``: the way of each topic
+            is drawn, and the log is made only when a commit asks for it.
         kind: how the disk commits, see `Mount`.
         segment_size: bytes after which a segment is closed.
         wal_size: bytes of a file of the write-ahead log.
@@ -134,7 +139,7 @@ class _Writer:
     def _fault(self, method: str, place: str, nth: int) -> None:
         random = self.random
         times = random.choice((1, 1, 1, 2, 4, 30))
-        error = random.choice((*ERRORS, "EIO", "EIO", "ENOSPC"))
+        error = random.choice(_ANY_ERROR)
         self.add(
             "fault",
             method=method,
@@ -143,6 +148,22 @@ class _Writer:
             error=error,
             after=random.random() < 0.3,
             times=times,
+            echoes=self._echoes(error),
+        )
+
+    def _echoes(self, error: str) -> tuple[Echo, ...]:
+        """Return what hits the steps that undo the one which failed, perhaps."""
+        random = self.random
+        count = random.choice((0, 0, 0, 1, 1, 2, 3))
+        return tuple(
+            Echo(
+                random.choice((0, 0, 0, 1, 1, 2, 3, random.randrange(14))),
+                random.choice(
+                    (error, error, error, random.choice(_ANY_ERROR), random.choice(STOPS))
+                ),
+                random.random() < 0.3,
+            )
+            for _ in range(count)
         )
 
     def stop_at(self) -> None:
@@ -224,7 +245,9 @@ def _save(writer: _Writer, topic: int) -> None:
 
 def _roll(writer: _Writer, topic: int) -> None:
     writer.add("roll", topic=topic)
-    writer.append(topic, 1)
+    for _ in range(writer.random.choice((1, 2, 3))):  # each tries to begin a segment
+        writer.append(topic, 1)
+        writer.add("settle")
 
 
 def _retire(writer: _Writer, topic: int) -> None:
@@ -238,8 +261,9 @@ def _delete(writer: _Writer, topic: int) -> None:
 
 
 def _merge(writer: _Writer, topic: int) -> None:
-    for _ in range(writer.random.choice((1, 1, 2))):
+    for _ in range(writer.random.choice((1, 1, 2, 3))):
         writer.upkeep(topic)
+        writer.add("settle")
 
 
 def _close(writer: _Writer, topic: int) -> None:
@@ -275,7 +299,14 @@ _SAVING: Final = (
 _FOCUS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "append": (("commit", "data"), ("commit", "sidecar"), ("write", "wal"), ("sync", "wal")),
     "save": _SAVING,
-    "roll": (("rename", "data"), ("sync_dir", "folder"), ("create", "sidecar"), *_SAVING),
+    "roll": (
+        ("rename", "data"),
+        ("sync_dir", "folder"),
+        ("create", "sidecar"),
+        ("commit", "data"),
+        ("commit", "sidecar"),
+        *_SAVING,
+    ),
     "merge": (("remove", "*"), ("read_into", "*"), ("sync_dir", "folder"), *_SAVING),
     "retire": (("remove", "*"), ("rename", "sidecar"), *_SAVING),
     "create": (("make_dir", "folder"), *_SAVING),
@@ -303,16 +334,21 @@ def _template(name: str) -> Callable[[Random], _Writer]:
             INSIDE[name](writer, topic)
             writer.add("settle")
             writer.add("heal")
-            if random.random() < 0.3:
-                _lose_power_soon(writer, topic)
-            else:
-                _go_on(writer, name, topic)
+            following = random.choice((_lose_power_soon, _stop_soon, _go_on, _go_on))
+            following(writer, name, topic)
         return writer
 
     return write
 
 
-def _lose_power_soon(writer: _Writer, topic: int) -> None:
+def _stop_soon(writer: _Writer, _: str, topic: int) -> None:
+    """Stop before anything is written again, or see that everything can be."""
+    writer.add(writer.random.choice(("probe", "probe", "kill", "power", "stop")))
+    writer.add("start")
+    writer.append(topic, 2)
+
+
+def _lose_power_soon(writer: _Writer, _: str, topic: int) -> None:
     """Store a little more, and lose what is only in memory."""
     writer.append(topic, writer.random.randint(1, 4))
     writer.append()
@@ -367,9 +403,13 @@ def _jump(random: Random) -> _Writer:
     topic = random.randrange(3)
     writer.add("retention", topic=topic, size=0, age=3600)
     writer.small_segments(topic)
-    if random.random() < 0.5:
+    stopped = random.random() < 0.5
+    if stopped:
         writer.add("stop")
-    writer.add("jump", seconds=random.choice((-7200, 7200, 10**6, 3 * 10**8)))
+    seconds = random.choice((-7200, 7200, 10**6, 3 * 10**8))
+    if stopped and seconds == 7200:  # nobody can tell it from a stop of two hours
+        seconds = 10**6
+    writer.add("jump", seconds=seconds)
     writer.add("start")
     writer.append(topic)
     writer.upkeep(topic)
@@ -382,7 +422,10 @@ def _burst(random: Random) -> _Writer:
     """Many appends at once, and power that fails."""
     writer = _begun(random)
     for _ in range(random.randint(1, 3)):
+        troubled = random.random() < 0.4
         for _ in range(random.randint(5, 40)):
+            if troubled and random.random() < 0.1:
+                writer.fault_at(_FOCUS["recycle"])
             writer.append(count=1)
             if random.random() < 0.7:
                 writer.add("wait", seconds=random.choice((0.001, 0.006, 0.02)))
@@ -393,6 +436,7 @@ def _burst(random: Random) -> _Writer:
         else:
             writer.add("power")
             writer.add("start")
+        writer.add("heal")
     return writer
 
 
@@ -415,6 +459,23 @@ def _limit(random: Random) -> _Writer:
     return writer
 
 
+def _readers(random: Random) -> _Writer:
+    """Readers whose work lasts while segments are merged or dropped."""
+    writer = _begun(random)
+    topic = random.randrange(3)
+    for _ in range(random.randint(1, 3)):
+        writer.small_segments(topic)
+        if random.random() < 0.3:
+            writer.add("retention", topic=topic, size=random.choice((300, 2000)), age=0)
+        for _ in range(random.randint(1, 4)):
+            for _ in range(random.randint(1, 6)):
+                name = random.choice(("seek", "seek", "fetch"))
+                writer.add(name, topic=topic, share=random.random())
+            writer.upkeep(topic)
+        writer.add("settle")
+    return writer
+
+
 def _rot(random: Random) -> _Writer:
     """Bytes that change on the disk while nobody looks."""
     writer = _begun(random)
@@ -423,9 +484,12 @@ def _rot(random: Random) -> _Writer:
     writer.upkeep(topic)
     writer.append()
     writer.add(random.choice(("stop", "kill")))
-    way = random.choice(("flip", "zero", "header", "header"))
+    way = random.choice(("flip", "zero", "header", "header", "copy", "cut", "cut"))
     writer.add("rot", topic=topic, share=random.random(), way=way)
     writer.add("start")
+    if random.random() < 0.5:
+        writer.small_segments(topic)
+        _merge(writer, topic)
     for _ in range(random.randint(1, 10)):
         writer.any()
     return writer
@@ -437,12 +501,11 @@ TEMPLATES: Final[dict[str, Callable[[Random], _Writer]]] = {
     "jump": _jump,
     "burst": _burst,
     "limit": _limit,
+    "readers": _readers,
     "rot": _rot,
 }
 
 
-_SEARCHED: Final = [name for name in TEMPLATES if name not in {"jump", "limit"}]
-"""Those that seeds choose from. The store does not yet promise what the others ask for."""
 _WAL: Final = frozenset({"recycle", "burst"})
 """Templates that are mostly about the write-ahead log."""
 
@@ -464,15 +527,25 @@ def _settings(random: Random) -> Settings:
     )
 
 
-def make_plan(seed: int) -> Plan:
-    """Return the plan of a seed: from a template where the seed is odd."""
+def make_plan(seed: int, template: str | None = None) -> Plan:
+    """Return the plan of a seed.
+
+    Args:
+        seed: decides everything.
+        template: the one to follow; without it the seed decides, and odd ones follow one.
+    """
     random = Random(seed)
     settings = _settings(random)
-    template = random.choice(_SEARCHED) if seed % 2 else "any"
+    chosen = random.choice(list(TEMPLATES)) if seed % 2 else "any"
+    template = template or chosen
     if template in _WAL and "wal" not in settings.mode and random.random() < 0.7:
-        settings = replace(settings, mode=random.choice(("wal", "wal", "wal, inline")))
+        settings = replace(settings, mode=random.choice(("wal", "wal, inline", *MODES[-2:])))
     if template == "burst" and random.random() < 0.7:
         settings = replace(settings, pace=Pace(0.03, 0.7, 0.05), wal_size=8192)
+    if template == "merge":
+        settings = replace(settings, merge=2, segment_size=max(settings.segment_size, 400))
+    if template == "readers":
+        settings = replace(settings, merge=2, pace=Pace(0.2, 0.5, 0.2))
     write = TEMPLATES.get(template, _any)
     return Plan(seed, template, settings, tuple(write(random).operations))
 

@@ -16,10 +16,10 @@ from tests.simulation.mount import Mount
 from tests.simulation.plan import Operation, Plan
 from tests.simulation.store import DATA_DIR, Life, offline
 from tests.simulation.story import Result
-from tests.simulation.world import StuckError
+from tests.simulation.world import StuckError, World
 
 from lance_server.errors import LanceServerError
-from lance_server.log.indexes import index_segment
+from lance_server.log.segments.indexes import index_segment
 from lance_server.offline.verifying import verify
 from lance_server.runtime.sync import replaced
 
@@ -27,6 +27,8 @@ __all__ = ["Result", "Run", "carry_out"]
 
 _PATIENCE: Final = 10.0
 """Seconds after which nothing is on its way any more."""
+_IN_A_TOPIC: Final = 5
+"""Parts of a path in a topic's folder."""
 _BEST_EFFORT: Final = 8
 """Largest batches that a limit must have room for, to be kept."""
 _RECOVERY: Final = 120.0
@@ -47,7 +49,7 @@ class _Listener(logging.Handler):
 
 
 @contextmanager
-def _heard(errors: list[BaseException]) -> Iterator[None]:
+def heard(errors: list[BaseException]) -> Iterator[None]:
     """Collect the exceptions that the server logs; nothing is shown."""
     logger = logging.getLogger("lance_server")
     before = logger.handlers[:], logger.propagate, logger.level
@@ -71,7 +73,7 @@ class Run(Clients, Checks):
         """Do all of it; what was broken stands in the result."""
         gc.disable()
         try:
-            with _heard(self.world.errors), replaced(self.world.primitives()):
+            with heard(self.world.errors), replaced(self.world.primitives()):
                 self._carry_out()
         except ViolationError as error:
             self.result.violation = str(error)
@@ -144,8 +146,20 @@ class Run(Clients, Checks):
 
     def do_start(self) -> None:
         """Start the store; what is wrong with the disk may keep it from that."""
-        if self.life is None and not self._start() and not self._in_trouble():
+        for fault in self.faults:
+            fault.paths.clear()
+        if self.life is None and not self._start() and not self._may_stop_a_start():
             raise ViolationError("the store did not start")
+
+    def _may_stop_a_start(self) -> bool:
+        """Whether something went wrong that is not about the files of one topic alone.
+
+        A write-ahead log must be repeated whole before anything is served.
+        """
+        if self.disk.room is not None or self.disk.read_only or "wal" in self.plan.settings.mode:
+            return self._in_trouble()
+        paths = [path for fault in self.faults for path in fault.paths]
+        return any(len(path.parts) < _IN_A_TOPIC or path.parts[2] != "segments" for path in paths)
 
     def _start(self) -> bool:
         life = self.life = Life(self.world, self.disk, self.plan.settings, self._stop)
@@ -194,7 +208,10 @@ class Run(Clients, Checks):
             raise ViolationError(f"a clean stop failed: {done[0].error}")
         self._release(life)
         clean = done[0].error is None
-        left = [str(path) for path, _ in life.mount.files.values() if path.suffix != ".wal"]
+        if clean and self.calm and _left_open(life):
+            gc.collect()  # errors hold what was being read
+            self._release(life)
+        left = _left_open(life)
         if clean and left and self.calm:
             raise ViolationError(f"files are open after a clean stop: {left}")
         self._end_life()
@@ -259,9 +276,22 @@ class Run(Clients, Checks):
         if not chosen:
             return
         file = chosen[int(share * len(chosen))]
-        self._rot(file, way)
+        sidecars = [each for path, each in files if path.suffix == ".batches"]
+        if way == "copy" and len(sidecars) > 1:
+            source, target = self.world.random.sample(sidecars, 2)
+            target.content[:] = target.disk[:] = source.content
+            target.pending = []
+        elif way == "cut":
+            self._cut(self.world.random.choice(sidecars or [file]))
+        else:
+            self._rot(file, way)
         model.rotten = True
         model.unclean_rot |= not self.clean
+
+    def _cut(self, file: File) -> None:
+        """Cut a file at a multiple of 64 bytes, as the entries of a sidecar stand."""
+        del file.content[64 * self.world.random.randint(0, len(file.content) // 64) :]
+        file.disk, file.pending = bytearray(file.content), []
 
     def _rot(self, file: File, way: str) -> None:
         place, length = 0, 64
@@ -291,6 +321,20 @@ class Run(Clients, Checks):
                 raise ViolationError(f"{topic.name}: {waiting[0]} was never answered")
         self._judge_topics(life, life.engine, settled=False)
         self._judge_handles(life)
+
+    def do_probe(self) -> None:
+        """Judge that the store takes batches again, some time after all faults."""
+        if self.life is None or self.life.engine is None or self._in_trouble():
+            return
+        self.world.rest(_RECOVERY)
+        self._check_cheaply()
+        for _ in range(2):
+            for slot in range(len(self.topics)):
+                self.do_append(slot, 1, 20)
+            self._rest()
+        self._check_cheaply()
+        if self.stopped is None:
+            self._judge_usable()
 
     def do_weigh(self, topic: int) -> None:
         """Judge that a topic keeps no more than its limit and what came at once."""
@@ -337,13 +381,17 @@ class Run(Clients, Checks):
     def do_verify(self) -> None:
         """Do what ``lance-server verify`` does, which changes nothing."""
         if self._may_be_offline():
-            mount = Mount(self.disk, self.world, "dsync", self._stop)
             before = _image(self.disk)
-            findings = verify(DATA_DIR, storage=mount).findings
+            self._verify()
             if _image(self.disk) != before:
                 raise ViolationError("verify changed something")
-            if self.clean:  # else there may be torn tails, which only a start cuts
-                self._judge_findings(findings)
+
+    def _verify(self) -> None:
+        """Judge that verify finds nothing where nothing was changed on the disk."""
+        world = World(Random(1), self.plan.settings.pace)
+        findings = verify(DATA_DIR, storage=Mount(self.disk, world, "dsync", self._stop)).findings
+        if self.clean:  # else there may be torn tails, which only a start cuts
+            self._judge_findings(findings, is_whole=True)
 
     # The end ---------------------------------------------------------------------------------
 
@@ -353,23 +401,23 @@ class Run(Clients, Checks):
         if self.life is None:
             self.do_start()
             self._note_stop()
-        self.world.rest(_RECOVERY)
-        self._check_cheaply()
-        for _ in range(2):
-            for slot in range(len(self.topics)):
-                self.do_append(slot, 1, 20)
-            self._rest()
-        self._check_cheaply()
-        self._judge_usable()
+        self.do_probe()
         self.do_settle()
         self.do_stop()
         self._check_cheaply()
+        if self.life is None and self.stopped is None:
+            self._verify()
         self.do_power()
         self._note_stop() if "os" not in self.plan.settings.mode else None
         self.stopped = None
         self.do_start()
         self.do_settle()
         self._check_cheaply()
+
+
+def _left_open(life: Life) -> list[str]:
+    """Return the files of topics that a stop has left open."""
+    return [str(path) for path, _ in life.mount.files.values() if path.suffix != ".wal"]
 
 
 def _image(disk: SimDisk) -> dict[str, bytes]:

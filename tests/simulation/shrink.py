@@ -1,9 +1,26 @@
 """Making a failing plan short: operations are deleted as long as it fails in the same way."""
 
 import re
+from collections.abc import Callable
+from typing import Any, Protocol, Self, TypeVar
 
-from tests.simulation.plan import Plan
-from tests.simulation.run import carry_out
+from tests.simulation.plan import Operation
+
+
+class Shrinkable(Protocol):
+    """A plan that can be made shorter."""
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What happens, in order."""
+        ...
+
+    def keeping(self, operations: tuple[Operation, ...]) -> Self:
+        """Return the same plan with other operations."""
+        ...
+
+
+PlanT = TypeVar("PlanT", bound=Shrinkable)
 
 
 def kind_of(violation: str) -> str:
@@ -13,11 +30,12 @@ def kind_of(violation: str) -> str:
     return re.sub(r"[-\d.\[\],]+|\s+", " ", words)[:60]
 
 
-def shrink(plan: Plan, tries: int = 600) -> Plan:
+def shrink(plan: PlanT, carry_out: Callable[[PlanT], Any], tries: int = 600) -> PlanT:
     """Return a shorter plan that fails in the same way.
 
     Args:
         plan: one that fails.
+        carry_out: carries it out.
         tries: runs that it may cost.
     """
     violation = carry_out(plan).violation

@@ -11,30 +11,33 @@ from tests.simulation.mount import Mount
 from tests.simulation.plan import Settings
 from tests.simulation.world import Loop, World
 
-from lance_server.breaker import CircuitBreaker
-from lance_server.disk import WatchedStorage
-from lance_server.log.compaction import CompactionPolicy
-from lance_server.log.engine import Engine, LogOptions
 from lance_server.log.flusher import FlushPolicy
-from lance_server.log.reader import Fetched, Range
+from lance_server.log.log_manager import LogManager, LogOptions
+from lance_server.log.reading.reader import Fetched, Range
+from lance_server.log.segments.compaction import CompactionPolicy
 from lance_server.log.topic import Topic
-from lance_server.offline.stepping import opened_on
-from lance_server.outcome import Outcome
-from lance_server.refusals import Refusal
+from lance_server.lwp.refusals import Refusal
+from lance_server.offline.sync_scheduler import opened_on
+from lance_server.runtime.circuit_breaker import CircuitBreaker
+from lance_server.runtime.completion import Completion
+from lance_server.runtime.disk_monitor import WatchedStorage
 from lance_server.storage.contract import StorageBackend
 from lance_server.storage.wal import WalStorage
-from lance_server.storage.wal_replay import repeat
+from lance_server.storage.wal_replay import repeat, with_held
+from lance_server.storage.ways import FixedWays, Ways
 from lance_spec.checksum import CRC32C
 from lance_spec.runs import BatchMeta
 
 DATA_DIR: Final = Path("/data")
 _WHOLE: Final = 1 << 20
 _INLINE_BYTES: Final = 4096
-_MIXED_BYTES: Final = 150
+_MIXED_BYTES: Final = 300
 _LARGE: Final = 1 << 20
+_LOG_SHARE: Final = 0.7
+"""How likely a topic's next commits take the write-ahead log where that is drawn."""
 
 
-def log_options(settings: Settings) -> LogOptions:
+def log_options(settings: Settings, max_topics: int = LogOptions().max_topics) -> LogOptions:
     """Return how the log of a run behaves."""
     compaction = None
     if settings.merge:
@@ -45,7 +48,72 @@ def log_options(settings: Settings) -> LogOptions:
         open_segments=settings.open_segments,
         compaction=compaction,
         synced="os" not in settings.mode,
+        max_topics=max_topics,
     )
+
+
+class DrawnWays(FixedWays):
+    """Each topic takes a way that is drawn, for some commits that are drawn, too.
+
+    Args:
+        world: whose random source decides.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+        self._drawn: dict[bytes, tuple[bool, int]] = {}
+
+    def takes_log(self, name: bytes, size: int) -> bool:
+        """Return whether a topic's next commit takes the log."""
+        del size
+        takes, left = self._drawn.get(name, (False, 0))
+        if not left:
+            takes, left = self._world.random.random() < _LOG_SHARE, self._world.random.randint(1, 4)
+        self._drawn[name] = takes, left - 1
+        return takes
+
+
+def make_backend(world: World, mount: Mount, settings: Settings) -> StorageBackend:
+    """Return the storage backend of a run; what a write-ahead log holds is repeated."""
+    if "wal" not in settings.mode:
+        return with_held(mount, DATA_DIR, repeat(mount, DATA_DIR))
+    ways: Ways = DrawnWays(world)
+    if "drawn" not in settings.mode:
+        ways = FixedWays(_MIXED_BYTES if "mixed" in settings.mode else _LARGE)
+    return WalStorage(
+        mount, DATA_DIR, settings.wal_size, 2 * settings.wal_size, ways=ways,
+        lazy="drawn" in settings.mode,
+        clock=world.seconds, random_bytes=world.marks.randbytes,
+    )  # fmt: skip
+
+
+def read_topic(topic: Topic) -> Reading:
+    """Go through a topic; nothing may be on its way.
+
+    Raises:
+        OSError: the disk refused.
+        Refusal: likewise.
+    """
+    partition = topic.partition
+    found = Reading(partition.start_offset, partition.end_offset)
+    place = found.start
+    while place < found.end:
+        try:
+            fetched: Fetched = partition.reading(Range(place, _WHOLE))()
+        except Refusal as refusal:
+            following = refusal.details.get("next_offset")
+            if not isinstance(following, int):
+                raise
+            found.damage.append((place, following))
+        else:
+            following = fetched.next_offset
+            if fetched.buffer:
+                found.add(place, bytes(fetched.buffer))
+        if following <= place:
+            raise AssertionError(f"no progress at offset {place}: {following}")
+        place = following
+    return found
 
 
 class Life:
@@ -74,7 +142,7 @@ class Life:
         kind = "cache" if "os" in settings.mode else settings.kind
         self.mount = Mount(disk, world, kind, stop)
         self.loop = Loop(world)
-        self.engine: Engine | None = None
+        self.engine: LogManager | None = None
         self.storage: WatchedStorage | None = None
         self.error: Exception | None = None
         self.opened = False
@@ -83,34 +151,26 @@ class Life:
         """Bring the data directory back (on a thread of the world)."""
         try:
             self.storage = WatchedStorage(
-                self._backend(), CircuitBreaker(clock=self.world.seconds), self.world.nanoseconds
+                make_backend(self.world, self.mount, self.settings),
+                CircuitBreaker(clock=self.world.seconds),
+                self.world.nanoseconds,
             )
-            self.engine = Engine.open(
+            self.engine = LogManager.open(
                 DATA_DIR,
                 self.storage,
                 self.loop,
                 log_options(self.settings),
                 self.world.wall_ns,
                 stopwatch=self.world.seconds,
+                boottime=self.world.nanoseconds,
             )
         except Exception as error:  # noqa: BLE001 - the run judges it
             self.error = error
         self.opened = True
 
-    def _backend(self) -> StorageBackend:
-        if "wal" in self.settings.mode:
-            size = self.settings.wal_size
-            small = _MIXED_BYTES if "mixed" in self.settings.mode else _LARGE
-            return WalStorage(
-                self.mount, DATA_DIR, size, 2 * size, small,
-                clock=self.world.seconds, random_bytes=self.world.marks.randbytes,
-            )  # fmt: skip
-        repeat(self.mount, DATA_DIR)
-        return self.mount
-
     # What a connection does ------------------------------------------------------------------
 
-    def append(self, topic_id: int, batch: Batch) -> Outcome[None]:
+    def append(self, topic_id: int, batch: Batch) -> Completion[None]:
         """Store a batch as `Ingest` does.
 
         Raises:
@@ -144,39 +204,10 @@ class Life:
             0,
         )
 
-    def _parts(self) -> tuple[Engine, WatchedStorage]:
+    def _parts(self) -> tuple[LogManager, WatchedStorage]:
         assert self.engine is not None, "it is open"
         assert self.storage is not None, "it is open"
         return self.engine, self.storage
-
-    # What a check does -----------------------------------------------------------------------
-
-    def read(self, topic: Topic) -> Reading:
-        """Go through a topic; nothing may be on its way.
-
-        Raises:
-            OSError: the disk refused.
-            Refusal: likewise.
-        """
-        partition = topic.partition
-        found = Reading(partition.start_offset, partition.end_offset)
-        place = found.start
-        while place < found.end:
-            try:
-                fetched: Fetched = partition.reading(Range(place, _WHOLE))()
-            except Refusal as refusal:
-                following = refusal.details.get("next_offset")
-                if not isinstance(following, int):
-                    raise
-                found.damage.append((place, following))
-            else:
-                following = fetched.next_offset
-                if fetched.buffer:
-                    found.add(place, bytes(fetched.buffer))
-            if following <= place:
-                raise AssertionError(f"no progress at offset {place}: {following}")
-            place = following
-        return found
 
     def release(self) -> None:
         """Give all files up."""
@@ -196,7 +227,7 @@ def _never(kind: str) -> None:
     raise AssertionError(f"nothing stops an offline tool here: {kind}")
 
 
-def _settled() -> Outcome[None]:
-    outcome: Outcome[None] = Outcome()
+def _settled() -> Completion[None]:
+    outcome: Completion[None] = Completion()
     outcome.settle(None)
     return outcome

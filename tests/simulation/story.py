@@ -4,23 +4,27 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tests.simulation.disk import Folder, Move, SimDisk
-from tests.simulation.faults import STOPS, Fault
 from tests.simulation.model import Batch, State, TopicModel, ViolationError
 from tests.simulation.plan import Plan
 from tests.simulation.store import DATA_DIR, Life
 from tests.simulation.world import World
 
-from lance_server.log.engine import Engine
+from lance_server.log.log_manager import LogManager
 from lance_server.log.topic import Topic
-from lance_server.refusals import Refusal
+from lance_server.lwp.refusals import Refusal
+
+if TYPE_CHECKING:
+    from tests.simulation.faults import Fault
 
 _BUSY_STEPS: Final = (1, 12, 60)
 """Turns of threads between two operations, at most, where nobody waits."""
 _BUSY_SECONDS: Final = (0.0, 0.0, 0.001, 0.01)
 """Likewise the time."""
+_REOPENING: Final = 30.0
+"""Seconds after which a topic must take batches again that the disk does not refuse any more."""
 
 
 @dataclass(slots=True)
@@ -104,7 +108,7 @@ class Story:
         return (
             self.disk.room is not None
             or self.disk.read_only
-            or any(fault.fired for fault in self.faults if fault.error not in STOPS)
+            or any(fault.struck for fault in self.faults)
         )
 
     def _topic(self, slot: int) -> TopicModel | None:
@@ -112,7 +116,7 @@ class Story:
         present = [topic for topic in self.topics.values() if topic.present]
         return present[slot % len(present)] if present else None
 
-    def _post(self, job: Callable[[Life, Engine], None]) -> None:
+    def _post(self, job: Callable[[Life, LogManager], None]) -> None:
         """Have something done on the loop's thread, and let threads go on for a while."""
         life = self.life
         if life is None or life.engine is None:
@@ -125,13 +129,13 @@ class Story:
             until=self.world.now + random.choice(_BUSY_SECONDS),
         )
 
-    def _with_topic(self, slot: int, work: Callable[[Engine, Topic], None]) -> None:
+    def _with_topic(self, slot: int, work: Callable[[LogManager, Topic], None]) -> None:
         model = self._topic(slot)
         if model is not None:
             self._on(model, work)
 
-    def _on(self, model: TopicModel, work: Callable[[Engine, Topic], None]) -> None:
-        def job(_: Life, engine: Engine) -> None:
+    def _on(self, model: TopicModel, work: Callable[[LogManager, Topic], None]) -> None:
+        def job(_: Life, engine: LogManager) -> None:
             found = engine.find(model.id if model.id is not None else -1)
             if found is not None:
                 work(engine, found)
@@ -145,6 +149,8 @@ class Story:
             self.trouble.append(ViolationError(problem))
             return State.UNKNOWN
         excused = asked_at <= self.healed_at or "failed repeatedly" in error.message
+        if "tried again until the disk" in error.message:  # a topic opens again after a pause
+            excused = asked_at <= self.healed_at + _REOPENING
         if not self._in_trouble() and not excused and "Topic" not in error.message:
             self.trouble.append(ViolationError(f"a healthy disk refused: {error!r}"))
         stored_nothing = error.message.startswith("Nothing was stored")

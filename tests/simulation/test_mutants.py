@@ -3,7 +3,8 @@
 import os
 
 import pytest
-from tests.simulation.mutants import MUTANTS, Mutant, find_at, hunt, load_matrix
+from tests.simulation.mutants import Mutant, is_found
+from tests.simulation.planted import MUTANTS
 
 WHOLE = "LANCE_SIM_MUTANTS" in os.environ
 """Whether each mutant is hunted from the first seed on; else only its known seed is tried."""
@@ -12,10 +13,7 @@ WHOLE = "LANCE_SIM_MUTANTS" in os.environ
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_fault_is_found(mutant: Mutant) -> None:
     """A promise is broken that the store without the fault keeps."""
-    known = load_matrix().get(mutant.name, {})
-    found = "seed" in known and find_at(mutant, known["seed"]) is not None
-    if WHOLE or not found:  # the plan of a seed changes with the simulation
-        assert hunt(mutant) is not None, f"it survives: {mutant.name}"
+    assert is_found(mutant, whole=WHOLE), f"it survives: {mutant.name}"
 
 
 def test_there_are_enough_mutants() -> None:

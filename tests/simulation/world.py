@@ -15,15 +15,16 @@ from typing import Any, Final, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from lance_server.outcome import Outcome
+from lance_server.runtime.completion import Completion
+from lance_server.runtime.scheduling import Job
 from lance_server.runtime.sync import Primitives
-from lance_server.scheduling import Job
 
 T = TypeVar("T")
 POOLS: Final = {"flush": 2, "read": 2, "meta": 1, "wal": 1}
 """Threads of each pool of the server."""
 EPOCH_NS: Final = 1_700_000_000_000_000_000
 _MOST_STEPS: Final = 200_000
+_LONGEST_REST: Final = 5000.0
 _WEIGHT: Final = 4
 """How much likelier a pause is at a lock or a queue than at a storage call."""
 
@@ -75,6 +76,7 @@ class World:
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._threads: dict[greenlet, None] = {}
         self._count = 0
+        self._ending = False
         self.napping = 0
         """Threads that sleep."""
 
@@ -126,6 +128,8 @@ class World:
         pace = self.pace
         if self.random.random() >= weight * pace.pause or getcurrent() is self._hub:
             return
+        if self._ending:
+            raise GreenletExit
         if self.random.random() < pace.far:
             self.sleep(self.random.random() * pace.longest)
         else:
@@ -145,6 +149,8 @@ class World:
 
     def wait(self) -> None:
         """Wait until someone calls `wake` (a thread only)."""
+        if self._ending:
+            raise GreenletExit
         self._hub.switch()
 
     def wake(self, thread: greenlet) -> None:
@@ -189,8 +195,9 @@ class World:
             StuckError: it never ended.
         """
         until = self.now + seconds
+        latest = until + _LONGEST_REST  # what is tried again and again never rests for good
         for _ in range(_MOST_STEPS):
-            if self.napping:
+            if self.napping and self.now < latest:
                 until = max(until, self.now + seconds)
             elif not self._ready and self._past(until):
                 self.now = max(self.now, until)
@@ -208,9 +215,11 @@ class World:
         self._ready.clear()
         self._later.clear()
         self.napping = 0
+        self._ending = True
         for thread in threads:
             if not thread.dead:
                 thread.throw(GreenletExit)
+        self._ending = False
         self._ready.clear()
         self._later.clear()
 
@@ -291,6 +300,40 @@ class SimQueue:
         return item
 
 
+class Pools:
+    """The worker threads of a server.
+
+    Args:
+        world: what its threads live in.
+        post: runs a job on the thread of the event loop.
+    """
+
+    def __init__(self, world: World, post: Callable[[Job], object]) -> None:
+        self._world = world
+        self._post = post
+        self._queues = {name: SimQueue(world) for name in POOLS}
+        for name, size in POOLS.items():
+            for _ in range(size):
+                world.spawn(lambda queue=self._queues[name]: _work(queue))  # type: ignore[misc]
+
+    def run(self, pool: str, work: Callable[[], T]) -> Completion[T]:
+        """Run work on a thread of a pool."""
+        outcome: Completion[T] = Completion()
+        self._queues[pool].put(lambda: self._perform(work, outcome))
+        return outcome
+
+    def _perform(self, work: Callable[[], T], outcome: Completion[T]) -> None:
+        self._world.pause()
+        try:
+            value = work()
+        except Exception as error:  # noqa: BLE001 - whoever waits for the outcome gets it
+            self._world.pause()
+            self._post(lambda problem=error: outcome.fail(problem))  # type: ignore[misc]
+        else:
+            self._world.pause()
+            self._post(lambda: outcome.settle(value))
+
+
 class Loop:
     """The server's event loop and its worker threads: the `Scheduler` of the log.
 
@@ -302,11 +345,8 @@ class Loop:
         self._world = world
         self._soon: deque[Job] = deque()
         self._asleep: greenlet | None = None
-        self._pools = {name: SimQueue(world) for name in POOLS}
         world.spawn(self._serve)
-        for name, size in POOLS.items():
-            for _ in range(size):
-                world.spawn(lambda queue=self._pools[name]: _work(queue))  # type: ignore[misc]
+        self._pools = Pools(world, self.post)
 
     def _serve(self) -> None:
         while True:
@@ -335,22 +375,9 @@ class Loop:
         """Run a job on the loop's thread after a while."""
         return self._world.call_later(delay, lambda: self.post(job))
 
-    def run(self, pool: str, work: Callable[[], T]) -> Outcome[T]:
+    def run(self, pool: str, work: Callable[[], T]) -> Completion[T]:
         """Run work on a thread of a pool."""
-        outcome: Outcome[T] = Outcome()
-        self._pools[pool].put(lambda: self._perform(work, outcome))
-        return outcome
-
-    def _perform(self, work: Callable[[], T], outcome: Outcome[T]) -> None:
-        self._world.pause()
-        try:
-            value = work()
-        except Exception as error:  # noqa: BLE001 - whoever waits for the outcome gets it
-            self._world.pause()
-            self.post(lambda problem=error: outcome.fail(problem))  # type: ignore[misc]
-        else:
-            self._world.pause()
-            self.post(lambda: outcome.settle(value))
+        return self._pools.run(pool, work)
 
 
 def _work(queue: SimQueue) -> None:

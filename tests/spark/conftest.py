@@ -5,16 +5,19 @@ import json
 import os
 import pickle
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lance_sdk import Producer
+from lance_sdk import Client, Producer
 from lance_sdk.journal import StoreAndForwardSender
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
+from lance_server.storage.pwritev import PwritevStorage
+from lance_server.storage.wrapper import WrapperStorage
 from lance_spec.checksum import CRC32C
 
 NEEDED = ("pyarrow", "numpy")
@@ -51,19 +54,59 @@ def sessions() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(sessions: None) -> Iterator[Any]:
+def fault(sessions: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that says what dies at which step of a sink, see ``faults/sitecustomize.py``."""
+    del sessions  # before the Java side starts, whose environment all Pythons of Spark have
+    found = tmp_path_factory.mktemp("fault") / "step"
+    os.environ["LWP_FAULT"] = str(found)
+    folders = [str(Path(__file__).parent / "faults"), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+    return found
+
+
+@pytest.fixture(scope="session")
+def spark(fault: Path) -> Iterator[Any]:
     """One Spark session for the run, with two tasks at a time and three tries for each."""
-    del sessions  # what it has set, Java sees
+    del fault  # what it has set, Java sees
     from lance_sdk.spark.pipelines.session import local_session  # noqa: PLC0415 - an extra
 
     with local_session(cores=2) as session:
         yield session
 
 
+class Removals(WrapperStorage):
+    """A disk that tells when the server has removed a segment."""
+
+    def __init__(self) -> None:
+        super().__init__(PwritevStorage())
+        self._came = threading.Event()
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, and tell."""
+        super().remove(path)
+        if path.suffix == ".lnc":
+            self._came.set()
+
+    def drop(self, server: EmbeddedServer, topic: str, max_bytes: int = 64 << 10) -> int:
+        """Have retention drop the beginning of a topic; return where it begins then."""
+        with Client(server.url, dialect="specified") as client:
+            client.set_retention(topic, max_bytes=max_bytes)
+            assert self._came.wait(60)
+            return client.get_topic(topic).start_offset or 0
+
+
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
+def removals() -> Removals:
+    """The disk of the server, where a test asks for it."""
+    return Removals()
+
+
+@pytest.fixture
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """A server with small segments."""
-    with running(tmp_path / "data", segment_size=64 << 10, compaction=False) as running_server:
+    disk = request.getfixturevalue("removals") if "removals" in request.fixturenames else None
+    options: dict[str, Any] = {"segment_size": 64 << 10, "compaction": False, "storage": disk}
+    with running(tmp_path / "data", **options) as running_server:
         yield running_server
 
 
@@ -92,26 +135,27 @@ def at(server: EmbeddedServer) -> Mapping[str, str]:
 class Reader:
     """Reads logs as Spark's tasks would, without Spark."""
 
-    def pieces(self, **said: str) -> list[Any]:
-        """Return the pieces of a batch query."""
+    def splits(self, **said: str) -> list[Any]:
+        """Return the splits of a batch query."""
         from lance_sdk.spark.batches import plan  # noqa: PLC0415 - an extra
-        from lance_sdk.spark.finding import open_log  # noqa: PLC0415 - likewise
         from lance_sdk.spark.options import Options  # noqa: PLC0415 - likewise
+        from lance_sdk.spark.resolve import open_log  # noqa: PLC0415 - likewise
 
         options = Options.parse(said)
         return plan(open_log(options), options)
 
-    def rows(self, pieces: Iterable[Any], *names: str) -> list[dict[str, Any]]:
-        """Return what tasks read of pieces that travelled to them."""
-        from lance_sdk.spark.columns import DEFAULT_COLUMNS, arrow_schema  # noqa: PLC0415 - likewise
+    def rows(self, splits: Iterable[Any], *names: str) -> list[dict[str, Any]]:
+        """Return what tasks read of splits that travelled to them."""
+        from lance_sdk.spark.column_names import DEFAULT_COLUMNS  # noqa: PLC0415 - likewise
+        from lance_sdk.spark.columns import arrow_schema  # noqa: PLC0415 - likewise
 
         schema = arrow_schema(names or DEFAULT_COLUMNS)
-        travelled = pickle.loads(pickle.dumps(list(pieces)))
-        return [row for piece in travelled for b in piece.read(schema) for row in b.to_pylist()]
+        travelled = pickle.loads(pickle.dumps(list(splits)))
+        return [row for split in travelled for b in split.read(schema) for row in b.to_pylist()]
 
     def values(self, **said: str) -> list[bytes]:
         """Return the values of a batch query."""
-        return [row["value"] for row in self.rows(self.pieces(**said), "value")]
+        return [row["value"] for row in self.rows(self.splits(**said), "value")]
 
 
 @pytest.fixture

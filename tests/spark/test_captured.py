@@ -25,9 +25,9 @@ def move(reader: Any, at: At) -> Move:
     target = Options.parse({**at, "createTopic": "true"})
 
     def run(path: str) -> None:
-        pieces = reader.pieces(path=path)
-        for topic in sorted({piece.topic for piece in pieces}):
-            work = [piece for piece in pieces if piece.topic == topic]
+        splits = reader.splits(path=path)
+        for topic in sorted({split.topic for split in splits}):
+            work = [split for split in splits if split.topic == topic]
             copy(target, [], work)
 
     return run
@@ -37,7 +37,7 @@ def test_what_fluvio_clients_wrote(reader: Any, at: At, move: Move, tmp_path: Pa
     """Keys, values and times."""
     pytest.importorskip("cramjam", reason="pip install 'lance-sdk[fluvio]'")
     from lance_sdk.fluvio import FluvioClient  # noqa: PLC0415 - an extra
-    from lance_server.fluvio.testing import fluvio_servers  # noqa: PLC0415 - likewise
+    from lance_server.listeners.fluvio.testing import fluvio_servers  # noqa: PLC0415 - likewise
 
     path = str(tmp_path / "captured")
     with (
@@ -50,8 +50,8 @@ def test_what_fluvio_clients_wrote(reader: Any, at: At, move: Move, tmp_path: Pa
                 producer.send(value, key=key)
     move(path)
     columns = ("offset", "type", "value", "key", "ts_ns")
-    moved = reader.rows(reader.pieces(**at, topic="readings"), *columns)
-    assert moved == reader.rows(reader.pieces(path=path, topic="readings"), *columns)
+    moved = reader.rows(reader.splits(**at, topic="readings"), *columns)
+    assert moved == reader.rows(reader.splits(path=path, topic="readings"), *columns)
     assert [row["key"] for row in moved] == [key for key, _ in KEYED]
     assert all(row["value"].endswith(value) for row, (_, value) in zip(moved, KEYED, strict=True))
 
@@ -59,7 +59,7 @@ def test_what_fluvio_clients_wrote(reader: Any, at: At, move: Move, tmp_path: Pa
 def test_what_rustlog_clients_wrote(reader: Any, at: At, move: Move, tmp_path: Path) -> None:
     """Each partition is a topic, and stays one."""
     from lance_sdk.rustlog import RustlogClient  # noqa: PLC0415 - only here
-    from lance_server.rustlog.testing import broker  # noqa: PLC0415 - likewise
+    from lance_server.listeners.rustlog.testing import broker  # noqa: PLC0415 - likewise
 
     values = [value for _, value in KEYED]
     with (
@@ -78,7 +78,7 @@ def test_what_qwp_senders_wrote(reader: Any, at: At, move: Move, tmp_path: Path)
     """A row is a record with its time; its columns are JSON."""
     pytest.importorskip("websockets", reason="pip install 'lance-sdk[qwp]'")
     from lance_sdk.journal.qwp import QwpSender, timestamp_nanos  # noqa: PLC0415 - an extra
-    from lance_server.qwp.testing import endpoint  # noqa: PLC0415 - likewise
+    from lance_server.listeners.qwp.testing import endpoint  # noqa: PLC0415 - likewise
 
     start = 1_767_268_800_000_000_000
     with (
@@ -89,7 +89,7 @@ def test_what_qwp_senders_wrote(reader: Any, at: At, move: Move, tmp_path: Path)
             sender.row("climate", columns={"v": number}, at=timestamp_nanos(start + number))
         sender.flush()
     move(str(tmp_path / "captured"))
-    moved = reader.rows(reader.pieces(**at, topic="climate"), "ts_ns", "value")
+    moved = reader.rows(reader.splits(**at, topic="climate"), "ts_ns", "value")
     assert [row["ts_ns"] for row in moved] == [start + number for number in range(100)]
     rows = [json.loads(row["value"]) for row in moved]
     assert [row["v"] for row in rows] == list(range(100))

@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from lance_sdk.cli import _app, _pipeline
-from lance_sdk.cli._exit import ExitCode
+from lance_sdk.cli.console.exit_codes import ExitCode
+from lance_server.embedded import EmbeddedServer
 
 COMMANDS = ["archive", "replay", "audit", "reindex", "report", "migrate"]
 
@@ -105,7 +108,7 @@ def test_without_java_one_line_says_what_to_install(
     """And the exit code is that of wrong usage."""
     pytest.importorskip("pyspark", reason="pip install 'lance-sdk[spark]'")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    code, error = run("audit", str(tmp_path))
+    code, error = run("reindex", str(tmp_path))
     assert code == ExitCode.USAGE
     assert error.count("\n") == 1
     assert "Spark 4 needs Java 17 or later" in error
@@ -123,3 +126,61 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path: Any) -> None:
     assert done.returncode == ExitCode.USAGE
     assert "pip install 'lance-sdk[spark]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def javaless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No Java, so that whatever starts Spark fails."""
+    pytest.importorskip("pyarrow", reason="pip install 'lance-sdk[spark]'")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.delenv("SPARK_MASTER", raising=False)
+
+
+@pytest.mark.usefixtures("javaless")
+@pytest.mark.parametrize("engine", ["auto", "processes"])
+def test_a_small_folder_is_audited_without_spark(
+    server: EmbeddedServer, produce: Callable[..., list[bytes]], engine: str
+) -> None:
+    """In processes on this machine; what is wrong is told as ever."""
+    produce("orders", 4000)
+    server.stop()
+    folder = str(server.data_dir)
+    assert run("audit", folder, "--engine", engine)[0] == ExitCode.OK
+    segment = next(server.data_dir.rglob("0_*.lnc"))
+    segment.write_bytes(segment.read_bytes()[:-1] + b"?")
+    code, error = run("audit", folder, "--engine", engine)
+    assert (code, error) == (ExitCode.FAILED, f"error: 1 finding at {folder}\n")
+
+
+@pytest.mark.usefixtures("javaless")
+def test_a_small_folder_is_reported_without_spark(
+    server: EmbeddedServer, produce: Callable[..., list[bytes]]
+) -> None:
+    """Unless that is asked for."""
+    produce("orders", 10)
+    folder = str(server.data_dir)
+    assert run("report", folder) == (ExitCode.OK, "")
+    code, error = run("report", folder, "--engine", "spark")
+    assert code == ExitCode.USAGE
+    assert "Java 17" in error
+
+
+@pytest.mark.usefixtures("javaless")
+def test_a_topic_that_is_not_there_is_told_before_spark_starts(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """In one line, without a trace of Java."""
+    to = str(tmp_path / "archive")
+    code, error = run("archive", "misspelt", "--url", server.url, "--to", to)
+    assert code == ExitCode.FAILED
+    assert error.count("\n") == 1
+    assert "misspelt" in error
+
+
+@pytest.mark.usefixtures("javaless")
+def test_what_exactly_once_needs_is_told_before_spark_starts(tmp_path: Path) -> None:
+    """Both options by name."""
+    line = ["--url", "lance://127.0.0.1:9", "-o", "semantics=exactly-once"]
+    code, error = run("replay", str(tmp_path), *line)
+    assert code == ExitCode.USAGE
+    assert error.startswith("error: semantics=exactly-once needs txnId")

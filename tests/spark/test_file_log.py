@@ -14,13 +14,13 @@ import pytest
 
 from lance_sdk import Client, Producer
 from lance_sdk.errors import ConfigError, MisalignedOffset, OpaqueRecords, TopicNotFound
-from lance_sdk.spark import segments
+from lance_sdk.spark import file_log, segments
 from lance_sdk.spark.columns import arrow_schema
 from lance_sdk.spark.errors import DataDamaged, DataLost
-from lance_sdk.spark.file_pieces import FilePiece
-from lance_sdk.spark.finding import open_log
+from lance_sdk.spark.file_splits import FileSplit
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.audit import audit_one, targets
+from lance_sdk.spark.resolve import open_log
 from lance_sdk.spark.segments import ENTRY, topic_files
 from lance_sdk.spark.storage import ReadMemory, entries, opened
 from lance_sdk.spark.topic_folder import load_metadata
@@ -55,18 +55,19 @@ def test_files_say_what_the_server_says(
 ) -> None:
     """Record for record, offsets too, while the server goes on running."""
     fill(produce)
-    by_server = reader.rows(reader.pieces(**at, topic="orders"))
-    by_files = reader.rows(reader.pieces(path=data, topic="orders"))
+    names = ("topic", "offset", "type", "key", "value")  # only files say when a record was stored
+    by_server = reader.rows(reader.splits(**at, topic="orders"), *names)
+    by_files = reader.rows(reader.splits(path=data, topic="orders"), *names)
     assert by_files == by_server
 
 
-def test_every_segment_is_a_piece_of_its_own(
+def test_every_segment_is_a_split_of_its_own(
     disk: Any, reader: Any, produce: Fill, data: str
 ) -> None:
     """A segment's start is a boundary that needs no index."""
     fill(produce)
-    pieces = reader.pieces(path=data)
-    assert len(pieces) == len(disk.segments_of(data)) >= 2
+    splits = reader.splits(path=data)
+    assert len(splits) == len(disk.segments_of(data)) >= 2
 
 
 def test_a_large_segment_is_cut_at_batches(
@@ -74,9 +75,9 @@ def test_a_large_segment_is_cut_at_batches(
 ) -> None:
     """At entries of the sidecar: known, not guessed."""
     values = produce("orders", 1000)
-    pieces = reader.pieces(path=data, maxPartitionBytes="8KiB")
-    assert len(pieces) > len(disk.segments_of(data))
-    assert [row["value"] for row in reader.rows(pieces)] == values
+    splits = reader.splits(path=data, maxPartitionBytes="8KiB")
+    assert len(splits) > len(disk.segments_of(data))
+    assert [row["value"] for row in reader.rows(splits)] == values
 
 
 @pytest.mark.parametrize("inside", ["", "segments", "folder"])
@@ -93,22 +94,22 @@ def test_a_path_is_a_data_directory_or_a_topic(
 def test_a_path_without_segments_is_refused(reader: Any, tmp_path: Path) -> None:
     """With what was looked for."""
     with pytest.raises(ConfigError, match=r"no segments \(\*\.lnc\)"):
-        reader.pieces(path=str(tmp_path))
+        reader.splits(path=str(tmp_path))
     with pytest.raises(ConfigError, match="there is nothing"):
-        reader.pieces(path=str(tmp_path / "nowhere"))
+        reader.splits(path=str(tmp_path / "nowhere"))
 
 
 def test_a_topic_that_is_not_in_the_files_is_refused(reader: Any, produce: Fill, data: str) -> None:
     """As at a server, with what there is."""
     produce("orders", 1)
-    with pytest.raises(TopicNotFound, match=r"no topic 'other' in .*; there are: orders "):
-        reader.pieces(path=data, topic="other")
+    with pytest.raises(TopicNotFound, match=r"no topic 'other' in .*; there are: orders\."):
+        reader.splits(path=data, topic="other")
 
 
 def test_what_only_files_know(disk: Any, reader: Any, produce: Fill, data: str) -> None:
     """The segment, the time the server stored the batch, and that its checksum fits."""
     produce("orders", 10)
-    rows = reader.rows(reader.pieces(path=data), "segment", "ts_ns", "crc_ok")
+    rows = reader.rows(reader.splits(path=data), "segment", "ts_ns", "crc_ok")
     assert {row["segment"] for row in rows} == {path.name for path in disk.segments_of(data)}
     assert all(row["crc_ok"] and row["ts_ns"] > 1_700_000_000 * 10**9 for row in rows)
 
@@ -131,7 +132,7 @@ def test_a_start_inside_a_record_is_refused(reader: Any, produce: Fill, data: st
 def test_a_range_by_time(reader: Any, produce: Fill, data: str) -> None:
     """By the times in the sidecars; whole batches."""
     produce("orders", 10)
-    times = reader.rows(reader.pieces(path=data), "ts_ns")
+    times = reader.rows(reader.splits(path=data), "ts_ns")
     behind = max(row["ts_ns"] for row in times) // 10**6 + 1
     assert reader.values(path=data, startingTimestamp=str(behind)) == []
     assert len(reader.values(path=data, endingTimestamp=str(behind))) == 10
@@ -161,7 +162,7 @@ def test_damage_is_shown_on_request(disk: Any, reader: Any, produce: Fill, data:
     """The column crc_ok marks the records of the batch, if they still are records."""
     values = fill(produce)
     disk.spoil(disk.segments_of(data)[0], 2100)
-    rows = reader.rows(reader.pieces(path=data), "crc_ok", "value")
+    rows = reader.rows(reader.splits(path=data), "crc_ok", "value")
     wrong = [row for row in rows if not row["crc_ok"]]
     assert len(rows) == len(values)
     assert 0 < len(wrong) <= 2048 // 45
@@ -188,8 +189,8 @@ def test_batches_that_are_kept_stay_as_they_are(
 ) -> None:
     """What is read later goes into other memory."""
     folder, values = long_segment
-    (piece,) = reader.pieces(path=folder)
-    kept = list(piece.read(arrow_schema(["value"])))
+    (split,) = reader.splits(path=folder)
+    kept = list(split.read(arrow_schema(["value"])))
     assert len(kept) > 4
     assert [value for batch in kept for value in batch["value"].to_pylist()] == values
 
@@ -199,9 +200,9 @@ def test_batches_that_are_dropped_leave_their_memory(
 ) -> None:
     """A loop needs that of two, and Spark, which keeps the first one, that of three."""
     folder, values = long_segment
-    (piece,) = reader.pieces(path=folder)
+    (split,) = reader.splits(path=folder)
     first, found, places = None, [], []
-    for batch in piece.read(arrow_schema(["value"])):
+    for batch in split.read(arrow_schema(["value"])):
         first = first or batch
         found += batch["value"].to_pylist()
         places.append(batch["value"].buffers()[2].address)
@@ -285,19 +286,19 @@ def test_a_segment_that_is_being_merged_is_read_whole(
 ) -> None:
     """A server gives the data file its name first, then the sidecar."""
     data, values = stopped
-    pieces = reader.pieces(path=data, topic="orders")
+    splits = reader.splits(path=data, topic="orders")
     sidecar = next(disk.folder_of(data).glob("0_*.batches"))
     whole = sidecar.read_bytes()
     sidecar.write_bytes(whole[:128])
-    kept = FilePiece._moved
+    kept = FileSplit._moved
 
-    def settle(piece: FilePiece) -> list[FilePiece]:
+    def settle(split: FileSplit) -> list[FileSplit]:
         sidecar.write_bytes(whole)
-        return kept(piece)
+        return kept(split)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FilePiece, "_moved", settle)
-        assert [row["value"] for row in reader.rows(pieces, "value")] == values
+        patch.setattr(FileSplit, "_moved", settle)
+        assert [row["value"] for row in reader.rows(splits, "value")] == values
 
 
 def test_an_open_segment_that_was_cut_is_damage(
@@ -368,9 +369,9 @@ def test_an_entry_without_its_data_ends_an_open_segment(
 def test_a_segment_that_is_closed_meanwhile_is_found(reader: Any, produce: Fill, data: str) -> None:
     """The server renames it when it is full."""
     values = produce("orders", 100)
-    pieces = reader.pieces(path=data)
+    splits = reader.splits(path=data)
     produce("orders", 4000, first=100)
-    assert [row["value"] for row in reader.rows(pieces)] == values
+    assert [row["value"] for row in reader.rows(splits)] == values
 
 
 def test_a_segment_that_is_dropped_meanwhile_is_missed(
@@ -378,10 +379,10 @@ def test_a_segment_that_is_dropped_meanwhile_is_missed(
 ) -> None:
     """Retention may remove it."""
     fill(produce)
-    pieces = reader.pieces(path=data)
+    splits = reader.splits(path=data)
     disk.segments_of(data)[0].unlink()
     with pytest.raises(DataLost, match="is gone"):
-        reader.rows(pieces)
+        reader.rows(splits)
 
 
 def test_a_topic_that_is_deleted_meanwhile_is_told(
@@ -421,8 +422,20 @@ def test_a_sidecar_that_is_made_during_the_listing_is_found(
     listed = [entry for entry in entries(str(folder)) if not entry.name.endswith(".batches")]
     loaded = load_metadata(str(folder))
     assert loaded is not None
-    (segment,) = segments._topic_files(str(folder), loaded[1], listed).segments
+    (segment,) = segments._topic_files(str(folder), loaded[1], listed, None).segments
     assert segment.sidecar is not None
+
+
+@pytest.mark.parametrize("column", ["timestamp", "time_source"])
+def test_the_servers_time_is_read_whichever_column_asks_for_it(
+    reader: Any, produce: Fill, data: str, column: str
+) -> None:
+    """Of a record without a time of its own it is the only one."""
+    produce("orders", 3)
+    alone = reader.rows(reader.splits(path=data), column)
+    together = reader.rows(reader.splits(path=data), column, "ts_ns")
+    assert [row[column] for row in alone] == [row[column] for row in together]
+    assert None not in [row[column] for row in alone]
 
 
 def files_of(disk: Any, data: str) -> list[str]:
@@ -478,7 +491,7 @@ def test_a_topic_without_records_is_a_topic(reader: Any, server: EmbeddedServer,
     """Of no rows; the default topic is none before it is used (AMB-34)."""
     with Client(server.url) as client:
         client.create_topic("empty")
-    assert reader.pieces(path=data, topic="empty") == []
+    assert reader.splits(path=data, topic="empty") == []
     assert [view.name for view in open_log(Options.parse({"path": data})).look()] == ["empty"]
 
 
@@ -497,7 +510,7 @@ def test_a_topic_whose_records_are_all_gone_begins_where_they_ended(
 
 
 def test_opaque_batches_are_an_error_or_left_out(disk: Any, reader: Any, tmp_path: Path) -> None:
-    """Only a lenient dialect stores what is no records (AMB-27)."""
+    """Only a lenient dialect stores what is not records (AMB-27)."""
     with running(tmp_path / "data", dialect="deployed") as server:
         url = f"{server.url}/orders"
         with Producer(url, dialect="deployed", create_topic=True) as producer:
@@ -530,19 +543,19 @@ def published(folder: Path, *counts: int) -> list[bytes]:
 def test_a_published_servers_segments_are_read(reader: Any, tmp_path: Path) -> None:
     """The folder's name is the topic's; offsets add up over the files."""
     values = published(tmp_path / "orders", 10, 20, 5)
-    rows = reader.rows(reader.pieces(path=str(tmp_path)))
+    rows = reader.rows(reader.splits(path=str(tmp_path)))
     assert [row["value"] for row in rows] == values
     assert [row["offset"] for row in rows] == [11 * number for number in range(35)]
     assert {row["topic"] for row in rows} == {"orders"}
 
 
 def test_a_published_segment_is_cut_where_its_index_says(reader: Any, tmp_path: Path) -> None:
-    """And nowhere else: without an index it is one piece."""
+    """And nowhere else: without an index it is one split."""
     values = published(tmp_path / "orders", 100)
-    whole = reader.pieces(path=str(tmp_path), maxPartitionBytes="110")
+    whole = reader.splits(path=str(tmp_path), maxPartitionBytes="110")
     index = b"".join(bytes(16) + (11 * n).to_bytes(8, "little") for n in range(0, 100, 10))
     (tmp_path / "orders" / "0_10.idx").write_bytes(index)
-    parts = reader.pieces(path=str(tmp_path), maxPartitionBytes="110")
+    parts = reader.splits(path=str(tmp_path), maxPartitionBytes="110")
     assert (len(whole), len(parts)) == (1, 10)
     assert [row["value"] for row in reader.rows(parts)] == values
 
@@ -553,7 +566,7 @@ def test_an_index_that_lies_is_caught(reader: Any, tmp_path: Path) -> None:
     index = bytes(16) + (500).to_bytes(8, "little")
     (tmp_path / "orders" / "0_10.idx").write_bytes(index)
     with pytest.raises(DataDamaged, match="no record at byte"):
-        reader.rows(reader.pieces(path=str(tmp_path), maxPartitionBytes="600"))
+        reader.rows(reader.splits(path=str(tmp_path), maxPartitionBytes="600"))
 
 
 def test_a_partial_record_at_the_end_is_being_written(reader: Any, tmp_path: Path) -> None:
@@ -579,10 +592,29 @@ def test_identity_comes_from_the_metadata(disk: Any, produce: Fill, data: str) -
 
 def test_a_task_that_reads_files_loads_nothing_that_only_others_need() -> None:
     """Neither what sends nor what speaks with servers: Spark collects all of it after each task."""
-    names = ("producer", "consumer", "journal", "_server", "spark.sinks", "spark.ledger")
+    names = ("producer", "consumer", "journal", "_server", "spark.sinks", "spark.commit_log")
     code = (
-        "import sys, lance_sdk.spark.source, lance_sdk.spark.file_pieces\n"
+        "import sys, lance_sdk.spark.source, lance_sdk.spark.file_splits\n"
         f"print([name for name in {names!r} if 'lance_sdk.' + name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+def test_a_topic_that_is_not_asked_for_is_not_listed(
+    reader: Any, produce: Fill, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of it only the metadata is read."""
+    expected = produce("orders", 20)
+    produce("others", 20)
+    listed: list[str] = []
+    look = file_log.topic_files
+
+    def note(folder: str) -> Any:
+        found = look(folder)
+        listed.append(found.identity.label)
+        return found
+
+    monkeypatch.setattr(file_log, "topic_files", note)
+    assert reader.values(path=str(server.data_dir), topic="orders") == expected
+    assert set(listed) - {"default"} == {"orders"}

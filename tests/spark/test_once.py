@@ -1,4 +1,4 @@
-"""Writing once by way of a ledger, whatever fails."""
+"""Writing once by way of a commit log, whatever fails."""
 
 import contextlib
 import signal
@@ -14,9 +14,9 @@ import pytest
 from lance_sdk import Client, Producer
 from lance_sdk.errors import DeliveryError
 from lance_sdk.spark import sinks
+from lance_sdk.spark.commit_log import CommitLog
 from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.errors import CheckpointError, SinkError
-from lance_sdk.spark.ledger import Ledger
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.sending import FrameSender
 from lance_server import running
@@ -66,7 +66,7 @@ class Query:
 
 @pytest.fixture
 def query(at: At, tmp_path: Path) -> Query:
-    """A query with its ledger."""
+    """A query with its commit log."""
     return Query(at, tmp_path / "ledger")
 
 
@@ -91,7 +91,7 @@ def test_a_batch_that_was_committed_is_not_sent_again(reader: Any, at: At, query
     assert reader.values(**at, topic="copy") == VALUES
 
 
-def test_two_queries_may_share_a_ledger(reader: Any, at: At, query: Query) -> None:
+def test_two_queries_may_share_a_commit_log(reader: Any, at: At, query: Query) -> None:
     """Their batches have the same numbers; neither is taken for the other's."""
     query.run(0)
     other = query.sink.write(batches(VALUES), sinks.Task(0, 0, "other", 0))
@@ -186,7 +186,7 @@ def test_an_abort_after_the_manifest_keeps_the_files(
 
 
 def test_older_batches_are_swept_away(query: Query, tmp_path: Path) -> None:
-    """A ledger stays small."""
+    """A commit log stays small."""
     for batch in range(4):
         query.run(batch)
     left = sorted(path.name for path in (tmp_path / "ledger" / "query").glob("batch-*"))
@@ -341,14 +341,14 @@ def test_a_repetition_that_comes_too_late_is_refused(
 ) -> None:
     """Beyond the window the server would store the frames again; the message says what to do."""
     said, now = options(at), [10**18]
-    ledger = Ledger(str(tmp_path / "ledger"), "query", clock_ns=lambda: now[0])
-    staged = ledger.stage([Frame("copy", 1, encode_records([b"x"]))], 0, 0, 0)
+    commit_log = CommitLog(str(tmp_path / "ledger"), "query", clock_ns=lambda: now[0])
+    staged = commit_log.stage([Frame("copy", 1, encode_records([b"x"]))], 0, 0, 0)
     failing_at(monkeypatch, 0)
     with pytest.raises(Fault):
-        ledger.commit(said, [staged], 0)
+        commit_log.commit(said, [staged], 0)
     now[0] += 7 * 24 * 3600 * 10**9
     with pytest.raises(SinkError, match=r"begun 604800 s ago.*done\.json to count them as written"):
-        ledger.commit(said, [staged], 0)
+        commit_log.commit(said, [staged], 0)
 
 
 @pytest.mark.parametrize("others", [10, 200])
@@ -358,24 +358,24 @@ def test_a_repetition_looks_whether_others_pushed_it_out_of_the_window(
     """The window has a length, too: what it may have forgotten is not sent again."""
     with running(tmp_path / "data", dedup_entries=100) as server:
         said = options({"servers": "{}:{}".format(*server.address), "dialect": "specified"})
-        ledger = Ledger(str(tmp_path / "ledger"), "query")
+        commit_log = CommitLog(str(tmp_path / "ledger"), "query")
         frames = [Frame("copy", 1, encode_records([b"%d" % n])) for n in range(20)]
-        staged = ledger.stage(frames, 0, 0, 0)
+        staged = commit_log.stage(frames, 0, 0, 0)
         with Client(server.url) as client:
             client.create_topic("copy")
         with monkeypatch.context() as patch:
             failing_at(patch, 10)
             with pytest.raises(Fault):
-                ledger.commit(said, [staged], 0)
+                commit_log.commit(said, [staged], 0)
         with Producer(f"{server.url}/copy", dialect="specified") as producer:
             for _ in range(others):
                 producer.send(b"other")
                 producer.flush()
         if others > 100:
             with pytest.raises(SinkError, match=r"remembers 100: .*done\.json to count them"):
-                ledger.commit(said, [staged], 0)
+                commit_log.commit(said, [staged], 0)
         else:
-            ledger.commit(said, [staged], 0)
+            commit_log.commit(said, [staged], 0)
         at = {"servers": said.servers or "", "dialect": "specified"}
         found = [each for each in reader.values(**at, topic="copy") if each != b"other"]
     assert len(found) == len(set(found))

@@ -1,11 +1,12 @@
 """Options are what users of the Kafka connector expect, and wrong ones say what is right."""
 
+import dataclasses
 from datetime import UTC, datetime
 
 import pytest
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.options import NAMES, Options
+from lance_sdk.spark.options import OPTIONS, Options
 
 HERE = {"servers": "localhost:1992", "topic": "orders"}
 
@@ -28,7 +29,7 @@ def test_one_topic_or_several(said: str) -> None:
         ("startingOfsets", "did you mean 'startingOffsets'"),
         ("subscribe", "the Kafka connector's; here it is 'topics'"),
         ("kafka.bootstrap.servers", "here it is 'servers'"),
-        ("maxOffsetsPerTrigger", "here it is 'maxBytesPerTrigger'"),
+        ("includeHeaders", "records of LWP have no headers; leave it out"),
         ("zzz", "there are batchBytes"),
     ],
 )
@@ -104,11 +105,47 @@ def test_a_time_is_iso_8601_or_milliseconds(text: str) -> None:
     assert Options.parse({"startingTimestamp": text}).start("orders") == moment
 
 
+@pytest.mark.parametrize("said", ['{"orders": 1769860800000}', '{"orders": {"0": 1769860800000}}'])
+def test_a_time_may_be_said_for_each_topic(said: str) -> None:
+    """As for Kafka; other topics are read from their beginning to their end."""
+    moment = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    options = Options.parse({"startingOffsetsByTimestamp": said, "endingOffsetsByTimestamp": said})
+    assert (options.start("orders"), options.end("orders")) == (moment, moment)
+    assert (options.start("other"), options.end("other")) == ("earliest", "latest")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("300k", 300 << 10), ("1g", 1 << 30), ("5 mb", 5 << 20), ("64KiB", 64 << 10), ("1MB", 10**6)],
+)
+def test_sizes_are_written_as_for_spark_or_with_their_unit(text: str, size: int) -> None:
+    """In Spark's words k is 1024."""
+    assert Options.parse({"maxBytesPerTrigger": text}).max_bytes_per_trigger == size
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30 seconds", 30), ("1 minute", 60), ("500 milliseconds", 0.5), ("2h", 7200), ("100ms", 0.1)],
+)
+def test_durations_are_written_as_for_spark_or_with_their_unit(text: str, seconds: float) -> None:
+    """In words, or short."""
+    assert Options.parse({"catchUpTimeout": text}).catch_up_timeout == seconds
+
+
+def test_a_duration_without_a_unit_is_seconds_and_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Who knows Kafka's options may mean milliseconds."""
+    assert Options.parse({"pollInterval": "100"}).poll_interval == 100
+    assert "pollInterval=100 is taken as 100 seconds; write 100s or 100ms" in caplog.text
+
+
 @pytest.mark.parametrize(
     "pair",
     [
         {"startingOffsets": "latest", "startingTimestamp": "0"},
         {"endingOffsets": "latest", "endingTimestamp": "0"},
+        {"startingTimestamp": "0", "startingOffsetsByTimestamp": '{"a": 0}'},
         {"topics": "a", "topicsPattern": "b"},
         {"servers": "a", "path": "/b"},
     ],
@@ -139,10 +176,11 @@ def test_without_a_place_to_read_the_error_says_so() -> None:
         Options.parse({"topic": "orders"}).url()
 
 
-def test_every_option_has_a_documented_attribute() -> None:
-    """The table in the guide is made of them."""
-    documented = Options.__doc__ or ""
-    assert all(f"        {attribute}: " in documented for attribute in NAMES)
+def test_every_field_is_an_option_that_says_what_it_does() -> None:
+    """The table of the documentation is made of the declarations; the rest is Spark's own."""
+    fields = {each.name for each in dataclasses.fields(Options)}
+    assert fields - set(OPTIONS) == {"path", "checkpoint"}
+    assert all(each.help.endswith(".") for each in OPTIONS.values())
 
 
 @pytest.mark.parametrize("which", [{"topics": "orders,returns"}, {"topicsPattern": "o.*|r.*"}])

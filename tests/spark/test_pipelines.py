@@ -11,16 +11,20 @@ from typing import Any
 import pytest
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.java import check_java
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines import audit, migrate, report
 from lance_sdk.spark.pipelines.audit import FileReport, audit_one, targets
 from lance_sdk.spark.pipelines.migrate import copy, renamed
 from lance_sdk.spark.pipelines.reindex import _held, _look_at, _write
-from lance_sdk.spark.pipelines.report import Report, Volume, count_piece, plot
+from lance_sdk.spark.pipelines.report import Report, Volume, count_split, plot
 from lance_sdk.spark.segments import topic_files
+from lance_sdk.spark.sending import FrameSender
 from lance_server.embedded import EmbeddedServer
+from lance_spec.enums import RecordType
 from lance_spec.messages.engine import SidecarEntry
+from lance_spec.records import encode_record
 
 Fill = Callable[..., list[bytes]]
 
@@ -68,7 +72,7 @@ def test_a_changed_byte_is_found(disk: Any, data: str, place: int) -> None:
 
 
 def test_bytes_of_no_batch_are_found(disk: Any, data: str) -> None:
-    """Behind the last one of a closed segment."""
+    """After the last one of a closed segment."""
     with disk.segments_of(data)[0].open("ab") as file:
         file.write(b"more")
     (finding,) = findings(data)
@@ -90,6 +94,21 @@ def test_a_void_entry_is_found(disk: Any, data: str) -> None:
     assert any("belong to no batch" in finding for finding in found)
 
 
+def test_a_record_that_is_not_laid_out_as_its_type_says_is_found(
+    server: EmbeddedServer, at: Mapping[str, str]
+) -> None:
+    """A reader refuses it, so that a folder with one is not clean."""
+    options = Options.parse({**at, "topic": "orders", "createTopic": "true"})
+    good = encode_record(b"\x01\x00kv", RecordType.KEY_VALUE)
+    chain = good + encode_record(b"\xff\xffkv", RecordType.KEY_VALUE) + good
+    with FrameSender(options, "orders") as sender:
+        sender.send_frame(Frame("orders", 3, chain))
+        sender.finish()
+    server.stop()
+    (finding,) = findings(str(server.data_dir))
+    assert finding.startswith("the record at byte 9 is not laid out as its type 0x10 says")
+
+
 def test_findings_of_a_file_are_bounded(disk: Any, data: str) -> None:
     """A file of zeros would have one for each batch."""
     segment = disk.segments_of(data)[0]
@@ -103,7 +122,7 @@ def test_findings_of_a_file_are_bounded(disk: Any, data: str) -> None:
 def test_a_segment_that_is_closed_meanwhile_is_audited_under_its_new_name(
     disk: Any, produce: Fill, server: EmbeddedServer
 ) -> None:
-    """A server renames it when it is full: that is no finding."""
+    """A server renames it when it is full: that is not a finding."""
     produce("orders", 100)
     listed = targets(str(server.data_dir))
     produce("orders", 4000, first=100)
@@ -183,7 +202,7 @@ def test_indexes_of_a_running_server_are_left_alone(server: EmbeddedServer) -> N
 
 def test_a_count_is_by_topic_hour_and_type(reader: Any, data: str) -> None:
     """Records and bytes of values."""
-    counted = [row for piece in reader.pieces(path=data) for row in count_piece(piece)]
+    counted = [row for split in reader.splits(path=data) for row in count_split(split)]
     assert {(topic, kind) for topic, _, kind, _, _ in counted} == {("orders", 1)}
     assert sum(records for *_, records, _ in counted) == 4000
     assert sum(size for *_, size in counted) == 4000 * 40
@@ -205,8 +224,8 @@ def test_topics_are_copied_in_order(
     """Under the name that was asked for."""
     values = produce("orders", 500)
     target = Options.parse({**at, "createTopic": "true"})
-    pieces = reader.pieces(path=str(server.data_dir), minPartitions="4")
-    counts = copy(target, [("orders", "copy")], pieces)
+    splits = reader.splits(path=str(server.data_dir), minPartitions="4")
+    counts = copy(target, [("orders", "copy")], splits)
     assert counts == {"copy": 500}
     assert reader.values(**at, topic="copy") == values
 
@@ -217,7 +236,7 @@ def test_slots_are_copied_to_their_topics(
     """Which the frames name."""
     slot = disk.fill_slot(tmp_path)
     target = Options.parse({**at, "createTopic": "true"})
-    assert copy(target, [], reader.pieces(path=str(slot))) == {"readings": 200}
+    assert copy(target, [], reader.splits(path=str(slot))) == {"readings": 200}
 
 
 @pytest.mark.parametrize(("topic", "name"), [("rust-a", "a"), ("orders", "orders"), ("old", "new")])
@@ -235,7 +254,7 @@ def test_a_wrong_renaming_is_refused(pair: tuple[str, str]) -> None:
 
 
 def test_qwp_slots_go_to_qwp_servers(tmp_path: Path) -> None:
-    """Their frames are no records of LWP."""
+    """Their frames are not records of LWP."""
     from lance_sdk.journal import Journal, JournalConfig, SlotKind  # noqa: PLC0415 - only here
 
     with Journal.open(tmp_path / "rows", JournalConfig(kind=SlotKind.QWP)) as journal:
@@ -306,11 +325,11 @@ def test_a_slots_topics_are_renamed(
 ) -> None:
     """As those of files: by pattern, or all to the topic that is said."""
     slot = disk.fill_slot(tmp_path)
-    pieces = reader.pieces(path=str(slot))
+    splits = reader.splits(path=str(slot))
     target = Options.parse({**at, "createTopic": "true"})
-    assert copy(target, [("read(.*)", r"writ\1")], pieces) == {"writings": 200}
+    assert copy(target, [("read(.*)", r"writ\1")], splits) == {"writings": 200}
     joined = Options.parse({**at, "createTopic": "true", "topic": "all"})
-    assert copy(joined, [], pieces) == {"all": 200}
+    assert copy(joined, [], splits) == {"all": 200}
 
 
 def test_topics_that_would_get_one_name_are_refused(

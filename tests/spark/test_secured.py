@@ -48,7 +48,7 @@ def secured(tmp_path: Path) -> Iterator[dict[str, str]]:
 def test_records_go_in_and_come_out(
     reader: Any, secured: dict[str, str], tmp_path: Path, semantics: str
 ) -> None:
-    """Both sinks write, and batch queries read in pieces that travel."""
+    """Both sinks write, and batch queries read in splits that travel."""
     once = {"txnId": "may", "ledgerPath": str(tmp_path / "ledger")}
     said = {**secured, **once, "topic": "orders", "createTopic": "true", "semantics": semantics}
     sink = sinks.batch_sink(Options.parse(said), ["value"], overwrite=False)

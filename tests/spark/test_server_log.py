@@ -23,24 +23,39 @@ At = Mapping[str, str]
 def test_a_topic_is_read_whole(reader: Any, produce: Fill, at: At) -> None:
     """In order, with offsets that rise by what the records take."""
     values = produce("orders", 500)
-    rows = reader.rows(reader.pieces(**at, topic="orders"))
+    rows = reader.rows(reader.splits(**at, topic="orders"))
     assert [row["value"] for row in rows] == values
     assert [row["offset"] for row in rows] == [45 * number for number in range(500)]
     assert {(row["topic"], row["type"]) for row in rows} == {("orders", 1)}
 
 
-def test_a_topic_is_one_piece_unless_more_are_asked_for(reader: Any, produce: Fill, at: At) -> None:
+def test_a_topic_is_one_split_unless_more_are_asked_for(reader: Any, produce: Fill, at: At) -> None:
     """Finding boundaries costs reading the topic once."""
     produce("orders", 10)
-    assert len(reader.pieces(**at, topic="orders")) == 1
+    assert len(reader.splits(**at, topic="orders")) == 1
 
 
-def test_more_pieces_hold_the_same_records(reader: Any, produce: Fill, at: At) -> None:
+def test_more_splits_hold_the_same_records(reader: Any, produce: Fill, at: At) -> None:
     """Cut at records, none twice and none lost."""
     values = produce("orders", 40, size=100_000)
-    pieces = reader.pieces(**at, topic="orders", minPartitions="3", fetchBytes="200KB")
-    assert len(pieces) == 3
-    assert [row["value"] for row in reader.rows(pieces, "value")] == values
+    splits = reader.splits(**at, topic="orders", minPartitions="3", fetchBytes="200KB")
+    assert len(splits) == 3
+    assert [row["value"] for row in reader.rows(splits, "value")] == values
+
+
+@pytest.mark.parametrize("asked", [{"topic": "parts"}, {"topicsPattern": "part."}], ids=str)
+def test_a_partitioned_topic_is_one_split_a_partition(
+    reader: Any, produce: Fill, at: At, server: EmbeddedServer, asked: dict[str, str]
+) -> None:
+    """AMB-59: by its name, or by a pattern that its name fits."""
+    with Client(server.url) as client:
+        client.create_topic("parts", partitions=3)
+    values = [value for index in range(3) for value in produce(f"parts-{index}", 5)]
+    splits = reader.splits(**at, **asked, minPartitions="3")
+    assert len(splits) == 3
+    rows = reader.rows(splits)
+    assert sorted(row["value"] for row in rows) == sorted(values)
+    assert {row["topic"] for row in rows} == {"parts-0", "parts-1", "parts-2"}
 
 
 def test_a_range_by_offsets(reader: Any, produce: Fill, at: At) -> None:
@@ -58,7 +73,7 @@ def test_a_range_by_time(reader: Any, produce: Fill, at: At) -> None:
     later = produce("orders", 10, first=10)
     found = reader.values(**at, topic="orders", startingTimestamp=between.isoformat())
     assert found == later
-    before = reader.pieces(**at, topic="orders", endingTimestamp=between.isoformat())
+    before = reader.splits(**at, topic="orders", endingTimestamp=between.isoformat())
     assert len(reader.rows(before)) == 10
 
 
@@ -66,36 +81,36 @@ def test_several_topics_and_patterns(reader: Any, produce: Fill, at: At) -> None
     """A pattern must match the whole name."""
     for name in ("logs-a", "logs-b", "other"):
         produce(name, 3)
-    by_pattern = reader.rows(reader.pieces(**at, topicsPattern="logs-.*"), "topic")
-    by_name = reader.rows(reader.pieces(**at, topics="other,logs-a"), "topic")
+    by_pattern = reader.rows(reader.splits(**at, topicsPattern="logs-.*"), "topic")
+    by_name = reader.rows(reader.splits(**at, topics="other,logs-a"), "topic")
     assert {row["topic"] for row in by_pattern} == {"logs-a", "logs-b"}
     assert {row["topic"] for row in by_name} == {"other", "logs-a"}
 
 
-def test_an_empty_topic_has_no_pieces(reader: Any, server: EmbeddedServer, at: At) -> None:
-    """And is no error."""
+def test_an_empty_topic_has_no_splits(reader: Any, server: EmbeddedServer, at: At) -> None:
+    """And is not an error."""
     with Client(server.url) as client:
         client.create_topic("empty")
-    assert reader.pieces(**at, topic="empty") == []
+    assert reader.splits(**at, topic="empty") == []
 
 
 def test_a_topic_that_is_not_there_is_an_error(reader: Any, at: At) -> None:
     """Not an empty table."""
     with pytest.raises(TopicNotFound, match="nowhere"):
-        reader.pieces(**at, topic="nowhere")
+        reader.splits(**at, topic="nowhere")
 
 
 def test_it_must_be_said_what_to_read(reader: Any, at: At) -> None:
     """A server alone does not."""
     with pytest.raises(ConfigError, match="say what to read"):
-        reader.pieces(**at)
+        reader.splits(**at)
 
 
 def test_a_start_behind_the_end_is_refused(reader: Any, produce: Fill, at: At) -> None:
     """With both numbers."""
     produce("orders", 1)
     with pytest.raises(ConfigError, match="ends at 45, before the offset 90"):
-        reader.pieces(**at, topic="orders", startingOffsets='{"orders": 90}')
+        reader.splits(**at, topic="orders", startingOffsets='{"orders": 90}')
 
 
 def test_a_deployed_server_is_read_to_its_end(reader: Any, tmp_path: Any) -> None:
@@ -132,45 +147,41 @@ def test_a_record_larger_than_a_fetch_is_read_whole(reader: Any, produce: Fill, 
     assert reader.values(**at, topic="orders", fetchBytes="64KiB") == values
 
 
-def dropped(server: EmbeddedServer, produce: Fill, topic: str = "orders") -> int:
+def dropped(removals: Any, server: EmbeddedServer, produce: Fill, topic: str = "orders") -> int:
     """Fill a topic, have its beginning dropped, and return where it begins then."""
-    with Client(server.url, dialect="specified") as client:
-        produce(topic, 2000)  # all of it may go into one segment, which is full then
-        produce(topic, 2000, first=2000)
-        client.set_retention(topic, max_bytes=64 << 10)
-        while not (start := client.get_topic(topic).start_offset):
-            client.ping()
-    return start
+    produce(topic, 2000)  # all of it may go into one segment, which is full then
+    produce(topic, 2000, first=2000)
+    return int(removals.drop(server, topic))
 
 
 def test_a_start_inside_a_record_is_refused(reader: Any, produce: Fill, at: At) -> None:
     """With the topic's name, as there may be several."""
     produce("orders", 10)
-    pieces = reader.pieces(**at, topic="orders", startingOffsets='{"orders": 7}')
+    splits = reader.splits(**at, topic="orders", startingOffsets='{"orders": 7}')
     with pytest.raises(MisalignedOffset, match="topic 'orders': offset 7 lies inside a record"):
-        reader.rows(pieces)
+        reader.rows(splits)
 
 
 def test_what_retention_has_dropped_is_missed(
-    reader: Any, server: EmbeddedServer, produce: Fill, at: At
+    reader: Any, removals: Any, server: EmbeddedServer, produce: Fill, at: At
 ) -> None:
     """Before a task has started, or on request not at all."""
-    start = dropped(server, produce)
+    start = dropped(removals, server, produce)
     said = {**at, "topic": "orders", "startingOffsets": '{"orders": 45}'}
     with pytest.raises(DataLost, match="retention has dropped it"):
-        reader.pieces(**said)
-    rows = reader.rows(reader.pieces(**said, failOnDataLoss="false"))
+        reader.splits(**said)
+    rows = reader.rows(reader.splits(**said, failOnDataLoss="false"))
     assert rows[0]["offset"] == start
 
 
 def test_what_goes_between_planning_and_reading_is_missed(
-    reader: Any, server: EmbeddedServer, produce: Fill, at: At
+    reader: Any, removals: Any, server: EmbeddedServer, produce: Fill, at: At
 ) -> None:
     """A task that finds its range gone fails, or on request reads what is left."""
     produce("orders", 10)
-    strict = reader.pieces(**at, topic="orders")
-    lenient = reader.pieces(**at, topic="orders", failOnDataLoss="false")
-    dropped(server, produce)
+    strict = reader.splits(**at, topic="orders")
+    lenient = reader.splits(**at, topic="orders", failOnDataLoss="false")
+    dropped(removals, server, produce)
     with pytest.raises(DataLost, match="offset 0"):
         reader.rows(strict)
     assert reader.rows(lenient) == []
@@ -179,14 +190,14 @@ def test_what_goes_between_planning_and_reading_is_missed(
 def test_other_records_than_planned_are_noticed(
     reader: Any, server: EmbeddedServer, produce: Fill, at: At
 ) -> None:
-    """A piece that was read when it was planned knows its checksum."""
+    """A split that was read when it was planned knows its checksum."""
     produce("orders", 40, size=100_000)
-    pieces = reader.pieces(**at, topic="orders", minPartitions="2")
+    splits = reader.splits(**at, topic="orders", minPartitions="2")
     with Client(server.url) as client:
         client.delete_topic("orders")
     produce("orders", 40, first=7, size=100_000)
     with pytest.raises(DataLost, match="id 2 instead of 1"):
-        reader.rows(pieces)
-    anonymous = [replace(piece, identity=None) for piece in pieces]
+        reader.rows(splits)
+    anonymous = [replace(split, identity=None) for split in splits]
     with pytest.raises(DataLost, match="not those that were there"):
         reader.rows(anonymous)

@@ -2,9 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 import pyspark_lwp.pipeline
 from lance_sdk import Client, Producer
 from lance_sdk.cli import _app
-from lance_sdk.cli._exit import ExitCode
+from lance_sdk.cli.console.exit_codes import ExitCode
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.pipelines import archive, audit, migrate, reindex, replay, report
+from lance_sdk.spark.pipelines.archive_files import relocate
 from lance_server.embedded import EmbeddedServer
 
 pytestmark = [
@@ -94,6 +97,57 @@ def test_sql(spark: Any, produce: Fill, at: At) -> None:
     assert (row["n"], row["last"]) == (100, 99 * 45)
 
 
+@pytest.fixture
+def table(spark: Any, at: At) -> Iterator[str]:
+    """A table of the topic ``orders`` in Spark's catalog."""
+    said = ", ".join(f"{name} '{value}'" for name, value in {**at, "topic": "orders"}.items())
+    spark.sql(f"CREATE TABLE orders_table USING lwp OPTIONS ({said}, createTopic 'true')")
+    yield "orders_table"
+    spark.sql("DROP TABLE orders_table")
+
+
+def test_a_table_is_read(spark: Any, table: str, produce: Fill) -> None:
+    """Whole, in part, by name, with more options, and described."""
+    expected = produce("orders", 100)
+    assert values(spark.table(table)) == expected
+    assert (
+        values(spark.read.option("startingOffsets", '{"orders": 45}').table(table)) == expected[1:]
+    )
+    (row,) = spark.sql(f"SELECT count(*) AS n FROM {table} WHERE offset >= 450").collect()
+    assert row["n"] == 90
+    assert [row["col_name"] for row in spark.sql(f"DESCRIBE {table}").collect()][:2] == [
+        "topic",
+        "offset",
+    ]
+
+
+def test_a_table_is_inserted_into(spark: Any, table: str, reader: Any, at: At) -> None:
+    """With some of its columns, in any order."""
+    spark.sql(f"INSERT INTO {table} (value, key) VALUES (CAST('v' AS BINARY), CAST('k' AS BINARY))")
+    spark.sql(f"INSERT INTO {table} (value) SELECT CAST('plain' AS BINARY)")
+    rows = reader.rows(reader.splits(**at, topic="orders"), "key", "value")
+    assert rows == [{"key": b"k", "value": b"v"}, {"key": None, "value": b"plain"}]
+
+
+def test_a_table_is_streamed_to_another_topic(  # noqa: PLR0917 - fixtures
+    spark: Any, table: str, produce: Fill, reader: Any, at: At, tmp_path: Path
+) -> None:
+    """A query's own options hold against those that its columns bring along."""
+    expected = produce("orders", 100)
+    rows = spark.readStream.option("startingOffsets", "earliest").table(table).select("value")
+    writer = rows.writeStream.format("lwp").options(**at, topic="copy", createTopic="true")
+    query = writer.option("checkpointLocation", str(tmp_path / "cp")).trigger(availableNow=True)
+    query.start().awaitTermination()
+    assert reader.values(**at, topic="copy") == expected
+    assert len(reader.values(**at, topic="orders")) == 100
+
+
+def test_a_table_with_a_secret_is_refused(spark: Any) -> None:
+    """Spark would show it."""
+    with pytest.raises(Exception, match="option 'token' cannot stand in a table"):
+        spark.sql("CREATE TABLE t USING lwp OPTIONS (servers 'a:1', topic 't', token 'secret')")
+
+
 def test_keyed_json_is_read_as_a_user_would(
     load: Callable[..., Any], server: EmbeddedServer, at: At
 ) -> None:
@@ -134,8 +188,8 @@ def test_an_archive_comes_back_field_by_field(
     assert not list(Path(target).rglob("*HIVE_DEFAULT*"))
     assert replay(spark, target, {**at, "topic": "copy", "createTopic": "true"}).records == 5
     names = ("offset", "type", "raw")
-    expected = reader.rows(reader.pieces(**at, topic="007"), *names)
-    assert reader.rows(reader.pieces(**at, topic="copy"), *names) == expected
+    expected = reader.rows(reader.splits(**at, topic="007"), *names)
+    assert reader.rows(reader.splits(**at, topic="copy"), *names) == expected
 
 
 def test_conditions_reach_the_source(spark: Any, load: Callable[..., Any], produce: Fill) -> None:
@@ -176,6 +230,15 @@ def test_a_stream_goes_on_where_it_stopped(
     stream("orders", "copy", semantics=semantics)
     assert sorted(reader.values(**at, topic="copy")) == sorted(expected)
     assert len([each for each in first if each["numInputRows"]]) >= 2
+
+
+def test_a_query_tells_how_far_it_is_behind(stream: Callable[..., Any], produce: Fill) -> None:
+    """Its progress has the bytes left in the topic after each micro-batch, and none at its end."""
+    from lance_sdk.spark.lag import lag_bytes  # noqa: PLC0415 - an extra
+
+    produce("orders", 400)
+    told = stream("orders", "copy", semantics="at-least-once", maxBytesPerTrigger="9000")
+    assert [lag_bytes(each)["orders"] for each in told if each["numInputRows"]] == [9000, 0]
 
 
 def test_a_task_that_fails_is_repeated_without_a_trace(
@@ -257,11 +320,62 @@ def test_an_archive_goes_on_and_comes_back(
     assert reader.values(**at, topic="copy") == expected
 
 
+@pytest.mark.parametrize("left", [True, False])
+def test_an_archive_that_was_copied_is_read_and_appended_to(
+    spark: Any, produce: Fill, reader: Any, at: At, tmp_path: Path, *, left: bool
+) -> None:
+    """At its new place, whether or not the old one is still there."""
+    expected = produce("a topic", 30)
+    old, new = str(tmp_path / "old place"), str(tmp_path / "new place")
+    archive(spark, {**at, "topic": "a topic"}, old)
+    assert relocate(old) == 0
+    shutil.copytree(old, new)
+    if left:
+        archive(spark, {**at, "topic": "a topic"}, old)
+        shutil.rmtree(next(Path(old).glob("topic=*")))
+    else:
+        shutil.rmtree(old)
+    assert replay(spark, new, {**at, "topic": "copy", "createTopic": "true"}).records == 30
+    expected += produce("a topic", 10, first=30)
+    assert archive(spark, {**at, "topic": "a topic"}, new).records == 10
+    assert spark.read.parquet(new).count() == 40
+    assert replay(spark, new, {**at, "topic": "again", "createTopic": "true"}).records == 40
+    assert reader.values(**at, topic="again") == expected
+
+
 def test_a_folder_that_is_no_archive_is_refused(spark: Any, tmp_path: Path) -> None:
     """Whether it is empty, or not there."""
     for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(ConfigError, match=f"{path} is no archive"):
+        with pytest.raises(ConfigError, match=f"{path} is not an archive"):
             replay(spark, str(path), {"servers": "127.0.0.1:9"})
+
+
+def test_what_fails_in_a_task_is_raised_as_what_it_is(
+    spark: Any, produce: Fill, server: EmbeddedServer, disk: Any, tmp_path: Path
+) -> None:
+    """In a streaming query and in a pipeline's tasks."""
+    produce("orders", 100)
+    server.stop()
+    data = str(server.data_dir)
+    disk.spoil(disk.segments_of(data)[0], 10)
+    for work in (
+        lambda: archive(spark, {"path": data}, str(tmp_path / "archive")),
+        lambda: report(spark, {"path": data}),
+    ):
+        with pytest.raises(DataDamaged, match=r"^[^\n]*do not match their checksum[^\n]*$"):
+            work()
+
+
+def test_a_condition_that_is_not_sql_is_refused(
+    spark: Any, produce: Fill, at: At, tmp_path: Path
+) -> None:
+    """In one line."""
+    produce("orders", 3)
+    target = str(tmp_path / "archive")
+    archive(spark, {**at, "topic": "orders"}, target)
+    for condition in ("offset >>> ", "nonsense = 1"):
+        with pytest.raises(ConfigError, match=f"condition '{condition}': [^\n]*$"):
+            replay(spark, target, {**at}, condition=condition)
 
 
 def test_files_are_archived_by_date(

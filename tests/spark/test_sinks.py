@@ -86,7 +86,7 @@ def test_producers_and_sinks_write_the_same_bytes(
         producer.send_many(VALUES)
     sinks.batch_sink(options(at), ["value"], overwrite=False).write(batches(VALUES), sinks.Task())
     copies = [
-        reader.rows(reader.pieces(**at, topic=name), "offset", "type", "value")
+        reader.rows(reader.splits(**at, topic=name), "offset", "type", "value")
         for name in ("plain", "copy")
     ]
     assert copies[0] == copies[1]

@@ -9,7 +9,6 @@ import pytest
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal import Journal, JournalConfig, SlotKind
 from lance_sdk.spark.errors import DataDamaged
-from lance_sdk.spark.finding import SLOT_SUFFIXES
 from lance_sdk.spark.slot_log import FRAME_SHIFT
 
 VALUES = [b"%04d" % number for number in range(200)]
@@ -24,7 +23,7 @@ def slot(disk: Any, tmp_path: Path) -> Any:
 def test_what_waits_is_read(reader: Any, slot: Path) -> None:
     """In order, with topics by their names; the slot stays as it was."""
     before = {path.name: path.read_bytes() for path in slot.iterdir()}
-    rows = reader.rows(reader.pieces(path=str(slot)), "topic", "value", "offset", "segment")
+    rows = reader.rows(reader.splits(path=str(slot)), "topic", "value", "offset", "segment")
     assert [row["value"] for row in rows] == VALUES
     assert {(row["topic"], row["segment"]) for row in rows} == {("readings", "edge-1")}
     assert [row["offset"] for row in rows] == sorted({row["offset"] for row in rows})
@@ -48,7 +47,7 @@ def test_a_range_may_begin_and_end_inside_a_frame(
     reader: Any, slot: Path, first: int, last: int
 ) -> None:
     """By the offsets that rows had."""
-    rows = reader.rows(reader.pieces(path=str(slot)))
+    rows = reader.rows(reader.splits(path=str(slot)))
     offsets = [row["offset"] for row in rows] + [rows[-1]["offset"] + 1]
     found = reader.values(
         path=str(slot),
@@ -75,7 +74,7 @@ def test_a_qwp_slots_frames_are_records(reader: Any, tmp_path: Path) -> None:
     with Journal.open(tmp_path / "rows", config) as journal:
         journal.append(b"QWP1 one")
         journal.append(b"QWP1 two")
-    rows = reader.rows(reader.pieces(path=str(tmp_path / "rows")), "topic", "offset", "value")
+    rows = reader.rows(reader.splits(path=str(tmp_path / "rows")), "topic", "offset", "value")
     assert [(row["topic"], row["offset"] >> FRAME_SHIFT, row["value"]) for row in rows] == [
         ("rows", 0, b"QWP1 one"),
         ("rows", 1, b"QWP1 two"),
@@ -85,9 +84,4 @@ def test_a_qwp_slots_frames_are_records(reader: Any, tmp_path: Path) -> None:
 def test_a_slot_has_no_times(reader: Any, slot: Path) -> None:
     """No server has seen its records."""
     with pytest.raises(ConfigError, match="no time of a server yet"):
-        reader.pieces(path=str(slot), startingTimestamp="0")
-
-
-def test_slots_are_found_by_what_their_files_end_with() -> None:
-    """The suffixes stand once more where nothing of the journal is imported."""
-    assert set(SLOT_SUFFIXES) == {kind.suffix for kind in SlotKind}
+        reader.splits(path=str(slot), startingTimestamp="0")

@@ -14,11 +14,18 @@ from hypothesis import strategies as st
 from lance_sdk import Client, Producer
 from lance_sdk.errors import TransportError
 from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
+from lance_sdk.spark.checkpoint import (
+    Cut,
+    TopicCheckpoint,
+    decode_checkpoint,
+    encode_checkpoint,
+    version_of,
+)
 from lance_sdk.spark.contract import TopicView
 from lance_sdk.spark.errors import CheckpointError, DataLost
-from lance_sdk.spark.finding import open_log
-from lance_sdk.spark.marks import Cut, Mark, decode_marks, encode_marks, version_of
+from lance_sdk.spark.lag import lag_bytes
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.resolve import open_log
 from lance_sdk.spark.server_log import ServerLog
 from lance_sdk.spark.streams import Progress
 from lance_sdk.values.keyed import join
@@ -58,7 +65,7 @@ class Query:
 
     def replay(self, end: Mapping[str, Any]) -> list[bytes]:
         """Read a micro-batch that the checkpoint has."""
-        return [row["value"] for row in self._reader.rows(self.progress.pieces(end), "value")]
+        return [row["value"] for row in self._reader.rows(self.progress.splits(end), "value")]
 
     def rest(self, limit: int = EVERYTHING) -> list[bytes]:
         """Run micro-batches until there is nothing new."""
@@ -99,9 +106,9 @@ def test_an_end_is_a_records_boundary(reader: Any, produce: Fill, source: dict[s
     produce("orders", 500)
     query = Query(reader, **source)
     while query.step(5000) is not None:
-        (mark,) = decode_marks(query.at).values()
-        assert mark.offset % 45 == 0
-        assert mark.start < mark.offset
+        (checkpoint,) = decode_checkpoint(query.at).values()
+        assert checkpoint.offset % 45 == 0
+        assert checkpoint.start < checkpoint.offset
 
 
 def test_a_record_larger_than_the_limit_is_taken(
@@ -182,7 +189,7 @@ def changed(checkpoint: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
     return body
 
 
-def test_other_records_before_the_mark_end_the_query(
+def test_other_records_before_the_checkpoint_end_the_query(
     reader: Any, produce: Fill, source: dict[str, str]
 ) -> None:
     """A log that was cut and grew again has the length, and not the records (AMB-31)."""
@@ -196,7 +203,7 @@ def test_other_records_before_the_mark_end_the_query(
         query.step()
 
 
-def test_a_log_that_ends_before_the_mark_is_waited_for(
+def test_a_log_that_ends_before_the_checkpoint_is_waited_for(
     reader: Any, produce: Fill, source: dict[str, str]
 ) -> None:
     """With growing pauses; then both offsets are named."""
@@ -329,7 +336,7 @@ def test_a_named_topic_that_goes_ends_the_query(
 def test_a_directory_that_is_gone_ends_the_query(
     reader: Any, produce: Fill, server: EmbeddedServer
 ) -> None:
-    """As topics that are gone do: a disk that is not mounted is no empty log."""
+    """As topics that are gone do: a disk that is not mounted is not an empty log."""
     produce("orders", 10)
     query = Query(reader, path=str(server.data_dir))
     query.rest()
@@ -345,29 +352,29 @@ def test_a_limit_is_shared_by_topics(reader: Any, produce: Fill, at: Mapping[str
     produce("logs-b", 1000)
     query = Query(reader, **at, topicsPattern="logs-.*")
     query.step(9000)
-    marks = decode_marks(query.at)
-    assert {mark.offset for mark in marks.values()} == {4500}
+    checkpoints = decode_checkpoint(query.at)
+    assert {checkpoint.offset for checkpoint in checkpoints.values()} == {4500}
 
 
 def test_the_golden_checkpoint_is_read_and_written_the_same() -> None:
     """What version 1 has written, every later version reads."""
     body = json.loads(GOLDEN.read_text())
-    marks = decode_marks(body)
-    assert marks["orders"] == Mark(
+    checkpoints = decode_checkpoint(body)
+    assert checkpoints["orders"] == TopicCheckpoint(
         TopicIdentity(7, "orders", 1795292115, 2),
         35,
         399980,
         Fingerprint(334460, 65520, "55928d6a13921dc40a1b34c512768afd"),
         (Cut(199990, 2414221748), Cut(399980, 17)),
     )
-    assert encode_marks(marks, version_of(body)) == body
+    assert encode_checkpoint(checkpoints, version_of(body)) == body
 
 
 def test_fields_of_a_later_version_are_kept() -> None:
     """So that going back and forth loses nothing."""
     body = json.loads(GOLDEN.read_text())
     body["topics"]["orders"]["novelty"] = 5
-    assert encode_marks(decode_marks(body), version_of(body)) == body
+    assert encode_checkpoint(decode_checkpoint(body), version_of(body)) == body
 
 
 @pytest.mark.parametrize(
@@ -378,14 +385,14 @@ def test_fields_of_a_later_version_are_kept() -> None:
         ({"v": 2}, "no field 'topics'"),
         ({"v": 1, "topics": {"a": {}}}, "topic 'a'"),
         ({"v": 1, "topics": {"a": 7}}, "topic 'a'"),
-        ({"v": 1, "topics": {"a": {"id": 1, "from": 0, "offset": -1}}}, "no offset"),
-        ({"v": 1, "topics": {"a": {"id": 1, "from": 0, "offset": True}}}, "no offset"),
+        ({"v": 1, "topics": {"a": {"id": 1, "from": 0, "offset": -1}}}, "is not an offset"),
+        ({"v": 1, "topics": {"a": {"id": 1, "from": 0, "offset": True}}}, "is not an offset"),
     ],
 )
 def test_a_checkpoint_that_cannot_be_read_says_why(body: dict[str, Any], message: str) -> None:
     """Rather than beginning somewhere."""
     with pytest.raises(CheckpointError, match=message):
-        decode_marks(body)
+        decode_checkpoint(body)
 
 
 def places(body: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -405,7 +412,7 @@ JSON = st.recursive(
 
 @given(st.sampled_from(list(places(json.loads(GOLDEN.read_text())))), JSON)
 def test_a_spoiled_checkpoint_is_read_or_refused(path: tuple[Any, ...], value: Any) -> None:
-    """Wherever something else stands: no other error, and no piece that goes back."""
+    """Wherever something else stands: no other error, and no split that goes back."""
     body: Any = json.loads(GOLDEN.read_text())
     if path:
         parent = body
@@ -415,11 +422,11 @@ def test_a_spoiled_checkpoint_is_read_or_refused(path: tuple[Any, ...], value: A
     else:
         body = value
     try:
-        marks = decode_marks(body)
+        checkpoints = decode_checkpoint(body)
     except CheckpointError:
         return
-    for mark in marks.values():
-        edges = [mark.start, *(cut.end for cut in mark.cuts), mark.offset]
+    for checkpoint in checkpoints.values():
+        edges = [checkpoint.start, *(cut.end for cut in checkpoint.cuts), checkpoint.offset]
         assert edges == sorted(edges)
 
 
@@ -436,7 +443,7 @@ def test_questions_in_a_row_wait_for_the_poll_interval(
 def test_a_checkpoint_of_the_server_goes_on_in_the_files(
     reader: Any, server: EmbeddedServer, produce: Fill, at: Mapping[str, str]
 ) -> None:
-    """Offsets are the same, and a mark inside a batch loses none of its records."""
+    """Offsets are the same, and a checkpoint inside a batch loses none of its records."""
     values = produce("orders", 300)
     first = Query(reader, **at, topic="orders")
     found = first.step(1000) or []
@@ -454,9 +461,9 @@ def test_files_that_are_closed_while_the_query_runs_are_read_on(
     views = query.progress._look()
     assert [view.name for view in views] == ["orders"]
     values += produce("orders", 4000, first=100)
-    mark = decode_marks(query.at)["orders"]
+    checkpoint = decode_checkpoint(query.at)["orders"]
     (now,) = open_log(Options.parse({"path": str(server.data_dir)})).look()
-    moved = query.progress._log.advance(mark, now, EVERYTHING)
+    moved = query.progress._log.advance(checkpoint, now, EVERYTHING)
     assert moved.offset == now.end
     assert query.rest() == values
 
@@ -510,16 +517,14 @@ def test_a_planned_batch_of_a_deleted_topic_is_left_out_on_request(
 
 
 def test_a_planned_batch_that_retention_shortened_is_not_read(
-    reader: Any, produce: Fill, server: EmbeddedServer
+    reader: Any, produce: Fill, server: EmbeddedServer, removals: Any
 ) -> None:
     """Less than was planned is never delivered as if it were all."""
-    values = produce("orders", 4000)
+    values = produce("orders", 2000)  # all of it may go into one segment, which is full then
+    values += produce("orders", 2000, first=2000)
     said = {"path": str(server.data_dir), "topic": "orders"}
     end = planned(Query(reader, **said))
-    with Client(server.url) as client:
-        client.set_retention("orders", max_bytes=70_000)
-        while not client.get_topic("orders").start_offset:
-            pass  # each question gives the server's upkeep its turn
+    assert removals.drop(server, "orders", 70_000) > 0
     server.stop()
     with pytest.raises(DataLost, match=r"reaches from offset \d+ to 180000 now"):
         Query(reader, **said).replay(end)
@@ -626,3 +631,23 @@ def test_a_new_query_reads_payloads(
     query = Query(reader, **source)
     assert query.step() == [keyed[0]] * 10
     assert query.at["v"] == 2
+
+
+@given(
+    ends=st.dictionaries(st.text(max_size=5), st.integers(0, 2**62)),
+    reached=st.dictionaries(st.text(max_size=5), st.integers(0, 2**62)),
+)
+def test_lag_is_what_is_left_of_each_topic(ends: dict[str, int], reached: dict[str, int]) -> None:
+    """A topic that was not read from yet is behind by the whole; other formats have no lag."""
+
+    def offsets(places: Mapping[str, int]) -> str:
+        known = {
+            name: TopicCheckpoint(TopicIdentity(1, name), place, place)
+            for name, place in places.items()
+        }
+        return json.dumps(encode_checkpoint(known))
+
+    ours = {"latestOffset": offsets(ends), "endOffset": offsets(reached)}
+    other = {"latestOffset": "17", "endOffset": None}
+    left = {name: max(0, end - reached.get(name, 0)) for name, end in ends.items()}
+    assert lag_bytes({"sources": [other, ours]}) == left

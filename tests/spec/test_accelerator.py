@@ -122,9 +122,6 @@ def test_frames_of_every_flags_byte_are_split_alike() -> None:
             )
 
 
-PREFIX = frames._CONTROL_PREFIXES["crc32c"]
-
-
 @given(
     st.sampled_from([SPECIFIED, DEPLOYED]),
     st.integers(0, 2**64 - 1),
@@ -135,41 +132,12 @@ def test_frames_are_sealed_alike(
     dialect: Dialect, command: int, topic_id: int, payload: bytes
 ) -> None:
     """The header that is written before a payload is the one that is encoded for it."""
-    sealed, same = (bytearray(b"x" * 44 + payload) for _ in range(2))
+    sealed = bytearray(b"x" * 44 + payload)
     frames.seal_control(dialect, command, sealed, topic_id)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frames, "accelerator", None)
-        frames.seal_control(dialect, command, same, topic_id)
     header = frames.encode_header(
         dialect, Flag.CONTROL, batch_id=command, topic_id=topic_id, payload=payload
     )
-    assert sealed == same == header + payload
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ((), TypeError),
-        ((bytes(44), PREFIX, 0, 0, CRC32C, True), TypeError),
-        ((bytearray(44), PREFIX[:-1], 0, 0, CRC32C, True), TypeError),
-        ((bytearray(43), PREFIX, 0, 0, CRC32C, True), ValueError),
-        ((bytearray(44), PREFIX, 2**64, 0, CRC32C, True), OverflowError),
-        ((bytearray(44), PREFIX, -1, 0, CRC32C, True), OverflowError),
-        ((bytearray(44), PREFIX, 0, 2**32, CRC32C, True), ValueError),
-        ((bytearray(9000), PREFIX, 0, 0, None, True), TypeError),
-    ],
-)
-def test_what_is_no_frame_is_not_sealed(arguments: tuple[object, ...], error: type) -> None:
-    """Whatever is wrong is an exception, and never a write outside the buffer."""
-    with pytest.raises(error):
-        accelerator.seal(*arguments)
-
-
-def test_a_frame_that_shrinks_meanwhile_is_not_sealed() -> None:
-    """A checksum function that takes bytes away from the frame is found out."""
-    frame = bytearray(9000)
-    with pytest.raises(BufferError):
-        accelerator.seal(frame, PREFIX, 0, 0, lambda part: frame.clear() or len(part), False)
+    assert sealed == header + payload
 
 
 def test_freed_memory_is_kept_where_the_library_can_be_told() -> None:
@@ -342,9 +310,6 @@ def test_acks_are_joined_alike(dialect: Dialect, ids: list[int]) -> None:
         ("count_run", ([], 1, 5, 0, 1, None, 0, True, frames.Frame)),
         ("gather_run", ([object()], 1, 0, runs.BatchMeta, frames.Frame, bytearray())),
         ("gather_run", ([], 1, 0, int, frames.Frame, bytearray())),
-        ("join_acks", (b"short", [1])),
-        ("join_acks", (bytes(12), [-1])),
-        ("join_acks", (bytes(12), [None])),
         ("join_entries", ([()], 0, 0, None)),
         ("join_entries", ([(2**32, 0, 0, 0, 0, 0, 0)], 0, 0, None)),
     ],

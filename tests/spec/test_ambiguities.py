@@ -9,7 +9,7 @@ import lance_spec
 from lance_spec import ambiguities
 from lance_spec.families import families, messages
 
-ID = re.compile(r"\b(?:AMB|SF|FLV|RL|SPK)-\d\d\b")
+ID = re.compile(r"\b(?:AMB|SF|FLV|RL|SPK|CLU)-\d\d\b")
 ROW = """[[row]]
 id = "AMB-01"
 question = "Which?"
@@ -35,7 +35,7 @@ def test_a_row_reads_as_it_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("series", "count"), [("AMB", 55), ("SF", 39), ("FLV", 1), ("RL", 1), ("SPK", 1)]
+    ("series", "count"), [("AMB", 59), ("SF", 42), ("FLV", 2), ("RL", 1), ("SPK", 1), ("CLU", 1)]
 )
 def test_each_series_is_numbered_without_gaps(series: str, count: int) -> None:
     """Rows are added at the end of their series, and none is missing."""

@@ -33,7 +33,7 @@ FORM = (PREFIX, 0x11, True, CRC32C.compute, True)
 
 
 def with_columns(columns: dict[int, object], *rest: int) -> tuple[object, ...]:
-    """Return the place with other columns, and perhaps other numbers behind them."""
+    """Return the place with other columns, and perhaps other numbers after them."""
     changed = tuple(columns.get(number, column) for number, column in enumerate(COLUMNS))
     return (changed, *(rest or PLACE[1:]))
 

@@ -74,7 +74,7 @@ def test_a_segment_of_a_slot_is_taken_apart_to_its_records() -> None:
     explanation = explain_any(data)
     assert explanation.faults == ()
     assert titles(explanation)[0].startswith("sf-segment")
-    assert titles(explanation)[-1] == "Behind the last frame, 64 bytes"
+    assert titles(explanation)[-1] == "After the last frame, 64 bytes"
     assert [each.remark for each in explanation.rows if each.field == "crc"] == ["crc32c"] * 2
     assert row(explanation, "value").value == "'hello'"
 
@@ -87,7 +87,7 @@ def test_a_flipped_bit_in_a_segment_names_the_checksum() -> None:
 
 
 def test_a_torn_tail_is_noted() -> None:
-    """SF-20: bytes behind the last frame that are no zeros."""
+    """SF-20: bytes after the last frame that are no zeros."""
     explanation = explain_any(SEGMENT + framed(b"x") + bytes(8) + b"rest")
     assert row(explanation, "free").verdict == "note"
 

@@ -195,7 +195,7 @@ def test_the_captured_checksum_is_crc32c(batch: fluvio.Batch) -> None:
 
 
 def test_a_changed_batch_fails_its_checksum(batch: fluvio.Batch) -> None:
-    """The offset before it may change, what stands behind it may not."""
+    """The offset before it may change, what stands after it may not."""
     assert dataclasses.replace(batch, base_offset=77).crc_ok()
     assert not dataclasses.replace(batch, first_timestamp=0).crc_ok()
 

@@ -24,7 +24,7 @@ def test_the_name_of_an_open_segment_reads_as_it_is_written(index: int, start: i
 def test_the_name_of_a_closed_segment_reads_as_it_is_written(
     index: int, times: tuple[int, int]
 ) -> None:
-    """Design section 24.2: the end stands behind a dash."""
+    """Design section 24.2: the end stands after a dash."""
     name = SegmentName(index, *times)
     assert SegmentName.parse(str(name)) == name
     assert name.is_closed

@@ -44,7 +44,7 @@ def test_what_is_encoded_is_decoded(chain: list[bytes], record_type: int) -> Non
 
 @given(values, st.integers(0, 6500))
 def test_a_scan_finds_the_last_whole_record(chain: list[bytes], cut: int) -> None:
-    """Wherever a chain is cut, the scan ends behind its last whole record and says what lacks."""
+    """Wherever a chain is cut, the scan ends after its last whole record and says what lacks."""
     data = encode_records(chain)[:cut]
     scan = scan_records(data)
     whole = encode_records(chain[: scan.count])

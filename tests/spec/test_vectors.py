@@ -11,7 +11,7 @@ from lance_spec.errors import DecodeError
 from lance_spec.explain import explain
 from lance_spec.families import composed, families, message
 from lance_spec.frames import Frame, FrameKind, FrameSplitter
-from lance_spec.messages import fluvio, groups, qwp, rustlog
+from lance_spec.messages import fluvio, groups, qwp, replication, rustlog
 from lance_spec.messages.lwp import PAYLOADS
 from lance_spec.records import decode_records, scan_records
 from lance_spec.strategies import codec
@@ -229,6 +229,7 @@ def test_there_are_enough_of_them() -> None:
 
 NESTING = {
     "group_message": "groups",
+    "replication_message": "replication",
     "qwp_message": "qwp",
     "fluvio_message": "fluvio",
     "rustlog_message": "rustlog",
@@ -270,6 +271,7 @@ def test_every_type_of_column_has_vectors() -> None:
         ("qwp_message", "ErrorResponse", "status", qwp.Status),
         ("group_message", "GroupError", "code", set(groups.GroupErrorCode) - {0}),
         ("group_message", "GroupJoinAck", "state", groups.GroupState),
+        ("replication_message", "LogRecord", "kind", replication.RecordKind),
     ],
 )
 def test_every_code_has_vectors(

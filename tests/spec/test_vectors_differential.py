@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lance_spec.errors import DecodeError
-from lance_spec.messages import fluvio, groups, qwp, rustlog, store_forward
+from lance_spec.messages import fluvio, groups, qwp, replication, rustlog, store_forward
 from lance_spec.messages._cursor import whole
 from lance_spec.vectors._foreign import _check_seal, plain
 
@@ -33,6 +33,7 @@ SOURCES = {
     "rustlog": (rustlog, ("rustlog", "EXAMPLES")),
     "store_forward": (store_forward, ("slots", "EXAMPLES")),
     "groups": (groups, ("group_messages", "EXAMPLES")),
+    "replication": (replication, ("replication_messages", "EXAMPLES")),
 }
 """Generated modules, and where the generator keeps its second description of their messages."""
 

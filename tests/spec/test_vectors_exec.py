@@ -17,7 +17,7 @@ from lance_spec import vectors
 from lance_spec.vectors import FAMILIES, Vector
 from lance_spec.vectors import adapter as adapter_module
 from lance_spec.vectors._contract import declared, hello, pieces, problem, requests
-from lance_spec.vectors._exec import Selection, judge, judge_all
+from lance_spec.vectors._exec import Report, Selection, judge, judge_all
 from lance_spec.vectors._known import Known, KnownError, load_known
 from lance_spec.vectors._process import AdapterError, AdapterProcess
 from lance_spec.vectors.adapter import answer
@@ -36,6 +36,7 @@ BEYOND_MESSAGES = (
     "group_text",
     "packed_field",
     "group_message",
+    "replication_message",
     "lz4_frame",
     "slot_message",
     "slot_file",
@@ -391,7 +392,54 @@ def test_an_adapter_is_short(path: Path) -> None:
 def test_the_command_passes_for_this_package(capsys: pytest.CaptureFixture[str]) -> None:
     """A real process, a line for every question."""
     assert command.main(["vectors", "check", "--exec", OURS]) == 0
-    assert ", 0 differ, 0 known to differ, 19 skipped" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert ", 0 differ, 0 known to differ, 0 skipped, 19 not declared" in told
+
+
+def skipping(request: Json) -> Json:
+    """An adapter that takes one test of a family."""
+    if request["id"] == "hello":
+        return {}
+    tests = vectors.load("crc").tests
+    return ours(request) if request["id"] == tests[0].id else {"skip": "not today"}
+
+
+def required(ask: Callable[[Json], Json], *families: str) -> Report:
+    """What comes of requiring families."""
+    return judge_all(ask, [], Selection(("crc", "tlv_decode"), required=families))
+
+
+def test_a_required_family_may_not_be_skipped_in_part() -> None:
+    """One pass beside many skips is no proof of a family."""
+    report = required(skipping, "crc")
+    assert (report.passed.total(), report.ok) == (1, False)
+    assert report.unmet == {"crc": "the adapter skips 39 of its tests"}
+
+
+def test_a_required_family_must_be_declared() -> None:
+    """What an adapter does not take cannot be shown."""
+    report = required(hearing(["crc"]), "crc", "tlv_decode")
+    assert report.unmet == {"tlv_decode": "the adapter does not declare it"}
+    assert not report.ok
+
+
+def test_a_family_that_is_shown_wholly_meets_the_demand() -> None:
+    """Families that are not required may be passed over."""
+    report = required(hearing(["crc"]), "crc")
+    assert (report.unmet, report.ok) == ({}, True)
+
+
+def test_what_is_not_selected_cannot_be_required() -> None:
+    """A typing mistake must not pass."""
+    with pytest.raises(ValueError, match="no test of crcs is selected"):
+        required(ours, "crcs")
+
+
+@pytest.mark.parametrize(("family", "code"), [("crc", 0), ("all", 0), ("fluvio_message", 2)])
+def test_the_command_requires(family: str, code: int) -> None:
+    """All means what is selected; a family that is not is an error of usage."""
+    arguments = ["vectors", "check", "--exec", OURS, "--family", "crc", "--require", family]
+    assert command.main(arguments) == code
 
 
 def test_the_command_reports_in_json(capsys: pytest.CaptureFixture[str]) -> None:

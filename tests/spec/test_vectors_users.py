@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lance_sdk.journal._scan import follow, last_nonzero
-from lance_sdk.journal._sidefile import select, select_watermark, signed
+from lance_sdk.journal._slot.scan import follow, last_nonzero
+from lance_sdk.journal._slot.side_files import select, select_watermark, signed
 from lance_sdk.offsets.consumer_ids import consumer_id
-from lance_server.compression import decompress
-from lance_server.refusals import Refusal
+from lance_server.lwp.compression import decompress
+from lance_server.lwp.refusals import Refusal
 from lance_spec import vectors
 from lance_spec.errors import DecodeError
 from lance_spec.limits import MAX_PAYLOAD

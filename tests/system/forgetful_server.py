@@ -23,7 +23,7 @@ class ForgetfulStorage(PwritevStorage):
     name = "forgetful"
 
     def __init__(self) -> None:
-        self._held: dict[int, list[Held]] = {}
+        self._pending_requests: dict[int, list[Held]] = {}
         self._lock = threading.RLock()
         self._dice = random.Random(os.getpid())
 
@@ -75,7 +75,7 @@ class ForgetfulStorage(PwritevStorage):
         del fd
 
     def _of(self, fd: int) -> list[Held]:
-        return self._held.setdefault(os.fstat(fd).st_ino, [])
+        return self._pending_requests.setdefault(os.fstat(fd).st_ino, [])
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_sdk.cli._exit import ExitCode, Failure
+from lance_sdk.cli.console.exit_codes import ExitCode, Failure
 from lance_sdk.demo.delays import delays_by_carrier
 from lance_sdk.demo.flights import PACKAGE, ROWS, read_airlines, read_flights
 
@@ -112,7 +112,7 @@ def test_the_latest_carrier_comes_first_and_the_unknown_last() -> None:
 @pytest.mark.parametrize("record", [b"[]", b"{", b'{"carrier":"AA"}', b"3"])
 def test_a_record_that_is_no_flight_is_named(record: bytes) -> None:
     """The error counts records from 1."""
-    with pytest.raises(Failure, match="record 2 is no flight"):
+    with pytest.raises(Failure, match="record 2 is not a flight"):
         delays_by_carrier([b'{"carrier":"AA","arr_delay":1}', record], {})
 
 

@@ -68,7 +68,7 @@ def assert_shown_bytes_are_in_the_log(reader: Reader, log: list[tuple[int, bytes
 
 
 def joined(log: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """The log as few pieces as its gaps allow: a crash retires the offsets behind it."""
+    """The log as few pieces as its gaps allow: a crash retires the offsets after it."""
     pieces: list[tuple[int, bytearray]] = []
     for offset, data in log:
         if pieces and pieces[-1][0] + len(pieces[-1][1]) == offset:

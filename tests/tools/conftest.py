@@ -48,3 +48,15 @@ def tshark() -> str:
 def cc() -> str:
     """What compiles the C headers."""
     return program("cc")
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """Prometheus' own checker of its files."""
+    return program("promtool")
+
+
+@pytest.fixture(scope="session")
+def cxx() -> str:
+    """What compiles the C headers as C++."""
+    return program("c++")

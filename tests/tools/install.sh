@@ -1,5 +1,6 @@
 #!/bin/sh
-# Install what the checks in this folder run: a C compiler, tshark, node, and the Kaitai compiler.
+# Install what the checks in this folder run: a C compiler, tshark, promtool, node, and the Kaitai
+# compiler.
 #
 #   tests/tools/install.sh FOLDER
 #
@@ -13,6 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 missing=""
 command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
 command -v tshark >/dev/null 2>&1 || missing="$missing tshark"
+command -v promtool >/dev/null 2>&1 || missing="$missing prometheus"
 command -v node >/dev/null 2>&1 || missing="$missing nodejs"
 command -v npm >/dev/null 2>&1 || missing="$missing npm"
 if [ -n "$missing" ]; then

@@ -13,7 +13,7 @@ from lance_spec.families import composed, families
 from lance_spec.ir import Field, Message
 from lance_spec.packing import PACKINGS, Packing
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the folder is not a package
 from _message_vectors import expected, name_of, payloads
 
 STRICT = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
@@ -99,6 +99,16 @@ def test_each_header_stands_alone(name: str, cc: str, folder: Path) -> None:
     (folder / f"alone_{name}.c").write_text(source)
     arguments = [cc, *STRICT, "-fsyntax-only", f"alone_{name}.c"]
     subprocess.run(arguments, cwd=folder, check=True, timeout=100)
+
+
+@pytest.mark.parametrize("name", [*families(), *c_nested.FAMILIES])
+@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+def test_each_header_is_cpp_too(name: str, standard: str, cxx: str, folder: Path) -> None:
+    """A C++ program that includes a header, twice, compiles without a warning."""
+    source = f'#include "lance_{name}.h"\n' * 2 + "int main() { return 0; }\n"
+    (folder / f"alone_{name}.cpp").write_text(source)
+    strict = [f"-std={standard}", *STRICT[1:], "-fsyntax-only", f"alone_{name}.cpp"]
+    subprocess.run([cxx, *strict], cwd=folder, check=True, timeout=100)
 
 
 def _bits_program(packing: Packing, values: dict[str, int]) -> str:

@@ -17,7 +17,7 @@ from lance_spec.families import composed
 from lance_spec.ir import Field, Message
 from lance_spec.shapes import Blob, Many, Measured, Number, Varint
 
-sys.path.insert(0, str(Path(__file__).parent))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _samples import judged, readable, samples
 
 STRICT = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]

@@ -13,7 +13,7 @@ from lance_spec import vectors
 from lance_spec.families import families, message
 from lance_spec.vectors import Vector
 
-sys.path.insert(0, str(Path(__file__).parent))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _kaitai import compiled
 
 MESSAGES = ("control_payload", "engine_message", "fetch_response", "tlv_decode")
@@ -56,7 +56,7 @@ def parse(modules: dict[str, ModuleType], name: str, data: bytes) -> Any:
     """Read one message, which must end where the bytes end.
 
     Raises:
-        EOFError: the bytes end inside the message, or go on behind it.
+        EOFError: the bytes end inside the message, or go on after it.
         ValueError: a field has a value that it must not have.
     """
     family = family_of(name)
@@ -67,7 +67,7 @@ def parse(modules: dict[str, ModuleType], name: str, data: bytes) -> Any:
     except kaitaistruct.KaitaiStructError as error:
         raise ValueError(str(error)) from error
     if not stream.is_eof():
-        raise EOFError("bytes behind the message")
+        raise EOFError("bytes after the message")
     return parsed
 
 

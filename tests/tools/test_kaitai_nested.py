@@ -19,7 +19,7 @@ from lance_spec.families import composed
 from lance_spec.frames import encode_control
 from lance_spec.messages import groups, qwp
 
-sys.path.insert(0, str(Path(__file__).parent))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _kaitai import compiled
 from _samples import judged, readable, samples
 

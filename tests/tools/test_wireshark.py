@@ -13,7 +13,7 @@ from lance_spec.emit import wireshark
 from lance_spec.families import families
 from lance_spec.vectors import Vector
 
-sys.path.insert(0, str(Path(__file__).parent))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _captures import conversation, write_pcap, write_pcapng
 
 FIRST_PORT = 10000

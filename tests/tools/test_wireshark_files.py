@@ -1,4 +1,4 @@
-"""Dissectors of messages that are no frames, in the real tshark over captures of such messages."""
+"""Dissectors of messages that are not frames, in the real tshark over captures of such messages."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from lance_spec.emit._words import snake
 from lance_spec.families import families
 from lance_spec.vectors import Vector
 
-sys.path.insert(0, str(Path(__file__).parent))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _captures import write_pcap
 
 USER_0 = 147

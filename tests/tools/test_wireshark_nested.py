@@ -12,7 +12,7 @@ from lance_spec.emit import wireshark_nested
 from lance_spec.emit._words import snake
 from lance_spec.families import composed
 
-sys.path.insert(0, str(Path(__file__).parent))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _captures import write_interfaces
 from _samples import VECTORS, faulty, judged, samples
 

@@ -16,7 +16,7 @@ from lance_spec.fluvio_apis import APIS, PORTS
 from lance_spec.frames import encode_control
 from lance_spec.messages import fluvio, groups, qwp, rustlog
 
-sys.path.insert(0, str(Path(__file__).parent))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _captures import UPGRADE, dialogue, web_socket, write_pcap
 
 CLIENT = 40000

@@ -42,6 +42,7 @@ WHOLE = TOPIC | {
     "max_age_secs": 86400,
     "max_bytes": 1073741824,
 }
+PARTITION = {"topic": "my", "index": 3, "count": 8, "partitioner": "murmur2"}
 LARGEST = dict.fromkeys(WHOLE, 2**64 - 1) | {"id": 2**32 - 1, "name": "n" * 255}
 STATUS = {"is_leader": True, "node_count": 1, "healthy_nodes": 1}
 WINDOW = {"dedup_window": {"entries": 1000000, "max_age_secs": 604800}}
@@ -52,6 +53,7 @@ BODIES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("topic", "5.5", "largest", LARGEST),
     ("topic", "6.1", "default", TOPIC | {"id": 0, "name": "default", "created_at": 0}),
     ("topic", "5.3", "utf-8", TOPIC | {"name": "größe"}),
+    ("topic", "AMB-59", "partition", WHOLE | {"name": "my-3", "partition": PARTITION}),
     ("topic", "5.3", "more", TOPIC | {"colour": "blue"}),
     ("topic_list", "5.4", "none", {"topics": []}),
     ("topic_list", "5.4", "two", {"topics": [TOPIC, WHOLE]}),

@@ -78,6 +78,9 @@ COMMANDS = {
     "CommitAck": (0x24, "5.14"),
     "OffsetForTime": (0x70, "AMB-37"),
     "OffsetForTimeResponse": (0x71, "AMB-37"),
+    "CreatePartitionedTopic": (0x72, "AMB-59"),
+    "AddPartitions": (0x73, "AMB-59"),
+    "DeletePartitionedTopic": (0x74, "AMB-59"),
     "TopicResponse": (0x80, "5.3"),
     "ClusterStatusResponse": (0x81, "AMB-11"),
     "ErrorResponse": (0xFF, "5.7"),
@@ -109,6 +112,34 @@ VARIABLE: tuple[tuple[str, str, str, bytes, dict[str, int | bytes | bool]], ...]
         u16(255) + b"n" * 255 + u64(MAX64) + u64(MAX64),
         {"name": b"n" * 255, "max_age_secs": MAX64, "max_bytes": MAX64},
     ),
+    (
+        "CreatePartitionedTopic",
+        "plain",
+        "Eight partitions that keep a day and a gigabyte each.",
+        u16(6) + b"orders" + u32(8) + b"\x01" + u64(86400) + u64(2**30),
+        {
+            "name": b"orders",
+            "partitions": 8,
+            "partitioner": 1,
+            "max_age_secs": 86400,
+            "max_bytes": 2**30,
+        },
+    ),
+    (
+        "CreatePartitionedTopic",
+        "siphash",
+        "Keys go where Fluvio's clients put them.",
+        u16(1) + b"n" + u32(1) + b"\x02" + u64(0) + u64(0),
+        {"name": b"n", "partitions": 1, "partitioner": 2, "max_age_secs": 0, "max_bytes": 0},
+    ),
+    (
+        "AddPartitions",
+        "plain",
+        "Sixteen from now on.",
+        u16(6) + b"orders" + u32(16),
+        {"name": b"orders", "partitions": 16},
+    ),
+    ("DeletePartitionedTopic", "plain", "All of it.", b"orders", {"name": b"orders"}),
     ("ListTopics", "plain", "No payload.", b"", {}),
     ("GetClusterStatus", "plain", "No payload.", b"", {}),
     ("Authenticate", "plain", "A token.", b"secret", {"token": b"secret"}),
@@ -206,6 +237,8 @@ def _special(message: str) -> Iterator[Test]:
         yield test | _invalid(message, "yes", fault, error(4, "ok", 0), "NotATruthValue")
     if message == "CreateTopicWithRetention":
         yield from _named(message)
+    if message in PARTITIONED:
+        yield from _partitioned(message)
 
 
 def _named(message: str) -> Iterator[Test]:
@@ -231,6 +264,36 @@ def _named(message: str) -> Iterator[Test]:
         fault = {"kind": "splice", "offset": 0, "remove": remove, "insert": insert.hex()}
         test = _test(message, name, comment, insert + whole[remove:])
         yield test | _invalid(message, "plain", fault, outcome, flag)
+
+
+PARTITIONED: dict[str, tuple[tuple[int, str, int], ...]] = {
+    "CreatePartitionedTopic": (
+        (0, "name_length", 0),
+        (1, "name_length", 0),
+        (7, "name", 2),
+        (8, "partitions", 8),
+        (11, "partitions", 8),
+        (12, "partitioner", 12),
+        (13, "max_age_secs", 13),
+        (20, "max_age_secs", 13),
+        (21, "max_bytes", 21),
+        (28, "max_bytes", 21),
+    ),
+    "AddPartitions": (
+        (1, "name_length", 0),
+        (7, "name", 2),
+        (8, "partitions", 8),
+        (11, "partitions", 8),
+    ),
+}
+"""Where the messages about partitioned topics are cut, and the field that is cut then."""
+
+
+def _partitioned(message: str) -> Iterator[Test]:
+    whole = next(row[3] for row in VARIABLE if row[:2] == (message, "plain"))
+    for length, field, offset in PARTITIONED[message]:
+        yield _cut(message, "plain", whole, length, field=field, offset=offset)
+    yield _trailing(message, "plain", whole)
 
 
 def _invalid(

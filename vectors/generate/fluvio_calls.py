@@ -2,6 +2,7 @@
 
 from generate.fluvio_parts import (
     BATCHES,
+    BYTES,
     DURATION,
     MODULES,
     NAME,
@@ -64,8 +65,7 @@ STREAM_FETCH = message(
     f("consumer_id", OPTION, 23),
 )
 ABORTED = message("AbortedTransaction", f("producer_id", I64), f("first_offset", I64))
-STREAM_FETCHED = message(
-    "StreamFetchResponse",
+_PIECE = (
     TOPIC,
     STREAM,
     PARTITION,
@@ -74,8 +74,9 @@ STREAM_FETCHED = message(
     f("next_filter_offset", I64, 11),
     f("log_start_offset", I64),
     f("aborted", Maybe(vec(ABORTED))),
-    BATCHES,
 )
+STREAM_FETCHED = message("StreamFetchResponse", *_PIECE, BATCHES)
+STREAM_PIECE = message("StreamFetchPiece", *_PIECE, f("records", BYTES))
 OFFSET_UPDATE = message("OffsetUpdate", OFFSET, STREAM)
 UPDATE = message("UpdateOffsetsRequest", f("offsets", vec(OFFSET_UPDATE)))
 STREAM_OUTCOME = message("StreamOutcome", STREAM, RESULT)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from generate import fluvio_calls as calls
+from generate import fluvio_parts as parts
 from generate.composed import Example
 from generate.fluvio_examples import EVICTED, INVOKED, K1, MAX64, NONE, batch, ex
 from generate.nested import Struct
@@ -27,6 +28,8 @@ PIECE: dict[str, Any] = {
     "aborted": None,
     "records": {"batches": [batch(K1)]},
 }
+WHOLE = parts.BATCH.encode(batch(K1))
+"""A batch as bytes."""
 STORED: dict[str, Any] = {
     "consumer_id": "c",
     "topic": "t",
@@ -139,6 +142,27 @@ CONSUMING: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
                 next_filter_offset=-1,
             ),
             ex("version-10", "Before filters.", 10, (11,), **PIECE | {"records": {"batches": []}}),
+        ),
+    ),
+    (
+        calls.STREAM_PIECE,
+        (
+            ex("none", "No batch.", 24, **PIECE | {"records": b""}, next_filter_offset=-1),
+            ex("whole", "One batch.", 24, **PIECE | {"records": WHOLE}, next_filter_offset=-1),
+            ex(
+                "cut",
+                "One batch, and the begin of another: the server cut it at max_bytes.",
+                25,
+                **PIECE | {"records": WHOLE + WHOLE[:-1]},
+                next_filter_offset=-1,
+            ),
+            ex(
+                "head-cut",
+                "The begin of a batch, before its length ends.",
+                25,
+                **PIECE | {"records": WHOLE[:11]},
+                next_filter_offset=-1,
+            ),
         ),
     ),
     (calls.OFFSET_UPDATE, (ex("one", "One.", offset=1, stream_id=1),)),

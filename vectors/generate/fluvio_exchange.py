@@ -4,6 +4,7 @@ from typing import Any
 
 from generate import fluvio_calls as calls
 from generate import fluvio_captured as captured
+from generate import fluvio_cluster as cluster
 from generate import fluvio_parts as parts
 from generate.composed import NOTES, Example, Family, used
 from generate.document import document, group
@@ -35,6 +36,7 @@ ANSWERS = (
     calls.PRODUCED,
     calls.OFFSETS,
     calls.STREAM_FETCHED,
+    calls.STREAM_PIECE,
     calls.UPDATED,
     calls.CONSUMERS,
     calls.STORED,
@@ -68,7 +70,8 @@ def build() -> dict[str, Any]:
     family = Family("exchange", "FluvioExchange", "FLV-01", versioned=True)
     groups = [_group(family, EXAMPLES[name][0], EXAMPLES[name][1], request=True) for name in KEYS]
     groups += [_group(family, each, EXAMPLES[each.name][1], request=False) for each in ANSWERS]
-    groups += [_captured(each) for each in captured.FRAMES]
+    groups += [_captured(each, _source(each)) for each in captured.FRAMES]
+    groups += [_captured(each, cluster.ANSWERED) for each in cluster.FRAMES]
     return document("fluvio_exchange", header, used(NOTES | SEEN, groups), groups, SPEC)
 
 
@@ -97,11 +100,14 @@ def _header(struct: Struct, example: Example, *, request: bool) -> dict[str, Any
     }
 
 
-def _captured(row: tuple[str, str, int, str, str]) -> dict[str, Any]:
+def _source(row: tuple[str, str, int, str, str]) -> dict[str, str]:
+    return captured.SENT if row[0] == "request" else captured.TOOK
+
+
+def _captured(row: tuple[str, str, int, str, str], source: dict[str, str]) -> dict[str, Any]:
     side, message, version, name, raw = row
     family = Family("captured-fluvio", "FluvioExchange", "FLV-01", "capture", versioned=True)
     struct = framed(EXAMPLES[message][0], request=side == "request")
     comment = f"{message}, as it was {'sent' if side == 'request' else 'taken'}."
     found = family.seen(struct, [(name, comment, bytes.fromhex(raw))], version)
-    source = captured.SENT if side == "request" else captured.TOOK
     return group(family.kind, found, message=message) | {"side": side, "source": source}

@@ -44,7 +44,15 @@ def client(
     """
     suite = suite_named(SUITE)
     quick = rest["profile"] == "quick"
-    cases = select(suite.cases, patterns=patterns, skip=skip, levels=levels, quick=quick)
+    cases = select(
+        suite.cases,
+        patterns=patterns,
+        skip=skip,
+        levels=levels,
+        quick=quick,
+        thorough=rest["profile"] == "thorough",
+        seed=rest["seed"],
+    )
     if as_list:
         click.echo("\n".join(case.id for case in cases))
         return Exit.OK

@@ -24,6 +24,8 @@ from lance_conformance.client.target import Client
 LONGEST_LINE = 64 * 1024 * 1024
 PAUSE = 0.002
 """Seconds between the pieces of an answer that is cut, so that a process reads them apart."""
+DROPPED = 1024 * 1024
+"""Bytes of output that are read at a time when nobody needs them any more."""
 KEPT_OF_STDERR = 20
 """Lines of what a driver says on stderr that are told when it dies."""
 START = 30.0
@@ -93,17 +95,29 @@ class ProcessDriver:
         return f"the driver ended with exit code {code}{told}"
 
     async def end(self) -> None:
-        """Close its input, and end it if it does not go by itself."""
+        """Close its input, and end it if it does not go by itself.
+
+        What it still says is read and dropped: a pipe that nobody reads never ends.
+        """
         with contextlib.suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
+        dropped = asyncio.create_task(self._drop_output())
         try:
             async with asyncio.timeout(FAREWELL):
                 await self._process.wait()
         except TimeoutError:
             _kill(self._process)
             await self._process.wait()
+        # A child of the driver may hold its pipe for longer.
+        await asyncio.wait([dropped], timeout=FAREWELL)
+        dropped.cancel()
         self._listener.cancel()
+
+    async def _drop_output(self) -> None:
+        assert self._process.stdout is not None
+        while await self._process.stdout.read(DROPPED):
+            pass
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

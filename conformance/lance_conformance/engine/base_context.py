@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from lance_conformance.engine.access import EntryMode
 from lance_conformance.engine.conditions import Conditions, Target
+from lance_conformance.engine.deadline import Deadline
 from lance_conformance.engine.failures import Blocked, Failure
 from lance_conformance.engine.raw_connection import RawConnection, connect
 from lance_conformance.engine.transcript import Transcript
@@ -26,7 +27,7 @@ class BaseContext(ABC):
 
     Attributes:
         conditions: What the run has in common.
-        deadline: When the case ends, in the time of the event loop's clock.
+        time: When the case ends; each right answer moves it.
         rng: Dice that fall the same for the same seed and case.
         transcript: Everything that goes over the connections.
     """
@@ -35,7 +36,7 @@ class BaseContext(ABC):
         loop = asyncio.get_running_loop()
         began = loop.time()
         self.conditions = conditions
-        self.deadline = began + budget
+        self.time = Deadline(began + budget, conditions.budget)
         self.rng = random.Random(f"{conditions.seed}/{case_id}")  # noqa: S311 - repeatable values
         self.transcript = Transcript(lambda: loop.time() - began)
         self._slug = case_id.replace("/", "-")
@@ -45,6 +46,11 @@ class BaseContext(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._slug} connections={len(self._links)}>"
+
+    @property
+    def deadline(self) -> float:
+        """When the case ends, in the time of the event loop's clock."""
+        return self.time.at
 
     # -- beginning and end -------------------------------------------------------------------------
 
@@ -68,7 +74,7 @@ class BaseContext(ABC):
         """
 
     async def tidy_up(self, *, clean: bool) -> None:
-        """Remove what this case has created; it has `TEARDOWN` seconds.
+        """Remove what this case has created; it has `TEARDOWN` seconds, and more while it gets on.
 
         Args:
             clean: All that was asked has been answered, so the first connection can go on.
@@ -82,13 +88,14 @@ class BaseContext(ABC):
             clean: All that was asked has been answered, so the first connection can go on.
         """
         self.transcript.recording = False
-        self.deadline = asyncio.get_running_loop().time() + TEARDOWN
+        self.time.restart(TEARDOWN)
         try:
-            async with asyncio.timeout_at(self.deadline):
+            async with asyncio.timeout_at(self.deadline) as self.time.alarm:
                 await self.tidy_up(clean=clean)
         except (OSError, Failure):
             pass  # a teardown never judges
         finally:
+            self.time.alarm = None
             self.hang_up()
 
     def hang_up(self) -> None:

@@ -51,7 +51,11 @@ class Conditions:
         access: How the kit gets in.
         read_only: Nothing may be created, stored, committed or deleted.
         capabilities: What the target is known to be able to do, beyond what every target must.
+        without: Features and capabilities that are left out on purpose.
+        missing: Features that the target was found not to serve.
         restart: How the target is restarted; it returns once the target has ended at least.
+        pace: How many times their seconds cases wait that wait on purpose.
+        one_by_one: Cases are asked one after the other, since the target is slow.
         patience: Seconds that a restart may take, beyond the budget.
         second: Another node of the target's cluster.
         coordinator: Where consumer groups are coordinated.
@@ -68,7 +72,11 @@ class Conditions:
     access: Access = field(default_factory=Access)
     read_only: bool = False
     capabilities: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
     restart: Restart | None = None
+    pace: float = 1.0
+    one_by_one: bool = False
     patience: float = 60.0
     second: Target | None = None
     coordinator: Target | None = None

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from lance_conformance.engine.deadline import Deadline
 from lance_conformance.engine.expectations import (
     ANOTHER_KIND,
     Allowed,
@@ -43,15 +44,16 @@ class EventReader(Generic[F]):
     Args:
         link: The open connection.
         decoder: Takes its bytes apart.
-        deadline: When the case ends, in the time of the event loop's clock.
+        deadline: When the case ends; each right answer moves it.
     """
 
-    def __init__(self, link: RawConnection, decoder: Decoder[F], deadline: float) -> None:
+    def __init__(self, link: RawConnection, decoder: Decoder[F], deadline: Deadline) -> None:
         self.number = link.number
-        self.deadline = deadline
+        self._deadline = deadline
         self._link = link
         self._decoder = decoder
-        self._began = asyncio.get_running_loop().time()
+        self._clock = asyncio.get_running_loop().time
+        self._began = self._clock()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.number} {self._link!r}>"
@@ -64,15 +66,24 @@ class EventReader(Generic[F]):
     async def receive(self) -> F | Violation | Closed | Silence:
         """The next event of this connection, at the latest at the deadline."""
         while True:
-            self._decoder.feed(self._link.take())
+            data = self._link.take()
+            self._deadline.heard(len(data))
+            self._decoder.feed(data)
             found = self._decoder.next()
             if found is not None:
                 self.note(found)
                 return found
             if self._link.closed is not None:
                 return self._ended(self._link.closed)
-            if not await self._link.wait(self.deadline):
-                return Silence(self.deadline - self._began)
+            if not await self._link.wait(self._deadline.at) and self._clock() >= self._deadline.at:
+                return Silence(self._deadline.at - self._began)
+
+    async def receive_any(self) -> F | Violation | Closed | Silence:
+        """The next event, which gives the one after it its time, for what is not judged."""
+        event = await self.receive()
+        if not isinstance(event, (Violation, Closed, Silence)):
+            self._deadline.progress()
+        return event
 
     def note(self, event: F | Violation) -> None:
         """Look at what came before it is judged."""
@@ -103,6 +114,7 @@ class EventReader(Generic[F]):
             event = await self.receive()
             judgements = [choice.judge(event) for choice in allowed]
             if None in judgements:
+                self._deadline.progress()
                 return event
             if not self.ambient(event):
                 raise self._failure(event, allowed, judgements)

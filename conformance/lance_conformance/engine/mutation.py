@@ -23,6 +23,7 @@ class Mutant(Generic[S]):
         replacement: What stands in its place.
         golden: The rules of the golden server by dialect.
         dialects: Where it is wrong; elsewhere it may be right.
+        asked: Globs of the cases that it is put to; every case without any.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Mutant(Generic[S]):
     replacement: Callable[..., object]
     golden: Mapping[str, type[S]]
     dialects: tuple[str, ...]
+    asked: tuple[str, ...] = ()
 
     def rules(self, dialect: str) -> S:
         """Fresh rules of a server of this dialect, with the one hook replaced."""
@@ -54,13 +56,18 @@ class Mutants(Generic[S]):
         return f"<Mutants {len(self._all)}>"
 
     def mutant(
-        self, hook: Hook[P, R], *, only: str | tuple[str, ...] | None = None
+        self,
+        hook: Hook[P, R],
+        *,
+        only: str | tuple[str, ...] | None = None,
+        asked: tuple[str, ...] = (),
     ) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]:
         """Register a function as the replacement of one hook.
 
         Args:
             hook: The hook, a method of the rules; the function must have its signature.
             only: The dialects in which this is wrong; all of them by default.
+            asked: Globs of the cases that it is put to, where others have nothing to do with it.
         """
 
         def register(
@@ -76,6 +83,7 @@ class Mutants(Generic[S]):
                 replacement=replacement,
                 golden=self._golden,
                 dialects=where or tuple(self._golden),
+                asked=asked,
             )
             return replacement
 

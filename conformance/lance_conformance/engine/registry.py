@@ -31,6 +31,9 @@ class Case:
         weight: How many times the usual deadline it gets, because it moves so much data.
         twin_of: Id of the case that asks the same of another answer or value, on purpose; what
             fails one fails the other.
+        thorough: It is asked only in a thorough run, or when chosen by the seed.
+        seconds: How long it waits on purpose, beyond its deadline.
+        alone: No other case may be asked at the same time; it comes after the others.
     """
 
     id: str
@@ -45,6 +48,9 @@ class Case:
     needs: frozenset[str] = frozenset()
     weight: int = 1
     twin_of: str | None = None
+    thorough: bool = False
+    seconds: float = 0.0
+    alone: bool = False
 
     @property
     def area(self) -> str:
@@ -62,8 +68,8 @@ class Case:
         return self.clause.level
 
     @property
-    def alone(self) -> bool:
-        """Whether no other case may be asked at the same time."""
+    def restarts(self) -> bool:
+        """Whether it restarts the target."""
         return "restart" in self.needs
 
     @property
@@ -109,6 +115,9 @@ class CaseRegistry(Generic[D]):
         needs: Collection[str] = (),
         weight: int = 1,
         twin_of: str | None = None,
+        thorough: bool = False,
+        seconds: float = 0.0,
+        alone: bool = False,
     ) -> Callable[[Callable[[D], Awaitable[None]]], Callable[[D], Awaitable[None]]]:
         """Register a question; its docstring's first line is the rule in one sentence.
 
@@ -122,6 +131,9 @@ class CaseRegistry(Generic[D]):
             weight: How many times the usual deadline it gets.
             twin_of: Id of the case that it repeats for another answer or value, on purpose; a
                 family may name its first member for all of them.
+            thorough: Whether only a thorough run asks it.
+            seconds: How long it waits on purpose.
+            alone: Whether no other case may be asked at the same time.
         """
 
         def register(question: Callable[[D], Awaitable[None]]) -> Callable[[D], Awaitable[None]]:
@@ -141,6 +153,9 @@ class CaseRegistry(Generic[D]):
                 needs=frozenset(needs),
                 weight=weight,
                 twin_of=None if twin_of == case_id else twin_of,
+                thorough=thorough,
+                seconds=seconds,
+                alone=alone or "restart" in needs,
             )
             return question
 

@@ -72,6 +72,11 @@ class Mutant(Protocol):
         """Where it is wrong."""
         ...
 
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Globs of the cases that it is put to; every case without any."""
+        ...
+
 
 class Proof(ABC):
     """The servers that prove a suite: right ones, broken ones, and others altogether.
@@ -172,6 +177,14 @@ class Suite(ABC):
     @abstractmethod
     def clauses(self) -> Mapping[str, Clause]:
         """The clauses by key."""
+
+    async def start(self, conditions: Conditions) -> None:
+        """Prepare the target before the first case is asked; it never judges."""
+        del conditions
+
+    async def finish(self, conditions: Conditions) -> None:
+        """Remove what cases and `start` have left, once the run is over; it never judges."""
+        del conditions
 
     @abstractmethod
     async def preflight(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from lance_conformance.engine.base_context import BaseContext
@@ -16,16 +16,22 @@ from lance_conformance.fluvio.wire.calls import (
     api_versions,
     create_topic,
     delete_topic,
+    list_objects,
     produce,
     stream_fetch,
     update_offsets,
 )
 from lance_conformance.fluvio.wire.compression import Compression
 from lance_conformance.fluvio.wire.errors import Outcome
+from lance_conformance.fluvio.wire.objects import Kind, Partition
 from lance_conformance.fluvio.wire.records import Found, Record, batch
 
 A = TypeVar("A")
 Role = Literal["sc", "spu"]
+_LOOK = 0.02
+"""Seconds between two looks at what the SC has heard."""
+_EMPTY = 8
+"""Pieces without a new record that a stream may bring in a row."""
 DIALECT = "published"
 """There is one: that of the published programs."""
 
@@ -37,10 +43,15 @@ class Cluster:
     Attributes:
         name: As it is called in reports.
         spu: Host and port of the SPU, as the SC told; `None` before it was asked.
+        late: The SC hears of new records only later. Published ones cannot create topics any more
+            where one was deleted before.
+        left: Topics of cases that have ended; they go when all have.
     """
 
     name: str = DIALECT
     spu: tuple[str, int] | None = None
+    late: bool = False
+    left: list[str] = field(default_factory=list, compare=False)
 
 
 @dataclass(slots=True)
@@ -128,13 +139,44 @@ class CaseContext(BaseContext):
         return self._spu
 
     async def tidy_up(self, *, clean: bool) -> None:
-        """Delete the topics of this case, whose names no other program uses."""
-        if not self._topics:
-            return
-        peer = self.sc if clean else await self.open("sc")
-        peer.deadline = self.deadline
-        for name in self._topics:
+        """Delete the topics of this case, whose names no other program uses, or leave them."""
+        if self.cluster.late:
+            self.cluster.left.extend(self._topics)
+        elif self._topics:
+            peer = self.sc if clean else await self.open("sc")
+            await self.remove(peer, self._topics)
+
+    async def remove(self, peer: Peer, names: Sequence[str]) -> None:
+        """Delete topics, those too that are not there."""
+        for name in names:
             await peer.ask(delete_topic(name))
+
+    async def settled(self, name: str, ends: Sequence[int]) -> bool:
+        """Whether the SC hears, in the time there is, how many records partitions have.
+
+        Args:
+            name: A topic of this case.
+            ends: The offset after the last record of each partition.
+        """
+        wanted = [(f"{name}-{number}", end) for number, end in enumerate(ends)]
+        until = self.deadline  # of now: each answer moves it
+        while True:
+            found = (await self.sc.ask(list_objects(Kind.PARTITION))).objects
+            told = {each.name: each.end for each in found if isinstance(each, Partition)}
+            if all(told.get(part) == end for part, end in wanted):
+                return True
+            if asyncio.get_running_loop().time() + _LOOK > until:
+                return False
+            await asyncio.sleep(_LOOK)
+
+    async def before_deletion(self, name: str, *ends: int) -> None:
+        """Let the SC hear of the records of a topic before it is deleted.
+
+        Raises:
+            Blocked: It does not.
+        """
+        if self.cluster.late and not await self.settled(name, ends):
+            raise Blocked("not-settled", f"cannot ask: the SC never tells the end of {name}")
 
     # -- connections -------------------------------------------------------------------------------
 
@@ -145,11 +187,11 @@ class CaseContext(BaseContext):
             Failure: It is not accepted.
         """
         if role == "sc":
-            return Peer(await self.connected(), self.deadline)
+            return Peer(await self.connected(), self.time)
         if self.cluster.spu is None:
             raise _no_spu()
         host, port = self.cluster.spu
-        return Peer(await self.connected(port, host), self.deadline)
+        return Peer(await self.connected(port, host), self.time)
 
     async def closes(self, role: Role, right: Call[A], wrong: bytes, field: str) -> None:
         """Send a right request, then its twin with one fault, which must end its connection only.
@@ -268,10 +310,23 @@ class CaseContext(BaseContext):
             Failure: The stream ends, or brings nothing, before they all came.
         """
         found: list[Found] = []
+        empty = 0
         stream = await self.reading(stream_fetch(topic, partition, offset, max_bytes=max_bytes))
         while len(found) < count:
             piece = await stream.piece()
-            found += [each for each in piece.records if each.offset >= offset]
+            new = [each for each in piece.records if each.offset >= offset]
+            empty = 0 if new else empty + 1
+            # Each answer gives the next one its time again, so a stream that goes on and brings
+            # nothing new would hold the case for as long as any case may last.
+            message = f"{count} records from {offset} on, and {empty} pieces in a row had none"
+            self.check(empty < _EMPTY, "timeout", message)
+            if not piece.batches and piece.cut > max_bytes:
+                max_bytes = piece.cut
+                stream.peer.drop()
+                call = stream_fetch(topic, partition, offset, max_bytes=max_bytes)
+                stream = await self.reading(call)
+                continue
+            found += new
             if found:
                 offset = max(offset, found[-1].offset + 1)
             if len(found) < count:

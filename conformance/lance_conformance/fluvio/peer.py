@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
+from lance_conformance.engine.deadline import Deadline
 from lance_conformance.engine.event_reader import FLOOD, EventReader
 from lance_conformance.engine.expectations import ANOTHER_KIND, Allowed, Violation, closed
 from lance_conformance.engine.failures import Blocked, Failure
@@ -76,10 +77,10 @@ class Peer(EventReader[Response]):
 
     Args:
         link: The open connection.
-        deadline: When the case ends, in the time of the event loop's clock.
+        deadline: When the case ends; each right answer moves it.
     """
 
-    def __init__(self, link: RawConnection, deadline: float) -> None:
+    def __init__(self, link: RawConnection, deadline: Deadline) -> None:
         super().__init__(link, Frames(), deadline)
         self._kept: deque[Response] = deque()
         self._last = 0

@@ -11,8 +11,8 @@ from lance_conformance.engine.failures import Failure
 from lance_conformance.fluvio.case_context import CaseContext, Cluster
 from lance_conformance.fluvio.peer import Peer
 from lance_conformance.fluvio.wire.answers import Versions
-from lance_conformance.fluvio.wire.calls import api_versions, watch
-from lance_conformance.fluvio.wire.objects import Kind, Spu
+from lance_conformance.fluvio.wire.calls import api_versions, list_objects, watch
+from lance_conformance.fluvio.wire.objects import Kind, Partition, Spu
 from lance_conformance.server.preflight import PATIENCE, PreflightError, budget_of, reached
 
 T = TypeVar("T")
@@ -51,19 +51,20 @@ async def preflight(
 
     Args:
         base: Target, names and seed.
-        timeout_scale: Stretches the budget that is measured.
+        timeout_scale: Stretches the budget that is measured, and the patience.
         patience: Seconds that each step may take.
 
     Raises:
         PreflightError: Nothing can be proven about this target.
     """
-    base = replace(base, budget=patience)
+    base = replace(base, budget=patience * timeout_scale)
     base = replace(base, target=await reached(base))
     versions, spu = await _in_time(base, _introduction)
     base = replace(base, dialect=Cluster(spu=spu))
     slowest = await _in_time(base, _measured)
+    cluster = Cluster(spu=spu, late=await _in_time(base, _late))
     found = Findings(spu, versions.platform, slowest)
-    return replace(base, budget=found.budget * timeout_scale), found
+    return replace(base, dialect=cluster, budget=found.budget * timeout_scale), found
 
 
 async def _in_time(base: Conditions, step: Callable[[CaseContext], Awaitable[T]]) -> T:
@@ -108,3 +109,16 @@ async def _measured(dialogue: CaseContext) -> float:
             slowest, began = max(slowest, clock() - began), clock()
             await dialogue.put(topic, dialogue.records(1))
     return max(slowest, clock() - began)
+
+
+async def _late(dialogue: CaseContext) -> bool:
+    """Whether the SC hears of records only some time after they were acknowledged."""
+    await dialogue.begin()
+    with suppress(Failure):
+        topic = await dialogue.topic()
+        await dialogue.put(topic, dialogue.records(1))
+        found = (await dialogue.sc.ask(list_objects(Kind.PARTITION))).objects
+        ends = {each.name: each.end for each in found if isinstance(each, Partition)}
+        if ends.get(f"{topic}-0") != 1 and await dialogue.settled(topic, [1]):
+            return True
+    return False

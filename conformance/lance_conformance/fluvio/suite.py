@@ -4,15 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from lance_conformance.engine.conditions import Conditions
+from lance_conformance.engine.failures import Failure
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.suite import Found, Proof, Suite
-from lance_conformance.fluvio.case_context import DIALECT, Cluster
+from lance_conformance.fluvio.case_context import DIALECT, CaseContext, Cluster
 from lance_conformance.fluvio.cases import all_cases
 from lance_conformance.fluvio.cases.registry import AREAS
 from lance_conformance.fluvio.clauses import clauses
 from lance_conformance.fluvio.frame_formatter import FluvioFrameFormatter
 from lance_conformance.fluvio.preflight import preflight
 from lance_conformance.spec.clauses import Clause
+
+_FINISH = 60.0
+"""Seconds that removing what cases have left may take."""
 
 
 class Fluvio(Suite):
@@ -40,6 +44,19 @@ class Fluvio(Suite):
     ) -> tuple[Conditions, Found]:
         """Find the SPU."""
         return await preflight(base, timeout_scale, **patience)
+
+    async def finish(self, conditions: Conditions) -> None:
+        """Delete the topics that cases have left."""
+        context = CaseContext(conditions, "kit/finish", conditions.budget)
+        left: list[str] = conditions.dialect.left
+        context.time.restart(_FINISH)
+        try:
+            if left:
+                await context.remove(await context.open("sc"), left)
+        except (OSError, Failure):
+            pass  # as in a case's teardown
+        finally:
+            context.hang_up()
 
     def in_words(self, facts: Mapping[str, Any]) -> str:
         """Version and SPU."""

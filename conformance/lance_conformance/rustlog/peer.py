@@ -1,5 +1,6 @@
 """One connection to the target, and what it may answer."""
 
+from lance_conformance.engine.deadline import Deadline
 from lance_conformance.engine.event_reader import EventReader
 from lance_conformance.engine.expectations import ANOTHER_KIND, Allowed
 from lance_conformance.engine.failures import NotApplicable
@@ -13,11 +14,11 @@ class Peer(EventReader[Heard]):
 
     Args:
         link: The open connection.
-        deadline: When the case ends, in the time of the event loop's clock.
+        deadline: When the case ends; each right answer moves it.
         read_only: Nothing may be sent that could change something at the target.
     """
 
-    def __init__(self, link: RawConnection, deadline: float, *, read_only: bool = False) -> None:
+    def __init__(self, link: RawConnection, deadline: Deadline, *, read_only: bool = False) -> None:
         super().__init__(link, Decoder(), deadline)
         self._read_only = read_only
 

@@ -51,13 +51,13 @@ async def preflight(
 
     Args:
         base: Target, names and seed; its `pinned` and `demanded` say what was asked for.
-        timeout_scale: Stretches the budget that is measured.
+        timeout_scale: Stretches the budget that is measured, and the patience.
         patience: Seconds that each step may take.
 
     Raises:
         PreflightError: Nothing can be proven about this target.
     """
-    base = replace(base, budget=patience)
+    base = replace(base, budget=patience * timeout_scale)
     base = replace(base, target=await reached(base))
     forms = await _forms(base)
     spoken = base.demanded if base.pinned else _speech(forms)

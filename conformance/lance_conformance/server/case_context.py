@@ -21,6 +21,7 @@ from lance_conformance.server.expect import (
     let_in,
     topic_response,
 )
+from lance_conformance.server.features import FEATURES, left_out
 from lance_conformance.server.own_topics import OwnTopics
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.access import authenticate
@@ -65,6 +66,7 @@ class CaseContext(BaseContext):
         super().__init__(conditions, case_id, budget)
         self.dialect: Dialect = conditions.dialect
         self.specified = self.dialect.name == "specified"
+        self._left_out = left_out(case_id, conditions.without & FEATURES.keys(), conditions.missing)
         self._own_topics = OwnTopics(self._beginning)
         self._batches = 0
 
@@ -87,7 +89,6 @@ class CaseContext(BaseContext):
         if not self._own_topics:
             return
         peer = self.side if clean and self.side.usable else await self.open()
-        peer.deadline = self.deadline
         await self._own_topics.delete(peer)
 
     # -- connections -------------------------------------------------------------------------------
@@ -118,9 +119,10 @@ class CaseContext(BaseContext):
         return Peer(
             link,
             dialect or self.dialect,
-            self.deadline,
+            self.time,
             self._own_topics.adopt,
             read_only=self.conditions.read_only,
+            left_out=self._left_out,
         )
 
     async def log_in(self, peer: Peer) -> Frame:

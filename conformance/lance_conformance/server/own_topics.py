@@ -52,7 +52,7 @@ class OwnTopics:
             Failure: It says nothing.
         """
         peer.send(get_topic(topic_id))
-        event = await peer.receive()
+        event = await peer.receive_any()
         if isinstance(event, Silence):
             raise peer.failure("timeout", str(event))
         return isinstance(event, Frame) and self._topic_of(event) == topic_id
@@ -62,4 +62,4 @@ class OwnTopics:
         for topic_id in sorted(self._ids):
             if await self.confirmed(peer, topic_id):
                 peer.send(delete_topic(topic_id))
-                await peer.receive()
+                await peer.receive_any()

@@ -1,14 +1,17 @@
 """One connection to the target: frames out, judged events in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 
 from lance_conformance.dialect import Dialect
+from lance_conformance.engine.deadline import Deadline
 from lance_conformance.engine.event_reader import EventReader
 from lance_conformance.engine.expectations import Allowed, Violation
 from lance_conformance.engine.failures import Blocked, Failure, KitError, NotApplicable
 from lance_conformance.engine.raw_connection import RawConnection
 from lance_conformance.server.expect import keepalive
+from lance_conformance.server.features import feature_of
 from lance_conformance.wire.access import may_change
 from lance_conformance.wire.control import KEEPALIVE
 from lance_conformance.wire.crc import Checksum
@@ -25,22 +28,25 @@ class Peer(EventReader[Frame]):
     Args:
         link: The open connection.
         dialect: The dialect the target was found to speak.
-        deadline: When the case ends, in the time of the event loop's clock.
+        deadline: When the case ends; each right answer moves it.
         on_frame: Told of every frame that comes.
         read_only: Nothing may be sent that could change something at the target.
+        left_out: Features of which nothing may be sent, each with the reason.
     """
 
     def __init__(
         self,
         link: RawConnection,
         dialect: Dialect,
-        deadline: float,
+        deadline: Deadline,
         on_frame: Callable[[Frame], None] = lambda _: None,
         *,
         read_only: bool = False,
+        left_out: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(link, Decoder(dialect.compute), deadline)
         self._read_only = read_only
+        self._left_out = left_out
         self._dialect = dialect
         self._on_frame = on_frame
         self._keepalives_owed = 0
@@ -98,7 +104,10 @@ class Peer(EventReader[Frame]):
         return encode(frame, self._dialect.compute)
 
     def _allow(self, frame: Frame) -> None:
-        """Keep from a target that is only to be read what could change something there."""
+        """Keep from a target what it does not serve, and what could change one that is in use."""
+        reason = self._left_out.get(feature_of(frame) or "") if self._left_out else None
+        if reason is not None:
+            raise NotApplicable(reason)
         if self._read_only and may_change(frame):
             raise NotApplicable(f"--read-only: {frame} could change something at the target")
 

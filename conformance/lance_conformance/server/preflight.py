@@ -10,7 +10,7 @@ from lance_conformance.engine.access import EntryMode
 from lance_conformance.engine.conditions import Conditions, Target
 from lance_conformance.engine.failures import Failure, NotApplicable
 from lance_conformance.engine.raw_connection import RawConnection, connect
-from lance_conformance.engine.run.capabilities import probe
+from lance_conformance.engine.run.capabilities import missing_features, probe
 from lance_conformance.engine.transcript import Transcript
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.expect import ack, answer
@@ -24,6 +24,11 @@ MIN_BUDGET = 2.0
 a busy machine stalls everybody for some hundred milliseconds now and then."""
 ROUND_TRIPS = 20
 """Round trips measured; the budget of a case is this many times the slowest of them."""
+SLOW = 0.05
+"""Seconds that even the quickest round trip takes at a slow target. It may serve one request at a
+time, so that cases that are asked at the same time would wait for each other."""
+ENOUGH = 1.0
+"""Seconds of measuring after which a slow target is known to be slow."""
 WRITES = 5
 
 
@@ -47,6 +52,8 @@ class DialectAxes:
         round_trip: Seconds of the slowest of some round trips.
         write: Seconds of the slowest of some acknowledged writes, `None` if none was.
         capabilities: What it can do beyond what every server must.
+        missing: Features that it does not serve.
+        quickest: Seconds of the quickest round trip.
     """
 
     checksums: tuple[str, ...]
@@ -55,6 +62,8 @@ class DialectAxes:
     round_trip: float
     write: float | None
     capabilities: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
+    quickest: float = 0.0
 
     def facts(self) -> dict[str, Any]:
         """What was found, for the head of the run file."""
@@ -63,6 +72,7 @@ class DialectAxes:
             "errors": self.errors,
             "fetch_header": self.fetch_header,
             "capabilities": sorted(self.capabilities),
+            "missing": sorted(self.missing),
         }
 
     @property
@@ -78,13 +88,13 @@ async def preflight(
 
     Args:
         base: Target, names and seed; its `pinned` and `demanded` say what was asked for.
-        timeout_scale: Stretches the budget that is measured.
+        timeout_scale: Stretches the budget that is measured, and the patience.
         patience: Seconds that each step may take.
 
     Raises:
         PreflightError: Nothing can be proven about this target.
     """
-    base = replace(base, budget=patience)
+    base = replace(base, budget=patience * timeout_scale)
     base = replace(base, target=await reached(base))
     checksums = await _checksums(base)
     preset = base.demanded if base.pinned else _preset(checksums)
@@ -101,7 +111,9 @@ async def preflight(
         spoken,
         dialect=dialect,
         budget=axes.budget * timeout_scale,
-        capabilities=base.capabilities | axes.capabilities,
+        capabilities=(base.capabilities | axes.capabilities) - base.without,
+        one_by_one=axes.quickest > SLOW,
+        missing=axes.missing - base.capabilities - base.without,
     )
     return conditions, axes
 
@@ -147,6 +159,11 @@ async def _checksums(base: Conditions) -> tuple[str, ...]:
             served.append(name)
         else:
             why.append(f"{name}: {problem.message}")
+    if not served and base.access.token is None and any("ERROR_RESPONSE" in each for each in why):
+        raise PreflightError(
+            f"{base.target} refuses ListTopics with an ErrorResponse, so nothing can be proven; "
+            f"where it asks for a token, give --token TOKEN or --token @FILE ({'; '.join(why)})"
+        )
     if not served:
         raise PreflightError(
             f"{base.target} accepts connections but does not answer ListTopics in either "
@@ -172,8 +189,8 @@ async def _axes(spoken: Conditions, checksums: tuple[str, ...]) -> DialectAxes:
     try:
         await dialogue.begin()
         errors = await _error_form(dialogue)
-        round_trip = await _round_trips(dialogue)
-        write, header, capabilities = await _writes(dialogue)
+        quickest, round_trip = await _round_trips(dialogue)
+        write, header, capabilities, missing = await _writes(dialogue)
     except Failure as failure:
         raise PreflightError(
             f"{spoken.target} answers ListTopics, but not the next steps, so nothing can be "
@@ -181,7 +198,9 @@ async def _axes(spoken: Conditions, checksums: tuple[str, ...]) -> DialectAxes:
         ) from failure
     finally:
         await dialogue.end(clean=False)
-    return DialectAxes(checksums, errors, header, round_trip, write, capabilities)
+    return DialectAxes(
+        checksums, errors, header, round_trip, write, capabilities, missing, quickest
+    )
 
 
 async def _error_form(dialogue: CaseContext) -> ErrorForm | None:
@@ -201,18 +220,24 @@ async def _control(dialogue: CaseContext, frame: Frame) -> Frame:
     )
 
 
-async def _round_trips(dialogue: CaseContext) -> float:
+async def _round_trips(dialogue: CaseContext) -> tuple[float, float]:
+    """The quickest and the slowest of some round trips."""
     clock = asyncio.get_running_loop().time
-    slowest = 0.0
+    taken: list[float] = []
     for _ in range(ROUND_TRIPS):
         began = clock()
         await _control(dialogue, get_topic(dialogue.unknown_topic))
-        slowest = max(slowest, clock() - began)
-    return slowest
+        taken.append(clock() - began)
+        if sum(taken) > ENOUGH:
+            break
+    return min(taken), max(taken)
 
 
-async def _writes(dialogue: CaseContext) -> tuple[float | None, int | None, frozenset[str]]:
-    """How long a write takes, what a fetched one looks like and what else works, if it does."""
+_Written = tuple[float | None, int | None, frozenset[str], frozenset[str]]
+
+
+async def _writes(dialogue: CaseContext) -> _Written:
+    """How long a write takes, what a fetched one looks like, and what else works or does not."""
     clock = asyncio.get_running_loop().time
     slowest, header = None, None
     try:
@@ -223,9 +248,15 @@ async def _writes(dialogue: CaseContext) -> tuple[float | None, int | None, froz
             await dialogue.side.ask(frame, ack(frame.batch_id))
             slowest = max(slowest or 0.0, clock() - began)
         header = await _fetch_header(dialogue, topic)
-        return slowest, header, await probe(dialogue, topic)
+        able = await probe(dialogue, topic)
+        return slowest, header, able, await missing_features(dialogue, topic)
     except (Failure, NotApplicable):
-        return slowest, header, frozenset()  # the cases about it will say what is wrong
+        return (
+            slowest,
+            header,
+            frozenset(),
+            frozenset(),
+        )  # the cases about it will say what is wrong
 
 
 async def _fetch_header(dialogue: CaseContext, topic: Topic) -> int | None:

@@ -9,6 +9,7 @@ from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.suite import PLAIN, Found, Proof, Suite
 from lance_conformance.engine.transcript import Direction
+from lance_conformance.server.anchor import begin_run, finish_run
 from lance_conformance.server.cases import AREAS, all_cases
 from lance_conformance.server.preflight import preflight
 from lance_conformance.spec.clauses import Clause, clauses
@@ -76,12 +77,21 @@ class Lwp(Suite):
         """Find out which dialect is spoken."""
         return await preflight(base, timeout_scale, **patience)
 
+    async def start(self, conditions: Conditions) -> None:
+        """Let the target never be without a topic."""
+        await begin_run(conditions)
+
+    async def finish(self, conditions: Conditions) -> None:
+        """Leave the target as it was, as far as it bears that."""
+        await finish_run(conditions)
+
     def in_words(self, facts: Mapping[str, Any]) -> str:
         """Checksums, form of errors, header of a FetchResponse, and what else it can do."""
         able = ", ".join(facts.get("capabilities", ())) or "nothing beyond the document"
         return (
             f"serves {' and '.join(facts['checksums'])} · {facts['errors']} errors · "
             f"{facts['fetch_header']}-byte fetch header · can: {able}"
+            + "".join(f" · no {name}" for name in facts.get("missing", ()))
         )
 
     def anatomy(self, dialect: Any) -> LwpFrameFormatter:

@@ -12,6 +12,13 @@ from lance_docs._base import Generated, escape, heading, list_table, literal, pr
 
 _BENCH = Path(__file__).parents[3] / "bench"
 _BARS = _BENCH / "bars.toml"
+_HEADLINE = {
+    "brokers/kafka-synced-publish-1KiB": "write 1 KiB, Apache Kafka, a sync before each reply",
+    "brokers/redis-publish-1KiB": "write 1 KiB, Redis Streams with a sync before each reply",
+    "brokers/nats-publish-1KiB": "write 1 KiB, NATS JetStream, which does not sync",
+    "clients/sync-send-100B": "write 100 B, the published LANCE client at the same server",
+    "clients/poll-decode-100B": "read 100 B, the published LANCE client at the same server",
+}
 _STEPS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 _TIMES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
@@ -64,6 +71,21 @@ class Ratios(_Results):
             heading(area, "~") + "\n" + list_table(header, rows, widths="40 14 14 9 14 9")
             for area, rows in areas.items()
         )
+
+
+class Headline(_Results):
+    """A table of few rows: what a user compares first."""
+
+    def text(self) -> str:
+        """Return the table."""
+        results = self.results()["results"]
+        rows = [
+            (what, *_row(name, results[name], None)[1:4])
+            for name, what in _HEADLINE.items()
+            if name in results
+        ]
+        header = ("Records a second", "Ours", "Theirs", "Ratio")
+        return list_table(header, rows, widths="52 16 16 16")
 
 
 class Missed(_Results):
@@ -159,6 +181,7 @@ def _mebibytes(sample: dict[str, float]) -> str:
 def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("lance-bench-machine", Machine)
+    app.add_directive("lance-bench-headline", Headline)
     app.add_directive("lance-bench-ratios", Ratios)
     app.add_directive("lance-bench-missed", Missed)
     app.add_directive("lance-bench-slopes", Slopes)

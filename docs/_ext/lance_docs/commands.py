@@ -19,7 +19,7 @@ class CommandReference(Generated):
     """Usage, help and options of a command and of every command below it.
 
     The argument is the program's name and where its click command lives:
-    ``lance-server lance_server.command:command``.
+    ``lance-server lance_server.server_command:command``.
     """
 
     required_arguments = 2

@@ -1,4 +1,7 @@
-"""``lance-options``, ``lance-environment``: what can be set, from the code that reads it."""
+"""What can be set, from the code that reads it.
+
+``lance-options``, ``lance-environment``, ``lance-spark-options``.
+"""
 
 import dataclasses
 import re
@@ -13,6 +16,7 @@ import lance_sdk.config
 from lance_docs._base import Generated, escape, list_table, literal, prose
 from lance_docs.values import described_attributes
 from lance_sdk import url
+from lance_sdk.spark import options as spark_options
 
 _VARIABLE = re.compile(r"\[env: (LANCE_\w+)\]")
 _EXAMPLES = {"parse_duration": "500ms", "parse_size": "64KiB", "_parse_flag": "true"}
@@ -20,7 +24,7 @@ _EXAMPLES = {"parse_duration": "500ms", "parse_size": "64KiB", "_parse_flag": "t
 
 
 class Options(Generated):
-    """The settings of a kind of face; the argument is the name of its class in `config`."""
+    """The settings of a kind of client; the argument is the name of its class in `config`."""
 
     required_arguments = 1
     sources = (lance_sdk.config, url)
@@ -101,7 +105,40 @@ def _variables(command: click.Command) -> Iterator[tuple[str, tuple[str, str]]]:
             yield found[1], (option.opts[0], escape(_VARIABLE.sub("", told).strip()))
 
 
+_SCOPES = {
+    "read": "reading",
+    "stream": "reading a stream",
+    "write": "writing",
+    "all": "reading and writing",
+}
+
+
+class SparkOptions(Generated):
+    """The options of Spark's format ``lwp``."""
+
+    sources = (spark_options,)
+
+    def text(self) -> str:
+        """Return a table with one row for each option."""
+        fields = {each.name: each for each in dataclasses.fields(spark_options.Options)}
+        rows = []
+        for name, told in spark_options.OPTIONS.items():
+            shown = told.shown if told.shown is not None else _plain(fields[name])
+            said = literal(spark_options.NAMES[name])
+            rows.append((said, literal(shown), _SCOPES[told.scope], prose(told.help)))
+        return list_table(("Option", "Default", "For", "Meaning"), rows, widths="22 16 12 50")
+
+
+def _plain(setting: "dataclasses.Field[Any]") -> str:
+    """Return a default as it would be said."""
+    value = setting.default
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool | str) else _default(setting)
+
+
 def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("lance-options", Options)
     app.add_directive("lance-environment", Environment)
+    app.add_directive("lance-spark-options", SparkOptions)

@@ -15,6 +15,7 @@ from lance_spec import enums
 from lance_spec.enums import ErrorCode
 
 _ADVICE = Path(__file__).with_name("advice.toml")
+_MISTAKES = Path(__file__).parents[3] / "tests" / "sdk" / "clients" / "mistakes.toml"
 _CODES = {type(server_error(code, "example")): f"``0x{code:02X}``" for code in ErrorCode}
 _CODES.pop(ServerError, None)  # stands for codes that are not listed
 
@@ -59,6 +60,29 @@ class ErrorTree(Generated):
         header = ("Error", "Code", "retryable", "maybe_applied", "What to do")
         rows = (_node(kind, depth, advice[kind.__name__]) for kind, depth in tree)
         return list_table(header, rows, widths="30 8 10 12 40")
+
+
+class Mistakes(Generated):
+    """What users get wrong: each row is caused for real by a test, which has the same table."""
+
+    def text(self) -> str:
+        """Return a table with one row for each mistake."""
+        self.env.note_dependency(str(_MISTAKES))
+        rows = (
+            (
+                row["what"],
+                _error_of(row["error"]),
+                literal(row["says"].replace("`", "'")),
+                literal(row["remedy"].replace("`", "'")),
+            )
+            for row in tomllib.loads(_MISTAKES.read_text())["mistake"]
+        )
+        return list_table(("What happened", "Error", "It says", "It advises"), rows, "28 16 28 28")
+
+
+def _error_of(name: str) -> str:
+    kind = getattr(errors, name, None)
+    return literal(name) if kind is None else _link(kind)
 
 
 def _tree(kind: type[LanceError], depth: int) -> Iterator[tuple[type[LanceError], int]]:
@@ -106,3 +130,4 @@ def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("lance-error-codes", ErrorCodes)
     app.add_directive("lance-error-tree", ErrorTree)
+    app.add_directive("lance-mistakes", Mistakes)

@@ -1,4 +1,4 @@
-"""``lance-features``: which face has which feature, and the tests that hold it."""
+"""``lance-features``: which client has which feature, and the tests that hold it."""
 
 import ast
 import tomllib
@@ -42,7 +42,7 @@ class Features(Generated):
             if "face" in arguments:
                 faces = _FACES
         if not faces:
-            raise self.refuse(f"features.toml: on which faces is {feature['name']!r}?")
+            raise self.refuse(f"features.toml: on which clients is {feature['name']!r}?")
         marks = ("yes" if face in faces else "" for face in _FACES)
         shown = "\n\n".join(words(name) for _, _, name in tests)
         return (escape(feature["name"]), *marks, shown)

@@ -110,7 +110,7 @@ class FluvioRequests(Generated):
 
 
 class ModuleText(Generated):
-    """What a module's docstring says behind its first line; the argument is the module."""
+    """What a module's docstring says after its first line; the argument is the module."""
 
     required_arguments = 1
 

@@ -1,4 +1,4 @@
-"""``lance-connect-keys`` and ``lance-weaknesses``: tables of the store-and-forward pages."""
+"""Tables of the edge: ``lance-connect-keys``, ``lance-qwp-policies``, ``lance-weaknesses``."""
 
 import tomllib
 from pathlib import Path
@@ -9,6 +9,7 @@ from sphinx.application import Sphinx
 from lance_docs._base import Generated, escape, list_table, literal
 from lance_docs.tests import words
 from lance_sdk.journal import connect_keys
+from lance_sdk.journal.qwp._connection import policies
 
 _TABLE = Path(__file__).parents[3] / "tests" / "journal" / "weaknesses.toml"
 _FAMILIES = {"ws": "QWP", "lance": "LWP"}
@@ -27,6 +28,26 @@ class ConnectKeys(Generated):
             families = ", ".join(_FAMILIES[each] for each in key.schemes)
             rows.append([shown, literal(key.default), families, escape(key.doc)])
         return list_table(["Key", "Default", "For", "What it does"], rows, "26 14 10 50")
+
+
+class QwpPolicies(Generated):
+    """What a host does and what the sender does then, from the table that the sender obeys."""
+
+    sources = (policies,)
+
+    def text(self) -> str:
+        """Return the table."""
+        rows = [[escape(rule.signal), _follows(rule), _remarks(rule)] for rule in policies.RULES]
+        return list_table(["Host", "Sender", "Document and other clients"], rows, "34 33 33")
+
+
+def _follows(rule: policies.Rule) -> str:
+    option = f"\n\n{literal(rule.option)} chooses" if rule.option else ""
+    return f"{escape(rule.follows.value)}{option}"
+
+
+def _remarks(rule: policies.Rule) -> str:
+    return "\n\n".join(escape(each) for each in (rule.differs, rule.published) if each)
 
 
 class Weaknesses(Generated):
@@ -53,4 +74,5 @@ def _test(name: str) -> str:
 def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("lance-connect-keys", ConnectKeys)
+    app.add_directive("lance-qwp-policies", QwpPolicies)
     app.add_directive("lance-weaknesses", Weaknesses)

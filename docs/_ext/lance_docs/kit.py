@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from sphinx.application import Sphinx
 
+from lance_conformance.client.cases import codes
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.suite import Mutant, Suite
 from lance_conformance.engine.suites import PROTOCOLS, suite_named
@@ -44,6 +45,24 @@ class Mutants(AboutSuite):
         return f"There are {len(rows)} of them, for {len(suite.cases)} cases.\n\n{table}"
 
 
+class Kinds(Generated):
+    """Which kind of error a driver tells for each code of a server."""
+
+    sources = (codes,)
+
+    def text(self) -> str:
+        """Return a table with one row for each code, and one for each text of `deployed`."""
+        told = [
+            (literal(f"0x{code:02X}"), literal(name), " or ".join(map(literal, kinds)))
+            for code, (name, kinds) in sorted((codes.CODES | codes.REDIRECTS).items())
+        ]
+        texts = [
+            ("text", literal(text), " or ".join(map(literal, kinds)))
+            for _, text, kinds in codes.TEXTS.values()
+        ]
+        return list_table(("Code", "Error", "Kind"), [*told, *texts], widths="10 60 30")
+
+
 def _area(suite: Suite, area: str, title: str) -> str:
     cases = [each for each in suite.cases if each.area == area]
     if not cases:
@@ -73,3 +92,4 @@ def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("lance-cases", Cases)
     app.add_directive("lance-mutants", Mutants)
+    app.add_directive("lance-error-kinds", Kinds)

@@ -94,7 +94,7 @@ def readable(
     signature: str | None,
     returns: str | None,
 ) -> tuple[str | None, str | None]:
-    """Write a default that a dataclass makes anew each time in a way that Sphinx can parse."""
+    """Write a default that a dataclass makes again each time in a way that Sphinx can parse."""
     return signature and signature.replace("<factory>", "..."), returns
 
 

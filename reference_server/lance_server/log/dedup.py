@@ -61,6 +61,10 @@ class _Generation:
         return self._contents[start : start + _CONTENT_SIZE]
 
 
+def _always() -> bool:
+    return True
+
+
 class DuplicateWindow:
     """Remembers at least the last `WindowLimits.entries` batches of a topic.
 
@@ -77,6 +81,8 @@ class DuplicateWindow:
         self._recent: dict[int, bytes] = {}
         self._sealed: deque[_Generation] = deque()
         self._highest: dict[int, int] = {}
+        self.expires = _always
+        """Whether the clock may be believed: what is too old is forgotten only then."""
         self._generation = max(1, min(_GENERATION, limits.entries))
 
     def __len__(self) -> int:
@@ -132,7 +138,8 @@ class DuplicateWindow:
         too_old = now_ns - self._limits.max_age_secs * 1_000_000_000
         while self._sealed:
             oldest = self._sealed[0]
-            if total - len(oldest) < self._limits.entries and oldest.newest_ns >= too_old:
+            is_old = oldest.newest_ns < too_old and self.expires()
+            if total - len(oldest) < self._limits.entries and not is_old:
                 break
             self._sealed.popleft()
             total -= len(oldest)

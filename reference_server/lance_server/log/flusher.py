@@ -1,10 +1,10 @@
 """Group commit: when which partitions are made durable (AMB-41).
 
-With nothing in flight a batch is flushed at once, by a worker thread; or, where the policy says
-so, a lone small one by the event loop's thread, as long as the disk is about as quick as handing
-it over. While a flush runs, what arrives is collected for the next one; it starts when the
-running one ends, or beside it once 4 MiB are waiting or the first waiting byte is 5 ms old, so
-that one slow sync does not hold up the other topics.
+With nothing in flight a batch is flushed at once, by a worker thread; or, where the policy allows
+it, a lone small one by the event loop's thread, as long as the disk is about as quick as handing
+it over (`QuickDisk`). While a flush runs, what arrives is collected for the next one; it starts
+when the running one ends, or beside it once 4 MiB are waiting or the first waiting byte is 5 ms
+old, so that one slow sync does not hold up the other topics.
 """
 
 import logging
@@ -13,16 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lance_server.log.group import Group
+from lance_server.log.commit_batch import CommitBatch
 from lance_server.log.partition import Partition
-from lance_server.log.segment import Segment
-from lance_server.outcome import Outcome
-from lance_server.scheduling import Scheduler, Timer
+from lance_server.log.segments.segment import Segment
+from lance_server.runtime.completion import Completion
+from lance_server.runtime.scheduling import Scheduler, Timer
 from lance_server.storage.contract import StorageBackend, Write
 
 _log = logging.getLogger(__name__)
 _SMOOTHING: Final = 8
 """Flushes over which their usual time is taken."""
+_DWELL: Final = 16
+"""Small flushes by workers, at least, until the event loop's thread is given them again."""
+_STALL: Final = 20
+"""How many times too slow one flush must be for the event loop's thread to make no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class FlushPolicy:
         overlap: at most so many flushes at once.
         lone_bytes: the most bytes of a batch that came alone and that the event loop's thread
             flushes itself; 0 is never.
-        quick: for how many seconds it may be held up by that, as flushes go lately.
+        quick: for how many seconds it may be held up by that, as small flushes go lately.
     """
 
     max_bytes: int = 4 * 1024 * 1024
@@ -45,12 +49,55 @@ class FlushPolicy:
     quick: float = 0.001
 
 
+class QuickDisk:
+    """Whether small flushes are so quick, lately, that the event loop's thread may make them.
+
+    It stops when they usually take too long, or when one stalls. It begins again when they take
+    less than half of that, as workers make them, and not before some were made so.
+
+    Args:
+        quick: seconds that a small flush may usually take.
+
+    Attributes:
+        usual: seconds that a small flush takes, as they go lately.
+        changes: how often it began or stopped.
+    """
+
+    __slots__ = ("_is_quick", "_kept", "_quick", "changes", "usual")
+
+    def __init__(self, quick: float) -> None:
+        self._quick = quick
+        self._is_quick = True
+        self._kept = 0
+        self.usual = 0.0
+        self.changes = 0
+
+    def __repr__(self) -> str:
+        return f"<QuickDisk {self._is_quick}, {1e6 * self.usual:.0f} µs>"
+
+    def __bool__(self) -> bool:
+        return self._is_quick
+
+    def note(self, seconds: float) -> None:
+        """Note what a small flush took."""
+        self.usual += (seconds - self.usual) / _SMOOTHING
+        self._kept += 1
+        if self._is_quick:
+            changes = self.usual >= self._quick or seconds >= _STALL * self._quick
+        else:
+            changes = self._kept >= _DWELL and self.usual < self._quick / 2
+        if changes:
+            self._is_quick = not self._is_quick
+            self._kept = 0
+            self.changes += 1
+
+
 @dataclass(slots=True)
 class _Job:
     """One partition's share of a flush, and what came of it."""
 
     partition: Partition
-    group: Group
+    group: CommitBatch
     writes: Sequence[Write] = ()
     segment: Segment | None = None
     error: OSError | None = None
@@ -83,6 +130,8 @@ class Flusher:
 
     Attributes:
         flushes: how many flushes were started.
+        lone_flushes: those of them that the event loop's thread made itself.
+        quick_disk: whether it is to make them, as small flushes go lately.
         clock: tells the seconds that flushes take.
     """
 
@@ -101,16 +150,15 @@ class Flusher:
         self._considering = False
         self._overdue = False
         self._timer: Timer | None = None
-        self._idle: Outcome[None] | None = None
-        self._usual = 0.0
-        """Seconds that a flush takes, as they go lately."""
+        self._idle: Completion[None] | None = None
         self._alone = False
         """Whether the last turn of the loop brought one batch, and this thread flushed it."""
         self._took_lone = False
         """Whether the first batch of this turn was flushed at once."""
         self._caring = False
         """Whether a worker does what the storage backend wants done between flushes."""
-        self.flushes = 0
+        self.flushes = self.lone_flushes = 0
+        self.quick_disk = QuickDisk(policy.quick)
         self.clock = clock
 
     def __repr__(self) -> str:
@@ -191,35 +239,42 @@ class Flusher:
     def _is_for_here(self) -> bool:
         """Whether the event loop's thread is to make a lone batch durable itself."""
         most = self._policy.lone_bytes
-        if not most or self._running or len(self._dirty) != 1 or self._usual >= self._policy.quick:
+        if not most or self._running or len(self._dirty) != 1 or not self.quick_disk:
             return False
         (partition,) = self._dirty
         return partition.has_lone(most)
 
     def _flush_here(self) -> None:
-        jobs = self._begin()
+        (job,) = jobs = self._begin()
+        self.lone_flushes += 1
+        problem: Exception | None = None
+        begun = self.clock()
         try:
-            self._note_usual(self._write_all(jobs))
+            writes = job.prepare()
+            job.conclude(self._storage.commit(writes) if writes else ())
         except Exception as error:  # noqa: BLE001 - as a worker's it fails the batches
-            self._finish(jobs, error)
-        else:
-            self._finish(jobs, None)
-        self._care()
-        if self._dirty:  # not at once: a peer that sends one batch after the other is no recursion
+            problem = error
+        self.quick_disk.note(self.clock() - begun)
+        self._finish(jobs, problem)
+        if not self._caring:
+            self._care()
+        if self._dirty:  # later: with a peer that sends batch after batch this would recurse
             self._consider_soon()
         self._note_if_idle()
 
-    def _written(self, jobs: Sequence[_Job], written: Outcome[float]) -> None:
+    def _written(self, jobs: Sequence[_Job], written: Completion[float]) -> None:
         self._running -= 1
         if written.error is None:
-            self._note_usual(written.result())
+            self._note_time(jobs, written.result())
         self._finish(jobs, written.error)
         self._care()
         self._consider()
         self._note_if_idle()
 
-    def _note_usual(self, seconds: float) -> None:
-        self._usual += (seconds - self._usual) / _SMOOTHING
+    def _note_time(self, jobs: Sequence[_Job], seconds: float) -> None:
+        """Note what a flush took, if it was like one that this thread may make."""
+        if len(jobs) == 1 and len(jobs[0].group.data) <= self._policy.lone_bytes:
+            self.quick_disk.note(seconds)
 
     def _care(self) -> None:
         """Have a worker do what the storage backend wants done, one such work at a time."""
@@ -229,7 +284,7 @@ class Flusher:
             cared = self._scheduler.run("wal", work)
             cared.wake(lambda: self._cared(cared))
 
-    def _cared(self, cared: Outcome[None]) -> None:
+    def _cared(self, cared: Completion[None]) -> None:
         self._caring = False
         if cared.error is not None:
             _log.error("the write-ahead log could not be given room: %s", cared.error)
@@ -263,10 +318,10 @@ class Flusher:
             self._idle.settle(None)
             self._idle = None
 
-    def when_idle(self) -> Outcome[None]:
+    def when_idle(self) -> Completion[None]:
         """Return an outcome that is settled when nothing is dirty or in flight."""
         if self._idle is None:
-            self._idle = Outcome()
+            self._idle = Completion()
             if not self._running and not self._dirty:
                 idle, self._idle = self._idle, None
                 idle.settle(None)

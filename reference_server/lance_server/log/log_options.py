@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from lance_server.log.cache import files_allowed
-from lance_server.log.compaction import CompactionPolicy
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.flusher import FlushPolicy
+from lance_server.log.reading.segment_cache import files_allowed
+from lance_server.log.segments.compaction import CompactionPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,11 @@ class LogOptions:
         compaction: which segments are merged; None means none.
         node: this server's number, for sort keys.
         synced: whether a commit of the storage backend outlives the machine.
+        commit_retention_secs: seconds after which the commit of a consumer that is not connected
+            is forgotten; 0 means never.
+        scrub_days: in how many days closed segments are read once against their checksums; 0
+            means never.
+        disk_reserve: bytes of the disk that are kept for a full disk; 0 keeps none.
     """
 
     segment_size: int = 1024 * 1024 * 1024
@@ -33,3 +38,6 @@ class LogOptions:
     compaction: CompactionPolicy | None = field(default_factory=CompactionPolicy)
     node: int = 0
     synced: bool = True
+    commit_retention_secs: int = 30 * 24 * 3600
+    scrub_days: float = 0
+    disk_reserve: int = 0

@@ -4,25 +4,28 @@ Batches are collected in a group; a worker thread makes one group at a time dura
 do the batches get offsets that anyone can see, and only then are they acknowledged.
 """
 
+import errno
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from lance_server.backlog import Backlog
-from lance_server.log.cache import SegmentCache
+from lance_server.log.commit_batch import CommitBatch
 from lance_server.log.dedup import FIRST_LASTING_ID, DuplicateWindow
-from lance_server.log.group import Group
-from lance_server.log.lane import Lane
-from lance_server.log.reader import Fetched, LogReader, Range, base_of, below_start
-from lance_server.log.recovery import TopicLog
-from lance_server.log.search import first_since
-from lance_server.log.segment import Segment, View
-from lance_server.log.tail import Place, Tail
-from lance_server.log.topic_file import Floor, TopicFile
-from lance_server.outcome import Outcome
-from lance_server.refusals import storage_refusal
+from lance_server.log.metadata.topic_file import LogStart, TopicFile
+from lance_server.log.reading.fast_fetch import FastFetch
+from lance_server.log.reading.reader import Fetched, LogReader, Range, base_of, below_start
+from lance_server.log.reading.segment_cache import SegmentCache
+from lance_server.log.recovery.topic_recovery import TopicLog
+from lance_server.log.retention import segment_limit
+from lance_server.log.segments.active_segment import ActiveSegment, Place
+from lance_server.log.segments.segment import Segment, View
+from lance_server.log.segments.sidecar_search import first_since
+from lance_server.lwp.refusals import TopicClosedError, storage_refusal, topic_not_found
+from lance_server.runtime.completion import Completion
+from lance_server.runtime.disk_backlog import Backlog
 from lance_server.storage.contract import StorageBackend, Write
 from lance_spec.checksum import Buffer
 from lance_spec.frames import Frame
@@ -41,7 +44,7 @@ class Duplicate:
     """
 
     same: bool
-    outcome: Outcome[None] | None
+    outcome: Completion[None] | None
 
 
 class Partition:
@@ -61,6 +64,13 @@ class Partition:
         segment_size: bytes after which a segment is closed.
         synced: whether a commit outlives the machine; if not, offsets are reserved ahead of use,
             so that none is given to other bytes after a crash (AMB-29).
+        on_roll: called when a segment was closed.
+        on_doubt: called when it closed itself for writing, until `recover` and `reopen`.
+
+    Attributes:
+        closed: why it is closed for writing, or None.
+        deleted: whether its topic is being deleted.
+        settled: whether its log was made certain at the start; until then it is only read.
     """
 
     def __init__(
@@ -75,6 +85,8 @@ class Partition:
         on_dirty: Callable[["Partition"], None],
         segment_size: int,
         synced: bool = True,
+        on_doubt: Callable[["Partition"], None] = lambda _: None,
+        on_roll: Callable[[], None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._cache = cache
@@ -85,9 +97,15 @@ class Partition:
         self._segment_size = segment_size
         self._backlog = backlog
         self._on_dirty = on_dirty
-        self._tail = Tail(storage, file, segment_size=segment_size, synced=synced)
-        self._open_group: Group | None = None
-        self._flushing: Group | None = None
+        self._on_doubt = on_doubt
+        self._on_roll = on_roll
+        self.closed: str | None = None
+        self.settled = True
+        self.deleted = False
+        self._synced = synced
+        self._active_segment = self._new_active_segment()
+        self._open_group: CommitBatch | None = None
+        self._flushing: CommitBatch | None = None
         self._watchers: dict[Callable[[], None], None] = {}
         self.last_ns = log.segments[-1].last_ns if log.segments else 0
         self.floor = file.floor
@@ -121,7 +139,7 @@ class Partition:
         return self._flushing is not None
 
     @property
-    def last_outcome(self) -> Outcome[None] | None:
+    def last_outcome(self) -> Completion[None] | None:
         """What the newest batch that is not durable waits for, or None."""
         group = self._open_group or self._flushing
         return None if group is None else group.outcome
@@ -137,14 +155,14 @@ class Partition:
         return self._segments
 
     @property
-    def begun_ns(self) -> int:
-        """Server time when the segment being written was begun; 0 when there is none."""
+    def live_key(self) -> str | None:
+        """What names the segment that is being written, or None."""
         last = self._segments[-1] if self._segments else None
-        return 0 if last is None or last.live is None else last.name.start_ns
+        return None if last is None or last.live is None else last.name.key
 
     # Appending -------------------------------------------------------------------------------
 
-    def append(self, records: Buffer, batch: BatchMeta, content: bytes) -> Outcome[None]:
+    def append(self, records: Buffer, batch: BatchMeta, content: bytes) -> Completion[None]:
         """Store a batch; the outcome is settled when it is durable. Its bytes are copied.
 
         Args:
@@ -163,7 +181,7 @@ class Partition:
 
     def append_run(
         self, frames: list[Frame], server_time_ns: int, flags: int
-    ) -> tuple[Outcome[None], list[BatchMeta], list[bytes]]:
+    ) -> tuple[Completion[None], list[BatchMeta], list[bytes]]:
         """Store a run of new batches as `append` would; returns also what describes them.
 
         Args:
@@ -194,13 +212,15 @@ class Partition:
             group.first_record + sum(each.record_count for each in group.batches[:before])
         )
 
-    def _new_group(self) -> Group:
-        self._open_group = group = Group()
+    def _new_group(self) -> CommitBatch:
+        self._open_group = group = CommitBatch()
         self._on_dirty(self)
         return group
 
     def roll(self) -> None:
         """Have the segment that is being written closed, although it is not full."""
+        if self.closed is not None:
+            return
         group = self._open_group or self._new_group()
         group.roll = True
 
@@ -221,7 +241,7 @@ class Partition:
         known = self._window.find(batch_id)
         return None if known is None else Duplicate(known == content, None)
 
-    def begin_flush(self) -> Group:
+    def begin_flush(self) -> CommitBatch:
         """Hand over what was collected; `prepare`, `conclude` and `finish` must follow."""
         assert self._open_group is not None, "there is nothing to flush"
         assert self._flushing is None, "one group at a time"
@@ -237,12 +257,13 @@ class Partition:
         group = self._open_group
         return (
             group is not None
+            and self.closed is None
             and len(group.batches) == 1
             and len(group.data) <= most
-            and self._tail.is_ready_for(group)
+            and self._active_segment.is_ready_for(group)
         )
 
-    def prepare(self, group: Group) -> list[Write]:
+    def prepare(self, group: CommitBatch) -> list[Write]:
         """Return what must become durable for a group (any thread).
 
         A group without batches needs nothing; it only closes the segment before it.
@@ -250,32 +271,38 @@ class Partition:
         Raises:
             OSError: there is no segment to write it to.
         """
+        if self.closed is not None:
+            raise TopicClosedError(errno.EAGAIN, self.closed)
         last = self._segments[-1].name if self._segments else None
-        return self._tail.prepare(group, Place(self.end_offset, self.end_record, last))
+        return self._active_segment.prepare(group, Place(self.end_offset, self.end_record, last))
 
-    def conclude(self, group: Group, error: OSError | None) -> Segment | None:
+    def conclude(self, group: CommitBatch, error: OSError | None) -> Segment | None:
         """Return the segment that a group went to (any thread).
 
         Raises:
             OSError: the group is not durable, and what was written of it is cut away, now or
                 before anything else is written.
         """
-        return self._tail.conclude(group, error)
+        return self._active_segment.conclude(group, error)
 
-    def finish(self, group: Group, error: OSError | None, segment: Segment | None) -> None:
+    def finish(self, group: CommitBatch, error: OSError | None, segment: Segment | None) -> None:
         """Let a group that was written be seen, or refuse it; whoever waits is woken."""
         assert group is self._flushing, "groups finish in order"
         self._flushing = None
         self._backlog.size -= len(group.data)
         if error is not None:
             refusal = storage_refusal(error)
-            _log.error("topic %d: %s", self._file.identity.id, refusal.message)
+            if not isinstance(error, TopicClosedError):
+                _log.error("topic %d: %s", self._file.identity.id, refusal.message)
+                self._close_if_doubtful(error)
             group.outcome.fail(refusal)
             return
         if segment is None:
             group.outcome.settle(None)
+            self._on_roll()
             return
-        if not self._segments or self._segments[-1] is not segment:
+        is_new = not self._segments or self._segments[-1] is not segment
+        if is_new:
             self._segments = [*self._segments, segment]
         group.first_record = segment.base_record + segment.records
         segment.extend(group.batches)
@@ -283,6 +310,49 @@ class Partition:
         self.end_record = segment.base_record + segment.records
         self._window.update(group.contents, group.batches[-1].server_time_ns)
         group.outcome.settle(None)
+        self.notify()
+        if is_new:
+            self._on_roll()
+
+    # Closed for writing ----------------------------------------------------------------------
+
+    def _new_active_segment(self) -> ActiveSegment:
+        return ActiveSegment(
+            self._storage, self._file, segment_size=self._segment_size, synced=self._synced
+        )
+
+    def _close_if_doubtful(self, error: OSError) -> None:
+        if self._active_segment.is_doubtful and self.closed is None:
+            self.closed = str(error)
+            self._on_doubt(self)
+
+    def close_unsettled(self, reason: str) -> None:
+        """Serve what can be read, and take nothing until `adopt`."""
+        self.closed, self.settled = reason, False
+
+    def recover(self) -> None:
+        """Make certain what the disk has (worker thread, while it is closed for writing).
+
+        Raises:
+            OSError: it is still uncertain.
+        """
+        self._active_segment.recover()
+
+    def reopen(self) -> None:
+        """Take batches again, after `recover` succeeded."""
+        self.closed = None
+
+    def adopt(self, log: TopicLog, window: DuplicateWindow) -> None:
+        """Go on from a log that is certain now, and take batches."""
+        self._active_segment.release()
+        self._active_segment = self._new_active_segment()
+        before, self._segments = self._segments, log.segments
+        self._cache.forget(list(before))
+        self._window = window
+        self.floor = self._file.floor
+        self.end_offset, self.end_record = log.end_offset, log.end_record
+        self.last_ns = max(self.last_ns, log.segments[-1].last_ns if log.segments else 0)
+        self.closed, self.settled = None, True
         self.notify()
 
     # Reading ---------------------------------------------------------------------------------
@@ -301,7 +371,7 @@ class Partition:
         """Return a function that answers a Fetch from what is durable now, on any thread."""
         return partial(self._read, self._view(), wanted, cached_only=False)
 
-    def lane_at(self, offset: int) -> Lane | None:
+    def lane_at(self, offset: int) -> FastFetch | None:
         """Return what answers a Fetch around an offset that was just read at once, if anything."""
         segments = self._segments
         number = bisect_right(segments, offset, key=base_of) - 1
@@ -320,7 +390,24 @@ class Partition:
             if wanted.start < self.start_offset:  # it was dropped meanwhile
                 raise below_start(wanted.start, self.start_offset) from None
             # Or else merged with others, and stands in a segment of today.
-            return self._reader.fetch(self._view(), wanted, cached_only=cached_only)
+            with self._moving():
+                return self._reader.fetch(self._view(), wanted, cached_only=cached_only)
+
+    @contextmanager
+    def _moving(self) -> Iterator[None]:
+        """Refuse what a file that is not there stands in the way of, and say why."""
+        try:
+            yield
+        except FileNotFoundError:
+            if self.deleted:
+                raise topic_not_found(
+                    self._file.identity.id, existed=True, text="Topic not found"
+                ) from None
+            if not self.settled:  # its segments get their names at this moment
+                raise storage_refusal(
+                    TopicClosedError(errno.EAGAIN, self.closed or "its log is being settled")
+                ) from None
+            raise
 
     def finding_time(self, time_ns: int) -> Callable[[], int]:
         """Return a function that finds the first batch of a server time or later, on any thread."""
@@ -330,7 +417,8 @@ class Partition:
         try:
             return first_since(self._storage, view, time_ns)
         except FileNotFoundError:  # dropped or merged meanwhile
-            return first_since(self._storage, self._view(), time_ns)
+            with self._moving():
+                return first_since(self._storage, self._view(), time_ns)
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call ``watcher`` whenever more has become readable, until `unwatch`."""
@@ -353,16 +441,16 @@ class Partition:
         live = self._segments[-1].live if self._segments else None
         return 0 if live is None else len(live)
 
-    def floor_behind(self, gone: Sequence[Segment]) -> Floor:
+    def floor_behind(self, gone: Sequence[Segment]) -> LogStart:
         """Return where the topic begins without its oldest segments."""
         if not gone:
             return self.floor
         if len(gone) == len(self._segments):
-            return Floor(self.end_offset, self.end_record)
+            return LogStart(self.end_offset, self.end_record)
         following = self._segments[len(gone)]
-        return Floor(following.base_offset, following.base_record)
+        return LogStart(following.base_offset, following.base_record)
 
-    def drop(self, gone: Sequence[Segment], floor: Floor) -> None:
+    def drop(self, gone: Sequence[Segment], floor: LogStart) -> None:
         """Let readers see the oldest segments no more; their files may go."""
         dropped = set(gone)
         self._segments = [segment for segment in self._segments if segment not in dropped]
@@ -372,7 +460,13 @@ class Partition:
     @property
     def max_segment_size(self) -> int:
         """Bytes after which a segment is closed."""
-        return self._segment_size
+        return segment_limit(self._file.retention, self._segment_size)
+
+    @property
+    def excess(self) -> int:
+        """Bytes that are kept beyond the topic's limit."""
+        limit = self._file.retention.max_bytes
+        return max(0, self.end_offset - self.floor.offset - limit) if limit else 0
 
     def replace(self, sources: Sequence[Segment], merged: Segment) -> None:
         """Lead readers to a merged segment instead of its sources; their files may go."""
@@ -385,7 +479,7 @@ class Partition:
 
     @property
     def written_end(self) -> int:
-        """The topic offset behind the last byte of the last segment, for the clean marker."""
+        """The topic offset after the last byte of the last segment, for the clean marker."""
         return self._segments[-1].end_offset if self._segments else 0
 
     def seal(self) -> None:
@@ -394,9 +488,9 @@ class Partition:
         Raises:
             OSError: it stays as it is; the next start checks it.
         """
-        self._tail.seal(self.end_offset)
+        self._active_segment.seal(self.end_offset)
 
     def abandon(self) -> None:
         """Release files without any further writing."""
         self._cache.forget(list(self._segments))
-        self._tail.release()
+        self._active_segment.release()

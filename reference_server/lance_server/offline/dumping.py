@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from lance_server.errors import ConfigError
-from lance_server.log.scan import read_entries
-from lance_server.log.segment import SegmentName
-from lance_server.log.sidecar import HEADER_SIZE, OPAQUE, decode_header
-from lance_server.log.topic_file import TopicFile
+from lance_server.log.metadata.topic_file import TopicFile
+from lance_server.log.segments.segment import SegmentName
+from lance_server.log.segments.sidecar import HEADER_SIZE, OPAQUE, decode_header
+from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.offline.verifying import ReadOnlyStorage
 from lance_server.storage.contract import read_at
 from lance_spec.checksum import CRC32C
@@ -37,7 +37,7 @@ class Dumped:
     problem: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as a JSON object; a value that is no UTF-8 text is base64."""
+        """Return it as a JSON object; a value that is not UTF-8 text is base64."""
         if self.problem is not None:
             return {"offset": self.offset, "problem": self.problem}
         try:
@@ -123,7 +123,7 @@ def _batch(storage: ReadOnlyStorage, data: int, entry: SidecarEntry, base: int) 
         note = f"{entry.stored_length} damaged bytes: they do not match their checksum"
         yield Dumped(offset, None, problem=note)
     elif entry.flags & OPAQUE:
-        yield Dumped(offset, None, batch, problem=f"{len(batch)} bytes that are no records")
+        yield Dumped(offset, None, batch, problem=f"{len(batch)} bytes that are not records")
     else:
         for record_type, value in decode_records(batch):
             yield Dumped(offset, record_type, value)

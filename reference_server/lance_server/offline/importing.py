@@ -1,8 +1,8 @@
 """Taking over the data directory of a published LANCE server (AMB-13, AMB-16).
 
-Its topics are folders by name, their segments plain records one behind the other, without a
+Its topics are folders by name, their segments plain records one after the other, without a
 checksum. Records are cut into batches at their boundaries; what does not parse is kept as it is,
-as an opaque batch, so that nothing is left behind. Byte offsets begin anew: the published
+as an opaque batch, so that nothing is left behind. Byte offsets begin again: the published
 server's depend on which files are there at the moment.
 """
 
@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from lance_server.errors import ConfigError
-from lance_server.log.engine import Engine, Topic
-from lance_server.log.segment import DATA_SUFFIX, SegmentName
-from lance_server.log.sidecar import OPAQUE
-from lance_server.log.topic_file import Retention
-from lance_server.offline.stepping import StepScheduler
+from lance_server.log.log_manager import LogManager, Topic
+from lance_server.log.metadata.topic_file import Retention
+from lance_server.log.segments.segment import DATA_SUFFIX, SegmentName
+from lance_server.log.segments.sidecar import OPAQUE
+from lance_server.lwp.refusals import Refusal
+from lance_server.offline.sync_scheduler import SyncScheduler
 from lance_server.offline.verifying import ReadOnlyStorage
-from lance_server.refusals import Refusal
 from lance_server.storage.contract import StorageBackend, read_at, read_file
 from lance_spec.checksum import CRC32C
 from lance_spec.errors import EncodeError
@@ -43,7 +43,7 @@ class ImportedTopic:
         segments: how many files it had.
         records: records that were stored.
         size: bytes that were stored.
-        opaque: bytes among them that are no records.
+        opaque: bytes among them that are not records.
         notes: what deserves to be told.
     """
 
@@ -80,7 +80,7 @@ def published_topics(source: Path, storage: StorageBackend | None = None) -> lis
         names = storage.list_dir(segments)
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigError(
-            f"'{source}' has no folder 'segments': it is no LANCE data directory"
+            f"'{source}' has no folder 'segments': it is not a LANCE data directory"
         ) from None
     return [segments / name for name in names if _is_folder(storage, segments / name)]
 
@@ -94,8 +94,8 @@ def _is_folder(storage: StorageBackend, path: Path) -> bool:
 
 
 def import_topic(
-    engine: Engine,
-    scheduler: StepScheduler,
+    engine: LogManager,
+    scheduler: SyncScheduler,
     folder: Path,
     progress: Callable[[int], object] = lambda _: None,
     storage: StorageBackend | None = None,
@@ -169,7 +169,7 @@ def _files(
         if name is not None:
             named.append((name, path))
         elif path.suffix == DATA_SUFFIX:
-            notes.append(f"{path.name} was left out: its name is no segment's")
+            notes.append(f"{path.name} was left out: its name is not a segment's")
     by_time = sorted(named, key=lambda each: (each[0].start_ns, each[0].start_record))
     if by_time != sorted(named):
         notes.append(
@@ -213,7 +213,7 @@ def _nanoseconds(time: int) -> int:
 
 
 def _store(
-    topic: Topic, scheduler: StepScheduler, batch: bytes, time_ns: int, found: ImportedTopic
+    topic: Topic, scheduler: SyncScheduler, batch: bytes, time_ns: int, found: ImportedTopic
 ) -> None:
     scan = scan_records(batch)
     whole = scan.fault is None

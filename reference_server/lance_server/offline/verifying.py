@@ -7,23 +7,24 @@ from pathlib import Path
 from typing import Final
 
 from lance_server.errors import DataDirError
-from lance_server.log.indexes import (
+from lance_server.log.metadata.topic_file import TopicFile
+from lance_server.log.recovery.recovery_report import Finding
+from lance_server.log.segments.compaction import DRAFT_SUFFIX, leftovers
+from lance_server.log.segments.indexes import (
     SECONDARY_SUFFIX,
     SPARSE_SUFFIX,
     encode_secondary,
     encode_sparse,
 )
-from lance_server.log.report import Finding
-from lance_server.log.scan import read_entries
-from lance_server.log.segment import DATA_SUFFIX, SegmentName
-from lance_server.log.sidecar import ENTRY_SIZE, HEADER_SIZE, OPAQUE, decode_header
-from lance_server.log.topic_file import TopicFile
+from lance_server.log.segments.segment import DATA_SUFFIX, SegmentName
+from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE, OPAQUE, decode_header
+from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.storage.contract import StorageBackend, read_at, read_file
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.storage.wal_replay import unrepeated
 from lance_spec.checksum import CRC32C
 from lance_spec.errors import DecodeError
-from lance_spec.messages.engine import SidecarEntry, SparseIndexEntry
+from lance_spec.messages.engine import SidecarEntry, SidecarHeader, SparseIndexEntry
 from lance_spec.packing import NODE_ACTOR_SEQUENCE
 from lance_spec.records import scan_records
 
@@ -117,9 +118,10 @@ class _Topic:
         self._names = names
         self._id = int(folder.name)
         self._going: set[str] = set()
-        """Keys and names of data files that an interrupted merge or retention has yet to remove."""
+        """Keys and names of files that an interrupted merge or retention has yet to remove."""
+        self._file: TopicFile | None = None
         self._found = found
-        self._progress = progress
+        self._slow_peer = progress
 
     def verify(self) -> None:
         self._verify_file()
@@ -131,13 +133,14 @@ class _Topic:
             if name is not None and not self._going.isdisjoint({text, name.key}):
                 continue
             if name is None:
-                self._note("ignored file", text, 0, 0, "its name is no segment's")
+                self._note("ignored file", text, 0, 0, "its name is not a segment's")
             elif name.sidecar not in names:
                 size = self._size(text)
-                self._note("lost sidecar", text, 0, size, "nothing vouches for its bytes")
+                if size:  # an empty one is a segment whose making failed; a start removes it
+                    self._note("lost sidecar", text, 0, size, "nothing vouches for its bytes")
             else:
                 self._verify_segment(name, names)
-            self._progress(self._size(text))
+            self._slow_peer(self._size(text))
 
     def _size(self, name: str) -> int:
         fd = self._storage.open(self._folder / name)
@@ -155,14 +158,21 @@ class _Topic:
         if loaded is None:
             self._note("lost file", "metadata.json", 0, 0, "the topic cannot be served")
         else:
-            self._note_going(loaded[0])
+            self._file = loaded[0]
+            self._note_going(self._file)
         if loaded is not None and loaded[1]:
             self._note("damage", "metadata.json", 0, 0, loaded[1])
 
     def _note_going(self, file: TopicFile) -> None:
         self._going.update(file.retiring)
-        if file.merging is not None:
-            self._going.update(name for name in file.merging.sources if name != file.merging.target)
+        if file.merging is None:
+            return
+        target = SegmentName.parse(file.merging.target)
+        assert target is not None, "the topic's file was checked when it was read"
+        is_placed = (
+            target.data in self._names and f"{target.sidecar}{DRAFT_SUFFIX}" not in self._names
+        )
+        self._going.update(leftovers(file.merging) if is_placed else {target.data})
 
     def _verify_segment(self, name: SegmentName, names: list[str]) -> None:
         self._found.segments += 1
@@ -170,16 +180,16 @@ class _Topic:
         try:
             sidecar = self._storage.open(self._folder / name.sidecar)
             try:
-                base_record = self._verify_header(name, sidecar)
-                entries = list(self._entries(name, data, sidecar))
+                header = self._verify_header(name, sidecar)
+                entries = list(self._entries(name, data, sidecar, header))
             finally:
                 self._storage.close(sidecar)
         finally:
             self._storage.close(data)
-        if base_record is not None:
-            self._verify_indexes(name, names, entries, base_record)
+        if header is not None:
+            self._verify_indexes(name, names, entries, header.base_record)
 
-    def _verify_header(self, name: SegmentName, sidecar: int) -> int | None:
+    def _verify_header(self, name: SegmentName, sidecar: int) -> SidecarHeader | None:
         try:
             header = decode_header(read_at(self._storage, sidecar, HEADER_SIZE, 0))
         except DecodeError as error:
@@ -188,9 +198,11 @@ class _Topic:
         if header.topic_id != self._id:
             note = f"it says that it belongs to topic {header.topic_id}"
             self._note("damage", name.sidecar, 12, 4, note)
-        return header.base_record
+        return header
 
-    def _entries(self, name: SegmentName, data: int, sidecar: int) -> Iterator[SidecarEntry]:
+    def _entries(
+        self, name: SegmentName, data: int, sidecar: int, header: SidecarHeader | None
+    ) -> Iterator[SidecarEntry]:
         """Yield the valid entries; note the others, and where the data is not what they say."""
         end, size = 0, self._storage.size(data)
         for number, entry in enumerate(read_entries(self._storage, sidecar)):
@@ -199,8 +211,9 @@ class _Topic:
                 note = "the entry does not match its checksum"
                 self._note("void entry", name.sidecar, place, ENTRY_SIZE, note)
                 continue
-            if entry.relative_offset > end:
-                self._note("gap", name.data, end, entry.relative_offset - end, "no entry for it")
+            if entry.relative_offset > end and not self._is_hole(header, end, entry):
+                note = "no entry vouches for it, and it is not a hole that a crash left"
+                self._note("gap", name.data, end, entry.relative_offset - end, note)
             end = entry.relative_offset + entry.stored_length
             if problem := self._judge(data, entry, size):
                 self._note("damage", name.data, entry.relative_offset, entry.stored_length, problem)
@@ -211,6 +224,13 @@ class _Topic:
         self._found.size += size
         if size > end:
             self._note("torn tail", name.data, end, size - end, "no entry vouches for it")
+
+    def _is_hole(self, header: SidecarHeader | None, start: int, entry: SidecarEntry) -> bool:
+        """Whether a crash left the range before an entry, and recovery retired its offsets."""
+        if header is None or self._file is None:
+            return False
+        base = header.base_offset
+        return self._file.is_hole(base + start, base + entry.relative_offset)
 
     def _judge(self, data: int, entry: SidecarEntry, size: int) -> str | None:
         """Return what is wrong with a batch, or None."""
@@ -233,7 +253,7 @@ class _Topic:
     ) -> None:
         for suffix in (SPARSE_SUFFIX, SECONDARY_SUFFIX):
             text = name.key + suffix
-            if text not in names:
+            if text not in names or text in self._going:
                 continue
             present = read_file(self._storage, self._folder / text, _MAX_INDEX)
             if suffix == SPARSE_SUFFIX:
@@ -241,7 +261,7 @@ class _Topic:
             else:
                 expected = encode_secondary(entries)
             if present != expected:
-                self._note("stale index", text, 0, len(present), "reindex writes it anew")
+                self._note("stale index", text, 0, len(present), "reindex writes it again")
 
     def _note(self, kind: str, name: str, offset: int, length: int, note: str) -> None:
         finding = Finding(kind, self._id, self._folder / name, offset, length, note)

@@ -8,13 +8,16 @@ All methods raise `OSError` when the disk refuses.
 """
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from lance_spec.checksum import Buffer
 
 _CHUNK: Final = 1024 * 1024
+DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors that end when room is made."""
 
 
 class WouldBlockError(Exception):
@@ -22,7 +25,7 @@ class WouldBlockError(Exception):
 
 
 class UndecidedError(OSError):
-    """The disk failed in the middle: whether the change will be there after a crash is open."""
+    """The disk failed in the middle: the change may or may not be there after a crash."""
 
     @classmethod
     def after(cls, error: OSError) -> "UndecidedError":
@@ -131,6 +134,17 @@ class StorageBackend(Protocol):
         """
         ...
 
+    def settle_folder(self, path: Path) -> None:
+        """Do what the start could not do for a folder's files; nothing of it is used before.
+
+        It is called before a topic's files are looked at, again until it succeeds.
+        """
+        ...
+
+    def figures(self) -> Mapping[str, float]:
+        """Return what the backend counts and measures, by name; any thread."""
+        ...
+
     def finish(self) -> None:
         """Leave nothing that the next start would have to do first (a clean stop)."""
         ...
@@ -146,6 +160,13 @@ class NothingKept:
     def pending_work(self) -> Callable[[], None] | None:
         """Return None: there is nothing to do."""
         return None
+
+    def settle_folder(self, path: Path) -> None:
+        """Do nothing: a start leaves nothing undone."""
+
+    def figures(self) -> Mapping[str, float]:
+        """Return nothing: nothing is counted."""
+        return {}
 
     def finish(self) -> None:
         """Do nothing: everything is in its place."""
@@ -174,6 +195,16 @@ def _commit_one(storage: StorageBackend, each: Write) -> OSError | None:
     except OSError as error:
         return error
     return None
+
+
+@contextmanager
+def opened(storage: StorageBackend, path: Path, *, create: bool = False) -> Iterator[int]:
+    """Open a file for as long as the context lasts."""
+    fd = storage.open(path, create=create)
+    try:
+        yield fd
+    finally:
+        storage.close(fd)
 
 
 def read_at(storage: StorageBackend, fd: int, size: int, offset: int) -> bytearray:

@@ -1,11 +1,12 @@
-"""Positioned writes and reads through the page cache: works on every Linux file system."""
+"""Positioned writes and reads through the page cache: works on every file system."""
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from lance_server.runtime import platform
 from lance_server.storage.contract import NothingKept, WouldBlockError, Write
 from lance_spec.checksum import Buffer
 
@@ -45,7 +46,8 @@ class PwritevStorage(NothingKept):
 
     def write(self, fd: int, data: Buffer, offset: int) -> None:
         """Write all of ``data`` at ``offset``, or raise."""
-        _write(fd, data, offset, 0)
+        if os.pwrite(fd, data, offset) < len(data):  # seldom: what is left says why
+            _write(os.pwrite, fd, data, offset)
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable; return what went wrong for each."""
@@ -53,7 +55,7 @@ class PwritevStorage(NothingKept):
 
     def _commit(self, each: Write) -> OSError | None:
         try:
-            _write(each.fd, each.data, each.offset, os.RWF_DSYNC)
+            _write(platform.write_durably, each.fd, each.data, each.offset)
         except OSError as error:
             if error.errno != errno.EOPNOTSUPP:
                 return error
@@ -70,11 +72,11 @@ class PwritevStorage(NothingKept):
         self, fd: int, target: memoryview, offset: int, *, cached_only: bool = False
     ) -> int:
         """Fill ``target`` from ``offset`` on; return how many bytes there were."""
-        flags = os.RWF_NOWAIT if cached_only else 0
+        read = platform.read_cached if cached_only else os.preadv
         filled = 0
         try:
             while filled < len(target):
-                got = os.preadv(fd, [target[filled:]], offset + filled, flags)
+                got = read(fd, [target[filled:]], offset + filled)
                 if not got:
                     break
                 filled += got
@@ -85,12 +87,12 @@ class PwritevStorage(NothingKept):
         return filled
 
     def plain_fd(self, fd: int) -> int | None:
-        """Return the descriptor; whoever inherits from this and reads otherwise returns None."""
+        """Return the descriptor; a subclass that reads otherwise returns None."""
         return fd
 
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""
-        os.fdatasync(fd)
+        platform.sync(fd)
 
     def truncate(self, fd: int, size: int) -> None:
         """Set the file's length."""
@@ -132,10 +134,10 @@ class PageCacheStorage(PwritevStorage):
         return None
 
 
-def _write(fd: int, data: Buffer, offset: int, flags: int) -> None:
-    done = os.pwritev(fd, (data,), offset, flags)
+def _write(write: Callable[[int, Buffer, int], int], fd: int, data: Buffer, offset: int) -> None:
+    done = write(fd, data, offset)
     while done < len(data):  # seldom: the disk is full, or a signal came
-        more = os.pwritev(fd, (memoryview(data)[done:],), offset + done, flags)
+        more = write(fd, memoryview(data)[done:], offset + done)
         if more <= 0:
             raise OSError(errno.EIO, "the disk took no bytes")
         done += more

@@ -6,9 +6,9 @@ written elsewhere, and the file is used again from its start. After a crash its 
 repeated.
 
 A batch that comes alone is durable in half the time, because its data and its sidecar need one
-sync and no file changes its length; a flush that touches many topics gains more. A flush of many
-bytes to few files gains nothing from being written twice: it goes where it belongs at once. So
-does one for which the log has no room: no commit waits until there is some.
+sync and no file changes its length; a flush that touches many topics gains more. Many bytes for
+one topic gain nothing from being written twice: they go where they belong at once (`Ways`
+decides). So does what the log has no room for: no commit waits until there is some.
 
 Files are named by what lasts: a segment that was closed has the name of the open one. Before such
 a name is given to another file, or a file is cut, the log is made to hold nothing of it.
@@ -19,17 +19,19 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from lance_server.runtime.sync import new_lock
 from lance_server.storage.contract import StorageBackend, Write
-from lance_server.storage.delegating import DelegatingStorage
 from lance_server.storage.wal_file import WalFile
-from lance_server.storage.wal_format import (
+from lance_server.storage.wal_replay import FOLDER, is_held, remove_log, repeat, with_held
+from lance_server.storage.ways import FixedWays, Ways
+from lance_server.storage.wrapper import WrapperStorage
+from lance_spec.wal_frames import (
     FILE_ID_SIZE,
     OVERHEAD,
     WRITE_OVERHEAD,
@@ -37,17 +39,16 @@ from lance_server.storage.wal_format import (
     encode_write,
     lasting_name,
 )
-from lance_server.storage.wal_replay import FOLDER, remove_log, repeat
 
 _log = logging.getLogger(__name__)
 _FILES: Final = 3
 """As many as flushes may overlap, and one that is made free meanwhile."""
 DEFAULT_SIZE: Final = 4 * 1024 * 1024
 DEFAULT_MAX_SIZE: Final = 64 * 1024 * 1024
-DEFAULT_SMALL: Final = 32 * 1024
-"""Bytes for each file of a commit up to which writing them twice costs less than a sync."""
 _MANY: Final = 64
 """Files from which on a larger write-ahead log is better than making them durable more often."""
+_PAIR: Final = 2
+"""Writes of one topic: its data and its sidecar."""
 _LINGERING: Final = 256
 """Closed files that the log may keep open until what it has of them is durable elsewhere."""
 _RETRY: Final = 1.0
@@ -56,7 +57,14 @@ _TELL: Final = 60.0
 """Seconds between two log lines about commits that go past the log."""
 
 
-class WalStorage(DelegatingStorage):
+class _File(NamedTuple):
+    """A file that was committed to: its lasting name, and that of the segment it belongs to."""
+
+    name: bytes
+    segment: bytes
+
+
+class WalStorage(WrapperStorage):
     """A backend whose small commits are durable in a write-ahead log.
 
     Args:
@@ -64,13 +72,17 @@ class WalStorage(DelegatingStorage):
         data_dir: what the log is kept for; its folder ``wal`` holds the files.
         size: bytes of each file at first.
         max_size: bytes that each may grow to where commits touch many files.
-        small: bytes for each file of a commit, on average, up to which it goes this way.
-        clock: seconds, for how often something is tried again or told.
+        ways: decide which commits take the log; by default those of at most 64 KiB for a topic.
+        lazy: whether the log is made, in the background, only when a commit asks for it.
+        clock: seconds, for what takes how long, and how often something is tried again or told.
         random_bytes: makes the mark of a file's uses.
 
     Attributes:
         replayed: what an earlier run left, and what became of it.
-        direct_commits: small commits for which the log had no room.
+        ways: decide which commits take the log.
+        log_commits: commits of topics that took the log.
+        file_commits: those that went to their files because they were large.
+        direct_commits: those that went to their files because the log had no room.
 
     Raises:
         DataDirError: the write-ahead log cannot be trusted.
@@ -83,32 +95,38 @@ class WalStorage(DelegatingStorage):
         data_dir: Path,
         size: int = DEFAULT_SIZE,
         max_size: int = DEFAULT_MAX_SIZE,
-        small: int = DEFAULT_SMALL,
         *,
+        ways: Ways | None = None,
+        lazy: bool = False,
         clock: Callable[[], float] = time.monotonic,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         super().__init__(inner)
-        self._small = small
+        self.ways: Ways = ways or FixedWays()
         self._size, self._max_size = size, max_size
         self._clock = clock
         self._random_bytes = random_bytes
         self.name = f"{inner.name} (wal)"
         self._root = data_dir
         self._paths: dict[int, Path] = {}
-        self._names: dict[int, bytes] = {}
+        self._known: dict[int, _File] = {}
         self._number = count(1)
         self._lock = new_lock()
+        self._making = new_lock()
+        """Held while the log's files are made, and while it is noted that none is to be."""
         self._files: list[WalFile] = []
         self._lingering: dict[int, bytes] = {}
         self._removed: dict[bytes, Path] = {}
         self._asked = 0
         """Bytes of the largest commit for which there was no room lately."""
         self._rest_until = self._tell_at = -1e9
-        self._finished = False
-        self.direct_commits = 0
+        self._failed = self._finished = False
+        self._is_wanted = not lazy
+        self.log_commits = self.file_commits = self.direct_commits = 0
         self.replayed = repeat(inner, data_dir)
-        self._begin()
+        self.inner = with_held(inner, data_dir, self.replayed)
+        if not lazy:
+            self._begin()
 
     def __repr__(self) -> str:
         used = ", ".join(f"{each.position} of {each.size}" for each in self._files)
@@ -125,7 +143,7 @@ class WalStorage(DelegatingStorage):
         made: list[WalFile] = []
         try:
             self.inner.make_dir(folder)
-            for name in self.inner.list_dir(folder):  # an attempt that failed left it
+            for name in self._own_names(folder):  # an attempt that failed left it
                 self.inner.remove(folder / name)
             for number in range(_FILES):
                 path, mark = folder / f"{number}.wal", self._random_bytes(FILE_ID_SIZE)
@@ -136,12 +154,17 @@ class WalStorage(DelegatingStorage):
             for each in made:
                 self.inner.close(each.fd)
             with contextlib.suppress(OSError):
-                for name in self.inner.list_dir(folder):
+                for name in self._own_names(folder):
                     self.inner.remove(folder / name)
+            self._failed = True
             self._rest_until = self._clock() + _RETRY
             self._tell(f"it cannot be made: {error}")
         else:
             self._files = made
+
+    def _own_names(self, folder: Path) -> list[str]:
+        """Return what is in the log's folder and not held for topics (`HeldStorage`)."""
+        return [name for name in self.inner.list_dir(folder) if not is_held(name)]
 
     # What the log calls ------------------------------------------------------------------------
 
@@ -156,11 +179,12 @@ class WalStorage(DelegatingStorage):
     def close(self, fd: int) -> None:
         """Give the file up; what only the log has of it becomes durable elsewhere later."""
         self._paths.pop(fd, None)
-        name = self._names.pop(fd, None)
-        if name is not None:
+        known = self._known.pop(fd, None)
+        if known is not None:
+            self.ways.forget(known.segment)
             with self._lock:
-                if any(each.dirty.get(name) == fd for each in self._files):
-                    self._lingering[fd] = name
+                if any(each.dirty.get(known.name) == fd for each in self._files):
+                    self._lingering[fd] = known.name
                     return
         self.inner.close(fd)
 
@@ -178,14 +202,25 @@ class WalStorage(DelegatingStorage):
                 self._record_removal(before, source.parent)
             else:
                 self._settle(before)
-        self.inner.rename(source, target)
+        with self._removing(before):
+            self.inner.rename(source, target)
 
     def remove(self, path: Path) -> None:
         """Remove a file, or a folder that is empty."""
         name = self._name_of(path)
         if self._has(name):
             self._record_removal(name, path.parent)
-        self.inner.remove(path)
+        with self._removing(name):
+            self.inner.remove(path)
+
+    @contextmanager
+    def _removing(self, name: bytes) -> Iterator[None]:
+        """Keep what the log has of a file or folder whose removal fails: it may still be there."""
+        try:
+            yield
+        except OSError:
+            self._removed.pop(name, None)
+            raise
 
     def sync_dir(self, path: Path) -> None:
         """Make the names in a folder durable."""
@@ -204,33 +239,81 @@ class WalStorage(DelegatingStorage):
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files; durable in the write-ahead log, or large ones in their places."""
-        size = sum([len(each.data) for each in writes])
-        if size > self._small * len(writes):
-            return self._commit_in_place(writes)
-        names = [self._names.get(each.fd) or self._learn(each.fd) for each in writes]
-        length = OVERHEAD + WRITE_OVERHEAD * len(writes) + size + sum(map(len, names))
+        known = self._known
+        files = [known.get(each.fd) or self._learn(each.fd) for each in writes]
+        segment = files[0].segment
+        if len(files) != _PAIR or files[1].segment != segment:
+            return self._commit_several(writes, files)
+        # One topic's, its data and its sidecar: what comes alone comes here.
+        if self.ways.takes_log(segment, len(writes[0].data) + len(writes[1].data)):
+            return self._commit_small(writes, files, 1)
+        return self._commit_large(writes, 1)
+
+    def _commit_several(
+        self, writes: Sequence[Write], files: Sequence[_File]
+    ) -> list[OSError | None]:
+        """Commit the small ones together, and the large ones to their places."""
+        sizes: dict[bytes, int] = {}
+        for each, file in zip(writes, files, strict=True):
+            sizes[file.segment] = sizes.get(file.segment, 0) + len(each.data)
+        takes_log = self.ways.takes_log
+        logged = {segment for segment, size in sizes.items() if takes_log(segment, size)}
+        small = [n for n, file in enumerate(files) if file.segment in logged]
+        large = [n for n, file in enumerate(files) if file.segment not in logged]
+        errors: dict[int, OSError | None] = {}
+        if small:
+            chosen = [files[n] for n in small]
+            done = self._commit_small([writes[n] for n in small], chosen, len(logged))
+            errors.update(zip(small, done, strict=True))
+        if large:
+            done = self._commit_large([writes[n] for n in large], len(sizes) - len(logged))
+            errors.update(zip(large, done, strict=True))
+        return [errors[n] for n in range(len(writes))]
+
+    def _commit_small(
+        self, writes: Sequence[Write], files: Sequence[_File], topics: int
+    ) -> list[OSError | None]:
+        """Commit to the log, or to the files where it has no room."""
+        length = OVERHEAD
+        for each, named in zip(writes, files, strict=True):
+            length += WRITE_OVERHEAD + len(named.name) + len(each.data)
         file = self._take(length)
         if file is None:
-            self._note_direct(length)
+            self._note_direct(length, topics)
             return self._commit_in_place(writes)
+        begun = self._clock()
         try:
-            return self._commit_to(file, writes, names)
+            return self._commit_to(file, writes, files)
         finally:
-            self._give_back(file)
+            self._give_back(file, topics, length, self._clock() - begun)
+
+    def _commit_large(self, writes: Sequence[Write], topics: int) -> list[OSError | None]:
+        begun = self._clock()
+        errors = self._commit_in_place(writes)
+        took = self._clock() - begun
+        with self._lock:
+            self.file_commits += topics
+            self.ways.note_files(sum([len(each.data) for each in writes]), took)
+        return errors
 
     def _commit_to(
-        self, file: WalFile, writes: Sequence[Write], names: Sequence[bytes]
+        self, file: WalFile, writes: Sequence[Write], files: Sequence[_File]
     ) -> list[OSError | None]:
-        # Written to its place first, so that what is left to do after the sync is little.
-        errors = [self._write(each) for each in writes]
+        write, errors = self.inner.write, list[OSError | None]()
         pieces: list[bytes | bytearray | memoryview] = []
-        for each, name, error in zip(writes, names, errors, strict=True):
-            if error is None:
-                pieces += encode_write(name, each.offset, each.data)
-                file.dirty[name] = each.fd
+        for (fd, data, offset), (name, _) in zip(writes, files, strict=True):
+            # Written to its place first, so that what is left to do after the sync is little.
+            try:
+                write(fd, data, offset)
+            except OSError as error:
+                errors.append(error)
+                continue
+            errors.append(None)
+            pieces += encode_write(name, offset, data)
+            file.dirty[name] = fd
+            file.names.add(name)
         if not pieces:
             return errors
-        file.names.update(names)
         try:
             file.append(next(self._number), pieces)
         except OSError as error:
@@ -244,16 +327,10 @@ class WalStorage(DelegatingStorage):
                 self._doubt(each.fd)
         return errors
 
-    def _write(self, each: Write) -> OSError | None:
-        try:
-            self.inner.write(*each)
-        except OSError as error:
-            return error
-        return None
-
-    def _learn(self, fd: int) -> bytes:
-        name = self._names[fd] = self._name_of(self._paths[fd])
-        return name
+    def _learn(self, fd: int) -> _File:
+        name = self._name_of(self._paths[fd])
+        known = self._known[fd] = _File(name, name.rpartition(b".")[0] or name)
+        return known
 
     def _name_of(self, path: Path) -> bytes:
         return lasting_name(path.relative_to(self._root).as_posix()).encode()
@@ -270,13 +347,19 @@ class WalStorage(DelegatingStorage):
                     return file
         return None
 
-    def _give_back(self, file: WalFile) -> None:
+    def _give_back(
+        self, file: WalFile, topics: int = 0, length: int = 0, seconds: float = 0.0
+    ) -> None:
+        """Let others have a file, after a commit of some topics or after something else."""
         with self._lock:
             file.token.put(None)
             file.taken = False
+            if topics:
+                self.log_commits += topics
+                self.ways.note_log(length, seconds)
 
     @contextmanager
-    def _held(self, file: WalFile) -> Iterator[None]:
+    def _exclusive(self, file: WalFile) -> Iterator[None]:
         """Have a file for oneself; commits take another one meanwhile."""
         with self._lock:
             file.wanted += 1
@@ -303,7 +386,7 @@ class WalStorage(DelegatingStorage):
         """Make sure that nothing will ever be repeated for a file."""
         for file in list(self._files):
             if name in file.names:
-                with self._held(file):
+                with self._exclusive(file):
                     if name in file.names:
                         self._checkpoint(file)
 
@@ -326,7 +409,7 @@ class WalStorage(DelegatingStorage):
     def _settle_below(self, name: bytes) -> None:
         inside = name + b"/"
         for file in list(self._files):
-            with self._held(file):
+            with self._exclusive(file):
                 if any(each == name or each.startswith(inside) for each in file.names):
                     self._checkpoint(file)
 
@@ -335,7 +418,7 @@ class WalStorage(DelegatingStorage):
         self._removed.pop(name, None)
         inside = name + b"/"
         for file in list(self._files):
-            with self._held(file):
+            with self._exclusive(file):
                 gone = [each for each in file.dirty if each == name or each.startswith(inside)]
                 for each in gone:
                     del file.dirty[each]
@@ -363,7 +446,7 @@ class WalStorage(DelegatingStorage):
         return self._make_room
 
     def _is_short(self) -> bool:
-        return (
+        return self._is_wanted and (
             not self._files
             or self._asked > 0
             or len(self._lingering) > _LINGERING
@@ -372,14 +455,15 @@ class WalStorage(DelegatingStorage):
 
     def _make_room(self) -> None:
         """Use again, or enlarge, the files that are half full."""
-        if not self._files and not self._finished:
-            self._begin()
+        with self._making:
+            if not self._files and not self._finished:
+                self._begin()
         asked, self._asked = self._asked, 0
         many = len(self._lingering) > _LINGERING
         for file in list(self._files):
             if not (many or file.is_half_full or file.unsure or not file.fits(asked)):
                 continue
-            with self._held(file):
+            with self._exclusive(file):
                 try:
                     if file in self._files:
                         self._free(file, asked)
@@ -413,7 +497,8 @@ class WalStorage(DelegatingStorage):
 
     def _doubt(self, fd: int) -> None:
         """Note that a sync of a file failed: the system may have dropped what was not durable."""
-        name = self._names.get(fd) or self._lingering.get(fd)
+        known = self._known.get(fd)
+        name = self._lingering.get(fd) if known is None else known.name
         for file in self._files:
             if name in file.names:
                 file.doubted = True
@@ -425,11 +510,26 @@ class WalStorage(DelegatingStorage):
             if fd is not None and entry.data is not None:
                 self.inner.write(fd, entry.data, entry.offset)
 
-    def _note_direct(self, length: int) -> None:
-        """Tell that a small commit goes past the log."""
-        self.direct_commits += 1
-        self._asked = max(self._asked, length)
+    def _note_direct(self, length: int, topics: int) -> None:
+        """Tell that a small commit goes past the log, unless that is just being made."""
+        with self._lock:
+            if not self._files and not self._failed:
+                self._is_wanted = True
+                self.file_commits += topics
+                return
+            self.direct_commits += topics
+            self._asked = max(self._asked, length)
         self._tell("it is full")
+
+    def figures(self) -> Mapping[str, float]:
+        """Return what is counted and measured."""
+        return {
+            **self.inner.figures(),
+            "log_commits": self.log_commits,
+            "file_commits": self.file_commits,
+            "direct_commits": self.direct_commits,
+            "log_limit": self.ways.limit,
+        }
 
     def _tell(self, why: str) -> None:
         now = self._clock()
@@ -451,19 +551,22 @@ class WalStorage(DelegatingStorage):
             OSError: the disk refused; the next start repeats what the log holds.
         """
         self._finished = True
+        with self._making:  # nobody makes files any more
+            pass
         for file in list(self._files):
-            with self._held(file):
+            with self._exclusive(file):
                 self._checkpoint(file)
         self._drop_files()
         if FOLDER in self.inner.list_dir(self._root):
-            folder = self._root / FOLDER
-            remove_log(self.inner, self._root, [folder / n for n in self.inner.list_dir(folder)])
+            kept = set(filter(is_held, self.inner.list_dir(self._root / FOLDER)))
+            remove_log(self.inner, self._root, kept)
         self.inner.finish()
 
     def release(self) -> None:
         """Close the log's files and those that it kept open, without any further writing."""
         self._finished = True
-        self._drop_files()
+        with self._making:
+            self._drop_files()
         self._close_lingering()
         self.inner.release()
 

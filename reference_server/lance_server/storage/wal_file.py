@@ -8,7 +8,8 @@ from typing import Final
 
 from lance_server.runtime.sync import Queue, new_queue
 from lance_server.storage.contract import StorageBackend, read_at
-from lance_server.storage.wal_format import (
+from lance_spec.checksum import Buffer
+from lance_spec.wal_frames import (
     END,
     GUARD,
     HEADER_SIZE,
@@ -18,7 +19,6 @@ from lance_server.storage.wal_format import (
     encode_frame,
     read_frames,
 )
-from lance_spec.checksum import Buffer
 
 _log = logging.getLogger(__name__)
 _ZEROS: Final = bytes(1024 * 1024)

@@ -1,27 +1,37 @@
 """Replay: what a write-ahead log holds after a crash, and bringing it to where it belongs."""
 
 import logging
+import os
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from lance_server.errors import DataDirError
-from lance_server.storage.contract import StorageBackend, read_at
-from lance_server.storage.redo import decode_entries
-from lance_server.storage.wal_format import (
+from lance_server.storage.contract import DISK_FULL, StorageBackend, read_at, replace_file
+from lance_server.storage.wrapper import WrapperStorage
+from lance_spec.checksum import Buffer
+from lance_spec.redo_entries import decode_entries
+from lance_spec.wal_frames import (
+    END,
+    FILE_ID_SIZE,
     GUARD,
     SECTOR,
     Logged,
     Use,
+    encode_frame,
+    encode_removal,
+    encode_write,
     holds_frames,
     lasting_name,
     read_frames,
 )
-from lance_spec.checksum import Buffer
 
 _log = logging.getLogger(__name__)
 FOLDER: Final = "wal"
+_HELD: Final = "held-"
+_TOPIC: Final = re.compile(r"segments/(\d+)")
 
 
 class WalDamage(NamedTuple):
@@ -63,16 +73,34 @@ class Replayed(NamedTuple):
     Attributes:
         writes: how many writes were repeated.
         damage: what was lost.
+        held: what could not be repeated, by topic; until it is, nothing else may be done there.
     """
 
     writes: int = 0
     damage: tuple[WalDamage, ...] = ()
+    held: tuple["Held", ...] = ()
 
 
 class _Write(NamedTuple):
     number: int
     logged: Logged
     old: bool
+
+
+class Held(NamedTuple):
+    """Writes for one topic that the disk refused to repeat.
+
+    Attributes:
+        folder: the topic's.
+        file: where they are kept until they are repeated, in the write-ahead log's folder.
+        writes: they, and the removals in that folder.
+        error: why.
+    """
+
+    folder: Path
+    file: Path
+    writes: list[_Write]
+    error: str
 
 
 class _Contents(NamedTuple):
@@ -82,6 +110,8 @@ class _Contents(NamedTuple):
 
 def repeat(storage: StorageBackend, data_dir: Path) -> Replayed:
     """Repeat what an earlier run left in a write-ahead log, durably, and remove that.
+
+    What the disk refuses for one topic is kept in a file of its own; `with_held` goes on from it.
 
     Args:
         storage: the backend.
@@ -103,17 +133,85 @@ def repeat(storage: StorageBackend, data_dir: Path) -> Replayed:
         _log.warning("the write-ahead log held %d writes; they were repeated", replayed.writes)
     if replayed.damage:
         _keep(storage, data_dir, present)
-    remove_log(storage, data_dir, present)
+    for held in replayed.held:
+        _log.error("%s cannot be served: %s", held.folder, held.error)
+        replace_file(storage, held.file, _encode_held(held))
+    remove_log(storage, data_dir, {held.file.name for held in replayed.held})
     return replayed
 
 
-def remove_log(storage: StorageBackend, data_dir: Path, files: Iterable[Path]) -> None:
-    """Remove the files of a log and their folder, durably."""
-    for path in files:
-        storage.remove(path)
-    storage.sync_dir(data_dir / FOLDER)
-    storage.remove(data_dir / FOLDER)
-    storage.sync_dir(data_dir)
+def remove_log(storage: StorageBackend, data_dir: Path, kept: Collection[str]) -> None:
+    """Remove the files of a log but those with some names, and their folder, durably."""
+    folder = data_dir / FOLDER
+    for name in storage.list_dir(folder):
+        if name not in kept:
+            storage.remove(folder / name)
+    storage.sync_dir(folder)
+    if not kept:
+        storage.remove(folder)
+        storage.sync_dir(data_dir)
+
+
+def is_held(name: str) -> bool:
+    """Whether a file in the log's folder keeps what could not be repeated for a topic."""
+    return name.startswith(_HELD)
+
+
+def _encode_held(held: Held) -> bytes:
+    """Return writes as a file of the log has them."""
+    use = Use(os.urandom(FILE_ID_SIZE), 1)
+    frames = []
+    for index, (number, (name, offset, data), _) in enumerate(held.writes, 1):
+        named = name.encode()
+        pieces = encode_removal(named) if data is None else encode_write(named, offset, data)
+        frames.append(encode_frame(use, index, number, pieces))
+    return b"".join((GUARD, use.encode().ljust(SECTOR, b"\0"), *frames, END))
+
+
+class HeldStorage(WrapperStorage):
+    """A backend that repeats what was held for a topic before the topic's folder is used.
+
+    Args:
+        inner: does the work.
+        data_dir: the data directory.
+        held: what `repeat` could not do.
+    """
+
+    def __init__(self, inner: StorageBackend, data_dir: Path, held: Iterable[Held]) -> None:
+        super().__init__(inner)
+        self._root = data_dir
+        self._held = {each.folder: each for each in held}
+
+    def __repr__(self) -> str:
+        return f"<HeldStorage {self.name} for {len(self._held)} topics>"
+
+    def settle_folder(self, path: Path) -> None:
+        """Repeat what was held for a topic, durably; only then is it given up.
+
+        Raises:
+            OSError: the disk refused; it is still held.
+        """
+        held = self._held.get(path)
+        if held is None:
+            return
+        try:
+            replay = _Replay(self.inner, self._root, _Contents(held.writes, []))
+            done = replay.repeat(held.writes)
+            if held.file.name in self.inner.list_dir(held.file.parent):
+                self.inner.remove(held.file)
+            self.inner.sync_dir(held.file.parent)
+        except OSError as error:
+            why = f"what the write-ahead log has for {path} is not repeated: {error}"
+            raise OSError(error.errno, why) from error
+        del self._held[path]
+        _log.warning("%d writes of the write-ahead log were repeated for %s", done, path)
+        for each in replay.damage():
+            _log.error("acknowledged batches may be lost: %s", each)
+
+
+def with_held(storage: StorageBackend, data_dir: Path, replayed: Replayed) -> StorageBackend:
+    """Return the backend to go on with after `repeat`."""
+    return HeldStorage(storage, data_dir, replayed.held) if replayed.held else storage
 
 
 def unrepeated(
@@ -152,11 +250,41 @@ class _Replay:
         }
 
     def run(self) -> Replayed:
-        """Write everything to its place, durably."""
+        """Write everything to its place, durably; what one topic's files refuse is held.
+
+        Raises:
+            OSError: the disk is full, or it refused what no topic's folder has.
+        """
+        done, held = 0, list[Held]()
+        for name, writes in self._by_folder().items():
+            topic = _TOPIC.fullmatch(name)
+            try:
+                done += self.repeat(writes)
+            except OSError as error:
+                if topic is None or error.errno in DISK_FULL:
+                    raise
+                file = self._root / FOLDER / f"{_HELD}{topic[1]}.wal"
+                held.append(Held(self._root / name, file, writes, str(error)))
+        return Replayed(done, self.damage(), tuple(held))
+
+    def _by_folder(self) -> dict[str, list[_Write]]:
+        folders: dict[str, list[_Write]] = {}
+        for each in self._writes:
+            name = each.logged.name  # of a removal it may be the folder's own
+            folder = name if _TOPIC.fullmatch(name) else name.rpartition("/")[0]
+            folders.setdefault(folder, []).append(each)
+        return folders
+
+    def repeat(self, writes: Iterable[_Write]) -> int:
+        """Write to their places, durably, and return how many writes that were.
+
+        Raises:
+            OSError: the disk refused; it may be repeated.
+        """
         opened: dict[str, int | None] = {}
         done = 0
         try:
-            for each in self._writes:
+            for each in writes:
                 name, offset, data = each.logged
                 if data is None:
                     continue
@@ -175,7 +303,7 @@ class _Replay:
             for fd in opened.values():
                 if fd is not None:
                     self._storage.close(fd)
-        return Replayed(done, self.damage())
+        return done
 
     def misplaced(self) -> Iterator[Misplaced]:
         """Yield what does not stand in its place; nothing is written."""
@@ -290,7 +418,8 @@ def _files_in(storage: StorageBackend, data_dir: Path) -> list[Path] | None:
     """Return the files of a write-ahead log, or None where there is no such log."""
     if FOLDER not in storage.list_dir(data_dir):
         return None
-    return [data_dir / FOLDER / name for name in storage.list_dir(data_dir / FOLDER)]
+    names = storage.list_dir(data_dir / FOLDER)
+    return [data_dir / FOLDER / name for name in names if not name.endswith(".tmp")]  # no draft
 
 
 def _untrusted(folder: Path, error: ValueError) -> DataDirError:

@@ -18,8 +18,8 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from lance_server.telemetry.spans import SpanQueue, SpanRecord
 
 if TYPE_CHECKING:
-    from lance_server.config import OtelConfig
-    from lance_server.service import Service
+    from lance_server.config.settings import OtelConfig
+    from lance_server.lwp.service import Service
 
 _log = logging.getLogger(__name__)
 _EXPORT_SECONDS: Final = 5.0

@@ -79,7 +79,7 @@ class RawClient(Requests):
         """Return the next frame.
 
         Raises:
-            ConnectionError: the server closed the connection, or sent what is no frame.
+            ConnectionError: the server closed the connection, or sent what is not a frame.
             TimeoutError: nothing came.
         """
         while not self._frames:
@@ -195,7 +195,7 @@ class RawClient(Requests):
         return FetchResponse.decode(frame.payload)
 
     def catching_up(self, offset: int, *, topic_id: int = 0) -> int:
-        """Fetch behind the end and return the end that the answer tells."""
+        """Fetch after the end and return the end that the answer tells."""
         frame = self.ask(Command.FETCH, Fetch(topic_id, offset, 1024).encode())
         return CatchingUp.decode(frame.payload).current_max_offset
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lance_server.log.engine import Engine, LogOptions, Topic
-from lance_server.log.reader import Fetched, Range
-from lance_server.log.topic_file import Retention
-from lance_server.outcome import Outcome
-from lance_server.refusals import Refusal
+from lance_server.log.log_manager import LogManager, LogOptions, Topic
+from lance_server.log.metadata.topic_file import Retention
+from lance_server.log.reading.reader import Fetched, Range
+from lance_server.lwp.refusals import Refusal
+from lance_server.runtime.completion import Completion
 from lance_server.storage.contract import StorageBackend
 from lance_server.testing.scheduling import ManualClock, ManualScheduler
 from lance_spec.checksum import CRC32C
@@ -17,6 +17,7 @@ from lance_spec.records import encode_records
 from lance_spec.runs import BatchMeta
 
 _WHOLE: Final = 1 << 30
+_LONGEST_PAUSE: Final = 8.0
 
 
 @dataclass(slots=True)
@@ -57,7 +58,9 @@ class LogDriver:
     ) -> None:
         self.scheduler = ManualScheduler()
         self.clock = clock or ManualClock()
-        self.engine = Engine.open(data_dir, storage, self.scheduler, options, self.clock)
+        self.engine = LogManager.open(
+            data_dir, storage, self.scheduler, options, self.clock, boottime=self.clock.boottime
+        )
 
     def create_topic(self, name: str, retention: Retention | None = None) -> Topic:
         """Create a topic and return it."""
@@ -72,7 +75,7 @@ class LogDriver:
         batch_id: int = 1,
         topic_id: int = 0,
         timestamp_ns: int = 1,
-    ) -> Outcome[None]:
+    ) -> Completion[None]:
         """Append a batch of raw-data records; nothing is flushed yet."""
         return self.append_raw(
             encode_records(values),
@@ -91,7 +94,7 @@ class LogDriver:
         topic_id: int = 0,
         timestamp_ns: int = 1,
         flags: int = 0,
-    ) -> Outcome[None]:
+    ) -> Completion[None]:
         """Append any bytes as a batch; nothing is flushed yet."""
         topic = self.engine.topic(topic_id)
         now_ns = self.engine.now_ns(topic)
@@ -113,6 +116,11 @@ class LogDriver:
         outcome.result()
         return self.end(topic_id) - len(encode_records(values))
 
+    def reopen_topics(self) -> None:
+        """Let the time pass after which topics that are closed for writing are tried again."""
+        self.scheduler.pass_time(_LONGEST_PAUSE)
+        self.scheduler.run_all()
+
     def end(self, topic_id: int = 0) -> int:
         """Return the end of what is durable."""
         return self.engine.topic(topic_id).partition.end_offset
@@ -123,7 +131,7 @@ class LogDriver:
         """Fetch; what is cold is waited for."""
         wanted = Range(start=start, max_bytes=max_bytes, opaque=opaque)
         fetched = self.engine.fetch(self.engine.topic(topic_id), wanted)
-        if isinstance(fetched, Outcome):
+        if isinstance(fetched, Completion):
             self.scheduler.run_all()
             return fetched.result()
         return fetched

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lance_server.config import ServerConfig
-from lance_server.disk import WatchedStorage
-from lance_server.security.guard import Security
-from lance_server.service import Service
-from lance_server.session import Session
+from lance_server.config.settings import ServerConfig
+from lance_server.lwp.service import Service
+from lance_server.lwp.session import Session
+from lance_server.runtime.disk_monitor import WatchedStorage
+from lance_server.security.authorizer import Security
 from lance_server.testing.log import LogDriver
 from lance_server.testing.requests import Requests
 from lance_server.testing.storage import FaultyStorage, MemoryStorage

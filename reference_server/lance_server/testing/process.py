@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,7 @@ class ServerProcess:
     Args:
         data_dir: where it keeps its data.
         options: further options.
+        environment: what is set for it; by default what is set here.
 
     Attributes:
         process: the process.
@@ -31,10 +32,16 @@ class ServerProcess:
         AssertionError: it did not start; the message is what it wrote.
     """
 
-    def __init__(self, data_dir: Path, *options: str) -> None:
+    def __init__(
+        self, data_dir: Path, *options: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         arguments = ["--data-dir", str(data_dir), "--listen", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(  # noqa: S603 - this interpreter, and the test's arguments
-            [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*COMMAND, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         assert self.process.stdout is not None, "it was asked for"
         self.ready = self.process.stdout.readline()
@@ -50,9 +57,11 @@ class ServerProcess:
 
     @classmethod
     @contextmanager
-    def running(cls, data_dir: Path, *options: str) -> Iterator["ServerProcess"]:
+    def running(
+        cls, data_dir: Path, *options: str, environment: Mapping[str, str] | None = None
+    ) -> Iterator["ServerProcess"]:
         """Run a server; it is killed at the end if it still runs."""
-        server = cls(data_dir, *options)
+        server = cls(data_dir, *options, environment=environment)
         try:
             yield server
         finally:

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Callable
 
-from lance_server.outcome import Outcome, T
-from lance_server.scheduling import Job
+from lance_server.runtime.completion import Completion, T
+from lance_server.runtime.scheduling import Job
 
 
 class ManualClock:
@@ -16,11 +16,21 @@ class ManualClock:
 
     def __init__(self, now_ns: int = 1_700_000_000_000_000_000) -> None:
         self.now_ns = now_ns
+        self._jumped_ns = 0
 
     def __call__(self) -> int:
         """Return the time, and let a microsecond pass."""
         self.now_ns += 1000
         return self.now_ns
+
+    def boottime(self) -> int:
+        """Return the time that passed, without the jumps."""
+        return self.now_ns - self._jumped_ns
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock to another time; no time passes."""
+        self.now_ns += round(seconds * 1e9)
+        self._jumped_ns += round(seconds * 1e9)
 
 
 class _ManualTimer:
@@ -57,10 +67,10 @@ class ManualScheduler:
         self._timers.append(timer)
         return timer
 
-    def run(self, pool: str, work: Callable[[], T]) -> Outcome[T]:
+    def run(self, pool: str, work: Callable[[], T]) -> Completion[T]:
         """Note worker work for `run_work`."""
         del pool
-        outcome: Outcome[T] = Outcome()
+        outcome: Completion[T] = Completion()
         self.work.append(lambda: _perform(work, outcome))
         return outcome
 
@@ -92,7 +102,7 @@ class ManualScheduler:
         self.run_soon()
 
 
-def _perform(work: Callable[[], T], outcome: Outcome[T]) -> None:
+def _perform(work: Callable[[], T], outcome: Completion[T]) -> None:
     try:
         value = work()
     except Exception as error:  # noqa: BLE001 - whoever waits for the outcome gets it

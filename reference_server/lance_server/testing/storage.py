@@ -3,7 +3,7 @@
 import errno
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -147,9 +147,11 @@ class MemoryStorage(NoShortcuts):
             self._step()
             inode = self._folder(source.parent)[source.name]
             if inode is None:
-                self._folders[target] = self._folders.pop(source)
-                self._durable_folders[target] = self._durable_folders.pop(source)
-                self._changes[target] = self._changes.pop(source)
+                for old in [path for path in self._folders if path.is_relative_to(source)]:
+                    new = target / old.relative_to(source)
+                    self._folders[new] = self._folders.pop(old)
+                    self._durable_folders[new] = self._durable_folders.pop(old)
+                    self._changes[new] = self._changes.pop(old)
             if source.parent != target.parent:
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
             if source.name != target.name:
@@ -306,6 +308,7 @@ class FaultyStorage(NoShortcuts):
         blocked: while it is set, `sync` waits until it is cleared again.
         cold: whether reads that must not wait find nothing in memory.
         calls: how often each method was called.
+        within: the folder whose files `fail` is about; all files by default.
     """
 
     def __init__(self, inner: StorageBackend) -> None:
@@ -314,6 +317,8 @@ class FaultyStorage(NoShortcuts):
         self.fail: dict[str, int] = {}
         self.cold = False
         self.calls: dict[str, int] = {}
+        self.within: Path | None = None
+        self._paths: dict[int, Path] = {}
         self._free = threading.Event()
         self._free.set()
         self.sync_reached = threading.Event()
@@ -327,28 +332,36 @@ class FaultyStorage(NoShortcuts):
         """Let them go on."""
         self._free.set()
 
-    def _check(self, method: str) -> None:
+    def _check(self, method: str, path: Path) -> None:
         self.calls[method] = self.calls.get(method, 0) + 1
-        if number := self.fail.get(method):
+        if self._fails(method, path):
+            number = self.fail[method]
             raise OSError(number, os.strerror(number))
+
+    def _fails(self, method: str, path: Path) -> bool:
+        inside = self.within is None or self.within in {path, *path.parents}
+        return inside and bool(self.fail.get(method))
 
     def make_dir(self, path: Path) -> None:
         """Create a folder."""
-        self._check("make_dir")
+        self._check("make_dir", path)
         self._inner.make_dir(path)
 
     def list_dir(self, path: Path) -> list[str]:
         """Return the names in a folder."""
-        self._check("list_dir")
+        self._check("list_dir", path)
         return self._inner.list_dir(path)
 
     def open(self, path: Path, *, create: bool = False) -> int:
         """Open a file."""
-        self._check("create" if create else "open")
-        return self._inner.open(path, create=create)
+        self._check("create" if create else "open", path)
+        fd = self._inner.open(path, create=create)
+        self._paths[fd] = path
+        return fd
 
     def close(self, fd: int) -> None:
         """Give the file up."""
+        self._paths.pop(fd, None)
         self._inner.close(fd)
 
     def size(self, fd: int) -> int:
@@ -357,50 +370,54 @@ class FaultyStorage(NoShortcuts):
 
     def write(self, fd: int, data: Buffer, offset: int) -> None:
         """Write; a failing write leaves half of its bytes behind, as a full disk does."""
-        if "write" in self.fail:
+        if self._fails("write", self._paths[fd]):
             self._inner.write(fd, memoryview(data)[: len(data) // 2], offset)
-        self._check("write")
+        self._check("write", self._paths[fd])
         self._inner.write(fd, data, offset)
 
     def read_into(
         self, fd: int, target: memoryview, offset: int, *, cached_only: bool = False
     ) -> int:
         """Read."""
-        self._check("read_into")
+        self._check("read_into", self._paths[fd])
         if cached_only and self.cold:
             raise WouldBlockError
         return self._inner.read_into(fd, target, offset, cached_only=cached_only)
 
     def sync(self, fd: int) -> None:
         """Make a file durable, as soon as a test lets it."""
-        self._check("sync")
+        self._check("sync", self._paths[fd])
         self.sync_reached.set()
         self._free.wait()
         self._inner.sync(fd)
 
     def truncate(self, fd: int, size: int) -> None:
         """Set the file's length."""
-        self._check("truncate")
+        self._check("truncate", self._paths[fd])
         self._inner.truncate(fd, size)
 
     def rename(self, source: Path, target: Path) -> None:
         """Move a file or a folder."""
-        self._check("rename")
+        self._check("rename", source)
         self._inner.rename(source, target)
 
     def remove(self, path: Path) -> None:
         """Remove a file or an empty folder."""
-        self._check("remove")
+        self._check("remove", path)
         self._inner.remove(path)
 
     def sync_dir(self, path: Path) -> None:
         """Make the names in a folder durable."""
-        self._check("sync_dir")
+        self._check("sync_dir", path)
         self._inner.sync_dir(path)
 
     def pending_work(self) -> Callable[[], None] | None:
         """Return what the backend below wants to have run."""
         return self._inner.pending_work()
+
+    def figures(self) -> Mapping[str, float]:
+        """Return what the backend below counts."""
+        return self._inner.figures()
 
     def finish(self) -> None:
         """Finish the backend below."""

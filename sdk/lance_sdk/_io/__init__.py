@@ -1,1 +1,1 @@
-"""The pumps: they own threads, tasks, sockets and the clock, and no protocol."""
+"""The drivers: they own threads, tasks, sockets and the clock, and no protocol."""

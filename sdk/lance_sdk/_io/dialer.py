@@ -3,15 +3,14 @@
 import errno
 import os
 import socket
-import ssl
 import time
 from collections.abc import Callable
 from typing import TypeAlias
 
-from lance_sdk._core.events import Connect
+from lance_sdk._io.nonblocking_stream import Stream
 from lance_sdk._io.resolve import SocketAddress, resolve, show
-from lance_sdk._io.streams import Stream, start_tls
 from lance_sdk._io.tls import Tls, tls_settings
+from lance_sdk._protocol.events import Connect
 from lance_sdk.errors import ConfigError, DeadlineExceeded
 
 Pause: TypeAlias = Callable[[socket.socket, bool, float], bool]
@@ -21,7 +20,7 @@ return whether it is ready."""
 _IN_PROGRESS = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY}
 
 
-class DialFailed(Exception):  # noqa: N818 - an internal signal, caught by the pump
+class DialFailed(Exception):  # noqa: N818 - an internal signal, caught by the driver
     """No address of a host could be reached.
 
     Attributes:
@@ -78,7 +77,7 @@ class Dialer:
                 return Stream(sock, show(address))
             phase = "tls"
             return self._secure(sock, show(address))
-        except (OSError, ssl.CertificateError, DeadlineExceeded, ConfigError) as error:
+        except (OSError, DeadlineExceeded, ConfigError) as error:
             self._tries.append((phase, show(address), error))
             sock.close()
             return None
@@ -99,28 +98,22 @@ class Dialer:
             raise OSError(code, os.strerror(code))
 
     def _secure(self, sock: socket.socket, address: str) -> Stream:
+        from lance_sdk._io.tls_stream import TlsStream  # noqa: PLC0415 - it loads `ssl`
+
         host = self._tls.server_name or self._action.host
-        stream, wrapped = start_tls(sock, self._tls.load(), host, address)
+        stream = TlsStream(sock, self._tls.load(), host, address)
+        deadline = time.monotonic() + self._action.timeout
+
+        def wait(sock: socket.socket, writable: bool) -> None:
+            if not self._pause(sock, writable, deadline):
+                raise self._late()
+
         try:
-            self._handshake(wrapped)
+            stream.shake_hands(wait)
         except BaseException:
             stream.close()
             raise
         return stream
-
-    def _handshake(self, wrapped: ssl.SSLSocket) -> None:
-        deadline = time.monotonic() + self._action.timeout
-        while True:
-            try:
-                wrapped.do_handshake()
-            except ssl.SSLWantReadError:
-                ready = self._pause(wrapped, False, deadline)
-            except ssl.SSLWantWriteError:
-                ready = self._pause(wrapped, True, deadline)
-            else:
-                return
-            if not ready:
-                raise self._late()
 
     def _late(self) -> DeadlineExceeded:
         return DeadlineExceeded(f"no answer in {self._action.timeout:.1f} s (connect_timeout)")

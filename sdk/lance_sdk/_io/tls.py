@@ -1,11 +1,13 @@
 """TLS contexts for ``lances://`` URLs."""
 
 import os
-import ssl
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from lance_sdk.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +24,14 @@ class TlsSettings:
         server_name: what the server's certificate must say, where it is not the host.
     """
 
-    context: ssl.SSLContext | None = None
+    context: "ssl.SSLContext | None" = None
     ca: str | os.PathLike[str] | None = None
     cert: str | os.PathLike[str] | None = None
     key: str | os.PathLike[str] | None = None
     password: str | None = field(default=None, repr=False)
     server_name: str | None = None
 
-    def load(self) -> ssl.SSLContext:
+    def load(self) -> "ssl.SSLContext":
         """Return the context for the next connection.
 
         Raises:
@@ -42,7 +44,7 @@ class TlsSettings:
             self._present(context, self.cert)
         return context
 
-    def _present(self, context: ssl.SSLContext, cert: str | os.PathLike[str]) -> None:
+    def _present(self, context: "ssl.SSLContext", cert: str | os.PathLike[str]) -> None:
         # A callable, because without one OpenSSL asks the terminal for a missing password.
         password = self.password or ""
         try:
@@ -55,16 +57,18 @@ class TlsSettings:
             ) from error
 
 
-Tls: TypeAlias = ssl.SSLContext | TlsSettings | None
-"""What a pump takes: settings, a ready context, or None for the system's trust store."""
+Tls: TypeAlias = "ssl.SSLContext | TlsSettings | None"
+"""What a driver takes: settings, a ready context, or None for the system's trust store."""
 
 
 def tls_settings(tls: Tls) -> TlsSettings:
-    """Return whatever a pump was given as settings."""
+    """Return whatever a driver was given as settings."""
     return tls if isinstance(tls, TlsSettings) else TlsSettings(context=tls)
 
 
-def _trusting(ca: str | os.PathLike[str] | None) -> ssl.SSLContext:
+def _trusting(ca: str | os.PathLike[str] | None) -> "ssl.SSLContext":
+    import ssl  # noqa: PLC0415 - only where TLS is spoken
+
     try:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ValueError) as error:
@@ -75,6 +79,8 @@ def _trusting(ca: str | os.PathLike[str] | None) -> ssl.SSLContext:
 
 
 def _reason(error: Exception) -> str:
+    import ssl  # noqa: PLC0415 - only where TLS is spoken
+
     if isinstance(error, ssl.SSLError):
         return error.reason or str(error)
     return (isinstance(error, OSError) and error.strerror) or str(error)

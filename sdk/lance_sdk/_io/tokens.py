@@ -8,7 +8,7 @@ from typing import TypeAlias
 from lance_sdk.errors import ConfigError, DeadlineExceeded
 
 TokenSource: TypeAlias = Callable[[], str] | Callable[[], Awaitable[str]]
-"""What the ``token`` option is when it is no text."""
+"""What the ``token`` option is when it is not text."""
 
 
 def checked(token: object) -> str:
@@ -21,7 +21,7 @@ def checked(token: object) -> str:
         return token
     if inspect.iscoroutine(token):
         token.close()  # or Python would complain that nobody awaited it
-        raise ConfigError("token: an async function needs an async face, such as AsyncProducer")
+        raise ConfigError("token: an async function needs an async API, such as AsyncProducer")
     raise ConfigError(f"token: its function returned {type(token).__name__} instead of text")
 
 

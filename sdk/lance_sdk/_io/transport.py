@@ -1,8 +1,8 @@
-"""The connection under the async pump, behind a seam.
+"""The connection under the async driver, behind a seam.
 
-`Transport` is what the pump needs. There are two: on asyncio a protocol that the event loop
-calls (`lance_sdk._io.protocol`), on trio a socket of anyio's (`lance_sdk._io.socket_stream`).
-`lance_sdk._io.dialling` makes the one that fits.
+`Transport` is what the driver needs. There are two: on asyncio a protocol that the event loop
+calls (`lance_sdk._io.asyncio_transport`), on trio a socket of anyio's
+(`lance_sdk._io.trio_transport`). `lance_sdk._io.transport_factory` makes the one that fits.
 """
 
 import os
@@ -13,10 +13,10 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import anyio
 
-from lance_sdk._core.events import Connect
 from lance_sdk._io.dialer import DialFailed
 from lance_sdk._io.resolve import SocketAddress, show, unique
 from lance_sdk._io.tls import Tls, TlsSettings, tls_settings
+from lance_sdk._protocol.events import Connect
 from lance_sdk.errors import ConfigError, DeadlineExceeded
 from lance_spec.checksum import Buffer
 

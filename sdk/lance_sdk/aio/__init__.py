@@ -1,1 +1,1 @@
-"""The async faces, on asyncio and trio; same names and parameters as the sync ones."""
+"""The async API classes, on asyncio and trio; same names and parameters as the sync ones."""

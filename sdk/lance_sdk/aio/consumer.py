@@ -1,5 +1,5 @@
 """Records out of a topic, for tasks."""
-# ruff: noqa: ASYNC109 - both faces take the same parameters
+# ruff: noqa: ASYNC109 - both APIs take the same parameters
 
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,15 +9,19 @@ from typing import Any, Literal, Self, Unpack
 
 from anyio import to_thread
 
-from lance_sdk._assembly import as_start, build_consumer
-from lance_sdk._commits import CommitPlan
-from lance_sdk._core.outcome import Outcome
-from lance_sdk._cursor import Cursor
-from lance_sdk._units import seconds
-from lance_sdk.aio._face import AsyncFace
-from lance_sdk.aio._iterating import UntilNone
-from lance_sdk.aio._stores import async_store
-from lance_sdk.errors import DeadlineExceeded, LanceError
+import lance_sdk.values.reading  # noqa: F401 - records load it where they are read: on the event loop
+from lance_sdk._api.commit_policy import CommitPlan
+from lance_sdk._api.consumer_core import as_start, build_consumer
+from lance_sdk._api.consumer_position import ConsumerPosition
+from lance_sdk._api.factory import no_answer
+from lance_sdk._api.signature import OptionSignature
+from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._protocol.completion import Completion
+from lance_sdk.aio._iteration import UntilNone
+from lance_sdk.aio._lifecycle import AsyncLifecycle
+from lance_sdk.aio._offset_store import async_store
+from lance_sdk.config import ConsumerConfig
+from lance_sdk.errors import LanceError
 from lance_sdk.offsets.contract import AsyncOffsetStore, Commit
 from lance_sdk.options import ConsumerOptions
 from lance_sdk.stats import ConsumerStats
@@ -28,7 +32,7 @@ from lance_sdk.values.codecs import codec_for
 __all__ = ["AsyncConsumer"]
 
 
-class AsyncConsumer(AsyncFace):
+class AsyncConsumer(AsyncLifecycle):
     """Reads the records of one topic, from any offset, ahead of the application.
 
     ::
@@ -47,12 +51,14 @@ class AsyncConsumer(AsyncFace):
         ConfigError: for a URL or an option that cannot be used.
     """
 
+    __signature__ = OptionSignature(ConsumerConfig)
+
     def __init__(self, url: str | URL, **options: Unpack[ConsumerOptions]) -> None:
         self._core = build_consumer(url, options)
         super().__init__(self._core)
         config = self._core.config
         self._fetcher = self._core.fetcher
-        self._cursor = Cursor(commits=config.offsets is not None)
+        self._cursor = ConsumerPosition(commits=config.offsets is not None)
         self._values = None if config.values is None else codec_for(config.values)
         self._plan = CommitPlan(config, self._fetcher, self._cursor, self._core.url.label)
         self._store: AsyncOffsetStore | None = None
@@ -115,10 +121,10 @@ class AsyncConsumer(AsyncFace):
             ConfigError: when it is none of these.
             UsageError: the consumer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         self._fetcher.seek(as_start(where), monotonic())
         self._cursor.clear()
-        self._pump.wake()
+        self._driver.wake()
 
     async def pause(self) -> None:
         """Hand nothing out and fetch nothing until `resume`; the connection is kept alive.
@@ -126,9 +132,9 @@ class AsyncConsumer(AsyncFace):
         Raises:
             UsageError: the consumer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         self._fetcher.pause(self._cursor.give_back(), monotonic())
-        self._pump.wake()
+        self._driver.wake()
 
     async def resume(self) -> None:
         """Go on after `pause`.
@@ -136,9 +142,9 @@ class AsyncConsumer(AsyncFace):
         Raises:
             UsageError: the consumer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         self._fetcher.resume()
-        self._pump.wake()
+        self._driver.wake()
 
     async def commit(self, offset: int | None = None) -> int:
         """Commit how far the application has come; durable when it returns.
@@ -155,7 +161,7 @@ class AsyncConsumer(AsyncFace):
             ServerError: likewise, with ``offsets="server"``.
             UsageError: there is no store, no position yet, or the consumer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         commit = self._plan.commit(offset, self.position)
         await self._save(commit)
         return commit.offset
@@ -178,7 +184,7 @@ class AsyncConsumer(AsyncFace):
 
     @property
     def end(self) -> int | None:
-        """Offset behind the last byte of the log, as far as it is known."""
+        """Offset after the last byte of the log, as far as it is known."""
         return self._fetcher.end
 
     @property
@@ -207,15 +213,15 @@ class AsyncConsumer(AsyncFace):
         self._cursor.finish()
         while True:
             found = self._take()
-            if not isinstance(found, Outcome):
+            if not isinstance(found, Completion):
                 return found
             await self._commit_if_due()
             until = min(deadline, self._plan.due if self._plan.pending() is not None else deadline)
             left = None if until == math.inf else max(0.0, until - monotonic())
-            if not await self._pump.wait(found, left) and monotonic() >= deadline:
+            if not await self._driver.wait(found, left) and monotonic() >= deadline:
                 return None
 
-    def _take(self) -> RecordBatch | Outcome | None:
+    def _take(self) -> RecordBatch | Completion | None:
         """Return a batch, None at the end, or what to wait for."""
         fetcher = self._fetcher
         batch = fetcher.take()
@@ -224,10 +230,10 @@ class AsyncConsumer(AsyncFace):
                 raise fetcher.error.with_traceback(None)
             if fetcher.ended:
                 return None
-            self._pump.check()
+            self._driver.check()
             return fetcher.gate()
-        self._pump.wake()  # there is room for another Fetch now
-        if hooks := self._pump.announcer.hooks:
+        self._driver.wake()  # there is room for another Fetch now
+        if hooks := self._driver.dispatcher.hooks:
             hooks.call("on_records", self._core.handed_out(self._name, batch))
         return batch
 
@@ -246,7 +252,7 @@ class AsyncConsumer(AsyncFace):
         self._plan.begin(found)
         start = as_start(self._core.config.start) if found is None else found.offset
         self._fetcher.begin(start, None if found is None else found.fingerprint, monotonic())
-        self._pump.wake()
+        self._driver.wake()
 
     async def _claim(self, store: AsyncOffsetStore) -> Commit | None:
         topic = self._plan.topic
@@ -257,14 +263,15 @@ class AsyncConsumer(AsyncFace):
 
     async def _look_up(self) -> Commit | None:
         found = self._fetcher.look_up(self._plan.consumer_id)
-        self._pump.wake()
+        self._driver.wake()
         offset = await self._settled(found)
         return self._plan.make(offset) if offset else None
 
-    async def _settled(self, outcome: Outcome, timeout: float | None = None) -> Any:
+    async def _settled(self, outcome: Completion, timeout: float | None = None) -> Any:
         limit = seconds("request_timeout", self._core.config.request_timeout)
-        if not await self._pump.wait(outcome, limit if timeout is None else timeout):
-            raise DeadlineExceeded(f"no answer about the commit in {limit:.1f} s")
+        if not await self._driver.wait(outcome, limit if timeout is None else timeout):
+            what, situation = "the commit", self._session.situation()
+            raise no_answer(what, limit if timeout is None else timeout, self._url, situation)
         if outcome.error is not None:
             raise outcome.error.with_traceback(None)
         return outcome.value
@@ -286,11 +293,11 @@ class AsyncConsumer(AsyncFace):
     def _tell_commit(self, commit: Commit, began: float, error: Exception | None) -> None:
         self._plan.later(failed=error is not None)
         told = self._plan.event(self._name, commit.offset, began, error)
-        self._pump.announcer.hooks.call("on_commit", told)
+        self._driver.dispatcher.hooks.call("on_commit", told)
 
     async def _commit_at_server(self, offset: int, timeout: float | None) -> None:
         call = self._fetcher.commit(self._plan.consumer_id, offset, monotonic())
-        self._pump.wake()
+        self._driver.wake()
         await self._settled(call, timeout)
 
     async def _commit_if_due(self) -> None:
@@ -305,10 +312,10 @@ class AsyncConsumer(AsyncFace):
         except LanceError as error:
             if not error.retryable:
                 raise
-            self._pump.announcer.warn("commit", f"a position was not committed: {error}")
+            self._driver.dispatcher.warn("commit", f"a position was not committed: {error}")
 
     async def _finish(self, until: float, *, failed: bool) -> float:
-        if self._plan.automatic and self._pump.guard is None:
+        if self._plan.automatic and self._driver.guard is None:
             await self._commit_last(until, failed=failed)
         return until
 
@@ -319,7 +326,7 @@ class AsyncConsumer(AsyncFace):
             await self._save(self._plan.make(offset), max(0.0, until - monotonic()))
         except LanceError as error:
             text = f"the last position, {offset}, was not committed: {error}"
-            self._pump.announcer.warn("commit", text)
+            self._driver.dispatcher.warn("commit", text)
 
     async def _end(self, timeout: float) -> None:
         del timeout
@@ -331,7 +338,7 @@ class AsyncConsumer(AsyncFace):
             if isinstance(self._core.config.offsets, str):
                 await store.close()
         except LanceError as error:
-            self._pump.announcer.warn("release", f"the offset store was not released: {error}")
+            self._driver.dispatcher.warn("release", f"the offset store was not released: {error}")
 
 
 class _Values:

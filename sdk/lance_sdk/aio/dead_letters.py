@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from lance_sdk._units import Duration
+from lance_sdk._api.unit_parsing import Duration
 from lance_sdk.aio.producer import AsyncProducer
-from lance_sdk.dead_letters import Rules, type_of
+from lance_sdk.dead_letters import Rules
 from lance_sdk.types import Record
 
 __all__ = ["AsyncDeadLetters"]
@@ -70,12 +70,12 @@ class AsyncDeadLetters:
             except rules.catch as error:
                 if attempt < rules.max_attempts:
                     continue
-                await self._store(record)
+                await self._store(record, error)
                 rules.tell(record, error)
                 return False
             return True
         raise AssertionError("a record is tried at least once")
 
-    async def _store(self, record: Record) -> None:
-        sent = await self._producer.send_raw(record.raw, type_of(record))
+    async def _store(self, record: Record, error: Exception) -> None:
+        sent = await self._producer.send_raw(*self._rules.letter(record, error))
         await sent.result(self._rules.timeout)

@@ -1,12 +1,12 @@
 """Handles on records that were sent, for tasks."""
-# ruff: noqa: ASYNC109 - both faces take the same parameters
+# ruff: noqa: ASYNC109 - both APIs take the same parameters
 
 from collections.abc import Generator
 from time import monotonic
 from typing import Any
 
-from lance_sdk._core.delivery import Batch, DeliveryHandle, first_failure
-from lance_sdk.errors import DeadlineExceeded
+from lance_sdk._protocol.produce.delivery import Batch, DeliveryHandle, first_failure
+from lance_sdk._protocol.produce.delivery_failures import waiting
 from lance_sdk.types import RecordMetadata
 
 __all__ = ["AsyncDeliveries", "AsyncDelivery"]
@@ -37,9 +37,7 @@ class AsyncDelivery(DeliveryHandle):
             DeadlineExceeded: it is not settled yet; the delivery goes on.
         """
         if not await self._batch.waiter.wait(self._batch, timeout):
-            raise DeadlineExceeded(
-                f"not acknowledged within {timeout} s; the delivery goes on", maybe_applied=True
-            )
+            raise waiting([self._batch], timeout)
         return self._metadata()
 
 
@@ -95,8 +93,4 @@ async def wait_for_all(batches: list[Batch], timeout: float | None) -> None:
     for done, batch in enumerate(batches):
         left = None if deadline is None else max(0.0, deadline - monotonic())
         if not await batch.waiter.wait(batch, left):
-            raise DeadlineExceeded(
-                f"{len(batches) - done} of {len(batches)} batches not acknowledged within "
-                f"{timeout} s; their delivery goes on",
-                maybe_applied=True,
-            )
+            raise waiting(batches[done:], timeout)

@@ -1,20 +1,30 @@
 """Topics in partitions, for tasks: see `lance_sdk.partitions`."""
 # ruff: noqa: ASYNC109 - both APIs take the same parameters
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from lance_sdk._units import seconds
-from lance_sdk.aio.delivery import AsyncDelivery
+from lance_sdk._api.unit_parsing import seconds
+from lance_sdk.aio.client import AsyncClient
+from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery
 from lance_sdk.aio.producer import AsyncProducer
-from lance_sdk.errors import RecordsLost
+from lance_sdk.config import ProducerConfig
+from lance_sdk.errors import NotOpenError, RecordsLost
 from lance_sdk.options import ProducerOptions
-from lance_sdk.partitions import Partitioner, Router, merged, partition_of
+from lance_sdk.partitions import (
+    Partitioner,
+    Router,
+    merged,
+    options_of,
+    partition_of,
+    route,
+    shared_options,
+)
 from lance_sdk.stats import ProducerStats
-from lance_sdk.types import CloseReport
+from lance_sdk.types import Buffer, CloseReport
 from lance_sdk.url import URL, parse_url
 from lance_sdk.values.keyed import Time
 
@@ -27,12 +37,15 @@ class AsyncPartitionedProducer:
     It has a producer, and a connection, for each partition. Any number of tasks may send.
 
     Args:
-        url: where the partitions are; a topic in it is left aside.
-        partitions: their names, see `partition_names`; every program that writes names the same
-            ones in the same order.
-        partitioner: gives a key its partition; by default as Kafka's clients do.
+        url: the partitioned topic; where ``partitions`` are given, a topic in it is left aside.
+        partitions: by default those that the server describes (AMB-59). On a server that keeps
+            no descriptions their names, see `lance_sdk.partitions.partition_names`: every
+            program that writes gives the same ones in the same order.
+        partitioner: gives a key its partition; by default the one that the server describes, and
+            without a description that of Kafka's clients.
         **options: the fields of `lance_sdk.config.ProducerConfig`, for each partition;
-            ``create_topic=True`` creates partitions that are missing.
+            ``create_topic=True`` creates partitions that are missing. With ``journal`` each
+            partition has a folder of its own in that folder.
 
     Raises:
         ConfigError: for a URL, names or an option that cannot be used.
@@ -41,33 +54,53 @@ class AsyncPartitionedProducer:
     def __init__(
         self,
         url: str | URL,
-        partitions: Sequence[str],
+        partitions: Sequence[str] | None = None,
         *,
-        partitioner: Partitioner = partition_of,
+        partitioner: Partitioner | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        server = parse_url(url)
-        self._router = Router(partitions, partitioner)
-        self._producers = [
-            AsyncProducer(replace(server, topic=name, topic_id=None), **options)
-            for name in self._router.names
-        ]
-        self._close_timeout = seconds("close_timeout", self._producers[0]._config.close_timeout)  # noqa: SLF001 - the same for all
+        self._server = parse_url(url)
+        self._options: Any = options
+        self._partitioner = partitioner
+        self._producers: list[AsyncProducer[Any]] = []
+        self._router: Router | None = None
+        config = self._server.configure(ProducerConfig, options)
+        self._close_timeout = seconds("close_timeout", config.close_timeout)
+        if partitions is None:
+            self._server.require_name()
+        else:
+            self._take(Router(partitions, partitioner or partition_of))
 
     def __repr__(self) -> str:
-        return f"<AsyncPartitionedProducer {len(self._producers)} of {self._router.names[0]!r}>"
+        return f"<AsyncPartitionedProducer {len(self._producers)} of {self._server.topic!r}>"
+
+    def _take(self, router: Router) -> None:
+        self._router = router
+        self._producers = [
+            AsyncProducer(
+                replace(self._server, topic=name, topic_id=None),
+                **options_of(name, self._options),
+            )
+            for name in router.names
+        ]
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The names of the partitions."""
-        return self._router.names
+        """The names of the partitions; none before they are known."""
+        return () if self._router is None else self._router.names
 
     async def open(self) -> Self:
         """Connect to all partitions; an ``async with`` block does it by itself.
 
         Raises:
+            ConfigError: the topic's description names another partitioner.
             LanceError: one cannot be opened; none stays open then.
         """
+        if self._router is None:
+            server = replace(self._server, topic=None)
+            async with AsyncClient(server, **shared_options(self._options)) as client:
+                topics = await client.list_topics()
+            self._take(route(topics, self._server.topic or "", self._partitioner))
         for number, producer in enumerate(self._producers):
             try:
                 await producer.open()
@@ -100,10 +133,38 @@ class AsyncPartitionedProducer:
 
         Raises:
             ConfigError: there is no partition of this number.
+            UsageError: the producer is not open.
             LanceError: as for `lance_sdk.AsyncProducer.send`.
         """
+        if self._router is None:
+            raise NotOpenError(f"{self!r} is not open")
         producer = self._producers[self._router.place(key, partition)]
         return await producer.send(value, key=key, timestamp=timestamp, record_type=record_type)
+
+    async def send_many_raw(
+        self, raws: Iterable[Buffer], record_type: int
+    ) -> list[AsyncDeliveries]:
+        """Hand many records of one type over as they are stored; this is how records are copied.
+
+        Args:
+            raws: the stored bytes of each, as for `lance_sdk.AsyncProducer.send_many_raw`; the key
+                that the type calls for decides the partition.
+            record_type: the TLV type of all of them.
+
+        Returns:
+            A handle for each partition that got some.
+
+        Raises:
+            UsageError: the producer is not open.
+            LanceError: as for `lance_sdk.AsyncProducer.send_many_raw`.
+        """
+        if self._router is None:
+            raise NotOpenError(f"{self!r} is not open")
+        shares = self._router.shares(raws, record_type)
+        return [
+            await self._producers[index].send_many_raw(share, record_type)
+            for index, share in shares.items()
+        ]
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send what waits, and wait until everything handed over so far is acknowledged.

@@ -1,34 +1,40 @@
 """Records into a topic, for tasks."""
-# ruff: noqa: ASYNC109 - both faces take the same parameters
+# ruff: noqa: ASYNC109 - both APIs take the same parameters
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import Any, Final, Unpack
+from typing import Any, Final, Generic, TypeVar, Unpack, overload
 
 from anyio import to_thread
 from anyio.lowlevel import cancel_shielded_checkpoint
 
-from lance_sdk._assembly import ACK_SHARE, DISK_GRACE, build_producer
-from lance_sdk._core.batcher import add_record
-from lance_sdk._core.delivery import Batch, first_failure
-from lance_sdk._records import RecordMaker
-from lance_sdk._units import seconds
-from lance_sdk.aio._face import AsyncFace
+from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
+from lance_sdk._api.record_arguments import RecordMaker
+from lance_sdk._api.sendable import Plain, V, with_values
+from lance_sdk._api.signature import OptionSignature
+from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._protocol.produce.batcher import add_record
+from lance_sdk._protocol.produce.delivery import Batch, first_failure
+from lance_sdk._protocol.produce.delivery_failures import no_room
+from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery, wait_for_all
+from lance_sdk.config import ProducerConfig
 from lance_sdk.errors import BufferFull, DeadlineExceeded
-from lance_sdk.options import ProducerOptions
+from lance_sdk.options import SendOptions
 from lance_sdk.stats import ProducerStats
 from lance_sdk.types import Buffer, CloseReport
 from lance_sdk.url import URL
+from lance_sdk.values.contract import Codec
 from lance_sdk.values.keyed import Time
 from lance_spec.enums import RecordType
 
 __all__ = ["AsyncProducer"]
 
+T = TypeVar("T")
 _RAW: Final = int(RecordType.RAW_DATA)
 
 
-class AsyncProducer(AsyncFace):
+class AsyncProducer(AsyncLifecycle, Generic[V]):
     """Sends records to one topic: batched, pipelined, acknowledged when durable.
 
     ::
@@ -49,13 +55,44 @@ class AsyncProducer(AsyncFace):
         ConfigError: for a URL or an option that cannot be used.
     """
 
-    def __init__(self, url: str | URL, **options: Unpack[ProducerOptions]) -> None:
-        self._core = build_producer(url, options)
+    __signature__ = OptionSignature(ProducerConfig)
+
+    @overload
+    def __init__(
+        self: "AsyncProducer[Plain]",
+        url: str | URL,
+        *,
+        values: None = None,
+        **options: Unpack[SendOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "AsyncProducer[T | None]",
+        url: str | URL,
+        *,
+        values: type[T],
+        **options: Unpack[SendOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "AsyncProducer[Any]",
+        url: str | URL,
+        *,
+        values: Codec | Callable[..., Any] | str | None,
+        **options: Unpack[SendOptions],
+    ) -> None: ...
+    def __init__(
+        self, url: str | URL, *, values: Any = None, **options: Unpack[SendOptions]
+    ) -> None:
+        self._core = build_producer(url, with_values(values, options))
         super().__init__(self._core)
         config = self._core.config
         self._sender = self._core.sender
         self._batcher = self._core.batcher
-        self._batcher.waiter = self._pump
+        self._batcher.waiter = self._driver
+        self._driver.place = self._sender.place
+        self._driver.count_lost = self._sender.failures.count_unseen
+        self._driver.count_delivered = self._sender.count_delivered
         self._maker = RecordMaker(config.values, allow_unsafe=config.allow_unsafe_types)
         self._plain: Any = self._maker.plain
         self._blocks = config.on_full != "raise"
@@ -66,7 +103,7 @@ class AsyncProducer(AsyncFace):
 
     async def send(
         self,
-        value: Any,
+        value: V,
         *,
         key: bytes | str | None = None,
         timestamp: Time | None = None,
@@ -104,15 +141,16 @@ class AsyncProducer(AsyncFace):
                     value, dialect, key=key, timestamp=timestamp, record_type=record_type
                 )
             )
+        plain: Any = value
         batcher = self._batcher
         if add_record is not None:
-            delivery = add_record(batcher, value, _RAW, AsyncDelivery)
-            return await self._add(value, _RAW) if delivery is None else delivery
-        index = batcher.add(value, _RAW)
-        return await self._add(value, _RAW) if index < 0 else AsyncDelivery((batcher.last, index))
+            delivery = add_record(batcher, plain, _RAW, AsyncDelivery)
+            return await self._add(plain, _RAW) if delivery is None else delivery
+        index = batcher.add(plain, _RAW)
+        return await self._add(plain, _RAW) if index < 0 else AsyncDelivery(batcher.last, index)
 
     async def send_many(
-        self, values: Iterable[Any], *, record_type: int | None = None
+        self, values: Iterable[V], *, record_type: int | None = None
     ) -> AsyncDeliveries:
         """Hand many records over; faster than `send` in a loop.
 
@@ -202,11 +240,11 @@ class AsyncProducer(AsyncFace):
         """
         made = [self._maker.make_raw(*each, self._session.dialect) for each in records]
         batcher, deliveries = self._batcher, list[AsyncDelivery]()
-        self._pump.check()
+        self._driver.check()
         batcher.check_room(made)
         for value, kind in made:
             index = batcher.append(value, kind, monotonic())
-            deliveries.append(AsyncDelivery((batcher.last, index)))
+            deliveries.append(AsyncDelivery(batcher.last, index))
         await self._yield_to_pump()
         return deliveries
 
@@ -223,9 +261,9 @@ class AsyncProducer(AsyncFace):
             DeadlineExceeded: not all are settled yet; their delivery goes on.
             UsageError: the producer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         batches = self._sender.flush()
-        self._pump.wake()
+        self._driver.wake()
         await wait_for_all(batches, timeout)
         before = self._sender.failures.take_unseen()
         if (failure := first_failure(batches) or before) is not None:
@@ -238,15 +276,15 @@ class AsyncProducer(AsyncFace):
     async def _begin(self) -> None:
         if (spill := self._core.spill) is not None:
             await to_thread.run_sync(spill.open)
-            self._sender.handover.opened()
+            self._sender.spooler.opened()
         self._core.open_session(monotonic())
 
     async def _finish(self, until: float, *, failed: bool) -> float:
         del failed
-        if self._core.spill is None or self._pump.guard is not None:
+        if self._core.spill is None or self._driver.guard is not None:
             return until
-        batches = [] if self._sender.handover.active else self._sender.flush()
-        self._pump.wake()
+        batches = [] if self._sender.spooler.active else self._sender.flush()
+        self._driver.wake()
         try:
             await wait_for_all(batches, ACK_SHARE * max(0.0, until - monotonic()))
         except DeadlineExceeded:  # what the server does not take, the journal keeps
@@ -258,25 +296,25 @@ class AsyncProducer(AsyncFace):
             return
         await to_thread.run_sync(spill.close, timeout)
         self._sender.settle_journal(monotonic())
-        self._pump.announce()
+        self._driver.announce()
 
     def _report(self) -> CloseReport:
         return self._sender.failures.report(self._sender.acked_records)
 
     async def _add(self, value: bytes, record_type: int) -> AsyncDelivery:
         """Add one record, opening and sealing batches as needed."""
-        self._pump.check()
+        self._driver.check()
         try:
             index = self._batcher.append(value, record_type, monotonic())
         except BufferFull as full:
             return await self._add_patiently(value, record_type, full)
-        delivery = AsyncDelivery((self._batcher.last, index))
+        delivery = AsyncDelivery(self._batcher.last, index)
         if self._batcher.attention:
             await self._tell_pump()
         return delivery
 
     async def _tell_pump(self) -> None:
-        """Have the pump look at the batches, and wait for it once one of them is full.
+        """Have the driver look at the batches, and wait for it once one of them is full.
 
         Records that a task hands over without waiting for anything else share a batch.
         """
@@ -284,22 +322,22 @@ class AsyncProducer(AsyncFace):
             await self._yield_to_pump()
             return
         self._batcher.attention = False
-        self._pump.wake()
+        self._driver.wake()
 
     async def _yield_to_pump(self) -> None:
-        """Let the pump run: a loop that only sends would otherwise starve it.
+        """Let the driver run: a loop that only sends would otherwise starve it.
 
         Shielded, because the record is handed over already and its handle must not get lost.
         """
         self._batcher.attention = False
-        self._pump.wake()
+        self._driver.wake()
         await cancel_shielded_checkpoint()
 
     async def _add_all(self, values: list[bytes], record_type: int, batches: list[Batch]) -> None:
         """Add values, waiting for room where that is the policy."""
         done = 0
         while done < len(values):
-            self._pump.check()
+            self._driver.check()
             try:
                 done += self._batcher.extend(values[done:], record_type, monotonic(), batches)
             except BufferFull as full:
@@ -317,13 +355,13 @@ class AsyncProducer(AsyncFace):
         deadline = monotonic() + self._patience
         while True:
             gate = self._sender.gate(len(value))
-            self._pump.wake()
-            if not await self._pump.wait(gate, max(0.0, deadline - monotonic())):
-                raise full
-            self._pump.check()
+            self._driver.wake()
+            if not await self._driver.wait(gate, max(0.0, deadline - monotonic())):
+                raise no_room(full, self._patience, self._sender.oldest(), self._sender.place())
+            self._driver.check()
             try:
                 index = self._batcher.append(value, record_type, monotonic())
             except BufferFull:
                 continue
-            self._pump.wake()
-            return AsyncDelivery((self._batcher.last, index))
+            self._driver.wake()
+            return AsyncDelivery(self._batcher.last, index)

@@ -1,11 +1,11 @@
 """Copying topics between systems: what ``lwp bridge`` does.
 
-A system takes part through a module that `lance_sdk.bridge.ends` names: it opens a `Source` and
-a `Target` for a URL. Between the two, records have the form that the log has.
+A system takes part through a module that `lance_sdk.bridge.endpoints` names: it opens a `Source`
+and a `Target` for a URL. Between the two, records have the form that the log has.
 """
 
 from lance_sdk.bridge.contract import (
-    Carried,
+    Envelope,
     Place,
     RecordsGoneError,
     Source,
@@ -13,10 +13,10 @@ from lance_sdk.bridge.contract import (
     Target,
 )
 from lance_sdk.bridge.copying import Progress, check, copy
-from lance_sdk.bridge.ends import Reading, Writing, open_source, open_target, partitions
+from lance_sdk.bridge.endpoints import Reading, Writing, open_source, open_target, partitions
 
 __all__ = [
-    "Carried",
+    "Envelope",
     "Place",
     "Progress",
     "Reading",

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 import click
 
-from lance_sdk.bridge.ends import Writing, open_source, open_target, partitions
-from lance_sdk.bridge.running import Bridge, Ends
+from lance_sdk.bridge.copy_run import Bridge, Ends
+from lance_sdk.bridge.endpoints import Writing, open_source, open_target, partitions
+from lance_sdk.bridge.shutdown import Stop
 from lance_sdk.bridge.state import State
-from lance_sdk.bridge.stopping import Stop
-from lance_sdk.cli._errors import describe
-from lance_sdk.cli._output import print_json
-from lance_sdk.cli._progress import Meter, progress
 from lance_sdk.cli._settings import Settings, common_options, current_settings
-from lance_sdk.cli._streams import tell
 from lance_sdk.cli._target import client_options
+from lance_sdk.cli.console.error_messages import describe
+from lance_sdk.cli.console.output import print_json
+from lance_sdk.cli.console.progress import Meter, progress
+from lance_sdk.cli.console.streams import tell
 from lance_sdk.errors import LanceError
 
 _LWP: Final = ("lance://", "lances://")
@@ -113,7 +113,7 @@ def _others(url: str, settings: Settings) -> dict[str, Any]:
 
 
 def _warn(error: LanceError) -> None:
-    tell(f"warning: {describe(error)[0]} (going on behind what was noted)")
+    tell(f"warning: {describe(error)[0]} (going on after what was noted)")
 
 
 def _summarize(meter: Meter, state: State, settings: Settings) -> None:

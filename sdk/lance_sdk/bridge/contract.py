@@ -8,14 +8,14 @@ from typing import NamedTuple, Protocol, Self
 from lance_sdk.errors import LanceError
 
 
-class Carried(NamedTuple):
+class Envelope(NamedTuple):
     """A record on its way, as the log has it (LWP section 8).
 
     Attributes:
         kind: its TLV type.
         value: its bytes, with key and time where the type has them.
         offset: where in the source it stands.
-        following: where in the source to go on behind it.
+        following: where in the source to go on after it.
     """
 
     kind: int
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
     Attributes:
         offset: where in the source the last copied record stands.
-        following: where to go on behind it.
+        following: where to go on after it.
         digest: of that record.
     """
 
@@ -38,8 +38,8 @@ class Place(NamedTuple):
     digest: str
 
     @classmethod
-    def behind(cls, record: Carried) -> Self:
-        """Return the place behind a record."""
+    def behind(cls, record: Envelope) -> Self:
+        """Return the place after a record."""
         data = record.kind.to_bytes(2, "big") + record.value
         digest = hashlib.blake2b(data, digest_size=16).hexdigest()
         return cls(record.offset, record.following, digest)
@@ -73,7 +73,7 @@ class Closing(Protocol):
 class Source(Closing, Protocol):
     """Where records come from."""
 
-    def batches(self) -> Iterator[Sequence[Carried]]:
+    def batches(self) -> Iterator[Sequence[Envelope]]:
         """Yield the records in order.
 
         A source that is followed goes on for ever, and yields nothing, an empty sequence, a few
@@ -89,7 +89,7 @@ class Source(Closing, Protocol):
 class Target(Closing, Protocol):
     """Where records go."""
 
-    def write(self, records: Sequence[Carried]) -> None:
+    def write(self, records: Sequence[Envelope]) -> None:
         """Take records, in order; they may be sent later.
 
         Raises:

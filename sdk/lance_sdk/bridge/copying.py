@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from lance_sdk.bridge.contract import (
-    Carried,
+    Envelope,
     Place,
     RecordsGoneError,
     Source,
@@ -50,14 +50,14 @@ class Lane:
         self._progress = progress
         self._note = note
         self._clock = clock
-        self._last: Carried | None = None
+        self._last: Envelope | None = None
         self._noted = clock()
         self.place: Place | None = None
 
     def __repr__(self) -> str:
         return f"<Lane to {self._target!r}, noted {self.place}>"
 
-    def take(self, records: Sequence[Carried]) -> None:
+    def take(self, records: Sequence[Envelope]) -> None:
         """Store records; note the place about once a second, and when there are none.
 
         Raises:
@@ -87,7 +87,7 @@ class Lane:
 
 
 def copy(
-    batches: Iterable[Sequence[Carried]],
+    batches: Iterable[Sequence[Envelope]],
     target: Target,
     *,
     progress: Progress | None = None,
@@ -136,10 +136,10 @@ def check(source: Source, place: Place) -> None:
     if first is None:
         raise SourceChangedError(
             f"the source has no record at offset {place.offset}, the last one that was copied: "
-            "it was made anew or lost its end; remove the state file to copy it from its beginning"
+            "it was made again or lost its end; remove the state file to copy it from its beginning"
         )
     if Place.behind(first) != place:
         raise SourceChangedError(
             f"the record at offset {place.offset} of the source is not the last one that was "
-            "copied: the topic was made anew; remove the state file to copy it from its beginning"
+            "copied: the topic was made again; remove the state file to copy it from its beginning"
         )

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lance_sdk.bridge.contract import Carried, RecordsGoneError, Source, Target
-from lance_sdk.bridge.ends import Reading, Writing
-from lance_sdk.bridge.foreign import End, Parts, chosen, picked, split
+from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, Target
+from lance_sdk.bridge.endpoints import Reading, Writing
+from lance_sdk.bridge.other_systems import End, Parts, chosen, picked, split
 from lance_sdk.errors import DeadlineExceeded, DeliveryError
 from lance_sdk.fluvio import (
     FluvioClient,
@@ -20,10 +20,12 @@ from lance_spec.fluvio_mapping import from_tlv, to_tlv
 from lance_spec.messages.fluvio import ErrorCode
 
 _COMPRESSION: Final = "compression"
+_ONE_BATCH: Final = {"batch_bytes": 64 * 1024, "buffer_bytes": 64 * 1024}
+"""What a target sends at once is one batch, so a lost answer doubles no more than that."""
 
 
-def _client(parts: Parts, options: Mapping[str, Any]) -> FluvioClient:
-    return FluvioClient(parts.address, **{"tls": parts.tls, **parts.query, **options})
+def _client(parts: Parts, options: Mapping[str, Any], **defaults: Any) -> FluvioClient:
+    return FluvioClient(parts.address, **{**defaults, "tls": parts.tls, **parts.query, **options})
 
 
 class _FluvioSource(End):
@@ -37,7 +39,7 @@ class _FluvioSource(End):
     def __repr__(self) -> str:
         return f"<_FluvioSource {self._place} {self._reading}>"
 
-    def batches(self) -> Iterator[Sequence[Carried]]:
+    def batches(self) -> Iterator[Sequence[Envelope]]:
         follow = self._reading.follow
         end = None if follow else self._client.offsets(*self._place).end
         with self._client.consumer(
@@ -62,7 +64,7 @@ class _FluvioSource(End):
         return found
 
 
-def _carried(found: ReceivedRecord) -> Carried:
+def _carried(found: ReceivedRecord) -> Envelope:
     time = NO_TIMESTAMP if found.timestamp_ms is None else found.timestamp_ms
     record = FluvioRecord(found.value, found.key, time)
     try:
@@ -72,13 +74,13 @@ def _carried(found: ReceivedRecord) -> Carried:
             f"the record at offset {found.offset} of {found.topic!r} partition "
             f"{found.partition} cannot be carried: {error}"
         ) from None
-    return Carried(kind, head + record.value, found.offset, found.offset + 1)
+    return Envelope(kind, head + record.value, found.offset, found.offset + 1)
 
 
 class _FluvioTarget(End):
     def __init__(self, url: str, writing: Writing, options: Mapping[str, Any]) -> None:
         parts = split(url, _COMPRESSION)
-        self._client = _client(parts, options)
+        self._client = _client(parts, options, **_ONE_BATCH)
         super().__init__(self._client)
         self._topic, self._partition = parts.topic, picked(parts, writing.partition)
         self._writing = writing
@@ -100,7 +102,7 @@ class _FluvioTarget(End):
             if refused.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
 
-    def write(self, records: Sequence[Carried]) -> None:
+    def write(self, records: Sequence[Envelope]) -> None:
         assert self._producer is not None, "it was entered"
         for each in records:
             value, key, time, _ = from_tlv(each.kind, each.value)

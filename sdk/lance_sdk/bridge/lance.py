@@ -6,12 +6,15 @@ from itertools import groupby
 from types import TracebackType
 from typing import Any, Final, Self
 
-from lance_sdk.bridge.contract import Carried, RecordsGoneError, Source, Target
-from lance_sdk.bridge.ends import Reading, Writing
+from lance_sdk._protocol.handshake import find_partitioned
+from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, Target
+from lance_sdk.bridge.endpoints import Reading, Writing
+from lance_sdk.client import Client
 from lance_sdk.consumer import Consumer
 from lance_sdk.errors import ConfigError, InvalidOffset
+from lance_sdk.partitions import shared_options
 from lance_sdk.producer import Producer
-from lance_sdk.types import RecordBatch
+from lance_sdk.types import PartitionedTopic, RecordBatch
 from lance_sdk.url import URL, parse_url
 
 _PATIENT: Final = 86_400.0  # deliveries expire long before, and say why
@@ -21,7 +24,8 @@ class _LanceSource:
     def __init__(self, url: str, reading: Reading, options: Mapping[str, Any]) -> None:
         own = {"start": reading.start, "stop_at_end": not reading.follow}
         self._wait = reading.wait if reading.follow else None
-        self._consumer = Consumer(url, **{**options, **own})
+        place = _partition_of(url, reading.partition, options)
+        self._consumer = Consumer(place, **{**options, **own})
 
     def __repr__(self) -> str:
         return f"<_LanceSource {self._consumer!r}>"
@@ -38,10 +42,10 @@ class _LanceSource:
     ) -> None:
         self._consumer.__exit__(kind, error, trace)
 
-    def batches(self) -> Iterator[Sequence[Carried]]:
+    def batches(self) -> Iterator[Sequence[Envelope]]:
         while (batch := self._poll()) is not None or self._wait is not None:
             yield [
-                Carried(each.type, each.raw, each.offset, each.next_offset) for each in batch or ()
+                Envelope(each.type, each.raw, each.offset, each.next_offset) for each in batch or ()
             ]
 
     def _poll(self) -> RecordBatch | None:
@@ -56,7 +60,9 @@ class _LanceSource:
 class _LanceTarget:
     def __init__(self, url: str, writing: Writing, options: Mapping[str, Any]) -> None:
         own = {"create_topic": writing.create_topic, "block_timeout": _PATIENT}
-        self._producer = Producer(_partition_of(url, writing.partition), **{**options, **own})
+        self._producer = Producer(
+            _partition_of(url, writing.partition, options), **{**options, **own}
+        )
 
     def __repr__(self) -> str:
         return f"<_LanceTarget {self._producer!r}>"
@@ -73,7 +79,7 @@ class _LanceTarget:
     ) -> None:
         self._producer.__exit__(kind, error, trace)
 
-    def write(self, records: Sequence[Carried]) -> None:
+    def write(self, records: Sequence[Envelope]) -> None:
         for kind, some in groupby(records, key=lambda each: each.kind):
             self._producer.send_many_raw([each.value for each in some], kind)
 
@@ -81,19 +87,36 @@ class _LanceTarget:
         self._producer.flush()
 
 
-def _partition_of(url: str, partition: int | None) -> URL:
-    """Return the URL of the topic that stands for a partition, as ``lance-server`` names it."""
+def _described(url: URL, options: Mapping[str, Any]) -> PartitionedTopic | None:
+    """Return how the server describes a topic; None for one without partitions (AMB-59)."""
+    if url.topic is None:
+        return None
+    with Client(url, **shared_options(options)) as client:
+        return find_partitioned(client.list_topics(), url.topic)
+
+
+def _partition_of(url: str, partition: int | None, options: Mapping[str, Any]) -> URL:
+    """Return the URL of the topic that is a partition, as ``lance-server`` names it."""
     found = parse_url(url)
-    if not partition:
+    if partition is None:
         return found
     if found.topic is None:
         raise ConfigError(f"{found}: name the topic; its partitions become topics of their own")
-    return replace(found, topic=f"{found.topic}.{partition}")
+    whole = _described(found, options)
+    if whole is None:
+        return replace(found, topic=f"{found.topic}.{partition}") if partition else found
+    if partition >= whole.partitions:
+        raise ConfigError(
+            f"{found} has {whole.partitions} partitions, and partition {partition} of the source "
+            f"has no place there; run `lwp topics add-partitions {whole.name} {partition + 1}`"
+        )
+    return replace(found, topic=whole.names[partition])
 
 
-def partitions(_url: str, _options: Mapping[str, Any]) -> Sequence[int | None]:
-    """Return that there are none to choose from."""
-    return [None]
+def partitions(url: str, options: Mapping[str, Any]) -> Sequence[int | None]:
+    """Return the partitions of a partitioned topic, or that there are none to choose from."""
+    whole = _described(parse_url(url), options)
+    return [None] if whole is None else list(range(whole.partitions))
 
 
 def open_source(url: str, reading: Reading, options: Mapping[str, Any]) -> Source:

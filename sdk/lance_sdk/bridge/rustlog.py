@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from lance_sdk._waits import pause
-from lance_sdk.bridge.contract import Carried, RecordsGoneError, Source, SourceChangedError, Target
-from lance_sdk.bridge.ends import Reading, Writing
-from lance_sdk.bridge.foreign import End, Parts, chosen, picked, split
+from lance_sdk._api.interruptible import pause
+from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, SourceChangedError, Target
+from lance_sdk.bridge.endpoints import Reading, Writing
+from lance_sdk.bridge.other_systems import End, Parts, chosen, picked, split
 from lance_sdk.errors import RecordTooLarge
 from lance_sdk.rustlog import RustlogBatch, RustlogClient, TopicExists
 from lance_spec.enums import RecordType
@@ -40,12 +40,12 @@ class _RustlogSource(End):
     def __repr__(self) -> str:
         return f"<_RustlogSource {self._topic!r}-{self._partition} {self._reading}>"
 
-    def batches(self) -> Iterator[Sequence[Carried]]:
+    def batches(self) -> Iterator[Sequence[Envelope]]:
         start = self._reading.start
         offset = self._beginning() if start == "beginning" else start
         while (batch := self._kept(offset)) or self._reading.follow:
             yield [
-                Carried(RecordType.RAW_DATA, each.value, each.offset, each.offset + 1)
+                Envelope(RecordType.RAW_DATA, each.value, each.offset, each.offset + 1)
                 for each in batch.records
             ]
             if batch:
@@ -57,7 +57,7 @@ class _RustlogSource(End):
         """Return records; none only where the partition ends.
 
         Raises:
-            RecordsGoneError: there are some behind the offset, and none at it.
+            RecordsGoneError: there are some after the offset, and none at it.
             SourceChangedError: not even the record before it is there.
         """
         batch = self._fetch(offset)
@@ -70,7 +70,7 @@ class _RustlogSource(End):
             raise RecordsGoneError(f"{what} does not keep the record at offset {offset} any more")
         if offset and not self._fetch(offset - 1, max_bytes=1):
             raise SourceChangedError(
-                f"{what} does not reach to offset {offset} any more: it was made anew, or its "
+                f"{what} does not reach to offset {offset} any more: it was made again, or its "
                 "broker keeps records in memory and was restarted"
             )
         return batch
@@ -113,7 +113,7 @@ class _RustlogTarget(End):
             with suppress(TopicExists):
                 self._client.create_topic(self._topic, partitions=count)
 
-    def write(self, records: Sequence[Carried]) -> None:
+    def write(self, records: Sequence[Envelope]) -> None:
         for each in records:
             value = from_tlv(each.kind, each.value).value
             size = _PER_RECORD + len(value)

@@ -1,6 +1,5 @@
 """Where ``lwp bridge`` notes how far it is."""
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from lance_sdk import _platform
 from lance_sdk.bridge.contract import Place
 from lance_sdk.errors import ConfigError
 
@@ -91,7 +91,7 @@ def _places(path: Path, noted: Any) -> dict[int, Place]:
     try:
         return {int(number): _place(each) for number, each in noted["places"].items()}
     except (AttributeError, KeyError, TypeError, ValueError):
-        text = f"{path} is no state of a copy; name another file, or remove it"
+        text = f"{path} is not a state of a copy; name another file, or remove it"
         raise ConfigError(text) from None
 
 
@@ -117,7 +117,7 @@ def _locked(path: Path) -> Iterator[None]:
         raise ConfigError(f"cannot write {lock}: {error.strerror}") from error
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _platform.lock(file.fileno())
         except BlockingIOError:
             raise ConfigError(
                 f"another lwp bridge uses {path}; end it, or name another file"

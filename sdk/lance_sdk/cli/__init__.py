@@ -23,8 +23,8 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from lance_sdk.cli._app import run  # noqa: PLC0415 - click is an optional dependency
-        from lance_sdk.cli._nudge import nudge_main_thread  # noqa: PLC0415 - likewise
-        from lance_sdk.cli._streams import CLOSED, settle  # noqa: PLC0415 - likewise
+        from lance_sdk.cli.console.sigint import nudge_main_thread  # noqa: PLC0415 - likewise
+        from lance_sdk.cli.console.streams import CLOSED, settle  # noqa: PLC0415 - likewise
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise

@@ -1,5 +1,6 @@
 """The ``lwp`` command group, and how it ends: one clear line and an exit code."""
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -7,31 +8,44 @@ from typing import Any, Final
 
 import click
 
-from lance_sdk.cli._errors import describe
-from lance_sdk.cli._exit import EPILOG, ExitCode, printable, require_command
 from lance_sdk.cli._lazy import LazyGroup
-from lance_sdk.cli._output import OutputClosed
 from lance_sdk.cli._settings import Settings, common_options, start_logging
-from lance_sdk.cli._streams import discard, tell
+from lance_sdk.cli.console.error_messages import describe
+from lance_sdk.cli.console.exit_codes import EPILOG, ExitCode, printable, require_command
+from lance_sdk.cli.console.output import OutputClosed
+from lance_sdk.cli.console.streams import discard, tell
+from lance_spec.environment import made_by_kubernetes, unknown_variables
 
 _COMMANDS: Final = {
-    "topics": "lance_sdk.cli._topics:topics",
-    "produce": "lance_sdk.cli._produce:produce",
-    "consume": "lance_sdk.cli._consume:consume",
-    "tail": "lance_sdk.cli._tail:tail",
-    "replay": "lance_sdk.cli._replay:replay",
+    "topics": "lance_sdk.cli.admin.topics:topics",
+    "produce": "lance_sdk.cli.records.produce:produce",
+    "consume": "lance_sdk.cli.records.consume:consume",
+    "tail": "lance_sdk.cli.records.tail:tail",
+    "replay": "lance_sdk.cli.records.replay:replay",
     "bridge": "lance_sdk.bridge.command:bridge",
-    "offsets": "lance_sdk.cli._offsets:offsets",
-    "group": "lance_sdk.cli._group:group",
-    "ping": "lance_sdk.cli._ping:ping",
-    "status": "lance_sdk.cli._status:status",
-    "sf": "lance_sdk.cli._sf:sf",
+    "offsets": "lance_sdk.cli.admin.offsets:offsets",
+    "group": "lance_sdk.cli.admin.group:group",
+    "ping": "lance_sdk.cli.admin.ping:ping",
+    "status": "lance_sdk.cli.admin.status:status",
+    "top": "lance_sdk.cli.top.command:top",
+    "sf": "lance_sdk.cli.journal.commands:sf",
     "pipeline": "lance_sdk.cli._pipeline:pipeline",
-    "bench": "lance_sdk.cli._bench:bench",
+    "bench": "lance_sdk.cli.bench.bench:bench",
     "explain": "lance_sdk.cli._explain:explain",
     "vectors": "lance_sdk.cli._vectors:vectors",
     "completion": "lance_sdk.cli._completion:completion",
 }
+
+
+_SECTIONS: Final = {
+    "Topics and records": ("topics", "produce", "consume", "tail", "replay", "bridge"),
+    "Consumers": ("offsets", "group"),
+    "Servers": ("ping", "status", "top"),
+    "Files": ("sf", "pipeline"),
+    "Tools": ("bench", "explain", "vectors", "completion"),
+}
+"""How the help groups the commands; the others stand last."""
+_OUTPUT: Final = {"--json", "--quiet", "--verbose", "--help", "--version"}
 
 
 class _Application(LazyGroup):
@@ -43,6 +57,28 @@ class _Application(LazyGroup):
             return super().make_context(*arguments, **options)
         except OSError as error:  # the help and the version of ``lwp`` itself
             raise click.exceptions.Exit(_unprintable(error)) from None
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by what they are about, and the commands; see `click.Command`."""
+        sections: dict[str, list[tuple[str, str]]] = {"Connection": [], "Output": []}
+        for param in self.get_params(ctx):
+            if (line := param.get_help_record(ctx)) is not None:
+                sections["Connection" if _OUTPUT.isdisjoint(param.opts) else "Output"].append(line)
+        for title, lines in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(lines)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by what they are about; see `click.Group`."""
+        named = [name for names in _SECTIONS.values() for name in names]
+        rest = tuple(name for name in self.list_commands(ctx) if name not in named)
+        limit = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
+        for title, names in {**_SECTIONS, "Others": rest}.items():
+            found = ((name, self.get_command(ctx, name)) for name in names)
+            lines = [(name, each.get_short_help_str(limit)) for name, each in found if each]
+            with formatter.section(title):
+                formatter.write_dl(lines)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; any end but a good one goes through ``ctx.exit``."""
@@ -87,15 +123,25 @@ def _say(message: str) -> None:
 @click.pass_context
 def lwp(ctx: click.Context) -> None:
     """Work with a LANCE streaming log: topics, records, and the bytes on the wire."""
-    start_logging(ctx.ensure_object(Settings))
+    settings = ctx.ensure_object(Settings)
+    start_logging(settings)
+    if not settings.quiet:
+        _tell_unknown_variables()
     require_command(ctx)
+
+
+def _tell_unknown_variables() -> None:
+    """Warn of misspelt variables; those that Kubernetes makes are not a mistake of the user."""
+    made = made_by_kubernetes(os.environ)
+    for told in unknown_variables({k: v for k, v in os.environ.items() if k not in made}):
+        tell(f"warning: {told}")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run ``lwp`` and return its exit code.
 
     Args:
-        arguments: what stands behind the command's name; those of the process by default.
+        arguments: what stands after the command's name; those of the process by default.
     """
     try:
         result = lwp.main(arguments, prog_name="lwp", standalone_mode=False)
@@ -117,7 +163,7 @@ def _refuse(error: click.UsageError) -> ExitCode:
 
 
 def _flush(code: int) -> int:
-    """Flush stdout here, where a reader who went away is no error."""
+    """Flush stdout here, where a reader who went away is not an error."""
     try:
         sys.stdout.flush()
     except OSError as error:

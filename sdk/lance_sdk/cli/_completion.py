@@ -5,9 +5,9 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
-from lance_sdk.cli._exit import Failure
-from lance_sdk.cli._output import print_line
 from lance_sdk.cli._settings import common_options
+from lance_sdk.cli.console.exit_codes import Failure
+from lance_sdk.cli.console.output import print_line
 
 _VARIABLE: Final = "_LWP_COMPLETE"
 _SHELLS: Final = ("bash", "zsh", "fish")

@@ -7,9 +7,9 @@ from typing import BinaryIO, Final
 
 import click
 
-from lance_sdk.cli._exit import Failure
-from lance_sdk.cli._output import print_json, print_line
 from lance_sdk.cli._settings import common_options, current_settings
+from lance_sdk.cli.console.exit_codes import Failure
+from lance_sdk.cli.console.output import print_json, print_line
 from lance_spec.limits import HEADER_SIZE, MAX_PAYLOAD
 
 _LIMIT: Final = 8 * (HEADER_SIZE + MAX_PAYLOAD)
@@ -119,10 +119,10 @@ def _from_hex(text: str) -> bytes:
     wrong = re.search(r"[^0-9A-Fa-f]", digits)
     if wrong is not None:
         raise click.UsageError(
-            f"{wrong[0]!r} is no hexadecimal digit; to read a file, write @{text}"
+            f"{wrong[0]!r} is not a hexadecimal digit; to read a file, write @{text}"
             if Path(text).is_file()
-            else f"{wrong[0]!r} is no hexadecimal digit"
+            else f"{wrong[0]!r} is not a hexadecimal digit"
         )
     if len(digits) % 2:
-        raise click.UsageError(f"{len(digits)} hexadecimal digits are no whole number of bytes")
+        raise click.UsageError(f"{len(digits)} hexadecimal digits are not a whole number of bytes")
     return bytes.fromhex(digits)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from lance_sdk.cli._exit import Failure, printable
+from lance_sdk.cli.console.exit_codes import Failure, printable
 
 
 class LazyGroup(click.Group):

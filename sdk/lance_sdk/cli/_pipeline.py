@@ -1,5 +1,6 @@
 """``lwp pipeline``: archive, replay, audit, reindex, report and migrate whole logs with Spark."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -7,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from lance_sdk.cli import _format
-from lance_sdk.cli._exit import Failure, printable, require_command
-from lance_sdk.cli._output import print_json, print_line, print_table
 from lance_sdk.cli._settings import common_options, current_settings
-from lance_sdk.cli._sf_progress import frames_bar
+from lance_sdk.cli.console import number_format
+from lance_sdk.cli.console.exit_codes import Failure, printable, require_command
+from lance_sdk.cli.console.output import print_json, print_line, print_table
+from lance_sdk.cli.journal.progress import frames_bar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from lance_sdk.spark.pipelines import Audited
 
 Options = dict[str, str]
+_SMALL: Final = 4 << 30
+"""Bytes that processes on this machine read in the time that Spark needs to start."""
+_SPARKS_PLACE: Final = ("SPARK_MASTER", "PYSPARK_GATEWAY_PORT")
+"""Environment variables of somebody who wants Spark, and of ``spark-submit``."""
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -47,6 +52,13 @@ _option = click.option(
     multiple=True,
     metavar="NAME=VALUE",
     help="An option of the format lwp, such as minPartitions=8; may be repeated.",
+)
+_engine = click.option(
+    "--engine",
+    type=click.Choice(["auto", "spark", "processes"]),
+    default="auto",
+    show_default=True,
+    help="What works: Spark, or processes on this machine; auto takes those up to 4 GiB.",
 )
 _dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 _source = click.argument("source", metavar="PATH|TOPIC[,TOPIC...]")
@@ -77,7 +89,9 @@ def archive_(
     """
     options = _reading(source, more)
     from lance_sdk.spark.pipelines import archive  # noqa: PLC0415 - heavy, and an extra
+    from lance_sdk.spark.pipelines.archive import check_archive  # noqa: PLC0415 - likewise
 
+    check_archive(options)
     with _spark() as spark, frames_bar("archiving", "bytes") as tell:
         found = archive(
             spark, options, target, partition_by=partition_by, dry_run=dry_run, tell=tell
@@ -85,11 +99,13 @@ def archive_(
     if current_settings().json:
         print_json(asdict(found) | {"dry_run": dry_run})
         return
-    size = _format.size(found.bytes)
+    size = number_format.size(found.bytes)
     if found.records is None:
-        print_line(f"would read {size} at most of {_format.count(len(found.topics), 'topic')}")
+        print_line(
+            f"would read {size} at most of {number_format.count(len(found.topics), 'topic')}"
+        )
     else:
-        print_line(f"archived {_format.count(found.records, 'record')} ({size}) in {target}")
+        print_line(f"archived {number_format.count(found.records, 'record')} ({size}) in {target}")
 
 
 @pipeline.command("replay")
@@ -112,29 +128,33 @@ def replay_(
     """Write the records of an archive in DIR to the server of --url, each topic in its order."""
     options = _writing(more, topic, create_topic=create_topic)
     from lance_sdk.spark.pipelines import replay  # noqa: PLC0415 - heavy, and an extra
+    from lance_sdk.spark.pipelines.replay import check_replay  # noqa: PLC0415 - likewise
 
+    check_replay(options)
     with _spark() as spark, frames_bar("replaying", "records") as tell:
         found = replay(spark, source, options, condition=where, dry_run=dry_run, tell=tell)
     if current_settings().json:
         print_json(asdict(found) | {"records": found.records, "dry_run": dry_run})
         return
     verb = "would replay" if dry_run else "replayed"
-    topics = _format.count(len(found.topics), "topic")
-    print_line(f"{verb} {_format.count(found.records, 'record')} of {topics}")
+    topics = number_format.count(len(found.topics), "topic")
+    print_line(f"{verb} {number_format.count(found.records, 'record')} of {topics}")
 
 
 @pipeline.command("audit")
 @click.argument("path")
+@_engine
 @_dry_run
 @common_options
-def audit_(path: str, *, dry_run: bool) -> None:
+def audit_(path: str, *, engine: str, dry_run: bool) -> None:
     """Compare every segment and slot at PATH with its checksums and structure.
 
     Changes nothing. The exit code is 1 when something is wrong.
     """
     from lance_sdk.spark.pipelines import audit  # noqa: PLC0415 - heavy, and an extra
 
-    with _spark() as spark, frames_bar("auditing", "files") as tell:
+    size = audit(None, path, dry_run=True).totals["bytes"]
+    with _engine_for(engine, size) as spark, frames_bar("auditing", "files") as tell:
         found = audit(spark, path, tell, dry_run=dry_run)
     if current_settings().json:
         files = [asdict(report) | {"clean": report.clean} for report in found.files]
@@ -143,12 +163,12 @@ def audit_(path: str, *, dry_run: bool) -> None:
     else:
         _tell_audit(found, dry_run=dry_run)
     if not found.clean and not dry_run:
-        raise Failure(f"{_format.count(found.totals['findings'], 'finding')} at {path}")
+        raise Failure(f"{number_format.count(found.totals['findings'], 'finding')} at {path}")
 
 
 def _tell_audit(found: "Audited", *, dry_run: bool) -> None:
     totals = found.totals
-    files, size = _format.count(totals["files"], "file"), _format.size(totals["bytes"])
+    files, size = number_format.count(totals["files"], "file"), number_format.size(totals["bytes"])
     if dry_run:
         print_line(f"would read {files}, {size}")
         return
@@ -157,8 +177,11 @@ def _tell_audit(found: "Audited", *, dry_run: bool) -> None:
             print_line(printable(f"{report.path}: {finding}"))
     if current_settings().quiet:
         return
-    batches, records = f"{totals['batches']:,} batches", _format.count(totals["records"], "record")
-    verdict = _format.count(totals["findings"], "finding") if totals["findings"] else "clean"
+    batches, records = (
+        f"{totals['batches']:,} batches",
+        number_format.count(totals["records"], "record"),
+    )
+    verdict = number_format.count(totals["findings"], "finding") if totals["findings"] else "clean"
     print_line(f"{files}, {batches}, {records}, {size}; {verdict}")
 
 
@@ -167,7 +190,7 @@ def _tell_audit(found: "Audited", *, dry_run: bool) -> None:
 @_dry_run
 @common_options
 def reindex_(path: str, *, dry_run: bool) -> None:
-    """Write the sparse indexes of closed segments at PATH anew where they are missing or stale."""
+    """Write the sparse indexes of closed segments at PATH again where they are missing or stale."""
     from lance_sdk.spark.pipelines import reindex  # noqa: PLC0415 - heavy, and an extra
 
     with _spark() as spark, frames_bar("indexing", "segments") as tell:
@@ -177,21 +200,25 @@ def reindex_(path: str, *, dry_run: bool) -> None:
         return
     verb = "would write" if dry_run else "wrote"
     indexes = f"{len(found.changed):,} {'index' if len(found.changed) == 1 else 'indexes'}"
-    print_line(f"{verb} {indexes} of {_format.count(found.segments, 'closed segment')}")
+    print_line(f"{verb} {indexes} of {number_format.count(found.segments, 'closed segment')}")
 
 
 @pipeline.command("report")
 @_source
 @click.option("--plot", "picture", metavar="FILE", help="Draw it: FILE.svg, .png or .pdf.")
+@_engine
 @_option
 @_dry_run
 @common_options
-def report_(source: str, *, picture: str | None, more: tuple[str, ...], dry_run: bool) -> None:
+def report_(
+    source: str, *, picture: str | None, engine: str, more: tuple[str, ...], dry_run: bool
+) -> None:
     """Show how many records and bytes there are by topic, hour and type."""
     options = _reading(source, more)
     from lance_sdk.spark.pipelines import plot, report  # noqa: PLC0415 - heavy, and an extra
 
-    with _spark() as spark, frames_bar("counting", "pieces") as tell:
+    planned = sum(report(None, options, dry_run=True).planned.values())
+    with _engine_for(engine, planned) as spark, frames_bar("counting", "splits") as tell:
         found = report(spark, options, tell, dry_run=dry_run)
     if picture is not None and not dry_run:
         plot(found, picture)
@@ -199,8 +226,8 @@ def report_(source: str, *, picture: str | None, more: tuple[str, ...], dry_run:
         print_json(asdict(found) | {"dry_run": dry_run})
         return
     if dry_run:
-        size = _format.size(sum(found.planned.values()))
-        print_line(f"would read {size} of {_format.count(len(found.planned), 'topic')}")
+        size = number_format.size(sum(found.planned.values()))
+        print_line(f"would read {size} of {number_format.count(len(found.planned), 'topic')}")
         return
     rows = [
         [each.topic, each.hour_text, f"{each.type:#04x}", f"{each.records:,}", f"{each.bytes:,}"]
@@ -269,7 +296,7 @@ def _server() -> Options:
     """Return how to reach the server, by the options that every command takes."""
     settings = current_settings()
     said = {
-        "servers": settings.require_url(),
+        "servers": settings.named_url("a pipeline"),
         "dialect": settings.dialect,
         "requestTimeout": None if settings.timeout is None else f"{settings.timeout}s",
         "token": settings.token,
@@ -286,6 +313,22 @@ def _pair(name: str, text: str) -> tuple[str, str]:
     if not (key and mark):
         raise click.UsageError(f"--{name} {printable(text)}: expected NAME=VALUE")
     return key, value
+
+
+@contextmanager
+def _engine_for(engine: str, size: int) -> Iterator["SparkSession | None"]:
+    """Yield Spark where it was asked for or pays, else None.
+
+    Args:
+        engine: what was asked for.
+        size: bytes to read.
+    """
+    is_elsewhere = any(name in os.environ for name in _SPARKS_PLACE)
+    if engine == "processes" or (engine == "auto" and size <= _SMALL and not is_elsewhere):
+        yield None
+        return
+    with _spark() as spark:
+        yield spark
 
 
 @contextmanager

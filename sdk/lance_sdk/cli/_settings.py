@@ -9,10 +9,12 @@ from typing import Any, Final, TypeVar
 import click
 
 from lance_sdk.cli import _types
-from lance_sdk.cli._streams import tell
+from lance_sdk.cli.console.streams import tell
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
+DEFAULT_URL: Final = "lance://127.0.0.1:1992"
+"""Where `lwp` looks for a server when nothing else is said."""
 _QUIET: Final = -1
 _TRACEBACKS: Final = 2
 _LOG_LEVELS: Final = {_QUIET: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
@@ -56,16 +58,26 @@ class Settings:
         """Whether an error shows where in the code it arose."""
         return self.verbosity >= _TRACEBACKS
 
-    def require_url(self) -> str:
+    def named_url(self, what: str = "this") -> str:
         """Return the server's URL: the option ``--url``, or else ``LANCE_URL``.
+
+        Args:
+            what: what is not done to a server that nobody named, for the message.
 
         Raises:
             click.UsageError: when neither gives one.
         """
         url = self.url or os.environ.get("LANCE_URL")
         if not url:
-            raise click.UsageError("no server given; say --url lance://HOST:PORT or set LANCE_URL")
+            raise click.UsageError(
+                f"no server given; say --url lance://HOST:PORT or set LANCE_URL: {what} is done to "
+                f"no server that was not named"
+            )
         return url
+
+    def require_url(self) -> str:
+        """Return the server's URL; the local server's where neither option nor environment says."""
+        return self.url or os.environ.get("LANCE_URL") or DEFAULT_URL
 
 
 def current_settings() -> Settings:
@@ -83,7 +95,7 @@ class _StderrHandler(logging.Handler):
 def start_logging(settings: Settings) -> None:
     """Send the SDK's log messages to stderr, as many as the verbosity asks for.
 
-    Called anew when an option behind the command changes it: that one is read last.
+    Called again when an option behind the command changes it: that one is read last.
     """
     handler = _StderrHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
@@ -128,7 +140,7 @@ _OPTIONS: Final = (
         expose_value=False,
         callback=_store,
         metavar="URL",
-        help="The server, lance://HOST:PORT  [env: LANCE_URL]",
+        help=f"The server  [env: LANCE_URL; default: {DEFAULT_URL}]",
     ),
     click.option(
         "--dialect",

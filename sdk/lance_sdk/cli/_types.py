@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lance_sdk._units import parse_duration, parse_size
+from lance_sdk._api.unit_parsing import parse_duration, parse_size
 from lance_sdk.errors import ConfigError
 from lance_spec.limits import END_OFFSET
 
@@ -14,25 +14,25 @@ def time(text: str) -> float:
     """Return seconds, from ``500ms``, ``5s`` or a bare number of seconds.
 
     Raises:
-        click.BadParameter: when it is no time.
+        click.BadParameter: when it is not a time.
     """
     bare = text.replace(".", "", 1).isdecimal()
     try:
         return parse_duration("time", f"{text}s" if bare else text)
     except ConfigError:
-        raise click.BadParameter(f"{text!r} is no time such as 500ms, 5s or 2m") from None
+        raise click.BadParameter(f"{text!r} is not a time such as 500ms, 5s or 2m") from None
 
 
 def size(text: str) -> int:
     """Return bytes, from ``64KiB``, ``1MB`` or a bare number of bytes.
 
     Raises:
-        click.BadParameter: when it is no size.
+        click.BadParameter: when it is not a size.
     """
     try:
         return parse_size("size", text)
     except ConfigError:
-        raise click.BadParameter(f"{text!r} is no size such as 65536, 64KiB or 1MB") from None
+        raise click.BadParameter(f"{text!r} is not a size such as 65536, 64KiB or 1MB") from None
 
 
 def token(text: str) -> str:
@@ -46,7 +46,7 @@ def token(text: str) -> str:
     try:
         found = Path(text[1:]).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise click.BadParameter(f"cannot read the token from {text[1:]}: {reason}") from None
     if not found:
         raise click.BadParameter(f"there is no token in {text[1:]}")

@@ -2,7 +2,7 @@
 
 import click
 
-from lance_sdk.cli._exit import ExitCode
+from lance_sdk.cli.console.exit_codes import ExitCode
 
 
 @click.command(

@@ -4,9 +4,9 @@ import tempfile
 from pathlib import Path
 from time import monotonic
 
-from lance_sdk.cli import _format
-from lance_sdk.cli._exit import Failure
 from lance_sdk.cli._settings import Settings
+from lance_sdk.cli.console import number_format
+from lance_sdk.cli.console.exit_codes import Failure
 from lance_sdk.url import URL
 
 LEFT_OUT = "left out; --archive streams the topic into Parquet (pip install 'lance-sdk[spark]')"
@@ -38,5 +38,5 @@ def archive_topic(topic: URL, settings: Settings, expected: int) -> str:
         size = sum(path.stat().st_size for path in target.rglob("*.parquet"))
     if found != expected:
         raise Failure(f"the archive holds {found} records of {expected}")
-    records, seconds = _format.count(found, "record"), _format.seconds(elapsed)
-    return f"{records} as Parquet, {_format.size(size)}, in {seconds}"
+    records, seconds = number_format.count(found, "record"), number_format.seconds(elapsed)
+    return f"{records} as Parquet, {number_format.size(size)}, in {seconds}"

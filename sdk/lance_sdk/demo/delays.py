@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lance_sdk.cli._exit import Failure
+from lance_sdk.cli.console.exit_codes import Failure
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ def delays_by_carrier(records: Iterable[bytes], airlines: dict[str, str]) -> lis
         airlines: names by carrier code.
 
     Raises:
-        Failure: when a record is no flight; naming its number.
+        Failure: when a record is not a flight; naming its number.
     """
     carriers: dict[str, CarrierDelay] = {}
     for number, record in enumerate(records, start=1):
@@ -47,7 +47,7 @@ def delays_by_carrier(records: Iterable[bytes], airlines: dict[str, str]) -> lis
             flight = json.loads(record)
             code, delay = flight["carrier"], flight["arr_delay"]
         except (ValueError, LookupError, TypeError) as error:
-            raise Failure(f"record {number} is no flight: {error}") from None
+            raise Failure(f"record {number} is not a flight: {error}") from None
         if (carrier := carriers.get(code)) is None:
             carrier = carriers[code] = CarrierDelay(code, airlines.get(code, ""))
         carrier.flights += 1

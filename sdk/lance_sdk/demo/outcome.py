@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lance_sdk.cli import _format
-from lance_sdk.cli._output import print_table
-from lance_sdk.cli._progress import Meter
+from lance_sdk.cli.console import number_format
+from lance_sdk.cli.console.output import print_table
+from lance_sdk.cli.console.progress import Meter
 from lance_sdk.demo.compare import Comparison
 from lance_sdk.demo.conformance import Verdict
 from lance_sdk.demo.delays import CarrierDelay
@@ -34,10 +34,11 @@ class Transfer:
     @property
     def rates(self) -> str:
         """Records and bytes a second, in words."""
-        return _format.rates(self.records, self.bytes, self.seconds)
+        return number_format.rates(self.records, self.bytes, self.seconds)
 
     def __str__(self) -> str:
-        return f"{_format.count(self.records, 'record')} in {_format.seconds(self.seconds)}"
+        records = number_format.count(self.records, "record")
+        return f"{records} in {number_format.seconds(self.seconds)}"
 
     def to_json(self) -> dict[str, float]:
         """Return the figures and the rates as a JSON object."""

@@ -8,9 +8,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lance_sdk.cli._exit import ExitCode, Failure
 from lance_sdk.cli._settings import Settings
 from lance_sdk.cli._target import client_options
+from lance_sdk.cli.console.exit_codes import ExitCode, Failure
 from lance_sdk.errors import LanceError
 from lance_sdk.url import URL, Endpoint, parse_url
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from lance_sdk.cli._output import print_line
-from lance_sdk.cli._progress import Meter, progress, waiting
 from lance_sdk.cli._settings import Settings
-from lance_sdk.cli._streams import tell
+from lance_sdk.cli.console.output import print_line
+from lance_sdk.cli.console.progress import Meter, progress, waiting
+from lance_sdk.cli.console.streams import tell
 
 
 @dataclass(slots=True)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from lance_sdk.cli._progress import Meter
-from lance_sdk.cli._reading import to_the_end
 from lance_sdk.cli._settings import Settings
 from lance_sdk.cli._target import client_options
+from lance_sdk.cli.console.progress import Meter
+from lance_sdk.cli.records.batch_reader import to_the_end
 from lance_sdk.demo.compare import Comparison
 from lance_sdk.url import URL
 from lance_spec.enums import RecordType

@@ -1,11 +1,11 @@
-"""One connection of the client for tasks."""
+"""One connection of the async client."""
 
 import ssl
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import anyio
 
-from lance_sdk._foreign import GONE, Address, connect_async, is_quiet, raw_socket
+from lance_sdk._api.other_systems import GONE, Address, connect_async, is_quiet, raw_socket
 from lance_sdk.errors import ConnectionLost, DeadlineExceeded, RemoteProtocolError, TransportError
 from lance_sdk.fluvio._asks import Ask
 from lance_sdk.fluvio._wire import Wire, not_greeted
@@ -25,12 +25,12 @@ class AsyncPump:
         self._lock = anyio.Lock()
         self._timeout = settings.timeout
         self._address = address
-        self._peer = f"{address[0]}:{address[1]}"
+        self.peer = f"{address[0]}:{address[1]}"
         self._wire = Wire(server, settings.max_frame)
         self._stream: ByteStream | None = None
 
     def __repr__(self) -> str:
-        return f"<AsyncPump {self._peer} {self._wire!r}>"
+        return f"<AsyncPump {self.peer} {self._wire!r}>"
 
     async def open(self, tls: ssl.SSLContext | None) -> Self:
         self._stream = await connect_async(self._address, self._timeout, tls)
@@ -82,7 +82,7 @@ class AsyncPump:
             with anyio.fail_after(self._timeout):
                 return await self._wait(number)
         except TimeoutError:
-            raise DeadlineExceeded(f"{self._peer} did not answer in time") from None
+            raise DeadlineExceeded(f"{self.peer} did not answer in time") from None
 
     async def _wait(self, number: int) -> Any:
         await self._send()
@@ -96,16 +96,16 @@ class AsyncPump:
             try:
                 await self._stream.send(data)
             except GONE as error:
-                raise ConnectionLost(f"{self._peer}: {error}", peer=self._peer) from error
+                raise ConnectionLost(f"{self.peer}: {error}", peer=self.peer) from error
 
     async def _receive(self) -> bytes:
         assert self._stream is not None, "it was opened"
         try:
             return await self._stream.receive(_READ)
         except anyio.EndOfStream:
-            raise ConnectionLost(f"{self._peer} closed the connection", peer=self._peer) from None
+            raise ConnectionLost(f"{self.peer} closed the connection", peer=self.peer) from None
         except GONE as error:
-            raise ConnectionLost(f"{self._peer}: {error}", peer=self._peer) from error
+            raise ConnectionLost(f"{self.peer}: {error}", peer=self.peer) from error
 
     async def close(self) -> None:
         if self._stream is not None:

@@ -1,21 +1,25 @@
 """Consuming: a stream of a partition, and offsets that the cluster keeps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lance_sdk._foreign import Address
+from lance_sdk._api.other_systems import Address
 from lance_sdk.errors import ConfigError, RemoteProtocolError, UsageError
 from lance_sdk.fluvio._asks import Ask, Steps
 from lance_sdk.fluvio._topics import leader, offsets
 from lance_sdk.fluvio.errors import check
 from lance_sdk.fluvio.types import FluvioSettings, ReceivedRecord, time_or_none
 from lance_spec.errors import DecodeError
-from lance_spec.fluvio_batches import DecompressionLimitError, open_batch
+from lance_spec.fluvio_batches import DecompressionLimitError, open_batch, whole_batches
 from lance_spec.messages.fluvio import (
+    Batch,
     DeleteConsumerOffsetRequest,
     FetchConsumerOffsetsRequest,
     Isolation,
+    OffsetsFilter,
     OffsetUpdate,
+    ReplicaKey,
     StreamFetchRequest,
     UpdateConsumerOffsetRequest,
     UpdateOffsetsRequest,
@@ -23,6 +27,10 @@ from lance_spec.messages.fluvio import (
 
 _MAX_RECORDS: Final = 64 * 1024 * 1024
 """Most bytes that the records of a received batch may take, decompressed."""
+_HEADER: Final = 12
+"""Bytes of a batch up to the end of its length."""
+_HEADROOM: Final = 40_000
+"""Most bytes of a response beside its records: a topic's name, and some numbers."""
 _OFFSETS: Final = "consumer-offset"
 """The topic whose leader keeps consumers' offsets."""
 
@@ -35,22 +43,29 @@ class Stream:
         topic: name of the topic.
         partition: number of the partition.
         offset: of the next record.
-        at: the SPU that leads the partition, as far as is known.
+        max_bytes: most bytes of records in a response; raised where one batch is larger.
         consumer_id: under which name the server keeps offsets, or None.
         id: what the server calls it, once it has answered.
-        high_watermark: the offset behind the last record that the server told of.
+        high_watermark: the offset after the last record that the server told of.
+        at: the SPU that leads the partition, as far as is known.
     """
 
     topic: str
     partition: int
     offset: int
-    at: Address
+    max_bytes: int
     consumer_id: str | None = None
     id: int | None = None
     high_watermark: int = 0
+    at: Address | None = None
+
+    @property
+    def what(self) -> str:
+        """What is done, for errors."""
+        return f"consume {self.topic!r} partition {self.partition} from offset {self.offset}"
 
 
-def opening(stream: Stream, settings: FluvioSettings) -> Ask:
+def opening(stream: Stream) -> Ask:
     """Return the request that opens a stream; its responses are `take`'s."""
     return Ask(
         1003,
@@ -58,35 +73,61 @@ def opening(stream: Stream, settings: FluvioSettings) -> Ask:
             topic=stream.topic,
             partition=stream.partition,
             offset=stream.offset,
-            max_bytes=settings.max_bytes,
+            max_bytes=stream.max_bytes,
             isolation=Isolation.READ_COMMITTED,
             smartmodules=[],
             consumer_id=stream.consumer_id,
         ),
+        stream.what,
         stream.at,
     )
 
 
-def take(stream: Stream, response: Any, settings: FluvioSettings) -> list[ReceivedRecord]:
+def take(stream: Stream, response: Any, settings: FluvioSettings) -> list[ReceivedRecord] | None:
     """Return the records of a response to a stream, none twice.
+
+    Published SPUs cut a response at ``max_bytes``, in the middle of a batch if need be; the rest
+    of that batch comes whole with the next response.
+
+    Returns:
+        The records; None when the stream must be opened again, with the `Stream.max_bytes` that
+        the batch at its offset takes.
 
     Raises:
         FluvioRefused: the stream has ended.
-        RemoteProtocolError: a batch cannot be read.
+        RemoteProtocolError: a batch cannot be read, or is larger than the settings allow.
     """
-    what = f"consume {stream.topic!r} partition {stream.partition} from offset {stream.offset}"
-    check(what, response.outcome)
+    check(stream.what, response.outcome)
     stream.id = response.stream_id
     stream.high_watermark = response.high_watermark
+    try:
+        batches, needed = whole_batches(response.records)
+        if response.records and not batches:
+            _grow(stream, needed, settings)
+            return None
+        return _records(stream, batches, settings)
+    except (DecodeError, DecompressionLimitError) as error:
+        raise RemoteProtocolError(f"a batch cannot be read: {error}") from error
+
+
+def _grow(stream: Stream, needed: int, settings: FluvioSettings) -> None:
+    """Note how large a response must be that holds the batch at a stream's offset."""
+    wanted = max(needed, 2 * stream.max_bytes) if needed <= _HEADER else needed
+    if wanted + _HEADROOM > settings.max_frame:
+        raise RemoteProtocolError(
+            f"the batch there takes {needed} bytes, and this client accepts responses of "
+            f"{settings.max_frame} bytes (max_frame); raise max_frame"
+        )
+    stream.max_bytes = wanted
+
+
+def _records(
+    stream: Stream, batches: Sequence[Batch], settings: FluvioSettings
+) -> list[ReceivedRecord]:
     found: list[ReceivedRecord] = []
     following = stream.offset
-    for batch in response.records.batches:
-        try:
-            records = open_batch(
-                batch, limit=_MAX_RECORDS, check_crc=settings.check_crc, exact=False
-            )
-        except (DecodeError, DecompressionLimitError) as error:
-            raise RemoteProtocolError(f"{what}: a batch cannot be read: {error}") from error
+    for batch in batches:
+        records = open_batch(batch, limit=_MAX_RECORDS, check_crc=settings.check_crc, exact=False)
         for value, key, time, delta in records:
             offset = batch.base_offset + delta
             if offset >= following:
@@ -98,13 +139,13 @@ def take(stream: Stream, response: Any, settings: FluvioSettings) -> list[Receiv
 
 
 def acknowledge(stream: Stream) -> Steps[None]:
-    """Let a stream go on behind what was received."""
+    """Let a stream go on after what was received."""
     if stream.id is None:
         return
     update = OffsetUpdate(offset=stream.offset, stream_id=stream.id)
-    response = yield Ask(1005, UpdateOffsetsRequest(offsets=[update]), stream.at)
+    response = yield Ask(1005, UpdateOffsetsRequest(offsets=[update]), stream.what, stream.at)
     for each in response.status:
-        check(f"go on with {stream.topic!r} partition {stream.partition}", each.outcome)
+        check(stream.what, each.outcome)
 
 
 def commit(stream: Stream, offset: int) -> Steps[None]:
@@ -120,15 +161,22 @@ def commit(stream: Stream, offset: int) -> Steps[None]:
     if stream.id is None:
         raise UsageError("commit: nothing was received on this connection yet; do it after that")
     asked = UpdateConsumerOffsetRequest(offset=offset, stream_id=stream.id)
-    response = yield Ask(1006, asked, stream.at, changes=True)
-    check(f"commit offset {offset} of {stream.topic!r}", response.outcome)
+    place = f"{stream.topic!r} partition {stream.partition}"
+    what = f"commit offset {offset} of {place} for consumer {stream.consumer_id!r}"
+    response = yield Ask(1006, asked, what, stream.at, changes=True)
+    check(what, response.outcome)
 
 
 def committed(topic: str, partition: int, consumer_id: str) -> Steps[int | None]:
     """Return the offset of the last record that a consumer committed, or None."""
     at = yield from leader(_OFFSETS, 0)
-    response = yield Ask(1008, FetchConsumerOffsetsRequest(), at)
-    check(f"offsets of consumer {consumer_id!r}", response.outcome)
+    replica = ReplicaKey(topic=topic, partition=partition)
+    asked = FetchConsumerOffsetsRequest(
+        filter=OffsetsFilter(replica=replica, consumer_id=consumer_id)
+    )
+    what = f"committed offset of {topic!r} partition {partition} for consumer {consumer_id!r}"
+    response = yield Ask(1008, asked, what, at)
+    check(what, response.outcome)
     for each in response.consumers:
         if (each.consumer_id, each.topic, each.partition) == (consumer_id, topic, partition):
             offset: int = each.offset
@@ -140,8 +188,9 @@ def forget(topic: str, partition: int, consumer_id: str) -> Steps[None]:
     """Have the server forget what a consumer committed."""
     asked = DeleteConsumerOffsetRequest(topic=topic, partition=partition, consumer_id=consumer_id)
     at = yield from leader(_OFFSETS, 0)
-    response = yield Ask(1007, asked, at, changes=True)
-    check(f"forget consumer {consumer_id!r}", response.outcome)
+    what = f"forget consumer {consumer_id!r} of {topic!r} partition {partition}"
+    response = yield Ask(1007, asked, what, at, changes=True)
+    check(what, response.outcome)
 
 
 def first_offset(

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from lance_sdk._core.backoff import Backoff, Dice
+from lance_sdk._protocol.backoff import Backoff, RandomSource
 from lance_sdk.errors import ConnectFailed, ConnectionLost, LanceError
-from lance_sdk.fluvio.errors import FluvioRefused
+from lance_sdk.fluvio.errors import PASSING, FluvioRefused, FluvioUnreachable
 from lance_spec.messages.fluvio import ErrorCode
 
 _BASE: Final = 0.02
@@ -25,7 +25,10 @@ class Patience:
     """
 
     def __init__(
-        self, seconds: float, clock: Callable[[], float] = time.monotonic, dice: Dice = _DICE
+        self,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        dice: RandomSource = _DICE,
     ) -> None:
         self._seconds = seconds
         self._clock = clock
@@ -68,7 +71,9 @@ def is_passing(error: LanceError, *, again: bool) -> bool:
         again: whether it may be made again when it may have been carried out.
     """
     if isinstance(error, FluvioRefused):
-        return error.code is ErrorCode.NOT_LEADER_FOR_PARTITION
+        return error.retryable and error.code in PASSING | {ErrorCode.TOPIC_NOT_FOUND}
     if isinstance(error, ConnectionLost):
         return again or not error.maybe_applied
+    if isinstance(error, FluvioUnreachable):
+        return error.met
     return isinstance(error, ConnectFailed)

@@ -1,15 +1,14 @@
 """Producing: records into batches, batches into requests."""
 
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-from lance_sdk._foreign import Address
 from lance_sdk.errors import LanceError, RemoteProtocolError
 from lance_sdk.fluvio._asks import Ask, Pause, Steps
+from lance_sdk.fluvio._outbox import Outbox
 from lance_sdk.fluvio._patience import Patience, is_passing
-from lance_sdk.fluvio._topics import leaders
-from lance_sdk.fluvio.errors import check
+from lance_sdk.fluvio._topics import Leaders, leaders
+from lance_sdk.fluvio.errors import FluvioRefused, check
 from lance_sdk.fluvio.types import FluvioSettings, StoredRecords
 from lance_spec.fluvio_batches import FluvioRecord, pack_batches
 from lance_spec.messages.fluvio import (
@@ -22,11 +21,6 @@ from lance_spec.messages.fluvio import (
 
 _LONGEST_MS: Final = 0x7FFFFFFF
 """The longest wait that a request can tell."""
-
-
-def partition_of(key: bytes | None, count: int, turn: int) -> int:
-    """Return where a record goes: all of one key to one place, those without in turn."""
-    return turn % count if key is None else zlib.crc32(key) % count
 
 
 def batches_of(records: Iterable[FluvioRecord], settings: FluvioSettings) -> list[Batch]:
@@ -45,63 +39,115 @@ def batches_of(records: Iterable[FluvioRecord], settings: FluvioSettings) -> lis
 
 
 def deliver(
-    topic: str,
-    partition: int,
-    records: Sequence[FluvioRecord],
-    known: list[Address],
-    *,
-    settings: FluvioSettings,
-    patience: Patience,
+    outbox: Outbox, known: Leaders, settings: FluvioSettings, patience: Patience
 ) -> Steps[list[StoredRecords]]:
-    """Store records of one partition, in one request, which may be sent again.
+    """Store what waits, one request a partition; those that fail for now do not hold up others.
 
     Args:
-        topic: name of the topic.
-        partition: number of the partition.
-        records: the records.
-        known: who leads the partitions; what is found out anew goes in here.
+        outbox: the records. Those of a partition at fault are gone from it after an error.
+        known: who leads the partitions; what is found out goes in here.
         settings: how to pack, and whether to send again.
-        patience: how long to go on after a failure.
+        patience: how long to go on while nothing can be stored.
 
     Raises:
         FluvioRefused: the server did not take all of them.
         TransportError: the network failed for too long.
     """
-    batches = batches_of(records, settings)
-    stale = False
+    stored: list[StoredRecords] = []
+    while waiting := outbox.partitions:
+        failed: list[tuple[int, LanceError]] = []
+        for partition in waiting:
+            error = yield from _try(outbox, known, partition, settings, stored)
+            if error is not None:
+                failed.append((partition, error))
+        if failed:
+            if len(failed) < len(waiting):
+                patience.progressed()
+            yield from _look_again(outbox, known, patience, *failed[0])
+    return stored
+
+
+def _try(
+    outbox: Outbox,
+    known: Leaders,
+    partition: int,
+    settings: FluvioSettings,
+    stored: list[StoredRecords],
+) -> Steps[LanceError | None]:
+    """Send what waits for one partition; return why some of it waits still, if it may pass."""
+    records = outbox.take(partition)
+    again = settings.delivery == "at_least_once"
+    try:
+        left, refused = yield from _produce(known, partition, records, settings, stored)
+    except LanceError as error:
+        if not is_passing(error, again=again):
+            raise
+        outbox.put_back(partition, records)
+        return error
+    except GeneratorExit:  # the caller was cancelled; nobody knows whether they were stored
+        if again:
+            outbox.put_back(partition, records)
+        raise
+    if left:
+        outbox.put_back(partition, left)
+    return refused
+
+
+def _look_again(
+    outbox: Outbox, known: Leaders, patience: Patience, partition: int, error: LanceError
+) -> Steps[None]:
+    """Wait, and find out who leads the partitions now; give up a partition in the end."""
     while True:
         try:
-            if stale:
-                known[:] = yield from leaders(topic)
-                stale = False
-            return (yield from _produce(topic, partition, batches, known[partition], settings))
-        except LanceError as error:
-            if not is_passing(error, again=settings.delivery == "at_least_once"):
-                raise
             yield Pause(patience.after(error))
-            stale = True
+            known.learn((yield from leaders(known.topic)))
+        except LanceError as again:
+            if again is error or not is_passing(again, again=True):
+                outbox.take(partition)
+                raise
+            error = again
+        else:
+            return
 
 
 def _produce(
-    topic: str, partition: int, batches: list[Batch], at: Address, settings: FluvioSettings
-) -> Steps[list[StoredRecords]]:
+    known: Leaders,
+    partition: int,
+    records: list[FluvioRecord],
+    settings: FluvioSettings,
+    stored: list[StoredRecords],
+) -> Steps[tuple[list[FluvioRecord], FluvioRefused | None]]:
+    """Send records in one request; return those that a leader did not take for now, and why."""
+    batches = batches_of(records, settings)
     asked = ProduceRequest(
         transactional_id=None,
         isolation=-1 if settings.read_committed else 1,
         timeout_ms=int(min(settings.timeout * 1000, _LONGEST_MS)),
-        topics=[ProduceTopic(name=topic, partitions=_entries(partition, batches))],
+        topics=[ProduceTopic(name=known.topic, partitions=_entries(partition, batches))],
     )
-    response = yield Ask(0, asked, at, changes=True)
+    what = f"produce to {known.topic!r} partition {partition}"
+    response = yield Ask(0, asked, what, known.at(partition), changes=True)
     answered = [each for found in response.topics for each in found.partitions]
     if len(answered) != len(batches):
         raise RemoteProtocolError(
-            f"the Fluvio spu answers {len(answered)} of {len(batches)} batches"
+            f"{what}: the SPU answers {len(answered)} of {len(batches)} batches"
         )
-    stored: list[StoredRecords] = []
+    left: list[FluvioRecord] = []
+    why: FluvioRefused | None = None
+    place = 0
     for batch, each in zip(batches, answered, strict=True):
-        check(f"produce to {topic!r} partition {partition}", each.outcome)
-        stored.append(StoredRecords(partition, each.base_offset, batch.last_offset_delta + 1))
-    return stored
+        count = batch.last_offset_delta + 1
+        try:
+            check(what, each.outcome)
+        except FluvioRefused as refused:
+            if not is_passing(refused, again=True):
+                raise
+            left += records[place : place + count]
+            why = why or refused
+        else:
+            stored.append(StoredRecords(partition, each.base_offset, count))
+        place += count
+    return left, why
 
 
 def _entries(partition: int, batches: list[Batch]) -> list[ProducePartition]:

@@ -1,14 +1,15 @@
-"""One connection of the client for threads."""
+"""One connection of the sync client."""
 
 import math
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from lance_sdk._foreign import Address, connect, is_quiet
-from lance_sdk._waits import receive, send_all
+from lance_sdk._api.interruptible import receive, send_all
+from lance_sdk._api.other_systems import Address, connect, is_quiet
 from lance_sdk.errors import ConnectionLost, DeadlineExceeded, RemoteProtocolError, TransportError
 from lance_sdk.fluvio._asks import Ask
 from lance_sdk.fluvio._wire import Wire, not_greeted
@@ -27,13 +28,21 @@ class Pump:
         server: Server,
         address: Address,
         settings: FluvioSettings,
-        tls: ssl.SSLContext | None,
     ) -> None:
         self._lock = threading.Lock()
         self._timeout = settings.timeout
-        self._peer = f"{address[0]}:{address[1]}"
+        self._address = address
+        self.peer = f"{address[0]}:{address[1]}"
         self._wire = Wire(server, settings.max_frame)
-        self._socket = connect(address, settings.timeout, tls)
+        self._connected: socket.socket | None = None
+
+    @property
+    def _socket(self) -> socket.socket:
+        assert self._connected is not None, "it was opened"
+        return self._connected
+
+    def open(self, tls: ssl.SSLContext | None) -> Self:
+        self._connected = connect(self._address, self._timeout, tls)
         try:
             self._wire.greeted(self._wait(self._wire.greet(), self._deadline()))
         except (TransportError, RemoteProtocolError) as error:
@@ -42,9 +51,10 @@ class Pump:
         except BaseException:
             self.close()
             raise
+        return self
 
     def __repr__(self) -> str:
-        return f"<Pump {self._peer} {self._wire!r}>"
+        return f"<Pump {self.peer} {self._wire!r}>"
 
     def _deadline(self) -> float:
         return time.monotonic() + self._timeout
@@ -103,16 +113,17 @@ class Pump:
     def _receive(self, deadline: float) -> bytes:
         data = self._carried(lambda: receive(self._socket, _READ, deadline))
         if not data:
-            raise ConnectionLost(f"{self._peer} closed the connection", peer=self._peer)
+            raise ConnectionLost(f"{self.peer} closed the connection", peer=self.peer)
         return data
 
     def _carried(self, work: Callable[[], T]) -> T:
         try:
             return work()
         except TimeoutError:
-            raise DeadlineExceeded(f"{self._peer} did not answer in time") from None
+            raise DeadlineExceeded(f"{self.peer} did not answer in time") from None
         except OSError as error:
-            raise ConnectionLost(f"{self._peer}: {error}", peer=self._peer) from error
+            raise ConnectionLost(f"{self.peer}: {error}", peer=self.peer) from error
 
     def close(self) -> None:
-        self._socket.close()
+        if self._connected is not None:
+            self._connected.close()

@@ -24,6 +24,8 @@ from lance_spec.messages.fluvio import ApiVersionsRequest, ApiVersionsResponse, 
 
 _CLIENT: Final = "lance-sdk"
 _VERSIONED: Final = 18
+_AS_READ: Final = {"StreamFetchResponse": "StreamFetchPiece"}
+"""Responses that clients read in another way than servers write them."""
 _UNREAD: Final = 16
 """Responses to one request that may wait to be read: a server that keeps to the flow control of
 streams sends one."""
@@ -143,7 +145,7 @@ class Wire:
         """Take in what came.
 
         Raises:
-            RemoteProtocolError: it is no response, or one that nobody waits for.
+            RemoteProtocolError: it is not a response, or one that nobody waits for.
         """
         self._in += data
         while len(self._in) >= 4:
@@ -173,7 +175,8 @@ class Wire:
         asked.unread.append(self._decoded(asked, body))
 
     def _decoded(self, asked: _Open, body: bytes) -> Any:
-        kind = getattr(fluvio, asked.api.responses[asked.kind])
+        name = asked.api.responses[asked.kind]
+        kind = getattr(fluvio, _AS_READ.get(name, name))
         try:
             return whole(kind, body, asked.version)
         except DecodeError as error:

@@ -1,17 +1,24 @@
-"""The client for programs with threads."""
+# Written by sdk/sync_from_async.py from lance_sdk/fluvio/aio/client.py: change that one.
+"""The sync client."""
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from lance_sdk._foreign import Address, Tls, parse_address, tls_context
-from lance_sdk._waits import pause
+from lance_sdk._api.interruptible import pause
+from lance_sdk._api.other_systems import Address, Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
-from lance_sdk.fluvio._asks import Ask, Pause, Steps
+from lance_sdk.fluvio._asks import Ask, Pause, Steps, patiently
 from lance_sdk.fluvio._consuming import Stream
+from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
+from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._pump import Pump
+from lance_sdk.fluvio._topics import Leaders
 from lance_sdk.fluvio.consumer import FluvioConsumer
+from lance_sdk.fluvio.errors import FluvioRefused, located
 from lance_sdk.fluvio.producer import FluvioProducer
 from lance_sdk.fluvio.types import (
     FluvioSettings,
@@ -23,8 +30,27 @@ from lance_spec.fluvio_apis import PORTS, Server
 T = TypeVar("T")
 
 
+class _Shared:
+    """The connection that requests to one server share.
+
+    Attributes:
+        lock: held while it is opened.
+        pump: the connection, once there is one.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.pump: Pump | None = None
+
+    def __repr__(self) -> str:
+        return f"<_Shared {self.pump!r}>"
+
+
 class FluvioClient:
     """Talks to a Fluvio cluster: topics, producers and consumers. Threads may share it.
+
+    Once it has reached the cluster, requests that may be made again wait
+    `FluvioSettings.retry_for` seconds for a server that is away.
 
     Args:
         address: host and port of the SC, such as ``localhost:9003``.
@@ -39,12 +65,13 @@ class FluvioClient:
         self.settings = FluvioSettings(**options)
         self._sc = parse_address(address, PORTS["sc"])
         self._tls = tls_context(tls)
-        self._pumps: dict[tuple[Server, Address], Pump] = {}
-        self._lock = threading.Lock()
+        self._shared: dict[tuple[Server, Address], _Shared] = {}
         self._closed = False
+        self._met = False
 
     def __repr__(self) -> str:
-        return f"<FluvioClient {self._sc[0]}:{self._sc[1]}, {len(self._pumps)} connections>"
+        count = sum(each.pump is not None for each in self._shared.values())
+        return f"<FluvioClient {self._sc[0]}:{self._sc[1]}, {count} connections>"
 
     def __enter__(self) -> Self:
         return self
@@ -59,28 +86,33 @@ class FluvioClient:
 
     def close(self) -> None:
         """Close the connections; producers of this client end, consumers have their own."""
-        with self._lock:
-            self._closed = True
-            pumps, self._pumps = self._pumps, {}
-        for pump in pumps.values():
-            pump.close()
+        self._closed = True
+        for shared in list(self._shared.values()):
+            if shared.pump is not None:
+                self._drop(shared, shared.pump)
 
     def topics(self) -> list[FluvioTopic]:
         """Return the topics there are, by name."""
-        return self.run(_topics.topics())
+        return self._patiently(_topics.topics)
 
-    def create_topic(self, name: str, *, partitions: int = 1, retention_secs: int = 0) -> None:
+    def create_topic(
+        self, name: str, *, partitions: int = 1, retention_secs: int = 0, replication: int = 1
+    ) -> None:
         """Create a topic.
 
         Args:
             name: its name.
             partitions: how many partitions it has.
             retention_secs: seconds that records are kept; 0 leaves it to the cluster.
+            replication: how many SPUs keep each partition.
 
         Raises:
             FluvioRefused: it cannot be created.
         """
-        self.run(_topics.create_topic(name, partitions, retention_secs))
+        self._patiently(
+            lambda: _topics.create_topic(name, partitions, retention_secs, replication),
+            again=False,
+        )
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic.
@@ -88,7 +120,7 @@ class FluvioClient:
         Raises:
             FluvioRefused: it cannot be deleted.
         """
-        self.run(_topics.delete_topic(name))
+        self._patiently(lambda: _topics.delete_topic(name), again=False)
 
     def offsets(self, topic: str, partition: int = 0) -> Offsets:
         """Return what a partition holds.
@@ -96,23 +128,31 @@ class FluvioClient:
         Raises:
             FluvioRefused: there is no such partition.
         """
-        return self.run(_topics.offsets(topic, partition))
+        return self._patiently(lambda: _topics.offsets(topic, partition))
 
     def committed(self, topic: str, partition: int, consumer_id: str) -> int | None:
         """Return the offset of the last record that a consumer committed, or None."""
-        return self.run(_consuming.committed(topic, partition, consumer_id))
+        return self._patiently(lambda: _consuming.committed(topic, partition, consumer_id))
 
     def forget(self, topic: str, partition: int, consumer_id: str) -> None:
         """Have the cluster forget what a consumer committed."""
-        self.run(_consuming.forget(topic, partition, consumer_id))
+        self._patiently(lambda: _consuming.forget(topic, partition, consumer_id))
 
-    def producer(self, topic: str) -> FluvioProducer:
+    def producer(
+        self, topic: str, *, partitioner: str | Partitioner | None = None
+    ) -> FluvioProducer:
         """Return a producer; use it in a ``with`` block.
+
+        Args:
+            topic: name of the topic.
+            partitioner: where records with a key go, instead of `FluvioSettings.partitioner`.
 
         Raises:
             FluvioRefused: there is no such topic.
         """
-        return FluvioProducer(self, topic, self.run(_topics.leaders(topic)))
+        chosen = partitioner_of(partitioner or self.settings.partitioner)
+        known = Leaders(topic, self._patiently(lambda: _topics.leaders(topic)))
+        return FluvioProducer(self, known, Outbox(known, chosen, self.settings.buffer_bytes))
 
     def consumer(
         self,
@@ -129,27 +169,36 @@ class FluvioClient:
             topic: name of the topic.
             partition: number of the partition.
             start: ``beginning``, ``end`` or an offset. With a word, a consumer with an id goes
-                on behind what it committed.
+                on after what it committed.
             consumer_id: under which name the cluster keeps offsets.
             stop_at_end: end where the partition ends now instead of waiting for more.
 
         Raises:
             FluvioRefused: there is no such partition.
         """
-        at = self.run(_topics.leader(topic, partition))
-        first = self.run(_consuming.first_offset(start, topic, partition, consumer_id))
-        end = self.offsets(topic, partition).end if stop_at_end else None
-        consumer = FluvioConsumer(self, Stream(topic, partition, first, at, consumer_id), end)
+        first = self._patiently(
+            lambda: _consuming.first_offset(start, topic, partition, consumer_id)
+        )
+        end = (self.offsets(topic, partition)).end if stop_at_end else None
+        stream = Stream(topic, partition, first, self.settings.max_bytes, consumer_id)
+        consumer = FluvioConsumer(self, stream, end)
         consumer.open()
         return consumer
 
     # What moves the bytes ----------------------------------------------------------------------
 
+    def _patiently(self, steps: Callable[[], Steps[T]], *, again: bool = True) -> T:
+        patience = Patience(self.settings.retry_for)
+        return self.run(patiently(steps, patience, again=again))
+
     def run(self, steps: Steps[T]) -> T:
         """Do what steps ask for, and return what they come to."""
+        peer = ""
         try:
             wanted = next(steps)
             while True:
+                if isinstance(wanted, Ask):
+                    peer = _peer(wanted.at or self._sc)
                 try:
                     found = self._done(wanted)
                 except LanceError as error:
@@ -159,35 +208,55 @@ class FluvioClient:
         except StopIteration as end:
             value: T = end.value
             return value
+        except FluvioRefused as refused:
+            refused.server = refused.server or peer
+            raise
+        finally:
+            steps.close()
 
     def _done(self, wanted: Ask | Pause) -> Any:
         if isinstance(wanted, Pause):
             return pause(wanted.seconds)
+        if self._closed:
+            raise ClosedError("the client was closed; make a new one")
         address = wanted.at or self._sc
-        pump = self._pump(wanted.server, address)
+        shared = self._shared.setdefault((wanted.server, address), _Shared())
         try:
-            return pump.ask(wanted)
-        except BaseException:  # what comes now may be half an answer
-            self._drop(wanted.server, address, pump)
-            raise
+            pump = self._opened(shared, wanted.server, address)
+            try:
+                return pump.ask(wanted)
+            except BaseException:  # what comes now may be half an answer
+                self._drop(shared, pump)
+                raise
+        except LanceError as error:
+            placed = located(error, wanted.what, _peer(address), met=self._met)
+            if placed is error:
+                raise
+            raise placed from error
 
-    def _pump(self, server: Server, address: Address) -> Pump:
-        with self._lock:
-            if self._closed:
-                raise ClosedError("the client was closed; make a new one")
-            pump = self._pumps.get((server, address))
-            if pump is None or not pump.usable:
-                if pump is not None:
-                    pump.close()
-                pump = self._pumps[server, address] = self.connect(server, address)
-            return pump
+    def _opened(self, shared: _Shared, server: Server, address: Address) -> Pump:
+        with shared.lock:
+            pump = shared.pump
+            if pump is not None and not pump.usable:
+                self._drop(shared, pump)
+            if shared.pump is None:
+                shared.pump = self.connect(server, address)
+            if self._closed:  # meanwhile
+                self._drop(shared, shared.pump)
+                raise ClosedError("the client was closed while it connected; make a new one")
+            return shared.pump
 
-    def _drop(self, server: Server, address: Address, pump: Pump) -> None:
+    def _drop(self, shared: _Shared, pump: Pump) -> None:
+        if shared.pump is pump:
+            shared.pump = None
         pump.close()
-        with self._lock:
-            if self._pumps.get((server, address)) is pump:
-                del self._pumps[server, address]
 
     def connect(self, server: Server, address: Address) -> Pump:
         """Return a connection of one's own."""
-        return Pump(server, address, self.settings, self._tls)
+        pump = Pump(server, address, self.settings).open(self._tls)
+        self._met = True
+        return pump
+
+
+def _peer(address: Address) -> str:
+    return f"{address[0]}:{address[1]}"

@@ -1,23 +1,26 @@
-"""Consuming, for programs with threads."""
+# Written by sdk/sync_from_async.py from lance_sdk/fluvio/aio/consumer.py: change that one.
+"""Consuming, for the sync client."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from lance_sdk._waits import pause
-from lance_sdk.errors import ClosedError, LanceError
+from lance_sdk._api.interruptible import pause
+from lance_sdk.errors import ClosedError, ConfigError, LanceError, UsageError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Steps
 from lance_sdk.fluvio._consuming import Stream
 from lance_sdk.fluvio._patience import Patience, is_passing, time_left
 from lance_sdk.fluvio._pump import Pump
-from lance_sdk.fluvio.errors import FluvioRefused
+from lance_sdk.fluvio.errors import FluvioRefused, located
 from lance_sdk.fluvio.types import ReceivedRecord
 
 if TYPE_CHECKING:
     from lance_sdk.fluvio.client import FluvioClient
+
+T = TypeVar("T")
 
 
 class FluvioConsumer:
@@ -35,7 +38,7 @@ class FluvioConsumer:
         self._number = 0
         self._patience = Patience(client.settings.retry_for)
         self._closed = False
-        self._behind = False
+        self._unacknowledged = False
         self._last = -1
 
     def __repr__(self) -> str:
@@ -50,7 +53,7 @@ class FluvioConsumer:
 
     @property
     def lag(self) -> int:
-        """How many records there were behind the last one when it came."""
+        """How many records there were after the last one when it came."""
         return max(self._stream.high_watermark - self._stream.offset, 0)
 
     def __enter__(self) -> Self:
@@ -68,16 +71,11 @@ class FluvioConsumer:
         """Begin the stream at `offset`, on a new connection.
 
         Raises:
-            TransportError: the leader cannot be reached.
+            FluvioRefused: nobody leads the partition.
+            TransportError: the leader could not be reached in time.
         """
         self._drop()
-        pump = self._client.connect("spu", self._stream.at)
-        try:
-            self._number = pump.begin(_consuming.opening(self._stream, self._settings))
-        except BaseException:
-            pump.close()
-            raise
-        self._pump = pump
+        self._again(self._opened, None)
 
     def close(self) -> None:
         """End the stream."""
@@ -87,11 +85,14 @@ class FluvioConsumer:
     def _drop(self) -> None:
         pump, self._pump = self._pump, None
         self._stream.id = None
-        self._behind = False
+        self._unacknowledged = False
         if pump is not None:
             pump.close()
 
-    def poll(self, timeout: float | None = None) -> list[ReceivedRecord]:
+    def poll(
+        self,
+        timeout: float | None = None,
+    ) -> list[ReceivedRecord]:
         """Return records as they came together; nothing when none came in time.
 
         Args:
@@ -103,53 +104,81 @@ class FluvioConsumer:
             TransportError: the connection could not be taken up again in time.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        try:
-            records = self._received(deadline)
-        except LanceError:
-            self.close()
-            raise
+        records = self._again(lambda: self._received(deadline), deadline) or []
         if self._end is not None:
             records = [each for each in records if each.offset < self._end]
         return records
 
+    def _again(self, work: Callable[[], T], deadline: float | None) -> T | None:
+        """Do what needs a connection until it succeeds; nothing when the deadline passes first."""
+        try:
+            while True:
+                try:
+                    found = work()
+                except LanceError as error:
+                    self._lost()
+                    if not is_passing(error, again=True):
+                        raise
+                    delay = self._patience.after(error)
+                    left = time_left(deadline)
+                    pause(delay if left is None else min(delay, left))
+                    if left is not None and left <= delay:
+                        return None
+                else:
+                    self._patience.progressed()
+                    return found
+        except LanceError:
+            self.close()
+            raise
+
+    def _lost(self) -> None:
+        """Forget the connection, and who leads the partition."""
+        self._drop()
+        self._stream.at = None
+
     def _received(self, deadline: float | None) -> list[ReceivedRecord]:
+        """Return the next records; nothing when the deadline passes first."""
         while True:
+            pump = self._opened()
+            if self._unacknowledged:
+                self._run(_consuming.acknowledge(self._stream))
+                self._unacknowledged = False
             try:
-                records = self._next(deadline)
-            except LanceError as error:
-                self._drop()
-                if not is_passing(error, again=True):
-                    raise
-                delay = self._patience.after(error)
-                left = time_left(deadline)
-                pause(delay if left is None else min(delay, left))
-                if left is not None and left <= delay:
+                response = pump.next(self._number, time_left(deadline))
+                if response is None:
                     return []
-            else:
-                self._patience.progressed()
+                records = _consuming.take(self._stream, response, self._settings)
+            except LanceError as error:
+                raise self._located(error, pump.peer) from error.__cause__
+            if records is None:
+                self._drop()
+                continue
+            self._unacknowledged = True
+            if records:
                 return records
 
-    def _next(self, deadline: float | None) -> list[ReceivedRecord]:
-        pump = self._opened()
-        if self._behind:
-            self._run(_consuming.acknowledge(self._stream))
-            self._behind = False
-        response = pump.next(self._number, time_left(deadline))
-        if response is None:
-            return []
-        records = _consuming.take(self._stream, response, self._settings)
-        self._behind = True
-        return records
+    def _located(self, error: LanceError, peer: str) -> LanceError:
+        return located(error, self._stream.what, peer)
 
     def _opened(self) -> Pump:
         if self._closed:
             raise ClosedError("the consumer was closed; make a new one that starts at its offset")
-        if self._pump is None:
-            stream = self._stream
+        if self._pump is not None:
+            return self._pump
+        stream = self._stream
+        if stream.at is None:
             stream.at = self._client.run(_topics.leader(stream.topic, stream.partition))
-            self.open()
-        assert self._pump is not None, "it was opened"
-        return self._pump
+        try:
+            pump = self._client.connect("spu", stream.at)
+            try:
+                self._number = pump.begin(_consuming.opening(stream))
+            except BaseException:
+                pump.close()
+                raise
+        except LanceError as error:
+            raise self._located(error, f"{stream.at[0]}:{stream.at[1]}") from error
+        self._pump = pump
+        return pump
 
     def __iter__(self) -> Iterator[ReceivedRecord]:
         """Yield records, for ever or to the end that there was at first."""
@@ -171,20 +200,26 @@ class FluvioConsumer:
             FluvioRefused: the cluster does not keep it.
             TransportError: the connection was lost; commit again after the next records.
         """
-        self._opened()
         self._run(_consuming.commit(self._stream, self._last if offset is None else offset))
 
     def _run(self, steps: Steps[None]) -> None:
         """Do what steps ask for on the stream's own connection."""
         pump = self._opened()
+        what = self._stream.what
         try:
             with suppress(StopIteration):
                 wanted = next(steps)
                 while True:
                     assert isinstance(wanted, Ask), "a stream does not pause"
+                    what = wanted.what
                     wanted = steps.send(pump.ask(wanted))
-        except FluvioRefused:
+        except FluvioRefused as refused:
+            refused.server = pump.peer
             raise
+        except LanceError as error:
+            if not isinstance(error, UsageError | ConfigError):
+                self._lost()
+            raise located(error, what, pump.peer) from error.__cause__
         except BaseException:  # what comes now may be half an answer
-            self._drop()
+            self._lost()
             raise

@@ -1,13 +1,15 @@
-"""Producing, for programs with threads."""
+# Written by sdk/sync_from_async.py from lance_sdk/fluvio/aio/producer.py: change that one.
+"""Producing, for the sync client."""
 
+import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from lance_sdk._foreign import Address
 from lance_sdk.fluvio._outbox import Outbox
 from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._producing import deliver
+from lance_sdk.fluvio._topics import Leaders
 from lance_sdk.fluvio.types import StoredRecords
 
 if TYPE_CHECKING:
@@ -17,14 +19,16 @@ if TYPE_CHECKING:
 class FluvioProducer:
     """Stores records in a topic; they are collected, and sent by `flush` or when enough wait.
 
-    Records with the same key go to one partition; those without go to all in turn.
+    Records with the same key go to one partition; those without go in turn to all that can be
+    written.
     """
 
-    def __init__(self, client: "FluvioClient", topic: str, leaders: list[Address]) -> None:
+    def __init__(self, client: "FluvioClient", leaders: Leaders, outbox: Outbox) -> None:
         self._client = client
         self._leaders = leaders
-        self._outbox = Outbox(len(leaders), client.settings)
-        self.topic = topic
+        self._outbox = outbox
+        self._lock = threading.Lock()
+        self.topic = leaders.topic
 
     def __repr__(self) -> str:
         return f"<FluvioProducer {self.topic!r}, {self._outbox!r}>"
@@ -68,26 +72,15 @@ class FluvioProducer:
     def flush(self) -> list[StoredRecords]:
         """Send what was collected; return where it is stored.
 
-        After a lost connection it goes on for `FluvioSettings.retry_for` seconds. After an error
-        the records of the partition at fault are gone from the producer; those of others wait
-        for the next flush.
+        While a partition's leader is away it goes on for `FluvioSettings.retry_for` seconds, and
+        stores what belongs to other partitions meanwhile. After an error the records of the
+        partition at fault are gone from the producer; those of others wait for the next flush.
 
         Raises:
             FluvioRefused: a server does not take it.
             TransportError: the network failed; what was sent may be stored.
         """
-        stored: list[StoredRecords] = []
         settings = self._client.settings
-        for partition, records in self._outbox.drain():
+        with self._lock:
             patience = Patience(settings.retry_for)
-            stored += self._client.run(
-                deliver(
-                    self.topic,
-                    partition,
-                    records,
-                    self._leaders,
-                    settings=settings,
-                    patience=patience,
-                )
-            )
-        return stored
+            return self._client.run(deliver(self._outbox, self._leaders, settings, patience))

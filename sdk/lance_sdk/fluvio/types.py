@@ -6,6 +6,7 @@ from math import isnan
 from typing import Final, NamedTuple
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
 from lance_spec.fluvio_batches import NO_TIMESTAMP, Compression
 
 __all__ = ["FluvioTopic", "Offsets", "ReceivedRecord", "StoredRecords"]
@@ -98,8 +99,12 @@ class FluvioSettings:
         batch_bytes: bytes of keys and values after which a batch is closed.
         buffer_bytes: bytes of keys and values after which what waits is sent.
         read_committed: whether a server may answer only when all its copies have a batch.
-        max_bytes: most bytes of records that one answer to a consumer should carry.
-        max_frame: largest answer to accept, in bytes.
+        max_bytes: most bytes of records that one response to a consumer should carry; where one
+            batch is larger, a consumer asks for as much as that takes.
+        max_frame: largest response to accept, in bytes, and so the largest batch to consume.
+        partitioner: where records with a key go: ``siphash`` as Fluvio's own producers,
+            ``crc32`` as the first release of this package, or a function that takes the key and
+            the number of partitions.
         check_crc: whether batches whose checksum is wrong are an error; Fluvio's own clients do
             not look.
 
@@ -116,6 +121,7 @@ class FluvioSettings:
     read_committed: bool = False
     max_bytes: int = 1024 * 1024
     max_frame: int = 64 * 1024 * 1024
+    partitioner: str | Partitioner = "siphash"
     check_crc: bool = True
 
     def __post_init__(self) -> None:
@@ -124,6 +130,7 @@ class FluvioSettings:
             if getattr(self, name) not in known:
                 expected = ", ".join(known)
                 raise ConfigError(f"{name}={getattr(self, name)!r}: expected one of {expected}")
+        partitioner_of(self.partitioner)
         for name in ("retry_for", *_ABOVE_ZERO):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value):

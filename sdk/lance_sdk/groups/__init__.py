@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lance_sdk.groups._core.limits import Limits
-    from lance_sdk.groups._core.membership import AssignedTopic
+    from lance_sdk.groups._protocol.limits import Limits
+    from lance_sdk.groups._protocol.membership import AssignedTopic
     from lance_sdk.groups.aio import AsyncGroupConsumer
     from lance_sdk.groups.consumer import GroupConsumer
     from lance_sdk.groups.coordinator import Coordinator
@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_core.limits": ("Limits",),
-    "_core.membership": ("AssignedTopic",),
+    "_protocol.limits": ("Limits",),
+    "_protocol.membership": ("AssignedTopic",),
     "aio": ("AsyncGroupConsumer",),
     "consumer": ("GroupConsumer",),
     "coordinator": ("Coordinator",),

@@ -1,16 +1,19 @@
 """The topics of a member, read over one connection to their server, for tasks."""
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
-from lance_sdk.aio._face import AsyncFace
+from lance_sdk._api import admin_steps
+from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.aio.client import AsyncClient
-from lance_sdk.groups._core.multi_fetcher import MultiFetcher, end_told
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, end_told
 from lance_sdk.groups._reader import build_reader, end_calls, records_event
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.types import RecordBatch
 from lance_sdk.url import URL
+from lance_spec.bodies import TopicInfo
 
 T = TypeVar("T")
 
@@ -25,14 +28,14 @@ class AsyncTopicReader(AsyncClient):
 
     def __init__(self, server: URL, options: Mapping[str, Any]) -> None:
         self._core, self._topics = build_reader(server, options)
-        AsyncFace.__init__(self, self._core)
+        AsyncLifecycle.__init__(self, self._core)
         self._caller = self._core.caller
 
     def do(self, work: Callable[[MultiFetcher, float], T]) -> T:
         """Do something to the core, and have its tasks look at it."""
-        self._pump.check()
+        self._driver.check()
         result = work(self._topics, monotonic())
-        self._pump.wake()
+        self._driver.wake()
         return result
 
     def look(self, work: Callable[[MultiFetcher], T]) -> T:
@@ -41,9 +44,9 @@ class AsyncTopicReader(AsyncClient):
 
     def arm(self, wake: Callable[[], object], armed: object) -> object:
         """Have ``wake`` called when there is something new; return what was armed."""
-        self._pump.check()
+        self._driver.check()
         gate = self._topics.gate()
-        if gate is not armed and not self._pump.add_callback(gate, wake):
+        if gate is not armed and not self._driver.add_callback(gate, wake):
             wake()
         return gate
 
@@ -57,8 +60,8 @@ class AsyncTopicReader(AsyncClient):
         found = self._topics.take()
         if found is None:
             return None
-        self._pump.wake()  # there is room for another Fetch now
-        if hooks := self._pump.announcer.hooks:
+        self._driver.wake()  # there is room for another Fetch now
+        if hooks := self._driver.dispatcher.hooks:
             end = self._topics.fetcher(found[0].id).end
             hooks.call("on_records", records_event(self._name, found[1], end))
         return found
@@ -68,17 +71,36 @@ class AsyncTopicReader(AsyncClient):
         calls = end_calls(self._session, topics)
         self.do(lambda core, now: core.submit_all(calls.values(), now))
         for call in calls.values():
-            await self._pump.wait(call, None)  # the core settles it within request_timeout
+            await self._driver.wait(call, None)  # the core settles it within request_timeout
         return {topic_id: end_told(call) for topic_id, call in calls.items()}
+
+    async def find_topics(
+        self, wanted: Sequence[str | int], pattern: re.Pattern[str] | None = None
+    ) -> list[TopicInfo]:
+        """Return topics by name, number or pattern; for a partitioned one its partitions.
+
+        Raises:
+            TopicNotFound: there is no topic of a name or number.
+        """
+        steps = admin_steps.find_topics(wanted, pattern, self._url.server_url())
+        return await self._run(steps)
+
+    def check_open(self) -> None:
+        """Refuse what needs a connection.
+
+        Raises:
+            UsageError: it is not open.
+        """
+        self._driver.check()
 
     @property
     def usable(self) -> bool:
         """Whether it is open."""
-        return self._pump.guard is None
+        return self._driver.guard is None
 
     def let_go(self) -> None:
         """Start closing without waiting; the member that it belongs to warns."""
-        self._pump.let_go()
+        self._driver.let_go()
 
     def __del__(self) -> None:
         pass

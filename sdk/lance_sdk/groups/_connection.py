@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import ByteStream
 
 from lance_sdk.groups._service import GroupService, Link
-from lance_sdk.groups._texts import TextService
+from lance_sdk.groups._text_protocol import TextService
 from lance_spec.bodies import encode_json
 from lance_spec.dialect import DIALECTS, Dialect
 from lance_spec.enums import Command, ErrorCode
@@ -28,7 +28,7 @@ PATIENCE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class CoordinatorConnection:
     """What all connections of a coordinator share.
 
     Attributes:
@@ -55,7 +55,7 @@ class Conversation:
         link: stands for it in the groups.
     """
 
-    def __init__(self, talk: Talk, stream: ByteStream, link: Link) -> None:
+    def __init__(self, talk: CoordinatorConnection, stream: ByteStream, link: Link) -> None:
         self._talk = talk
         self._stream = stream
         self._link = link

@@ -1,24 +1,25 @@
-"""What a member of a group knows and decides without waiting: the same for both APIs."""
+"""What a reader of several topics knows and decides without waiting: the same for both APIs."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-from lance_sdk._assembly import as_start
+from lance_sdk._api.consumer_core import as_start
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import UsageError
-from lance_sdk.groups._core.multi_fetcher import MultiFetcher
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.groups.stats import GroupStats
 from lance_sdk.offsets.contract import TopicIdentity
+from lance_sdk.types import RecordBatch
 
 if TYPE_CHECKING:
-    from lance_sdk.groups._core.member import Member
-    from lance_sdk.groups._core.membership import CommitCall
-    from lance_sdk.groups._reading import Reading
+    from lance_sdk.groups._member_reader import Reading
+    from lance_sdk.groups._protocol.member import Member
+    from lance_sdk.groups._protocol.membership import CommitCall
+    from lance_sdk.groups._rebalance_listener import RebalanceListener
     from lance_sdk.groups._settings import GroupSettings
-    from lance_sdk.groups._telling import Telling
 
 LONGEST_WAIT: Final = 3600.0
 """Seconds; every wait ends, and is begun again."""
@@ -29,42 +30,37 @@ Place: TypeAlias = int | datetime | Literal["beginning", "end"]
 Work: TypeAlias = Callable[[MultiFetcher, float], object]
 
 
-class Membership:
-    """Base of `GroupConsumer` and `AsyncGroupConsumer`, beside what waits."""
+class ReadingSettings(Protocol):
+    """What reading several topics depends on."""
 
-    _core: Any
-    _settings: "GroupSettings"
-    _member: "Member"
+    @property
+    def start(self) -> Any:
+        """Where a topic begins that has no commit."""
+        ...
+
+    @property
+    def max_poll_records(self) -> int:
+        """Most records of one batch; 0 leaves batches as they arrive."""
+        ...
+
+
+class TopicsView:
+    """Several topics that are read, beside what waits: positions, pauses and errors of each."""
+
+    _settings: "ReadingSettings"
     _reading: "Reading"
-    _telling: "Telling"
     _reader: Any
     _starts: dict[int, Place]
     _pending: "list[CommitCall]"
-    _state: Any
-
-    def __repr__(self) -> str:
-        names = ",".join(topic.label for topic in self.assignment)
-        who = f"{type(self).__name__} {self._settings.group}"
-        return f"<{who} {self._state} {self._member!r} [{names}]>"
 
     @property
     def assignment(self) -> tuple[TopicIdentity, ...]:
-        """The topics that this member reads now, by name."""
+        """The topics that are read now, by name."""
         return self._reading.topics
 
     @property
-    def member(self) -> str:
-        """The member's name in the group."""
-        return self._member.name
-
-    @property
-    def generation(self) -> int:
-        """The group's generation, as far as this member knows."""
-        return self._member.generation
-
-    @property
     def errors(self) -> Mapping[TopicIdentity, LanceError]:
-        """Why topics of this member cannot be read on.
+        """Why topics cannot be read on.
 
         Each is raised by every look at records until the application helps: `seek` goes on
         elsewhere, `pause` leaves the topic alone. The others are not touched by it.
@@ -87,12 +83,14 @@ class Membership:
             A byte offset; None while it is looked for, as with ``start="end"``.
 
         Raises:
-            UsageError: the topic is not assigned to this member.
+            UsageError: the topic is not assigned to this consumer.
         """
-        return self._reading.position(self._assigned(topic).id)
+        topic_id = self._assigned(topic).id
+        known = self._reading.position(topic_id)
+        return self._reader.look(lambda core: core.position(topic_id)) if known is None else known
 
     def committed(self, topic: Topic) -> int | None:
-        """Return the group's last commit in a topic, as far as this member knows.
+        """Return the last commit in a topic, as far as it is known here.
 
         Args:
             topic: one of the assigned topics, or its name.
@@ -101,29 +99,9 @@ class Membership:
             A byte offset; None where there is none.
 
         Raises:
-            UsageError: the topic is not assigned to this member.
+            UsageError: the topic is not assigned to this consumer.
         """
         return self._reading.progress[self._assigned(topic).id].committed
-
-    def stats(self) -> GroupStats:
-        """Return the counters as they stand now."""
-        fetchers = self._reader.look(MultiFetcher.fetchers)
-        told = self._telling
-        return GroupStats(
-            member=self.member,
-            generation=self.generation,
-            topics=len(self.assignment),
-            records=sum(each.supply.records for each in fetchers),
-            fetched_bytes=sum(each.supply.received_bytes for each in fetchers),
-            buffered_bytes=sum(each.supply.buffered for each in fetchers),
-            fetches=sum(each.fetches for each in fetchers),
-            pushes=sum(each.pushes for each in fetchers),
-            commits=told.commits,
-            failed_commits=told.failed_commits,
-            rebalances=told.rebalances,
-            server=self._reader.stats(),
-            coordinator=self._core.stats(),
-        )
 
     def _assigned(self, topic: Topic) -> TopicIdentity:
         """Return one of the assigned topics.
@@ -135,7 +113,7 @@ class Membership:
             if topic in {each.topic, each.topic.label}:
                 return each.topic
         label = topic if isinstance(topic, str) else topic.label
-        raise UsageError(f"topic {label!r} is not assigned to this member now")
+        raise UsageError(f"topic {label!r} is not assigned to this consumer now")
 
     def _attention_at(self, now: float) -> float:
         """Return when to look up although there is no news."""
@@ -205,8 +183,61 @@ class Membership:
                 found[topic] = max(0, ends[topic.id] - at)
         return found
 
+    def _piece(self, batch: RecordBatch, most: float) -> RecordBatch:
+        """Hand out so many records, and put the others back."""
+        if batch.count <= most:
+            return batch
+        topic_id, first, others = self._reading.split(int(most))
+        self._reader.do(lambda core, _: [core.put_back(topic_id, each) for each in others])
+        return first
+
     def _commit_due(self) -> bool:
         return monotonic() >= self._reading.commit_at
 
     def _limit(self, max_records: int | None) -> float:
         return max_records or self._settings.max_poll_records or math.inf
+
+
+class Membership(TopicsView):
+    """Base of `GroupConsumer` and `AsyncGroupConsumer`, beside what waits."""
+
+    _core: Any
+    _settings: "GroupSettings"
+    _member: "Member"
+    _rebalance: "RebalanceListener"
+    _state: Any
+
+    def __repr__(self) -> str:
+        names = ",".join(topic.label for topic in self.assignment)
+        who = f"{type(self).__name__} {self._settings.group}"
+        return f"<{who} {self._state} {self._member!r} [{names}]>"
+
+    @property
+    def member(self) -> str:
+        """The member's name in the group."""
+        return self._member.name
+
+    @property
+    def generation(self) -> int:
+        """The group's generation, as far as this member knows."""
+        return self._member.generation
+
+    def stats(self) -> GroupStats:
+        """Return the counters as they stand now."""
+        fetchers = self._reader.look(MultiFetcher.fetchers)
+        told = self._rebalance
+        return GroupStats(
+            member=self.member,
+            generation=self.generation,
+            topics=len(self.assignment),
+            records=sum(each.fetch_buffer.records for each in fetchers),
+            fetched_bytes=sum(each.fetch_buffer.received_bytes for each in fetchers),
+            buffered_bytes=sum(each.fetch_buffer.buffered for each in fetchers),
+            fetches=sum(each.fetches for each in fetchers),
+            pushes=sum(each.pushes for each in fetchers),
+            commits=told.commits,
+            failed_commits=told.failed_commits,
+            rebalances=told.rebalances,
+            server=self._reader.stats(),
+            coordinator=self._core.stats(),
+        )

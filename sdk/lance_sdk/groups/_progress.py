@@ -2,7 +2,8 @@
 
 from time import time_ns
 
-from lance_sdk.groups._core.membership import AssignedTopic
+from lance_sdk._tree import LanceError
+from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.offsets.contract import Commit, Fingerprint, TopicIdentity
 from lance_sdk.types import RecordBatch
 
@@ -27,7 +28,7 @@ class Progress:
         self.topic: TopicIdentity = assigned.topic
         self.generation = assigned.generation
         self.resume_at = assigned.commit
-        self.committed = None if assigned.commit is None else assigned.commit.offset
+        self.committed = _committed(assigned)
         self.offset = self.committed
         self._batch: RecordBatch | None = None
 
@@ -61,3 +62,15 @@ class Progress:
             generation=self.generation,
             committed_at_ns=time_ns(),
         )
+
+
+def _committed(assigned: AssignedTopic) -> int | None:
+    """Return how far a topic is committed; what is of an earlier topic of its name is not."""
+    commit = assigned.commit
+    if commit is None:
+        return None
+    try:
+        commit.check_topic(assigned.topic)
+    except LanceError:
+        return None
+    return commit.offset

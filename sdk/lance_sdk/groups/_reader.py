@@ -1,30 +1,28 @@
 """The topics of a member, read over one connection to their server."""
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar, cast
 
-from lance_sdk._assembly import (
-    ClientCore,
-    as_start,
-    backoff_of,
-    build_client,
-    fetch_settings,
-)
-from lance_sdk._core.calls import Call
-from lance_sdk._core.events import Event
-from lance_sdk._core.fetch_session import FetchSession
-from lance_sdk._core.session import Session
-from lance_sdk._face import Face
+from lance_sdk._api import admin_steps
+from lance_sdk._api.consumer_core import as_start, fetch_settings
+from lance_sdk._api.factory import ClientCore, backoff_of, build_client
+from lance_sdk._api.lifecycle import Lifecycle
+from lance_sdk._protocol.consume.fetch_session import FetchSession
+from lance_sdk._protocol.events import Event
+from lance_sdk._protocol.request_tracker import PendingRequest
+from lance_sdk._protocol.session import Session
 from lance_sdk.client import Client
 from lance_sdk.config import ClientConfig, ConsumerConfig
-from lance_sdk.groups._core.multi_fetcher import MultiFetcher, TopicFetcher, end_call, end_told
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, TopicFetcher, end_call, end_told
 from lance_sdk.hooks import RecordsEvent
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.types import RecordBatch
 from lance_sdk.url import URL
+from lance_spec.bodies import TopicInfo
 
 T = TypeVar("T")
 
@@ -81,7 +79,7 @@ def records_event(source: str, batch: RecordBatch, end: int | None) -> RecordsEv
     )
 
 
-def end_calls(session: Session, topics: Iterable[TopicIdentity]) -> dict[int, Call]:
+def end_calls(session: Session, topics: Iterable[TopicIdentity]) -> dict[int, PendingRequest]:
     """Return calls that ask where the logs of topics end, by number."""
     return {topic.id: end_call(topic.id, session.dialect) for topic in topics}
 
@@ -96,28 +94,28 @@ class TopicReader(Client):
 
     def __init__(self, server: URL, options: Mapping[str, Any]) -> None:
         self._core, self._topics = build_reader(server, options)
-        Face.__init__(self, self._core)
+        Lifecycle.__init__(self, self._core)
         self._caller = self._core.caller
 
     def do(self, work: Callable[[MultiFetcher, float], T]) -> T:
         """Do something to the core, and have its thread look at it."""
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             result = work(self._topics, monotonic())
-        self._pump.wake()
+        self._driver.wake()
         return result
 
     def look(self, work: Callable[[MultiFetcher], T]) -> T:
         """Look at the core."""
-        with self._pump.lock:
+        with self._driver.lock:
             return work(self._topics)
 
     def arm(self, wake: Callable[[], object], armed: object) -> object:
         """Have ``wake`` called when there is something new; return what was armed."""
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             gate = self._topics.gate()
-        if gate is not armed and not self._pump.add_callback(gate, wake):
+        if gate is not armed and not self._driver.add_callback(gate, wake):
             wake()
         return gate
 
@@ -127,14 +125,14 @@ class TopicReader(Client):
         Raises:
             LanceError: a topic cannot be read on.
         """
-        with self._pump.lock:
+        with self._driver.lock:
             self._topics.check()
             found = self._topics.take()
             end = None if found is None else self._topics.fetcher(found[0].id).end
         if found is None:
             return None
-        self._pump.wake()  # there is room for another Fetch now
-        if hooks := self._pump.announcer.hooks:
+        self._driver.wake()  # there is room for another Fetch now
+        if hooks := self._driver.dispatcher.hooks:
             hooks.call("on_records", records_event(self._name, found[1], end))
         return found
 
@@ -143,17 +141,36 @@ class TopicReader(Client):
         calls = end_calls(self._session, topics)
         self.do(lambda core, now: core.submit_all(calls.values(), now))
         for call in calls.values():
-            self._pump.wait(call, None)  # the core settles it within request_timeout
+            self._driver.wait(call, None)  # the core settles it within request_timeout
         return {topic_id: end_told(call) for topic_id, call in calls.items()}
+
+    def find_topics(
+        self, wanted: Sequence[str | int], pattern: re.Pattern[str] | None = None
+    ) -> list[TopicInfo]:
+        """Return topics by name, number or pattern; for a partitioned one its partitions.
+
+        Raises:
+            TopicNotFound: there is no topic of a name or number.
+        """
+        steps = admin_steps.find_topics(wanted, pattern, self._url.server_url())
+        return self._run(steps)
+
+    def check_open(self) -> None:
+        """Refuse what needs a connection.
+
+        Raises:
+            UsageError: it is not open.
+        """
+        self._driver.check()
 
     @property
     def usable(self) -> bool:
         """Whether it is open."""
-        return self._pump.guard is None
+        return self._driver.guard is None
 
     def let_go(self) -> None:
         """Start closing without waiting; the member that it belongs to warns."""
-        self._pump.let_go()
+        self._driver.let_go()
 
     def __del__(self) -> None:
         pass

@@ -1,6 +1,6 @@
 """The coordinator's answers: each request of a member, with the store in between.
 
-The rules are `lance_sdk.groups._core.group`; here they meet the messages and the store. Nothing
+The rules are `lance_sdk.groups._protocol.group`; here they meet the messages and the store. Nothing
 waits while a group is being changed, so requests of different members cannot mix; what a
 store call interrupts is only the request that waits for it.
 """
@@ -15,10 +15,11 @@ from typing import Final, TypeAlias
 import anyio
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.groups._core.group import Group
-from lance_sdk.groups._core.limits import Limits, Refusal
-from lance_sdk.groups._core.roster import Assignment, Joining, Member
-from lance_sdk.groups._core.wire import (
+from lance_sdk.groups._group_description import describe
+from lance_sdk.groups._protocol.group import Group
+from lance_sdk.groups._protocol.group_metadata import Assignment, Joining, Member
+from lance_sdk.groups._protocol.limits import Limits, Refusal
+from lance_sdk.groups._protocol.wire import (
     commit_of,
     identities_of,
     invalid,
@@ -27,7 +28,6 @@ from lance_sdk.groups._core.wire import (
     standing_of,
     topic_position,
 )
-from lance_sdk.groups._describing import describe
 from lance_sdk.groups.strategies import STICKY, Strategy
 from lance_sdk.offsets.contract import (
     AsyncOffsetStore,

@@ -1,4 +1,4 @@
-"""What a member of a group is told, checked once for both faces."""
+"""What a member of a group is told, checked once for both APIs."""
 
 import os
 import socket
@@ -9,12 +9,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, TypeAlias
 
-from lance_sdk._checks import check_one_of
-from lance_sdk._units import Duration, seconds
+from lance_sdk._api.unit_parsing import Duration, seconds
+from lance_sdk._api.validation import check_one_of
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import ConfigError
-from lance_sdk.groups._core.membership import AssignedTopic, Wishes
-from lance_sdk.groups._keeping import Keeper
+from lance_sdk.groups._protocol.membership import AssignedTopic, SubscriptionRequest
+from lance_sdk.groups._store_adapter import OffsetStoreAdapter
 from lance_sdk.offsets.contract import TopicIdentity, check_consumer_name
 from lance_sdk.url import URL, parse_url
 
@@ -31,7 +31,7 @@ _PROTOCOLS: Final = ("lwp", "text")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """The settings of a `GroupConsumer`, whichever face it has.
+    """The settings of a `GroupConsumer`, whichever client it has.
 
     Attributes:
         server: where the topics are.
@@ -60,12 +60,12 @@ class GroupSettings:
     commit_interval: float
     metadata: bytes
     max_poll_records: int
-    keeper: Keeper | None
+    keeper: OffsetStoreAdapter | None
     options: Mapping[str, Any]
 
-    def wishes(self, topics: Sequence[TopicIdentity]) -> Wishes:
+    def wishes(self, topics: Sequence[TopicIdentity]) -> SubscriptionRequest:
         """Return what the member asks its coordinator for."""
-        return Wishes(
+        return SubscriptionRequest(
             group=self.group,
             member=self.member,
             topics=tuple(topics),
@@ -107,7 +107,7 @@ def check_settings(
     keeper = None
     if protocol == "text":
         _check_speakable(strategy, metadata)
-        keeper = Keeper(check_consumer_name(group), _offsets(options))
+        keeper = OffsetStoreAdapter(check_consumer_name(group), _offsets(options))
         options = {name: value for name, value in options.items() if name != "offsets"}
         member = member or f"member-{token_hex(8)}"
     foreign = sorted(_FOREIGN & options.keys())

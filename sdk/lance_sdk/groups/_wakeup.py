@@ -5,13 +5,13 @@ from time import monotonic
 
 import anyio
 
-from lance_sdk._waits import wait_on
+from lance_sdk._api.interruptible import wait_on
 
 
 class Wakeup:
     """Wakes one thread; `clear` first, then look, then `wait`: no news is missed.
 
-    Pumps know it and not the consumer: one that is dropped without being closed can then be
+    Drivers know it and not the consumer: one that is dropped without being closed can then be
     noticed.
     """
 

@@ -1,5 +1,5 @@
 """Records out of the topics that a group gives to this member, for tasks."""
-# ruff: noqa: ASYNC109 - both faces take the same parameters
+# ruff: noqa: ASYNC109 - both APIs take the same parameters
 
 import logging
 import math
@@ -11,19 +11,19 @@ from typing import Any, Final, Literal, Unpack
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
+from lance_sdk._api.unit_parsing import Duration
 from lance_sdk._tree import LanceError
-from lance_sdk._units import Duration
-from lance_sdk.aio._face import AsyncFace
-from lance_sdk.aio._iterating import UntilNone
+from lance_sdk.aio._iteration import UntilNone
+from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.groups._aio_reader import AsyncTopicReader
-from lance_sdk.groups._assembly import build_member
-from lance_sdk.groups._core.membership import Change, CommitCall
-from lance_sdk.groups._core.multi_fetcher import MultiFetcher
+from lance_sdk.groups._factory import build_member
+from lance_sdk.groups._member_reader import Reading
 from lance_sdk.groups._membership import LONGEST_WAIT, Membership, Place, Topic
-from lance_sdk.groups._reading import Reading
+from lance_sdk.groups._protocol.membership import Change, CommitCall
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
+from lance_sdk.groups._rebalance_listener import RebalanceListener
 from lance_sdk.groups._settings import OnAssigned, OnGone, check_settings
-from lance_sdk.groups._telling import Telling
 from lance_sdk.groups._wakeup import AsyncWakeup
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.options import ClientOptions, ConsumerOptions
@@ -37,7 +37,7 @@ _CLOSING: Final = 2.0
 """Seconds that closing the connection to the topics may take."""
 
 
-class AsyncGroupConsumer(Membership, AsyncFace):
+class AsyncGroupConsumer(Membership, AsyncLifecycle):
     """Reads the topics that a group gives to this member, and commits to the group.
 
     ::
@@ -58,7 +58,8 @@ class AsyncGroupConsumer(Membership, AsyncFace):
     Args:
         url: where the topics are, see `lance_sdk.url`; a topic in it is left aside.
         group: name of the group.
-        topics: names or numbers of the topics that this member can read.
+        topics: names or numbers of the topics that this member can read; the name of a
+            partitioned topic stands for the partitions that it has when the member opens.
         coordinator: where the group's `Coordinator` is.
         member: name in the group; by default the coordinator makes one up. A program that keeps
             its name gets its topics back when it is restarted within its session timeout.
@@ -121,7 +122,9 @@ class AsyncGroupConsumer(Membership, AsyncFace):
         about: Mapping[str, Any] = coordinator_options or {}
         self._core, self._member = build_member(coordinator, self._settings, about)
         super().__init__(self._core)
-        self._telling = Telling(self._name, self._settings, on_assigned, on_revoked, on_lost)
+        self._rebalance = RebalanceListener(
+            self._name, self._settings, on_assigned, on_revoked, on_lost
+        )
         self._reading = Reading(self._settings)
         self._reader = AsyncTopicReader(self._settings.server, self._settings.options)
         self._starts: dict[int, Place] = {}
@@ -198,20 +201,12 @@ class AsyncGroupConsumer(Membership, AsyncFace):
                 return None
             await self._news.wait(min(deadline, self._attention_at(now)) - now)
 
-    def _piece(self, batch: RecordBatch, most: float) -> RecordBatch:
-        """Hand out so many records, and put the others back."""
-        if batch.count <= most:
-            return batch
-        topic_id, first, others = self._reading.split(int(most))
-        self._reader.do(lambda core, _: [core.put_back(topic_id, each) for each in others])
-        return first
-
     def _arm(self) -> None:
         """Have the waiting end when the member has a change to tell, or records have come."""
-        self._pump.check()
+        self._driver.check()
         gate = self._member.changes.gate()
         before, reading = self._armed
-        if gate is not before and not self._pump.add_callback(gate, self._news.wake):
+        if gate is not before and not self._driver.add_callback(gate, self._news.wake):
             self._news.wake()
         self._armed = gate, self._reader.arm(self._news.wake, reading)
         if self._member.changes:
@@ -265,12 +260,12 @@ class AsyncGroupConsumer(Membership, AsyncFace):
             DeadlineExceeded: the server did not answer within ``request_timeout``.
             UsageError: the consumer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         return self._lags(await self._reader.ends(self.assignment))
 
     async def _attend(self) -> None:
         """Do what is due: changes of topics, and commits."""
-        self._pump.check()
+        self._driver.check()
         self._reading.done()
         while True:
             self._member.handle_timeout(monotonic())
@@ -283,14 +278,14 @@ class AsyncGroupConsumer(Membership, AsyncFace):
         self._commit_automatically()
 
     async def _apply(self, change: Change) -> None:
-        with self._telling.timed(change, self._member.name):
+        with self._rebalance.timed(change, self._member.name):
             self._stop_reading(change.lost)
             self._reading.drop(change.lost)
-            await _awaited(self._telling.lost(change.lost))
+            await _awaited(self._rebalance.lost(change.lost))
             await self._give_up(change.revoked, self._settings.rebalance_timeout)
             self._reading.begin(change.assigned)
             try:
-                await _awaited(self._telling.assigned(change.assigned))
+                await _awaited(self._rebalance.assigned(change.assigned))
             finally:
                 for each in change.assigned:
                     if (begin := self._begin_reading(each.topic)) is not None:
@@ -303,12 +298,12 @@ class AsyncGroupConsumer(Membership, AsyncFace):
         found = self._reading.found(self._reader.look(MultiFetcher.found))
         self._stop_reading(topics)
         try:
-            await _awaited(self._telling.revoked(topics))
+            await _awaited(self._rebalance.revoked(topics))
             await self._finish_commits(self._reading.last_words(topics, found), limit)
         finally:
             self._reading.drop(topics)
             self._member.release(topics)
-            self._pump.wake()
+            self._driver.wake()
 
     # Commits
 
@@ -324,31 +319,31 @@ class AsyncGroupConsumer(Membership, AsyncFace):
             DeadlineExceeded: no answer in time; it may have been recorded.
             UsageError: the consumer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         self._reading.done()
         commits = self._reading.commits()
         if not commits:
             return
         call = self._submit(commits)
-        if not await self._pump.wait(call, timeout):
+        if not await self._driver.wait(call, timeout):
             raise DeadlineExceeded("the commit was not answered in time", maybe_applied=True)
         self._take_result(call)
 
     def _submit(self, commits: Sequence[Commit]) -> CommitCall:
         call = CommitCall(commits)
-        self._pump.check()
+        self._driver.check()
         self._member.submit(call, monotonic())
-        self._pump.wake()
+        self._driver.wake()
         return call
 
     def _submit_unattended(self, commits: Sequence[Commit]) -> None:
         call = self._submit(commits)
         self._pending.append(call)
-        if not self._pump.add_callback(call, self._news.wake):
+        if not self._driver.add_callback(call, self._news.wake):
             self._news.wake()
 
     def _take_result(self, call: CommitCall) -> None:
-        self._reading.committed(self._telling.recorded(call))
+        self._reading.committed(self._rebalance.recorded(call))
         if call.error is not None:
             raise call.error.with_traceback(None)
 
@@ -366,7 +361,7 @@ class AsyncGroupConsumer(Membership, AsyncFace):
             calls.append(self._submit(commits))
         until = monotonic() + limit
         for call in calls:
-            await self._pump.wait(call, max(0.0, until - monotonic()))
+            await self._driver.wait(call, max(0.0, until - monotonic()))
             self._log_failure(call)
 
     def _log_failure(self, call: CommitCall) -> None:
@@ -381,7 +376,7 @@ class AsyncGroupConsumer(Membership, AsyncFace):
         """Find the topics before joining the group."""
         await self._reader.open()
         try:
-            found = [await self._reader.get_topic(topic) for topic in self._settings.topics]
+            found = await self._reader.find_topics(self._settings.topics)
             self._member.enter(self._settings.wishes([TopicIdentity.of(topic) for topic in found]))
             if self._settings.keeper is not None:
                 await to_thread.run_sync(self._settings.keeper.open)
@@ -394,10 +389,10 @@ class AsyncGroupConsumer(Membership, AsyncFace):
         """Give up every topic in good order, and leave."""
         self._reading.leave()
         topics = self._reading.topics
-        if topics and self._pump.guard is None:
+        if topics and self._driver.guard is None:
             change = Change(self.generation, revoked=topics)
             try:
-                with self._telling.timed(change, self.member):
+                with self._rebalance.timed(change, self.member):
                     await self._give_up(topics, until - monotonic())
             except Exception:  # noqa: BLE001 - a callback may raise anything; closing goes on
                 _log.exception("%s: a callback raised while closing", self._name)

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final, Literal, Unpack
 
-from lance_sdk._face import Face
+from lance_sdk._api.lifecycle import Lifecycle
+from lance_sdk._api.unit_parsing import Duration
 from lance_sdk._tree import LanceError
-from lance_sdk._units import Duration
 from lance_sdk.errors import DeadlineExceeded
-from lance_sdk.groups._assembly import build_member
-from lance_sdk.groups._core.membership import Change, CommitCall
-from lance_sdk.groups._core.multi_fetcher import MultiFetcher
+from lance_sdk.groups._factory import build_member
+from lance_sdk.groups._member_reader import Reading
 from lance_sdk.groups._membership import LONGEST_WAIT, Membership, Place, Topic
+from lance_sdk.groups._protocol.membership import Change, CommitCall
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.groups._reader import TopicReader
-from lance_sdk.groups._reading import Reading
+from lance_sdk.groups._rebalance_listener import RebalanceListener
 from lance_sdk.groups._settings import OnAssigned, OnGone, check_settings
-from lance_sdk.groups._telling import Telling
 from lance_sdk.groups._wakeup import Wakeup
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.options import ClientOptions, ConsumerOptions
@@ -31,7 +31,7 @@ _CLOSING: Final = 2.0
 """Seconds that closing the connection to the topics may take."""
 
 
-class GroupConsumer(Membership, Face):
+class GroupConsumer(Membership, Lifecycle):
     """Reads the topics that a group gives to this member, and commits to the group.
 
     ::
@@ -52,7 +52,8 @@ class GroupConsumer(Membership, Face):
     Args:
         url: where the topics are, see `lance_sdk.url`; a topic in it is left aside.
         group: name of the group.
-        topics: names or numbers of the topics that this member can read.
+        topics: names or numbers of the topics that this member can read; the name of a
+            partitioned topic stands for the partitions that it has when the member opens.
         coordinator: where the group's `Coordinator` is.
         member: name in the group; by default the coordinator makes one up. A program that keeps
             its name gets its topics back when it is restarted within its session timeout.
@@ -115,7 +116,9 @@ class GroupConsumer(Membership, Face):
         about: Mapping[str, Any] = coordinator_options or {}
         self._core, self._member = build_member(coordinator, self._settings, about)
         super().__init__(self._core)
-        self._telling = Telling(self._name, self._settings, on_assigned, on_revoked, on_lost)
+        self._rebalance = RebalanceListener(
+            self._name, self._settings, on_assigned, on_revoked, on_lost
+        )
         self._reading = Reading(self._settings)
         self._reader = TopicReader(self._settings.server, self._settings.options)
         self._starts: dict[int, Place] = {}
@@ -194,21 +197,13 @@ class GroupConsumer(Membership, Face):
                 return None
             self._news.wait(min(deadline, self._attention_at(now)) - now)
 
-    def _piece(self, batch: RecordBatch, most: float) -> RecordBatch:
-        """Hand out so many records, and put the others back."""
-        if batch.count <= most:
-            return batch
-        topic_id, first, others = self._reading.split(int(most))
-        self._reader.do(lambda core, _: [core.put_back(topic_id, each) for each in others])
-        return first
-
     def _arm(self) -> None:
         """Have the waiting end when the member has a change to tell, or records have come."""
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             gate = self._member.changes.gate()
         before, reading = self._armed
-        if gate is not before and not self._pump.add_callback(gate, self._news.wake):
+        if gate is not before and not self._driver.add_callback(gate, self._news.wake):
             self._news.wake()
         self._armed = gate, self._reader.arm(self._news.wake, reading)
         if self._member.changes:
@@ -262,15 +257,15 @@ class GroupConsumer(Membership, Face):
             DeadlineExceeded: the server did not answer within ``request_timeout``.
             UsageError: the consumer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         return self._lags(self._reader.ends(self.assignment))
 
     def _attend(self) -> None:
         """Do what is due: changes of topics, and commits."""
-        self._pump.check()
+        self._driver.check()
         self._reading.done()
         while True:
-            with self._pump.lock:
+            with self._driver.lock:
                 self._member.handle_timeout(monotonic())
                 change = self._member.changes.take()
             if change is None:
@@ -281,14 +276,14 @@ class GroupConsumer(Membership, Face):
         self._commit_automatically()
 
     def _apply(self, change: Change) -> None:
-        with self._telling.timed(change, self._member.name):
+        with self._rebalance.timed(change, self._member.name):
             self._stop_reading(change.lost)
             self._reading.drop(change.lost)
-            self._telling.lost(change.lost)
+            self._rebalance.lost(change.lost)
             self._give_up(change.revoked, self._settings.rebalance_timeout)
             self._reading.begin(change.assigned)
             try:
-                self._telling.assigned(change.assigned)
+                self._rebalance.assigned(change.assigned)
             finally:
                 for each in change.assigned:
                     if (begin := self._begin_reading(each.topic)) is not None:
@@ -301,13 +296,13 @@ class GroupConsumer(Membership, Face):
         found = self._reading.found(self._reader.look(MultiFetcher.found))
         self._stop_reading(topics)
         try:
-            self._telling.revoked(topics)
+            self._rebalance.revoked(topics)
             self._finish_commits(self._reading.last_words(topics, found), limit)
         finally:
             self._reading.drop(topics)
-            with self._pump.lock:
+            with self._driver.lock:
                 self._member.release(topics)
-            self._pump.wake()
+            self._driver.wake()
 
     # Commits
 
@@ -323,32 +318,32 @@ class GroupConsumer(Membership, Face):
             DeadlineExceeded: no answer in time; it may have been recorded.
             UsageError: the consumer is not open.
         """
-        self._pump.check()
+        self._driver.check()
         self._reading.done()
         commits = self._reading.commits()
         if not commits:
             return
         call = self._submit(commits)
-        if not self._pump.wait(call, timeout):
+        if not self._driver.wait(call, timeout):
             raise DeadlineExceeded("the commit was not answered in time", maybe_applied=True)
         self._take_result(call)
 
     def _submit(self, commits: Sequence[Commit]) -> CommitCall:
         call = CommitCall(commits)
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             self._member.submit(call, monotonic())
-        self._pump.wake()
+        self._driver.wake()
         return call
 
     def _submit_unattended(self, commits: Sequence[Commit]) -> None:
         call = self._submit(commits)
         self._pending.append(call)
-        if not self._pump.add_callback(call, self._news.wake):
+        if not self._driver.add_callback(call, self._news.wake):
             self._news.wake()
 
     def _take_result(self, call: CommitCall) -> None:
-        self._reading.committed(self._telling.recorded(call))
+        self._reading.committed(self._rebalance.recorded(call))
         if call.error is not None:
             raise call.error.with_traceback(None)
 
@@ -366,7 +361,7 @@ class GroupConsumer(Membership, Face):
             calls.append(self._submit(commits))
         until = monotonic() + limit
         for call in calls:
-            self._pump.wait(call, max(0.0, until - monotonic()))
+            self._driver.wait(call, max(0.0, until - monotonic()))
             self._log_failure(call)
 
     def _log_failure(self, call: CommitCall) -> None:
@@ -381,7 +376,7 @@ class GroupConsumer(Membership, Face):
         """Find the topics before joining the group."""
         self._reader.open()
         try:
-            found = [self._reader.get_topic(topic) for topic in self._settings.topics]
+            found = self._reader.find_topics(self._settings.topics)
             self._member.enter(self._settings.wishes([TopicIdentity.of(topic) for topic in found]))
             if self._settings.keeper is not None:
                 self._settings.keeper.open()
@@ -394,10 +389,10 @@ class GroupConsumer(Membership, Face):
         """Give up every topic in good order, and leave."""
         self._reading.leave()
         topics = self._reading.topics
-        if topics and self._pump.guard is None:
+        if topics and self._driver.guard is None:
             change = Change(self.generation, revoked=topics)
             try:
-                with self._telling.timed(change, self.member):
+                with self._rebalance.timed(change, self.member):
                     self._give_up(topics, until - monotonic())
             except Exception:  # noqa: BLE001 - a callback may raise anything; closing goes on
                 _log.exception("%s: a callback raised while closing", self._name)

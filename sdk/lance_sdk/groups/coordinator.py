@@ -27,13 +27,13 @@ from anyio import to_thread
 from anyio.abc import ByteStream, SocketAttribute, TaskStatus
 from anyio.streams.tls import TLSListener
 
-from lance_sdk._units import Duration, seconds
+from lance_sdk._api.unit_parsing import Duration, seconds
+from lance_sdk._platform import seconds_asleep
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UsageError
-from lance_sdk.groups._assembly import seconds_asleep
-from lance_sdk.groups._connection import PATIENCE, Conversation, Talk
-from lance_sdk.groups._core.limits import Limits
+from lance_sdk.groups._connection import PATIENCE, Conversation, CoordinatorConnection
+from lance_sdk.groups._protocol.limits import Limits
 from lance_sdk.groups._service import GroupService, Link
-from lance_sdk.groups._texts import TextService
+from lance_sdk.groups._text_protocol import TextService
 from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY, Strategy
 from lance_sdk.offsets.contract import OffsetStore, TopicIdentity, check_consumer_name
 from lance_sdk.offsets.files import FileStore
@@ -103,7 +103,7 @@ class Coordinator:
         if text_group is not None:
             topics = [TopicIdentity(topic_id) for topic_id in text_topics]
             text = TextService(self._service, check_consumer_name(text_group), topics)
-        self._talk = Talk(self._service, text, token)
+        self._talk = CoordinatorConnection(self._service, text, token)
         self._links: set[Link] = set()
         self._port: int | None = None
         self._thread: threading.Thread | None = None

@@ -22,7 +22,7 @@ The senders load when they are first used; the ring alone costs next to nothing.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lance_sdk.journal._journal import Journal
+from lance_sdk.journal._ring.journal import Journal
 from lance_sdk.journal.config import Durability, JournalConfig, SlotKind
 from lance_sdk.journal.errors import (
     AckOutOfRange,
@@ -41,14 +41,14 @@ from lance_sdk.journal.orphans import adopt, inspect, orphans
 from lance_sdk.journal.types import JournalStats, Problem, SlotReport
 
 if TYPE_CHECKING:
+    from lance_sdk.journal._sending.config import ForwardConfig
+    from lance_sdk.journal._sending.outbox import OutboxLimits
+    from lance_sdk.journal._sending.sender import Level
     from lance_sdk.journal.dead_letters import DeadLetter, read_dead_letters
     from lance_sdk.journal.drainers import DrainerEvent
     from lance_sdk.journal.lwp.aio import AsyncStoreAndForwardSender
     from lance_sdk.journal.lwp.sender import StoreAndForwardSender
-    from lance_sdk.journal.outbox import OutboxLimits
     from lance_sdk.journal.rejections import Category, Policy, Rejection, SenderHalted
-    from lance_sdk.journal.sender import Level
-    from lance_sdk.journal.sender_config import ForwardConfig
     from lance_sdk.journal.sender_stats import FramesLost, SenderReport, SenderStats
 
 _HOMES = {
@@ -56,10 +56,10 @@ _HOMES = {
     "drainers": ("DrainerEvent",),
     "lwp.aio": ("AsyncStoreAndForwardSender",),
     "lwp.sender": ("StoreAndForwardSender",),
-    "outbox": ("OutboxLimits",),
+    "_sending.outbox": ("OutboxLimits",),
     "rejections": ("Category", "Policy", "Rejection", "SenderHalted"),
-    "sender": ("Level",),
-    "sender_config": ("ForwardConfig",),
+    "_sending.sender": ("Level",),
+    "_sending.config": ("ForwardConfig",),
     "sender_stats": ("FramesLost", "SenderReport", "SenderStats"),
 }
 _HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}

@@ -3,11 +3,12 @@
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
-from lance_sdk._units import shorten
+from lance_sdk._api.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal._layout import FIRST_FRAME, FRAME_HEADER_SIZE, MAX_SEGMENT_BYTES
+from lance_sdk.journal._slot.layout import FIRST_FRAME, FRAME_HEADER_SIZE, MAX_SEGMENT_BYTES
+from lance_spec.segment_names import LWP_SLOT_SUFFIX, QWP_SLOT_SUFFIX
 
 _MEMORY_TOTAL: Final = 128 << 20
 _DISK_TOTAL: Final = 10 << 30
@@ -16,9 +17,9 @@ _DISK_TOTAL: Final = 10 << 30
 class SlotKind(Enum):
     """Whose frames a slot holds; a slot of one kind is never opened as the other (SF-31)."""
 
-    QWP = ".sfa"
+    QWP = QWP_SLOT_SUFFIX
     """Complete QWP messages, in the format that other QWP clients read and write."""
-    LWP = ".sfl"
+    LWP = LWP_SLOT_SUFFIX
     """Batches for LWP (`lance_spec.messages.store_forward.StoredBatch`)."""
 
     @property
@@ -40,15 +41,24 @@ class Durability(Enum):
     MEMORY = "memory"
     """A machine crash may take whatever the operating system had not written yet, usually the
     last 30 seconds. Sealed segments are synced soon after rotation unless they are acknowledged
-    before that."""
+    before that. The default for QWP, as its document has it."""
     PERIODIC = "periodic"
     """A machine crash takes at most the frames of the last ``sync_interval``, if the disk keeps
-    up; `Journal.durable_fsn` says which are safe."""
+    up; `Journal.durable_fsn` says which are safe. The default for LWP."""
     FLUSH = "flush"
     """Frames before a `Journal.flush` that has returned survive a machine crash."""
     APPEND = "append"
     """Every frame survives a machine crash once `Journal.append` has returned. Appends that run
     at the same time share one sync (group commit)."""
+
+
+class _Unset(Enum):
+    """Stands for a setting that was not given."""
+
+    OF_THE_KIND = "of the kind"
+
+
+_OF_THE_KIND: Final[Any] = _Unset.OF_THE_KIND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +72,8 @@ class JournalConfig:
             memory and 10 GiB on disk. At least two segments.
         max_frame_bytes: largest payload that must fit, in bytes; None means what a segment
             holds. Checked against ``segment_bytes`` when the configuration is made (SF-33).
-        durability: what a stored frame survives; its name will do, as in ``"flush"``.
+        durability: what a stored frame survives; its name will do, as in ``"flush"``. Unless it is
+            given, `Durability.PERIODIC` for LWP and `Durability.MEMORY` for QWP.
         sync_interval: seconds between syncs in `Durability.PERIODIC`.
         append_timeout: seconds that `Journal.append` waits for room unless told otherwise.
         punch_holes: give the space of acknowledged frames inside a segment back to the file
@@ -85,8 +96,8 @@ class JournalConfig:
     segment_bytes: int = 4 << 20
     max_total_bytes: int | None = None
     max_frame_bytes: int | None = None
-    durability: Durability = Durability.MEMORY
-    sync_interval: float = 5.0
+    durability: Durability = _OF_THE_KIND
+    sync_interval: float = 1.0
     append_timeout: float = 30.0
     punch_holes: bool | None = None
     accept_gaps: bool = False
@@ -97,7 +108,12 @@ class JournalConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.kind, SlotKind):
             raise ConfigError(f"kind={shorten(self.kind)}: expected SlotKind.LWP or SlotKind.QWP")
-        object.__setattr__(self, "durability", _durability(self.durability))
+        if self.durability is _OF_THE_KIND:
+            lwp = self.kind is SlotKind.LWP
+            durability = Durability.PERIODIC if lwp else Durability.MEMORY
+        else:
+            durability = _durability(self.durability)
+        object.__setattr__(self, "durability", durability)
         _within("segment_bytes", self.segment_bytes, 64, MAX_SEGMENT_BYTES)
         _within("quarantine_bytes", self.quarantine_bytes, 0, 2**63)
         _seconds("sync_interval", self.sync_interval, above=0.0)

@@ -14,17 +14,20 @@ this one has no use for is accepted with a warning (SF-28).
 """
 
 import difflib
+import re
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from lance_sdk._units import shorten
+from lance_sdk._api.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal.config import Durability, JournalConfig, SlotKind
+from lance_sdk.journal._sending.config import ForwardConfig
+from lance_sdk.journal._sending.outbox import OutboxLimits
+from lance_sdk.journal.config import JournalConfig, SlotKind
 from lance_sdk.journal.connect_keys import FOREIGN, KEYS, RENAMED, SECRETS, Key
-from lance_sdk.journal.outbox import OutboxLimits
 from lance_sdk.journal.rejections import (
     DEFAULT_POLICIES,
     QWP_FORCED,
@@ -32,12 +35,32 @@ from lance_sdk.journal.rejections import (
     Category,
     Policy,
 )
-from lance_sdk.journal.sender_config import ForwardConfig
 
 __all__ = ["KEYS", "ConnectString", "Key", "parse_connect_string"]
 
 SCHEMES: Final = {"ws": "ws", "wss": "ws", "lance": "lance", "lances": "lance"}
 """Each scheme, and what its keys are marked with."""
+_FIELDS: Final = {
+    "ack_timeout": "request_timeout",
+    "append_timeout": "sf_append_deadline_millis",
+    "backoff_base": "reconnect_initial_backoff_millis",
+    "backoff_cap": "reconnect_max_backoff_millis",
+    "close_timeout": "close_flush_timeout_millis",
+    "dead_letter_bytes": "dead_letter_max_bytes",
+    "dwell": "poison_min_escalation_window_millis",
+    "frames": "max_in_flight",
+    "max_buffer": "max_buf_size",
+    "max_drainers": "max_background_drainers",
+    "max_name": "max_name_len",
+    "max_total_bytes": "sf_max_total_bytes",
+    "reconnect_budget": "reconnect_max_duration_millis",
+    "segment_bytes": "sf_max_segment_bytes",
+    "strikes": "max_frame_rejections",
+    "sync_interval": "sf_sync_interval_millis",
+    "upgrade_timeout": "auth_timeout_ms",
+}
+"""Fields of settings, and the key that sets each where the two have different names."""
+_IN_TEXT: Final = re.compile(r"\b(?:[a-z]+_[a-z_]+\b|(?:dwell|frames|strikes)(?==))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +71,13 @@ class ConnectString:
         scheme: ``ws``, ``wss``, ``lance`` or ``lances``.
         addresses: ``host[:port]`` as written, in order.
         values: the other keys under their current names, with parsed values.
+        written: the names under which these keys were written.
     """
 
     scheme: str
     addresses: tuple[str, ...]
     values: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         shown = {k: "***" if k in SECRETS else v for k, v in self.values.items()}
@@ -73,6 +98,23 @@ class ConnectString:
             raise KeyError(key)
         return self.values.get(key, default)
 
+    @contextmanager
+    def named(self, **more: str) -> Iterator[None]:
+        """Let errors about settings name the keys that were written.
+
+        Args:
+            **more: further fields of settings, and their keys.
+        """
+
+        def key(found: re.Match[str]) -> str:
+            current = {**_FIELDS, **more}.get(found[0], found[0])
+            return self.written.get(current, current)
+
+        try:
+            yield
+        except ConfigError as error:
+            raise ConfigError(_IN_TEXT.sub(key, str(error))) from None
+
     def forward_config(self, **overrides: Any) -> ForwardConfig:
         """Return the settings of a sender.
 
@@ -83,6 +125,10 @@ class ConnectString:
         Raises:
             ConfigError: values that do not fit together.
         """
+        with self.named():
+            return self._forward_config(overrides)
+
+    def _forward_config(self, overrides: Mapping[str, Any]) -> ForwardConfig:
         kind = SlotKind.QWP if self.scheme in {"ws", "wss"} else SlotKind.LWP
         get = self.values.get
         letters = get("dead_letter_dir")
@@ -109,12 +155,15 @@ class ConnectString:
 
     def _journal(self, kind: SlotKind) -> JournalConfig:
         get = self.values.get
+        said: dict[str, Any] = {}
+        if "sf_durability" in self.values:
+            said["durability"] = get("sf_durability")
         return JournalConfig(
             kind=kind,
+            **said,
             segment_bytes=get("sf_max_segment_bytes", 4 << 20),
             max_total_bytes=get("sf_max_total_bytes"),
-            durability=get("sf_durability", Durability.MEMORY),
-            sync_interval=get("sf_sync_interval_millis", 5.0),
+            sync_interval=get("sf_sync_interval_millis", 5.0 if kind is SlotKind.QWP else 1.0),
             append_timeout=get("sf_append_deadline_millis", 30.0),
         )
 
@@ -183,6 +232,7 @@ def parse_connect_string(text: str, schemes: Collection[str] = SCHEMES) -> Conne
         raise ConfigError(f"a connect string must begin with one of {shown}")
     addresses: list[str] = []
     values: dict[str, Any] = {}
+    written: dict[str, str] = {}
     for name, value in _pairs(rest):
         if name == "addr":
             addresses += _addresses(value, addresses)
@@ -194,9 +244,10 @@ def parse_connect_string(text: str, schemes: Collection[str] = SCHEMES) -> Conne
             )
         else:
             _take(name, value, scheme, values)
+            written[RENAMED.get(name, name)] = name
     if not addresses:
         raise ConfigError(f"a connect string must say where to: {scheme}::addr=host:port;")
-    result = ConnectString(scheme, tuple(addresses), values)
+    result = ConnectString(scheme, tuple(addresses), values, written)
     _check_together(result)
     return result
 

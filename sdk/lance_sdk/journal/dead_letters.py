@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from lance_sdk import _platform
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal.files import named
 from lance_sdk.journal.rejections import Category, Rejection
@@ -53,12 +54,12 @@ class DeadLetterFile:
             OSError: the file is at its limit, or the disk refuses.
         """
         line = json.dumps(_as_json(rejection, payload)).encode() + b"\n"
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        fd = _platform.open_file(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             size = os.fstat(fd).st_size
             if size + len(line) > self._limit:
                 raise OSError(f"{self.path} is at dead_letter_bytes={self._limit}; move it away")
-            torn = size and os.pread(fd, 1, size - 1) != b"\n"
+            torn = size and _platform.read_at(fd, 1, size - 1) != b"\n"
             self._append(fd, size, b"\n" + line if torn else line)
         finally:
             os.close(fd)
@@ -66,7 +67,7 @@ class DeadLetterFile:
     def _append(self, fd: int, size: int, data: bytes) -> None:
         try:
             _write_all(fd, data)
-            os.fdatasync(fd)
+            _platform.sync(fd)
         except OSError as error:
             with suppress(OSError):  # a torn line that stays is known as such
                 os.ftruncate(fd, size)
@@ -87,6 +88,7 @@ def _as_json(rejection: Rejection, payload: bytes) -> dict[str, Any]:
         "message": rejection.message,
         "table": rejection.table,
         "at": rejection.at,
+        "maybe_stored": rejection.maybe_stored,
         "payload": base64.b64encode(payload).decode(),
     }
 
@@ -98,7 +100,7 @@ def read_dead_letters(path: str | os.PathLike[str]) -> Iterator[DeadLetter]:
         path: the file, or the folder that it stands in.
 
     Raises:
-        ConfigError: a line is no dead letter; it names the line.
+        ConfigError: a line is not a dead letter; it names the line.
         OSError: the file cannot be read.
     """
     file = Path(path)
@@ -122,6 +124,7 @@ def _parse(line: bytes, where: str) -> DeadLetter | None:
         rejection = Rejection(
             category=Category(said["category"]),
             message=said["message"],
+            maybe_stored=bool(said.get("maybe_stored", False)),
             first_fsn=said["fsn"],
             last_fsn=said["fsn"],
             status=said["status"],

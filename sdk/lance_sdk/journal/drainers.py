@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from lance_sdk._io.threads import ThreadPump
-from lance_sdk._waits import join
+from lance_sdk._api.interruptible import join
+from lance_sdk._io.thread_driver import ThreadDriver
 from lance_sdk.errors import TransportError
-from lance_sdk.journal._layout import FAILED
-from lance_sdk.journal._lock import acquire
+from lance_sdk.journal._slot.layout import FAILED
+from lance_sdk.journal._slot.lock import acquire
 from lance_sdk.journal.config import SlotKind
 from lance_sdk.journal.errors import (
     JournalError,
@@ -29,9 +29,9 @@ from lance_sdk.logs import SESSION
 from lance_spec.messages.store_forward import FailedSentinel
 
 if TYPE_CHECKING:
-    from lance_sdk.journal._engine import Engine
-    from lance_sdk.journal.sender_config import ForwardConfig
-    from lance_sdk.journal.transport import CarrierFactory
+    from lance_sdk.journal._sending.config import ForwardConfig
+    from lance_sdk.journal._sending.core import SenderCore
+    from lance_sdk.journal.transport import TransportFactory
 
 DrainerStep: TypeAlias = Literal[
     "started", "progress", "drained", "empty", "stopped", "skipped", "failed"
@@ -89,7 +89,7 @@ class Drainer:
     Args:
         slot: the folder.
         config: settings of the sender that drains; its path is replaced.
-        factory: makes the carrier.
+        factory: makes the transport.
         listener: is told of every step.
     """
 
@@ -97,7 +97,7 @@ class Drainer:
         self,
         slot: Path,
         config: "ForwardConfig",
-        factory: "CarrierFactory",
+        factory: "TransportFactory",
         listener: DrainerListener,
     ) -> None:
         self._slot = slot
@@ -131,7 +131,7 @@ class Drainer:
         return event
 
     def _run(self) -> DrainerEvent:
-        from lance_sdk.journal._engine import Engine  # noqa: PLC0415 - it needs this module
+        from lance_sdk.journal._sending.core import SenderCore  # noqa: PLC0415 - it needs this module
 
         names = RealFiles().names(self._slot)
         if FAILED in names:
@@ -145,57 +145,59 @@ class Drainer:
             if journal.stats().backlog_frames == 0:
                 lost = lost_in(journal.problems)
                 return self._event("empty", reason="nothing waits in it", lost=lost)
-            engine = Engine(journal, self._config, self._factory)
+            core = SenderCore(journal, self._config, self._factory)
             try:
-                return self._drain(engine)
+                return self._drain(core)
             finally:
-                engine.inbox.close()
+                core.inbox.close()
         finally:
             journal.close()
 
-    def _drain(self, engine: "Engine") -> DrainerEvent:
-        last = engine.journal.next_fsn - 1
-        self._tell(self._event("started", engine, last))
-        pump = ThreadPump(engine.carrier, f"Drainer {self._slot}", **self._config.pump_options)
-        engine.carrier.open(time.monotonic())
-        pump.start()
+    def _drain(self, core: "SenderCore") -> DrainerEvent:
+        last = core.journal.next_fsn - 1
+        self._tell(self._event("started", core, last))
+        driver = ThreadDriver(
+            core.transport, f"Drainer {self._slot}", **self._config.driver_options
+        )
+        core.transport.open(time.monotonic())
+        driver.start()
         try:
-            with pump.lock:
-                milestone = engine.outbox.milestone(last)
-            if not pump.add_callback(milestone, self._changed.set):
+            with driver.lock:
+                milestone = core.outbox.milestone(last)
+            if not driver.add_callback(milestone, self._changed.set):
                 self._changed.set()
             while not self._changed.wait(_LOOK):
-                self._tell(self._event("progress", engine, last))
+                self._tell(self._event("progress", core, last))
         finally:
-            pump.close(0.0)
-        if engine.outbox.settled_fsn >= last:
-            return self._event("drained", engine, last)
+            driver.close(0.0)
+        if core.outbox.settled_fsn >= last:
+            return self._event("drained", core, last)
         if self._stopping:
-            return self._event("stopped", engine, last)
-        failure = engine.outbox.failure
+            return self._event("stopped", core, last)
+        failure = core.outbox.failure
         if isinstance(failure, TransportError):
-            return self._event("skipped", engine, last, str(failure))
-        engine.journal.mark_failed(str(failure))
-        return self._event("failed", engine, last, str(failure))
+            return self._event("skipped", core, last, str(failure))
+        core.journal.mark_failed(str(failure))
+        return self._event("failed", core, last, str(failure))
 
     def _event(
         self,
         step: DrainerStep,
-        engine: "Engine | None" = None,
+        core: "SenderCore | None" = None,
         last: int = -1,
         reason: str = "",
         *,
         lost: int = 0,
     ) -> DrainerEvent:
         event = DrainerEvent(slot=self._slot, step=step, last_fsn=last, reason=reason)
-        if engine is None:
+        if core is None:
             return replace(event, lost_frames=lost)
-        counters = engine.outbox.counters
+        counters = core.outbox.counters
         return replace(
             event,
-            settled_fsn=engine.outbox.settled_fsn,
+            settled_fsn=core.outbox.settled_fsn,
             acked_frames=counters.acked,
-            lost_frames=lost_in(engine.journal.problems) + counters.dropped,
+            lost_frames=lost_in(core.journal.problems) + counters.dropped,
             dead_letters=counters.dead_lettered,
         )
 
@@ -226,7 +228,7 @@ class DrainerPool:
     Args:
         slots: the candidates; one that somebody holds is skipped.
         config: settings of the sender.
-        factory: makes the carriers.
+        factory: makes the transports.
 
     Attributes:
         active: slots being drained now.
@@ -236,7 +238,7 @@ class DrainerPool:
     """
 
     def __init__(
-        self, slots: Iterable[Path], config: "ForwardConfig", factory: "CarrierFactory"
+        self, slots: Iterable[Path], config: "ForwardConfig", factory: "TransportFactory"
     ) -> None:
         self._waiting = deque(slots)
         self._config = config

@@ -110,7 +110,7 @@ class FrameTooLarge(JournalError, ValueError):
         self.limit = limit
         super().__init__(
             f"a frame of {size} bytes: this journal takes 1 to {limit} (SF-21, SF-33); "
-            "open it with larger segment_bytes for larger frames"
+            "open it with larger segment_bytes (sf_max_segment_bytes) for larger frames"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -119,11 +119,12 @@ class FrameTooLarge(JournalError, ValueError):
 
 _ADVICE: dict[FullReason, str] = {
     "backlog": "the backlog is at max_total_bytes={limit}: {backlog} bytes wait for "
-    "acknowledgements. Check that the server is reachable and acknowledges, or raise the limit",
+    "acknowledgements{link}. Check that the server is reachable and acknowledges, or raise the "
+    "limit (sf_max_total_bytes in a connect string)",
     "disk": "no space for the next segment: {cause}. Free space on the volume of {where}; "
     "what was accepted is safe and can still be sent",
     "reserving": "the next segment is not ready: the volume of {where} is slow to reserve it. "
-    "Try again, or use a larger append_timeout",
+    "Try again, or use a larger append_timeout (sf_append_deadline_millis)",
 }
 
 
@@ -135,6 +136,7 @@ class JournalFull(JournalError, TimeoutError):
             volume has no space) or ``reserving`` (the volume is slow).
         waited: seconds that were waited.
         cause: the volume's error, for ``disk``.
+        link: how the sender's connection stands, for ``backlog``; "" where there is no sender.
     """
 
     retryable = True
@@ -148,13 +150,30 @@ class JournalFull(JournalError, TimeoutError):
         limit: int = 0,
         backlog: int = 0,
         cause: OSError | None = None,
+        link: str = "",
     ) -> None:
         self.reason: FullReason = reason
         self.waited = waited
         self.cause = cause
-        told = _ADVICE[reason].format(limit=limit, backlog=backlog, cause=cause, where=where)
+        self.link = link
+        self._room = {"where": where, "limit": limit, "backlog": backlog}
+        told = _ADVICE[reason].format(**self._room, cause=cause, link=f" ({link})" if link else "")
         super().__init__(f"journal full after {waited:.1f} s: {told}")
         self.__cause__ = cause
+
+    def with_link(self, link: str) -> "JournalFull":
+        """Return the same error, saying how the connection stands (SF client section 16)."""
+        room: dict[str, Any] = self._room
+        return JournalFull(self.reason, self.waited, **room, cause=self.cause, link=link)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _full, (self.reason, self.waited, self._room, self.cause, self.link)
+
+
+def _full(
+    reason: FullReason, waited: float, room: dict[str, Any], cause: OSError | None, link: str
+) -> JournalFull:
+    return JournalFull(reason, waited, **room, cause=cause, link=link)
 
 
 class NotYetDurable(JournalError, TimeoutError):

@@ -6,18 +6,15 @@ forgets what was not synced (`lance_sdk.journal.testing`).
 """
 
 import errno
-import fcntl
 import mmap
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
-from lance_sdk.journal._layout import MAX_SEGMENT_BYTES
-from lance_sdk.journal._punch import punch
+from lance_sdk import _platform
+from lance_sdk.journal._slot.layout import MAX_SEGMENT_BYTES
 from lance_spec.checksum import Buffer
-
-_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class SlotFile(Protocol):
@@ -28,7 +25,7 @@ class SlotFile(Protocol):
     process (SIGBUS).
 
     Attributes:
-        path: where it is; None for memory that is no file.
+        path: where it is; None for memory that is not a file.
         size: its bytes when it was opened.
     """
 
@@ -84,7 +81,7 @@ class Files(Protocol):
         ...
 
     def make_folder(self, folder: Path) -> None:
-        """Create a folder, not its parents, unless it exists (SF-29)."""
+        """Create a folder and its parents durably, unless they exist (SF-29)."""
         ...
 
     def sync_folder(self, folder: Path) -> None:
@@ -116,7 +113,7 @@ class Files(Protocol):
         ...
 
     def lock(self, path: Path) -> Lock:
-        """Create the file if need be and lock it with flock(2); BlockingIOError when it is held."""
+        """Create the file if need be and lock it; BlockingIOError when it is held."""
         ...
 
     def boot(self) -> int:
@@ -141,15 +138,16 @@ class _RealFile:
 
     def _read(self, length: int, offset: int) -> bytes:
         try:
-            return os.pread(self._fd, length, offset)
+            return _platform.read_at(self._fd, length, offset)
         except OSError as error:
             raise named(error, self.path) from None
 
     def write(self, offset: int, data: Buffer) -> None:
         try:
-            written = os.pwrite(self._fd, data, offset)
+            written = _platform.write_at(self._fd, data, offset)
             while written < len(data):
-                written += os.pwrite(self._fd, memoryview(data)[written:], offset + written)
+                rest = memoryview(data)[written:]
+                written += _platform.write_at(self._fd, rest, offset + written)
         except OSError as error:
             raise named(error, self.path) from None
 
@@ -158,15 +156,15 @@ class _RealFile:
 
     def sync(self) -> None:
         try:
-            os.fdatasync(self._fd)
+            _platform.sync(self._fd)
         except OSError as error:
             raise named(error, self.path) from None
 
     def reserve(self) -> None:
-        os.posix_fallocate(self._fd, 0, self.size)
+        _platform.reserve(self._fd, self.size)
 
     def punch(self, offset: int, length: int) -> None:
-        punch(self._fd, offset, length)
+        _platform.punch(self._fd, offset, length)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -200,20 +198,16 @@ class RealFiles:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted, not paths
 
     def make_folder(self, folder: Path) -> None:
-        """Create a folder, not its parents, unless it exists."""
-        try:
-            folder.mkdir(exist_ok=True)
-        except FileNotFoundError as error:
-            text = "its parent does not exist and is not created (SF-29); create that first"
-            raise FileNotFoundError(error.errno, text, str(folder)) from None
+        """Create a folder and its parents durably, unless they exist (SF-29)."""
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(exist_ok=True)
+            self.sync_folder(each.parent)
+        folder.mkdir(exist_ok=True)  # a file in its place is an error
 
     def sync_folder(self, folder: Path) -> None:
         """Wait until created, renamed and removed names are on disk."""
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        _platform.sync_folder(folder)
 
     def read(self, path: Path, limit: int) -> bytes:
         """Return the first bytes of a file."""
@@ -227,7 +221,7 @@ class RealFiles:
             with fresh.open("wb") as file:
                 file.write(data)
                 file.flush()
-                os.fdatasync(file.fileno())
+                _platform.sync(file.fileno())
             fresh.replace(path)
         except OSError as error:
             with suppress(OSError):
@@ -237,9 +231,9 @@ class RealFiles:
 
     def create(self, path: Path, size: int) -> SlotFile:
         """Create a file of zeros with its blocks reserved."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        fd = _platform.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
-            os.posix_fallocate(fd, 0, size)
+            _platform.reserve(fd, size)
             return _RealFile(path, fd)
         except BaseException as error:
             os.close(fd)
@@ -251,7 +245,7 @@ class RealFiles:
 
     def open(self, path: Path, *, writable: bool) -> SlotFile:
         """Open a file; one that is larger than any segment is refused."""
-        fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
+        fd = _platform.open_file(path, os.O_RDWR if writable else os.O_RDONLY)
         try:
             _check_size(path, os.fstat(fd).st_size)
             return _RealFile(path, fd)
@@ -268,10 +262,10 @@ class RealFiles:
         path.unlink()
 
     def lock(self, path: Path) -> Lock:
-        """Lock a file with flock(2)."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        """Lock a file for this process alone."""
+        fd = _platform.open_file(path, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _platform.lock(fd)
         except BaseException:
             os.close(fd)
             raise
@@ -279,11 +273,7 @@ class RealFiles:
 
     def boot(self) -> int:
         """Return the kernel's boot id as a number."""
-        try:
-            text = _BOOT_ID.read_text().strip()
-            return int(text.replace("-", "")[:15], 16)
-        except (OSError, ValueError):
-            return 0
+        return _platform.boot_number()
 
 
 def _check_size(path: Path, size: int) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 
-from lance_sdk.journal._journal import Journal
-from lance_sdk.journal._layout import FAILED, SET_ASIDE
-from lance_sdk.journal._picture import Picture, look
+from lance_sdk.journal._ring.journal import Journal
+from lance_sdk.journal._slot.layout import FAILED, SET_ASIDE
+from lance_sdk.journal._slot.snapshot import SlotSnapshot, read_slot
 from lance_sdk.journal.config import JournalConfig, SlotKind
 from lance_sdk.journal.errors import SlotUnreadable
 from lance_sdk.journal.files import Files, RealFiles
-from lance_sdk.journal.types import SlotReport
+from lance_sdk.journal.types import SlotReport, lost_in
 from lance_spec.messages.store_forward import FailedSentinel
 
 _LONGEST_REASON = 64 << 10
@@ -97,39 +97,38 @@ def inspect(
         OSError: it cannot be read.
     """
     files, path = files or RealFiles(), Path(slot)
-    picture = look(files, path, kind)
-    first, frames = _backlog(picture)
+    snapshot = read_slot(files, path, kind)
+    first, frames = _backlog(snapshot)
     return SlotReport(
         path=path,
         frames=frames,
         first_fsn=first,
-        last_fsn=picture.next_fsn - 1,
-        acked_fsn=picture.acked_fsn,
-        segments=tuple(each.path.name for each, _ in picture.chain.order),
-        problems=tuple(picture.problems),
+        last_fsn=snapshot.next_fsn - 1,
+        acked_fsn=snapshot.acked_fsn,
+        segments=tuple(each.path.name for each, _ in snapshot.chain.order),
+        problems=tuple(snapshot.problems),
         failed=_failed(files, path),
-        **_counts(picture, frames),
-        notes=tuple(picture.notes),
+        **_counts(snapshot, frames),
+        notes=tuple(snapshot.notes),
     )
 
 
-def _counts(picture: Picture, waiting: int) -> dict[str, int]:
+def _counts(snapshot: SlotSnapshot, waiting: int) -> dict[str, int]:
     """Return how many frames there are, by what becomes of them."""
-    placed = zip(picture.chain.order, picture.placements, strict=True)
+    placed = zip(snapshot.chain.order, snapshot.assignments, strict=True)
     by_file = {found.path: sum(run.count for run in each.runs) for (found, _), each in placed}
-    lost = [each.lost for each in picture.problems if each.lost is not None]
     return {
         "on_disk": sum(by_file.values()),
         "acknowledged": sum(by_file.values()) - waiting,
-        "damaged": sum(last - first + 1 for first, last in lost),
-        "foreign": sum(by_file.get(path, 0) for path in picture.foreign),
+        "damaged": lost_in(snapshot.problems),
+        "foreign": sum(by_file.get(path, 0) for path in snapshot.foreign),
     }
 
 
-def _backlog(picture: Picture) -> tuple[int, int]:
+def _backlog(snapshot: SlotSnapshot) -> tuple[int, int]:
     """Return the first number that can be delivered, and how many can."""
-    after, frames, first = picture.acked_fsn, 0, picture.next_fsn
-    for placed in picture.placements:
+    after, frames, first = snapshot.acked_fsn, 0, snapshot.next_fsn
+    for placed in snapshot.assignments:
         for run in placed.runs:
             start = max(run.fsn, after + 1)
             if start < run.fsn + run.count:

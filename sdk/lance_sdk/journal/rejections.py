@@ -31,7 +31,7 @@ class Category(Enum):
     UNSUPPORTED = "unsupported"
     """The server at hand cannot keep such a frame (AMB-13, AMB-24, AMB-32); it was not sent."""
     DAMAGED = "damaged"
-    """The frame changed on disk after the slot was opened, and cannot be sent."""
+    """The frame is not on disk as it was stored, and cannot be sent."""
 
     @property
     def option(self) -> str:
@@ -47,11 +47,11 @@ class Policy(Enum):
     RETRY_OTHER = "retriable_other"
     """The same, at another host where there is one."""
     HALT = "terminal"
-    """Stop sending; the frame and all behind it stay."""
+    """Stop sending; the frame and all after it stay."""
     DEAD_LETTER = "dead_letter"
-    """Write the frame to the dead-letter file, and go on behind it."""
+    """Write the frame to the dead-letter file, and go on after it."""
     DROP = "drop"
-    """Give the frame up, and go on behind it; only the error tells."""
+    """Give the frame up, and go on after it; only the error tells."""
 
 
 DEFAULT_POLICIES: Final[Mapping[Category, Policy]] = {
@@ -102,6 +102,8 @@ class Rejection:
         policy: what is done about it.
         strikes: how often this frame was rejected so far, this time included.
         at: seconds since the Unix epoch.
+        maybe_stored: whether the frame may be at the server all the same: it was sent before, on a
+            connection that ended without an answer, or by an earlier sender of the slot.
     """
 
     category: Category
@@ -114,22 +116,26 @@ class Rejection:
     policy: Policy = Policy.HALT
     strikes: int = 1
     at: float = 0.0
+    maybe_stored: bool = False
 
     def __str__(self) -> str:
         one = self.first_fsn == self.last_fsn
         which = f"frame {self.first_fsn}" if one else f"frames {self.first_fsn} to {self.last_fsn}"
         if self.first_fsn > self.last_fsn:
-            which = "no frame"
+            damaged = self.category is Category.DAMAGED
+            which = "frames without a number" if damaged else "no frame"
         where = f" of {self.table!r}" if self.table else ""
         code = f" ({self.status:#04x})" if self.status >= 0 else ""
-        return f"{which}{where} rejected, {self.category.value}{code}: {self.message}"
+        doubt = "; an earlier attempt was not answered and may have stored it"
+        told = f"{which}{where} rejected, {self.category.value}{code}: {self.message}"
+        return told + (doubt if self.maybe_stored else "")
 
 
 class Verdict(Enum):
-    """What the carrier of a rejected frame does next."""
+    """What the transport of a rejected frame does next."""
 
     CONTINUE = "continue"
-    """The frame is dealt with; go on behind it."""
+    """The frame is dealt with; go on after it."""
     RECONNECT = "reconnect"
     """Close this connection; another will send the frame again."""
     RECONNECT_ELSEWHERE = "reconnect elsewhere"

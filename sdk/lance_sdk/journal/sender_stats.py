@@ -60,12 +60,12 @@ class SenderStats:
 
     @property
     def reconnect_attempts(self) -> int:
-        """Attempts behind the first one."""
+        """Attempts after the first one."""
         return max(0, self.connect_attempts - 1)
 
     @property
     def reconnects(self) -> int:
-        """Connections behind the first one."""
+        """Connections after the first one."""
         return max(0, self.connects - 1)
 
 

@@ -8,18 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lance_sdk._spill import SpilledBatch, SpillOutcome
+from lance_sdk._api.spill_loader import SpilledBatch, SpillOutcome
+from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._tree import LanceError
-from lance_sdk._units import seconds
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal._engine import Engine
+from lance_sdk.journal._sending.config import ForwardConfig
+from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal.config import JournalConfig
-from lance_sdk.journal.errors import JournalError
+from lance_sdk.journal.errors import JournalError, JournalFull
 from lance_sdk.journal.lwp.metadata import NO_TOPIC_ID
 from lance_sdk.journal.lwp.sender import StoreAndForwardSender
 from lance_sdk.journal.lwp.settings import LwpSettings, pump_settings
 from lance_sdk.journal.rejections import Rejection
-from lance_sdk.journal.sender_config import ForwardConfig
 from lance_sdk.logs import DELIVERY
 from lance_spec.errors import DecodeError
 from lance_spec.messages.store_forward import StoredBatch
@@ -57,7 +57,7 @@ class _Storing(StoreAndForwardSender):
         """Store a batch under its own identifier, or under a new one."""
         parts = self._ready
         append = partial(
-            parts.stamper.append,
+            parts.batch_ids.append,
             parts.topic_number(None),
             batch.record_count,
             batch.payload,
@@ -67,14 +67,14 @@ class _Storing(StoreAndForwardSender):
         return self._store(append, timeout)
 
     @property
-    def engine(self) -> Engine:
+    def core(self) -> SenderCore:
         """The open journal and what sends it."""
-        assert self._engine is not None
-        return self._engine
+        assert self._core is not None
+        return self._core
 
     def batch_id(self, fsn: int) -> int:
         """Return the identifier that a frame stored just now got."""
-        return self._ready.stamper.batch_id(fsn)
+        return self._ready.batch_ids.batch_id(fsn)
 
     def topic_id(self) -> int:
         """Return the server's number of the topic, once it told one; 0 before."""
@@ -84,7 +84,7 @@ class _Storing(StoreAndForwardSender):
 
 
 class JournalSpill:
-    """A journal as a producer sees it; satisfies `lance_sdk._spill.Spill`.
+    """A journal as a producer sees it; satisfies `lance_sdk._api.spill_loader.Spill`.
 
     Args:
         settings: slot and connection.
@@ -104,15 +104,32 @@ class JournalSpill:
         return f"<JournalSpill pending={len(self._pending)} {self._sender!r}>"
 
     @property
+    def _where(self) -> str:
+        return str(self._settings.forward.path)
+
+    @property
     def drained(self) -> bool:
         """Whether nothing is left, also of what an earlier process has stored."""
-        return self._sender.engine.outbox.drained
+        return self._sender.core.outbox.drained
 
     def open(self) -> None:
-        """Take the slot and recover it; never waits for the network."""
-        self._sender.open()
+        """Take the slot and recover it; never waits for the network.
+
+        Raises:
+            JournalError: another process has the slot, or it cannot be read.
+            ConfigError: the folder cannot be made or used.
+        """
+        try:
+            self._sender.open()
+        except LanceError:
+            raise
+        except OSError as error:
+            raise ConfigError(
+                f"journal={self._where}: {error.strerror or error}; expected a folder in which "
+                f"this process may write"
+            ) from error
         self._first = self._sender.published_fsn + 1
-        self._sender.engine.outbox.observer = self._observe
+        self._sender.core.outbox.observer = self._observe
 
     def _observe(self, fsn: int, rejection: Rejection | None) -> None:
         if fsn < self._first:
@@ -121,9 +138,18 @@ class JournalSpill:
             self._settled[fsn] = None if rejection is None else BatchRejected(rejection)
 
     def append(self, batch: SpilledBatch) -> int:
-        """Store a batch as durably as the journal was configured to; return its ticket."""
+        """Store a batch as durably as the journal was configured to; return its ticket.
+
+        Raises:
+            JournalError: it was not stored; `JournalFull` where another try may succeed.
+        """
         patience = min(_PATIENCE, self._settings.forward.journal.append_timeout)
-        ticket = self._sender.store(batch, patience)
+        try:
+            ticket = self._sender.store(batch, patience)
+        except LanceError:
+            raise
+        except OSError as error:  # the disk, before the first frame too: it may have room again
+            raise JournalFull("disk", 0.0, where=self._where, cause=error) from error
         with self._lock:  # its acknowledgement may have come already
             self._pending.append(ticket)
             self._ids[ticket] = batch.batch_id or self._sender.batch_id(ticket)
@@ -131,7 +157,7 @@ class JournalSpill:
 
     def take_settled(self) -> list[SpillOutcome]:
         """Take what was acknowledged or given up since the last call, in order of tickets."""
-        failure = self._sender.engine.outbox.failure
+        failure = self._sender.core.outbox.failure
         found = []
         with self._lock:
             while self._pending and (self._pending[0] in self._settled or failure is not None):
@@ -151,19 +177,19 @@ class JournalSpill:
         """
         if self._left is not None:
             return self._left
-        engine = self._sender.engine
+        core = self._sender.core
         with suppress(LanceError):  # what halted the sender was told with every batch
             self._sender.wait(timeout=timeout)
-        self._left = _records_left(engine)
+        self._left = _records_left(core)
         with suppress(LanceError):
             self._sender.close(0.0)
         return self._left
 
 
-def _records_left(engine: Engine) -> int:
+def _records_left(core: SenderCore) -> int:
     until, records = time.monotonic() + _COUNTING, 0
     try:
-        for _, payload in engine.journal.read_from(engine.journal.acked_fsn + 1):
+        for _, payload in core.journal.read_from(core.journal.acked_fsn + 1):
             records += StoredBatch.decode(payload).record_count
             if time.monotonic() > until:
                 break

@@ -174,11 +174,11 @@ class ForgetfulDisk:
                 found._durable[path] = copies[id(then)]
         return found
 
-    def power_lost(self, dice: random.Random | None = None) -> "ForgetfulDisk":
+    def power_lost(self, rng: random.Random | None = None) -> "ForgetfulDisk":
         """Return the disk as it is after a loss of power.
 
         Args:
-            dice: decides, sector by sector and name by name, what of the unsynced survives; None
+            rng: decides, sector by sector and name by name, what of the unsynced survives; None
                 means that nothing does.
         """
         found = ForgetfulDisk(self.space)
@@ -188,13 +188,13 @@ class ForgetfulDisk:
         moved = here & there
         for path in sorted({*self._seen, *self._durable}):
             now, then = self._seen.get(path), self._durable.get(path)
-            happened = dice is not None and dice.random() < 0.5
+            happened = rng is not None and rng.random() < 0.5
             for inode in (now, then):  # a rename happens as a whole or not at all
                 if inode is not None and id(inode) in moved:
                     happened = decided.setdefault(id(inode), happened)
             kept = now if now is then or happened else then
             if kept is not None:
-                found.put(path, _survivors(kept, dice))
+                found.put(path, _survivors(kept, rng))
         return found
 
     # What a test may look at and change
@@ -309,15 +309,15 @@ def _copied(inode: _Inode) -> _Inode:
     return copy
 
 
-def _survivors(inode: _Inode, dice: random.Random | None) -> bytes:
+def _survivors(inode: _Inode, rng: random.Random | None) -> bytes:
     """Return a file's content where some unsynced sectors reached the disk and others did not."""
     content = bytearray(inode.durable)
-    if dice is None:
+    if rng is None:
         return bytes(content)
     dirty = {at // SECTOR for start, stop in inode.dirty for at in range(start, stop, SECTOR)}
     dirty |= {(stop - 1) // SECTOR for start, stop in inode.dirty if stop > start}
     for number in sorted(dirty):
-        if dice.random() < 0.5:
+        if rng.random() < 0.5:
             start, stop = number * SECTOR, (number + 1) * SECTOR
             content[start:stop] = inode.seen[start:stop]
     return bytes(content)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from lance_sdk.journal._journal import Journal
-from lance_sdk.journal._layout import (
+from lance_sdk.journal._ring.journal import Journal
+from lance_sdk.journal._slot.layout import (
     CORRUPT,
     FAILED,
     FRAME_HEADER,
@@ -19,8 +19,10 @@ from lance_sdk.journal._layout import (
     LOCK,
     LOCK_HOLDER,
 )
-from lance_sdk.journal._lock import holder
-from lance_sdk.journal._picture import look
+from lance_sdk.journal._slot.lock import holder
+from lance_sdk.journal._slot.snapshot import read_slot
+from lance_sdk.journal._slot.symbol_file import MOST_BYTES, decode_file
+from lance_sdk.journal._slot.symbol_file import NAME as DICTIONARY
 from lance_sdk.journal.config import JournalConfig, SlotKind
 from lance_sdk.journal.dead_letters import DeadLetterFile
 from lance_sdk.journal.errors import JournalError, NotRetained, SlotLocked
@@ -29,8 +31,6 @@ from lance_sdk.journal.lwp.frames import read_frame
 from lance_sdk.journal.lwp.metadata import NAME, SlotMetadata
 from lance_sdk.journal.orphans import inspect
 from lance_sdk.journal.rejections import Category, Policy, Rejection
-from lance_sdk.journal.symbol_file import MOST_BYTES, decode_file
-from lance_sdk.journal.symbol_file import NAME as DICTIONARY
 from lance_sdk.journal.transport import Outgoing
 from lance_sdk.journal.types import Problem, SlotReport, lost_in
 from lance_spec.errors import DecodeError
@@ -65,7 +65,9 @@ def kind_of(slot: str | os.PathLike[str], files: Files | None = None) -> SlotKin
         return SlotKind.LWP
     if LOCK in names:  # drained by a client that deletes its segments: QWP clients do
         return SlotKind.QWP
-    raise NotASlot(f"{path} is no slot: it has no *.sfl or *.sfa file; name the slot's own folder")
+    raise NotASlot(
+        f"{path} is not a slot: it has no *.sfl or *.sfa file; name the slot's own folder"
+    )
 
 
 def frames_of(
@@ -83,9 +85,9 @@ def frames_of(
         OSError: it cannot be read.
     """
     files, path = files or RealFiles(), Path(slot)
-    picture = look(files, path, kind_of(path, files))
-    after = -1 if acked else picture.acked_fsn
-    for (found, _), placed in zip(picture.chain.order, picture.placements, strict=True):
+    snapshot = read_slot(files, path, kind_of(path, files))
+    after = -1 if acked else snapshot.acked_fsn
+    for (found, _), placed in zip(snapshot.chain.order, snapshot.assignments, strict=True):
         file = files.open(found.path, writable=False)
         try:
             data = memoryview(file.read(0, file.size))
@@ -246,8 +248,8 @@ def repair(slot: str | os.PathLike[str], *, files: Files | None = None) -> Repai
 
 def _copy_holes(files: Files, path: Path, kind: SlotKind) -> None:
     """Copy damaged bytes that stay in their segments until these are given up."""
-    picture = look(files, path, kind)
-    for (found, _), placed in zip(picture.chain.order, picture.placements, strict=True):
+    snapshot = read_slot(files, path, kind)
+    for (found, _), placed in zip(snapshot.chain.order, snapshot.assignments, strict=True):
         holes = [hole for hole, _, _ in placed.lost if hole.end > hole.offset]
         if not holes:
             continue
@@ -271,11 +273,18 @@ class Trimmed:
         frames: how many frames.
         kept_in: the file that holds copies of them, or None.
         report: what the slot holds now.
+        problems: what was damaged or missing before.
     """
 
     frames: int
     kept_in: Path | None
     report: SlotReport
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def lost_frames(self) -> int:
+        """The most frames that cannot be delivered, and of which there is no whole copy."""
+        return lost_in(self.problems)
 
 
 def trim(
@@ -316,7 +325,9 @@ def trim(
                 tell(done, upto - first + 1)
         if done:
             journal.ack(last)
-    return Trimmed(done, letters.path if letters and done else None, inspect(path, kind))
+        problems = journal.problems
+    kept_in = letters.path if letters and done else None
+    return Trimmed(done, kept_in, inspect(path, kind), problems)
 
 
 def _trimmed(fsn: int) -> Rejection:

@@ -1,10 +1,10 @@
 """The seam between a journal and a network protocol.
 
-A *carrier* is a protocol session without I/O: it satisfies `Carrier`, which is what every pump
-drives (`lance_sdk._io.contract`), so that one carrier serves threads, asyncio and trio. It knows
-hosts, handshakes and frames on the wire, and nothing of files. What there is to send, what an
-acknowledgement means and what becomes of a rejected frame is decided by the
-`lance_sdk.journal.outbox.Outbox` that it is given::
+A *transport* is a protocol session without I/O: it satisfies `Transport`, which is what every I/O
+driver runs (`lance_sdk._io.driver_contract`), so that one transport serves threads, asyncio and
+trio. It knows hosts, handshakes and frames on the wire, and nothing of files. What there is to
+send, what an acknowledgement means and what becomes of a rejected frame is decided by the
+`lance_sdk.journal._sending.outbox.Outbox` that it is given::
 
     a connection may carry frames   outbox.connected(now)      sending starts at acked_fsn + 1
     there is room on the wire       outbox.next_frame(now)     the next frame, or None
@@ -18,30 +18,31 @@ acknowledgement means and what becomes of a rejected frame is decided by the
 The rules:
 
 1. Frames are sent in the order in which `next_frame` returns them, each at most once on a
-   connection unless the carrier asks for it `again`; behind `connected` they start again with
+   connection unless the transport asks for it `again`; behind `connected` they start again with
    the first that is not acknowledged.
 2. An acknowledgement is passed on only when the server really gave it. `acked` and `settled`
    raise `AckOutOfRange` for what was not sent on this connection: drop the connection (SF-35).
-3. All calls come from the pump, under its lock.
-4. When the outbox has frames, the pump is woken; `next_frame` returned None before.
+3. All calls come from the driver, under its lock.
+4. When the outbox has frames, the driver is woken; `next_frame` returned None before.
 5. When `next_frame` returns None and `Outbox.failure` is set, a frame that cannot be sent has
    halted the outbox: fail with it.
-6. `next_frame` may settle waiters, reject and halt. A pump takes events after `handle_timeout`
+6. `next_frame` may settle waiters, reject and halt. A driver takes events after `handle_timeout`
    but not always after `data_to_send`, so ask for frames in both.
-7. A carrier does not pace itself against a server that accepts and closes: every attempt goes
-   through `lance_sdk.journal.pacing.Paced`. It resets its backoff only upon acknowledgements.
+7. A transport does not limit its attempts against a server that accepts and closes: each goes
+   through `lance_sdk.journal._sending.reconnecting`. Only acknowledgements reset its backoff.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from lance_sdk._core.outcome import Outcome
-from lance_sdk._io.contract import Pumpable
+from lance_sdk._io.driver_contract import ProtocolCore
+from lance_sdk._protocol.completion import Completion
+from lance_sdk.journal._renamed import renamed
 
 if TYPE_CHECKING:
-    from lance_sdk.journal.outbox import Outbox
+    from lance_sdk.journal._sending.outbox import Outbox
 
-__all__ = ["Carrier", "CarrierFactory", "Outgoing"]
+__all__ = ["Outgoing", "Transport", "TransportFactory"]
 
 
 class Outgoing(NamedTuple):
@@ -58,7 +59,7 @@ class Outgoing(NamedTuple):
     replayed: bool
 
 
-class Carrier(Pumpable, Protocol):
+class Transport(ProtocolCore, Protocol):
     """A protocol session that carries the frames of one outbox.
 
     Attributes:
@@ -66,12 +67,14 @@ class Carrier(Pumpable, Protocol):
             the session before.
     """
 
-    opened: Outcome
+    opened: Completion
 
     def open(self, now: float) -> None:
         """Start connecting."""
         ...
 
 
-CarrierFactory: TypeAlias = Callable[["Outbox"], Carrier]
-"""Makes the carrier of an outbox; called once the journal is open."""
+TransportFactory: TypeAlias = Callable[["Outbox"], Transport]
+"""Makes the transport of an outbox; called once the journal is open."""
+
+__getattr__ = renamed(__name__, {"Carrier": "Transport", "CarrierFactory": "TransportFactory"})

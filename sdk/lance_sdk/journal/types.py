@@ -23,6 +23,8 @@ class Problem:
         text: what was found and what was done about it.
         lost: first and last number of the un-acknowledged frames that cannot be delivered, or
             None when none is known to be lost.
+        unnumbered: frames that can be read and are not delivered, because nothing says which
+            numbers they have; beside those of ``lost``.
     """
 
     kind: ProblemKind
@@ -30,6 +32,7 @@ class Problem:
     offset: int
     text: str
     lost: tuple[int, int] | None = None
+    unnumbered: int = 0
 
     def __str__(self) -> str:
         lost = ""
@@ -115,4 +118,6 @@ class JournalStats:
 
 def lost_in(problems: Iterable[Problem]) -> int:
     """Return the most frames that problems say are lost."""
-    return sum(each.lost[1] - each.lost[0] + 1 for each in problems if each.lost is not None)
+    found = list(problems)
+    numbered = sum(each.lost[1] - each.lost[0] + 1 for each in found if each.lost is not None)
+    return numbered + sum(each.unnumbered for each in found)

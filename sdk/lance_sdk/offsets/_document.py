@@ -71,7 +71,7 @@ def decode(data: Buffer, place: str) -> Entry:
     try:
         body = json.loads(bytes(data[: MAX_DOCUMENT + 1]))
     except (ValueError, RecursionError) as error:
-        raise StoreCorrupt(place, f"it is no JSON: {error}") from None
+        raise StoreCorrupt(place, f"it is not JSON: {error}") from None
     reader = _Reader(body, place)
     if (version := reader.number("version")) != VERSION:
         raise StoreCorrupt(place, f"it has version {version} and this program reads {VERSION}")

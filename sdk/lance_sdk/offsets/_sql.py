@@ -38,7 +38,7 @@ class Statements:
         mark: what stands for a parameter, ``?`` or ``%s``.
 
     Raises:
-        ConfigError: when the table's name is no plain identifier.
+        ConfigError: when the table's name is not a plain identifier.
     """
 
     table: str

@@ -27,7 +27,7 @@ from hashlib import blake2b
 from time import time_ns
 from typing import Final, Protocol, Self
 
-from lance_sdk._units import shorten
+from lance_sdk._api.unit_parsing import shorten
 from lance_sdk.errors import ConfigError, TopicChanged
 from lance_sdk.types import RecordBatch
 from lance_spec.bodies import TopicInfo
@@ -128,7 +128,7 @@ class Fingerprint:
 
         Args:
             records: whole records that end at ``end``, the more the better; at least the last.
-            end: byte offset behind them.
+            end: byte offset after them.
 
         Returns:
             The fingerprint of as many of the last ones as fit in 64 KiB, but at least of one;
@@ -141,7 +141,7 @@ class Fingerprint:
 
     @property
     def end(self) -> int:
-        """Byte offset behind what is covered, which is the committed offset."""
+        """Byte offset after what is covered, which is the committed offset."""
         return self.start + self.length
 
     def matches(self, data: Buffer) -> bool:
@@ -228,7 +228,7 @@ class Commit:
             topic: the topic as its server tells it now.
 
         Raises:
-            TopicChanged: it is another one, for example because it was created anew.
+            TopicChanged: it is another one, for example because it was created again.
         """
         if (difference := self.topic.difference(topic)) is not None:
             raise TopicChanged(

@@ -137,7 +137,7 @@ class StoreCorrupt(OffsetStoreError):
     def __init__(self, place: str, problem: str) -> None:
         self.place = place
         self.problem = problem
-        super().__init__(f"{place}: {problem}; repair it, or remove it to begin anew")
+        super().__init__(f"{place}: {problem}; repair it, or remove it to begin again")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.place, self.problem)

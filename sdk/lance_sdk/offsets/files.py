@@ -11,7 +11,6 @@ adds to the old offset does not count, and the topic's identity alone is checked
 """
 
 import errno
-import fcntl
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from lance_sdk._io import fork
+from lance_sdk import _platform
+from lance_sdk._io import at_fork
 from lance_sdk.errors import ConfigError, ForkedError
 from lance_sdk.offsets._document import MAX_DOCUMENT, Entry, decode, encode
 from lance_sdk.offsets.consumer_ids import consumer_id
@@ -86,7 +86,7 @@ class FileStore:
                 _unlock(lock)
                 raise
             self._locks[place.lock] = lock
-            fork.register(self)
+            at_fork.register(self)
         return None if entry is None else entry.found
 
     def save(self, commit: Commit) -> None:
@@ -139,7 +139,7 @@ class FileStore:
             for lock in self._locks.values():
                 _unlock(lock)
             self._locks.clear()
-        fork.unregister(self)
+        at_fork.unregister(self)
 
     def forked(self) -> None:
         """Let go of the parent's locks; called in a forked child."""
@@ -178,11 +178,11 @@ class FileStore:
     def _lock(self, path: Path) -> int:
         if self._forked:
             raise ForkedError(f"{self!r} was used before os.fork(); make a new one in the child")
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        fd = _platform.open_file(path, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _platform.lock(fd)
             os.ftruncate(fd, 0)
-            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+            _platform.write_at(fd, b"%d\n" % os.getpid(), 0)
         except BlockingIOError:
             holder = _holder(fd)
             os.close(fd)
@@ -297,7 +297,7 @@ def _replace(contents: dict[Path, bytes]) -> None:
             os.fsync(file.fileno())
     for path in contents:
         _fresh(path).replace(path)
-    _sync_folder(next(iter(contents)).parent)
+    _platform.sync_folder(next(iter(contents)).parent)
 
 
 def _fresh(path: Path) -> Path:
@@ -308,7 +308,7 @@ def _remove(place: _Place) -> bool:
     existed = place.offset.exists()
     for path in (place.offset, place.commit):
         path.unlink(missing_ok=True)
-    _sync_folder(place.folder)
+    _platform.sync_folder(place.folder)
     return existed
 
 
@@ -320,25 +320,17 @@ def _make_folder(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     _make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
-    _sync_folder(folder.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    _platform.sync_folder(folder.parent)
 
 
 def _unlock(fd: int) -> None:
     """Release a lock, also where a forked child still has a copy of its descriptor."""
-    fcntl.flock(fd, fcntl.LOCK_UN)
+    _platform.unlock(fd)
     os.close(fd)
 
 
 def _holder(fd: int) -> int | None:
-    text = os.pread(fd, 32, 0).strip()
+    text = _platform.read_at(fd, 32, 0).strip()
     return int(text) if text.isdigit() else None
 
 

@@ -5,7 +5,6 @@ the lock file's age does: its holder touches it, and who comes later waits until
 touched for the length of the lease. Ages are measured by the file system's own clock.
 """
 
-import fcntl
 import json
 import os
 import socket
@@ -14,6 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
+from lance_sdk import _platform
 from lance_sdk.offsets.errors import StoreLocked, StoreUnavailable
 
 LEASE: Final = 10.0
@@ -51,7 +51,7 @@ class FolderLease:
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+            fd = _platform.open_file(self._path, os.O_RDWR | os.O_CREAT, follow=False)
         except OSError as error:
             raise StoreUnavailable(f"cannot use {self._path}: {error.strerror}") from error
         try:
@@ -64,7 +64,7 @@ class FolderLease:
     def _claim(self, fd: int) -> None:
         holder = _read(fd)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _platform.lock(fd)
         except BlockingIOError:
             raise StoreLocked(str(self._path), holder.get("pid")) from None
         if holder.get("host", self._host) != self._host and self._age(fd) < self.seconds:
@@ -72,8 +72,8 @@ class FolderLease:
             raise StoreLocked(place, holder.get("pid"))
         text = json.dumps({"host": self._host, "pid": os.getpid(), "token": self._token})
         os.ftruncate(fd, 0)
-        os.pwrite(fd, text.encode(), 0)
-        os.fsync(fd)
+        _platform.write_at(fd, text.encode(), 0)
+        _platform.sync(fd)
 
     def _age(self, fd: int) -> float:
         """Return for how long the file was not touched, by the file system's clock."""
@@ -109,7 +109,7 @@ class FolderLease:
 
 def _read(fd: int) -> dict[str, Any]:
     try:
-        body = json.loads(os.pread(fd, _LONGEST, 0))
+        body = json.loads(_platform.read_at(fd, _LONGEST, 0))
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}

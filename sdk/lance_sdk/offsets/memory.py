@@ -1,4 +1,4 @@
-"""Offsets in memory: for tests, and for programs that begin anew each time."""
+"""Offsets in memory: for tests, and for programs that begin again each time."""
 
 import threading
 from collections.abc import Sequence

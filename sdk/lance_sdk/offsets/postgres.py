@@ -18,7 +18,7 @@ __all__ = ["PostgresStore"]
 T = TypeVar("T")
 
 _TRIES: Final = 2
-"""A connection that broke while it was idle is noticed at its next use, and made anew once."""
+"""A connection that broke while it was idle is noticed at its next use, and made again once."""
 _CREATE_LOCK: Final = 0x4C414E43
 """Advisory lock under which the table is created: two sessions at once would collide."""
 
@@ -35,7 +35,7 @@ class PostgresStore:
 
     Raises:
         ConfigError: when ``psycopg`` is missing, the connection string cannot be read, or the
-            table's name is no plain identifier.
+            table's name is not a plain identifier.
     """
 
     def __init__(self, conninfo: str, *, table: str = _sql.TABLE, timeout: float = 5.0) -> None:

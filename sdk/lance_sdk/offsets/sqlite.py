@@ -22,7 +22,7 @@ class SqliteStore:
         timeout: seconds to wait while another process writes.
 
     Raises:
-        ConfigError: when the table's name is no plain identifier.
+        ConfigError: when the table's name is not a plain identifier.
         StoreUnavailable: the database cannot be opened.
     """
 

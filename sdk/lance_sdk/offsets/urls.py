@@ -40,13 +40,13 @@ def open_store(url: str | OffsetStore) -> OffsetStore:
     make = _KINDS.get(scheme.lower()) if colon else None
     if make is None:
         shown = scheme if colon else url
-        raise ConfigError(f"{shown[:80]!r} is no kind of offset store: expected {_FORMS}")
+        raise ConfigError(f"{shown[:80]!r} is not a kind of offset store: expected {_FORMS}")
     return make(url, rest)
 
 
 def _memory(_url: str, rest: str) -> OffsetStore:
     if rest:
-        raise ConfigError("memory: takes nothing behind the colon")
+        raise ConfigError("memory: takes nothing after the colon")
     return MemoryStore()
 
 

@@ -6,7 +6,7 @@ from typing import Final, Self, TypeVar
 import anyio
 from anyio.abc import ByteStream
 
-from lance_sdk._foreign import GONE, Address, connect_async, is_quiet, raw_socket
+from lance_sdk._api.other_systems import GONE, Address, connect_async, is_quiet, raw_socket
 from lance_sdk.errors import ConnectionLost
 from lance_sdk.rustlog._asks import Ask
 from lance_sdk.rustlog._link import late
@@ -34,7 +34,7 @@ class AsyncLink:
         return f"<AsyncLink {self._peer}>"
 
     @classmethod
-    async def open(cls, address: Address, timeout: float, tls: ssl.SSLContext | None) -> Self:  # noqa: ASYNC109 - as in the face for threads
+    async def open(cls, address: Address, timeout: float, tls: ssl.SSLContext | None) -> Self:  # noqa: ASYNC109 - as in the client for threads
         """Connect.
 
         Raises:

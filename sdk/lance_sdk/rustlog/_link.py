@@ -4,8 +4,8 @@ import ssl
 import time
 from typing import Any, Final, TypeVar
 
-from lance_sdk._foreign import Address, connect, is_quiet
-from lance_sdk._waits import receive, send_all
+from lance_sdk._api.interruptible import receive, send_all
+from lance_sdk._api.other_systems import Address, connect, is_quiet
 from lance_sdk.errors import ConnectionLost, DeadlineExceeded
 from lance_sdk.rustlog._asks import Ask
 from lance_sdk.rustlog._wire import Wire

@@ -75,7 +75,7 @@ class Wire:
         """Take in what came; return whether the answer is complete.
 
         Raises:
-            RemoteProtocolError: it is no frame, or more than one.
+            RemoteProtocolError: it is not a frame, or more than one.
         """
         self._in += data
         if len(self._in) < _LENGTH:
@@ -94,7 +94,7 @@ class Wire:
 
         Raises:
             RustlogError: the broker refused the request.
-            RemoteProtocolError: it is no answer to the request.
+            RemoteProtocolError: it is not an answer to the request.
         """
         payload = bytes(self._in[_LENGTH:])
         self._in.clear()
@@ -102,7 +102,7 @@ class Wire:
             answer = self._decoded(payload, ask)
         except DecodeError as error:
             name = type(ask.request).__name__
-            raise RemoteProtocolError(f"this is no answer to a {name}: {error}") from error
+            raise RemoteProtocolError(f"this is not an answer to a {name}: {error}") from error
         if isinstance(answer, ErrorResponse):
             raise rustlog_error(answer)
         return ask.read(answer)

@@ -6,7 +6,7 @@ from typing import Self, TypeVar
 
 import anyio
 
-from lance_sdk._foreign import Tls, parse_address, tls_context
+from lance_sdk._api.other_systems import Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError
 from lance_sdk.rustlog import _asks
 from lance_sdk.rustlog._asks import Ask
@@ -199,7 +199,7 @@ class AsyncRustlogClient:
         return await self._run(_asks.topics())
 
     async def describe_topic(self, name: str) -> dict[int, int]:
-        """Return the offset behind the last record of each partition; published brokers say 0.
+        """Return the offset after the last record of each partition; published brokers say 0.
 
         Raises:
             NoSuchPartition: there is no such topic.
@@ -207,7 +207,7 @@ class AsyncRustlogClient:
         return await self._run(_asks.describe_topic(name))
 
     async def describe_partition(self, topic: str, partition: int) -> int:
-        """Return the offset behind the last record of a partition; published brokers say 0.
+        """Return the offset after the last record of a partition; published brokers say 0.
 
         Raises:
             NoSuchPartition: there is no such partition.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Self, TypeVar
 
-from lance_sdk._foreign import Tls, parse_address, tls_context
+from lance_sdk._api.other_systems import Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError, ConfigError
 from lance_sdk.rustlog import _asks
 from lance_sdk.rustlog._asks import Ask
@@ -191,7 +191,7 @@ class RustlogClient:
         return self._run(_asks.topics())
 
     def describe_topic(self, name: str) -> dict[int, int]:
-        """Return the offset behind the last record of each partition; published brokers say 0.
+        """Return the offset after the last record of each partition; published brokers say 0.
 
         Raises:
             NoSuchPartition: there is no such topic.
@@ -199,7 +199,7 @@ class RustlogClient:
         return self._run(_asks.describe_topic(name))
 
     def describe_partition(self, topic: str, partition: int) -> int:
-        """Return the offset behind the last record of a partition; published brokers say 0.
+        """Return the offset after the last record of a partition; published brokers say 0.
 
         Raises:
             NoSuchPartition: there is no such partition.
@@ -219,7 +219,7 @@ def checked_timeout(timeout: object) -> float:
     """Return seconds to wait.
 
     Raises:
-        ConfigError: it is no number above 0.
+        ConfigError: it is not a number above 0.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
         raise ConfigError(f"timeout must be a number of seconds above 0, not {timeout!r}")

@@ -42,6 +42,7 @@ _HOMES = {
     "Options": "options",
     "SinkError": "errors",
 }
+_LEAST_SPARK = [4, 2]
 _DRIVERS = frozenset({"numpy", "pyarrow", "pyspark"})
 
 
@@ -53,6 +54,22 @@ def explained(error: ModuleNotFoundError) -> Exception:
     return ConfigError(f"{name} is not installed; install it with: pip install 'lance-sdk[spark]'")
 
 
+def too_old() -> str | None:
+    """Return why the installed Spark cannot be used; None where it can."""
+    try:
+        from pyspark import __version__  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        return None  # whoever needs it is told so
+    numbers = [int(part) for part in __version__.split(".")[:2] if part.isdigit()]
+    if numbers >= _LEAST_SPARK:
+        return None
+    least = ".".join(map(str, _LEAST_SPARK))
+    return (
+        f"Spark {__version__} is too old for the format lwp, which needs {least} or later; "
+        "install it with: pip install 'lance-sdk[spark]'"
+    )
+
+
 def register(spark: "SparkSession") -> None:
     """Make a session know the format ``lwp``.
 
@@ -60,8 +77,10 @@ def register(spark: "SparkSession") -> None:
         spark: the session.
 
     Raises:
-        ConfigError: PySpark is missing.
+        ConfigError: PySpark is missing, or too old.
     """
+    if (reason := too_old()) is not None:
+        raise ConfigError(reason)
     spark.dataSource.register(__getattr__("LwpDataSource"))
 
 

@@ -1,28 +1,43 @@
-"""Planning a batch query: which ranges of which topics, in which pieces."""
+"""Planning a batch query: which ranges of which topics, in which splits."""
 
+import logging
 from datetime import datetime
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.contract import Log, Piece, TopicView
+from lance_sdk.spark.contract import InputSplit, Log, TopicView
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.options import Options
 
+_log = logging.getLogger(__name__)
 
-def plan(log: Log, options: Options) -> list[Piece]:
-    """Return the pieces of a batch query.
+
+def plan(log: Log, options: Options) -> list[InputSplit]:
+    """Return the splits of a batch query.
 
     Raises:
         DataLost: a range begins before the topic does, and ``failOnDataLoss`` holds.
         LanceError: the log cannot be seen.
     """
-    found: list[Piece] = []
-    for view in log.look():
+    found: list[InputSplit] = []
+    views = log.look()
+    if options.topics_pattern is not None and not views:
+        warn_of_no_match(options)
+    for view in views:
         start = resolve(log, view, options.start(view.name))
         end = min(resolve(log, view, options.end(view.name)), view.end)
         start = check_start(view, start, fail=options.fail_on_data_loss)
         if start < end:
             found += log.plan(view, start, end)
     return found
+
+
+def warn_of_no_match(options: Options) -> None:
+    """Warn of a pattern that is the name of no topic: the query has no rows."""
+    _log.warning(
+        "topicsPattern=%r matches no topic at %s; a pattern has to match whole names",
+        options.topics_pattern,
+        options.servers or ", ".join(options.path),
+    )
 
 
 def resolve(log: Log, view: TopicView, where: int | str | datetime) -> int:
@@ -39,7 +54,7 @@ def check_start(view: TopicView, start: int, *, fail: bool) -> int:
 
     Raises:
         DataLost: not where it was asked for.
-        ConfigError: it lies behind the end.
+        ConfigError: it lies after the end.
     """
     if start > view.end:
         raise ConfigError(
@@ -49,7 +64,7 @@ def check_start(view: TopicView, start: int, *, fail: bool) -> int:
         return start
     if fail:
         raise DataLost(
-            f"topic {view.name!r} begins at {view.start} now, behind the offset {start} to begin "
+            f"topic {view.name!r} begins at {view.start} now, after the offset {start} to begin "
             "with: retention has dropped it; failOnDataLoss=false begins there"
         )
     return view.start

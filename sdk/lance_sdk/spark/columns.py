@@ -14,29 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark.column_names import TYPES, Origin, check_names
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.keyed_columns import KeyedColumns, micros, readable_ns
 from lance_spec.limits import RECORD_HEADER_SIZE
 from lance_spec.records import part_records
-
-DEFAULT_COLUMNS: Final = ("topic", "offset", "type", "key", "value", "timestamp")
-STORED_COLUMNS: Final = ("topic", "offset", "type", "value")
-"""What a query reads that asks for records as they are stored (``recordFormat=stored``)."""
-TYPES: Final = {
-    "topic": "string",
-    "offset": "bigint",
-    "type": "int",
-    "value": "binary",
-    "key": "binary",
-    "timestamp": "timestamp",
-    "time_source": "string",
-    "raw": "binary",
-    "ts_ns": "bigint",
-    "size": "int",
-    "segment": "string",
-    "crc_ok": "boolean",
-}
-"""Spark's type of every column there is."""
 
 _ARROW: Final = {
     "string": pa.string(),
@@ -46,31 +28,12 @@ _ARROW: Final = {
     "boolean": pa.bool_(),
     "timestamp": pa.timestamp("us", "UTC"),
 }
-_SPLIT: Final = frozenset({"key", "ts_ns", "timestamp", "time_source"})
+TIME_COLUMNS: Final = frozenset({"ts_ns", "timestamp", "time_source"})
+"""Columns that need the time at which the server stored a record, where it has none of its own."""
+_SPLIT: Final = TIME_COLUMNS | {"key"}
 """Columns for which a record with a key or a time is taken apart."""
 MAX_OFFSET: Final = 2**63 - 1
 """Spark's integers have a sign."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a run of records comes from.
-
-    Attributes:
-        topic: the topic's name.
-        offset: byte offset in the topic of the first record.
-        segment: name of the file, where it is one.
-        crc_ok: whether the bytes match their checksum.
-        stored: whether ``value`` is to be what is stored, with key and time before the payload.
-        skip: whether records that are not laid out as their types say are left out.
-    """
-
-    topic: str
-    offset: int
-    segment: str | None = None
-    crc_ok: bool = True
-    stored: bool = False
-    skip: bool = False
 
 
 def arrow_schema(names: Iterable[str]) -> pa.Schema:
@@ -80,9 +43,7 @@ def arrow_schema(names: Iterable[str]) -> pa.Schema:
         ConfigError: there is no such column.
     """
     chosen = list(names)
-    for name in chosen:
-        if name not in TYPES:
-            raise ConfigError(f"there is no column {name!r}; the columns are {', '.join(TYPES)}")
+    check_names(chosen)
     return pa.schema([(name, _ARROW[TYPES[name]]) for name in chosen])
 
 

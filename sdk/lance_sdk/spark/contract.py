@@ -3,13 +3,16 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 
 from lance_sdk.offsets.contract import TopicIdentity
-from lance_sdk.spark.marks import Mark
+from lance_sdk.spark.checkpoint import TopicCheckpoint
 from lance_sdk.spark.options import RecordFormat
+
+EVERYTHING: Final = 2**62
+"""More bytes, and more records, than any log has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,7 @@ class TopicView:
     Attributes:
         identity: which topic it is.
         start: the earliest offset that can be read.
-        end: the offset behind its last durable byte.
+        end: the offset after its last durable byte.
     """
 
     identity: TopicIdentity
@@ -32,7 +35,7 @@ class TopicView:
         return self.identity.label
 
 
-class Piece(Protocol):
+class InputSplit(Protocol):
     """What one task reads; it is pickled to wherever that runs."""
 
     @property
@@ -55,8 +58,8 @@ class Piece(Protocol):
         """Bytes to read for it, about."""
         ...
 
-    def shown_as(self, form: RecordFormat) -> "Piece":
-        """Return the same piece whose column ``value`` is the payload, or what is stored."""
+    def shown_as(self, form: RecordFormat) -> "InputSplit":
+        """Return the same split whose column ``value`` is the payload, or what is stored."""
         ...
 
     def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -86,23 +89,26 @@ class Log(Protocol):
         """Return the offset of the first record that arrived at a time or later."""
         ...
 
-    def plan(self, view: TopicView, start: int, end: int) -> Sequence[Piece]:
-        """Cut a range of a topic into pieces."""
+    def plan(self, view: TopicView, start: int, end: int) -> Sequence[InputSplit]:
+        """Cut a range of a topic into splits."""
         ...
 
-    def advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
-        """Return the mark of the next micro-batch.
+    def advance(
+        self, checkpoint: TopicCheckpoint, view: TopicView, limit: int, records: int = EVERYTHING
+    ) -> TopicCheckpoint:
+        """Return the checkpoint of the next micro-batch.
 
         Args:
-            mark: how far the query is.
+            checkpoint: how far the query is.
             view: the topic as it is now; what came later is left.
             limit: bytes to take at most, but at least one record.
+            records: how many to take at most; in files whole batches, and at least one.
 
         Raises:
-            DataLost: the records before the mark are not those that were read.
+            DataLost: the records before the checkpoint are not those that were read.
         """
         ...
 
-    def pieces(self, mark: Mark) -> Sequence[Piece]:
-        """Return the pieces of a micro-batch."""
+    def splits(self, checkpoint: TopicCheckpoint) -> Sequence[InputSplit]:
+        """Return the splits of a micro-batch."""
         ...

@@ -17,7 +17,7 @@ from lance_spec.limits import MAX_RECORD_VALUE, RECORD_HEADER_SIZE
 
 _READ: Final = frozenset({"topic", "type", "value", "key", "timestamp", "ts_ns", "time_source"})
 _IGNORED: Final = frozenset({"offset", "size", "segment", "crc_ok", "raw"})
-"""Columns that reading gives and writing decides anew, so that what was read can be written."""
+"""Columns that reading gives and writing decides again, so that what was read can be written."""
 _RAW: Final = int(RecordType.RAW_DATA)
 _NULL: Final = int(RecordType.NULL)
 _BYTE: Final = 0xFF
@@ -218,8 +218,8 @@ def _parts(batch: pa.RecordBatch, values: pa.Array, said: pa.Array | None) -> _P
     empty = pc.fill_null(pc.binary_length(values), 1).to_numpy(zero_copy_only=False) == 0
     if (wrong := empty & (keyed | timed)).any():
         raise SinkError(
-            f"row {int(np.flatnonzero(wrong)[0])} of a batch: an empty value behind a key or a "
-            "time cannot be told from a tombstone; write null, or a value that is not empty"
+            f"row {int(np.flatnonzero(wrong)[0])} of a batch: an empty value after a key or a "
+            "time is a tombstone (AMB-56); write null, or a value that is not empty"
         )
     lengths = pc.fill_null(pc.binary_length(keys), 0).to_numpy(zero_copy_only=False)
     if len(lengths) and int(lengths.max()) > _LONGEST_KEY:

@@ -13,11 +13,15 @@ class DataLost(LanceError):
 
 
 class CheckpointError(LanceError):
-    """A checkpoint, ledger or state file cannot be used."""
+    """A checkpoint, commit log or state file cannot be used."""
 
 
 class SinkError(LanceError):
     """A batch could not be written as it was asked for."""
+
+
+class SparkFailed(LanceError):
+    """Spark itself could not do the work."""
 
 
 class FolderUnsettled(LanceError):

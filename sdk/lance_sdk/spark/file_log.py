@@ -9,21 +9,21 @@ import numpy as np
 
 from lance_sdk.errors import ConfigError, TopicNotFound
 from lance_sdk.offsets.contract import Fingerprint
-from lance_sdk.spark.contract import Piece, TopicView
+from lance_sdk.spark.checkpoint import TopicCheckpoint
+from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView
 from lance_sdk.spark.errors import DataDamaged, DataLost
-from lance_sdk.spark.file_pieces import FilePiece, cut_range
+from lance_sdk.spark.file_splits import FileSplit, cut_range
 from lance_sdk.spark.losses import lost, planned_range
-from lance_sdk.spark.marks import Mark
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.packing import wanted_bytes
 from lance_sdk.spark.segments import Segment, TopicFiles, read_entries, topic_files
-from lance_sdk.spark.storage import opened, steadily
+from lance_sdk.spark.splits import wanted_bytes
+from lance_sdk.spark.storage import steadily
+from lance_sdk.spark.topic_folder import load_metadata
 from lance_sdk.values.keyed import as_time_ns
+from lance_spec.limits import DEFAULT_TOPIC_ID
 
 _MOST_NAMES: Final = 10
 """Topics that a message names."""
-DEFAULT_TOPIC: Final = 0
-"""Number of the topic that every server has, and shows only once it is used (AMB-34)."""
 
 
 class Folders(Protocol):
@@ -63,9 +63,12 @@ class FileLog:
         self._seen = {}
         others: list[str] = []
         for folder in self._folders.now():
+            if (other := self._other_topic(folder)) is not None:
+                others.append(other)
+                continue
             files = topic_files(folder)
             name = files.identity.label
-            unused = files.identity.id == DEFAULT_TOPIC and not files.segments
+            unused = files.identity.id == DEFAULT_TOPIC_ID and not files.segments  # as in AMB-34
             if unused:
                 continue
             if not self._options.wants(name):
@@ -84,6 +87,14 @@ class FileLog:
                 f"there is no topic {min(missing)!r} in {self._options.path[0]}; there are: {there}"
             )
         return [self._view(self._seen[name]) for name in sorted(self._seen)]
+
+    def _other_topic(self, folder: str) -> str | None:
+        """Return the topic of a folder that its metadata alone shows not to be asked for."""
+        found = load_metadata(folder)
+        if found is None or found[1].identity.id == DEFAULT_TOPIC_ID:
+            return None
+        name = found[1].identity.label
+        return None if self._options.wants(name) else name
 
     def _check_whole(self, files: TopicFiles) -> None:
         """Refuse a folder that is not what its metadata says, unless damage may be skipped."""
@@ -115,57 +126,69 @@ class FileLog:
                 return segment.base + int(found["start"][late[0]])
         return view.end
 
-    def plan(self, view: TopicView, start: int, end: int) -> list[Piece]:
-        """Cut a range into pieces."""
+    def plan(self, view: TopicView, start: int, end: int) -> list[InputSplit]:
+        """Cut a range into splits."""
         size = wanted_bytes(end - start, self._options)
 
-        def cut() -> list[FilePiece]:
+        def cut() -> list[FileSplit]:
             return cut_range(self._options, self._files(view), start, end, size)
 
         return list(steadily(cut, self.look))
 
-    def advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
-        """Go on from a mark by whole batches."""
-        return steadily(lambda: self._advance(mark, view, limit), self.look)
+    def advance(
+        self, checkpoint: TopicCheckpoint, view: TopicView, limit: int, records: int = EVERYTHING
+    ) -> TopicCheckpoint:
+        """Go on from a checkpoint by whole batches."""
+        return steadily(lambda: self._advance(checkpoint, view, limit, records), self.look)
 
-    def _advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
+    def _advance(
+        self, checkpoint: TopicCheckpoint, view: TopicView, limit: int, records: int
+    ) -> TopicCheckpoint:
         files = self._files(view)
-        self._judge(mark, view, files)
-        end, last = mark.offset, None
+        self._judge(checkpoint, view, files)
+        end, last, taken = checkpoint.offset, None, 0
         for segment in files.segments:
-            if segment.end <= mark.offset:
+            if segment.end <= checkpoint.offset:
                 continue
             if segment.sidecar is None:
                 raise ConfigError(
                     f"{segment.path} has no sidecar, and without one it is not known where the "
                     "next batch ends; read the folder as a batch, or import it with lance-server"
                 )
-            for start, length in self._batches(segment, max(end, mark.offset), view.end):
-                if last is not None and start + length - mark.offset > limit:
-                    return self._marked(mark, end, last)
+            after = max(end, checkpoint.offset)
+            for start, length, count in self._batches(segment, after, view.end):
+                is_full = start + length - checkpoint.offset > limit or taken + count > records
+                if last is not None and is_full:
+                    return self._checkpoint_at(checkpoint, end, last, taken)
                 end, last = start + length, (segment, start - segment.base, length)
-        return mark.resting() if last is None else self._marked(mark, end, last)
+                taken += count
+        if last is None:
+            return checkpoint.resting()
+        return self._checkpoint_at(checkpoint, end, last, taken)
 
-    def _batches(self, segment: Segment, after: int, end: int) -> Iterator[tuple[int, int]]:
+    def _batches(self, segment: Segment, after: int, end: int) -> Iterator[tuple[int, int, int]]:
         found, _ = read_entries(segment)
         starts: np.ndarray[Any, Any] = found["start"].astype(np.int64) + segment.base
-        for start, length in zip(starts.tolist(), found["length"].tolist(), strict=True):
+        columns = (starts.tolist(), found["length"].tolist(), found["records"].tolist())
+        for start, length, count in zip(*columns, strict=True):
             if after < start + length <= end:
-                yield start, length
+                yield start, length, count
 
-    def _marked(self, mark: Mark, end: int, last: tuple[Segment, int, int]) -> Mark:
+    def _checkpoint_at(
+        self, checkpoint: TopicCheckpoint, end: int, last: tuple[Segment, int, int], records: int
+    ) -> TopicCheckpoint:
         segment, start, length = last
-        with opened(segment.path) as file:
+        with segment.opened() as file:
             data = bytes(file.read_at(length, start))
-        return mark.moved(end, Fingerprint.of(data, end), ())
+        return checkpoint.moved(end, Fingerprint.of(data, end), (), records)
 
-    def _judge(self, mark: Mark, view: TopicView, files: TopicFiles) -> None:
-        """Compare the records before the mark, where they are still there (AMB-30).
+    def _judge(self, checkpoint: TopicCheckpoint, view: TopicView, files: TopicFiles) -> None:
+        """Compare the records before the checkpoint, where they are still there (AMB-30).
 
         Raises:
             DataLost: they are others.
         """
-        known = mark.fingerprint
+        known = checkpoint.fingerprint
         if known is None or known.start < view.start:
             return
         if not known.matches(_bytes_of(files, known.start, known.end)):
@@ -175,27 +198,27 @@ class FileLog:
                 "failOnDataLoss=false"
             )
 
-    def pieces(self, mark: Mark) -> list[Piece]:
-        """Return the pieces of a micro-batch, held against what is there now.
+    def splits(self, checkpoint: TopicCheckpoint) -> list[InputSplit]:
+        """Return the splits of a micro-batch, held against what is there now.
 
         Raises:
             DataLost: what was planned is not there any more, or not all of it, or is something
                 else, and ``failOnDataLoss`` holds; else what is left of it is returned.
         """
-        if mark.offset <= mark.start:
+        if checkpoint.offset <= checkpoint.start:
             return []
-        name = mark.topic.label
+        name = checkpoint.topic.label
         now = {view.name: view for view in self.look({name})}
-        start, end = planned_range(mark, now.get(name), fail=self._options.fail_on_data_loss)
+        start, end = planned_range(checkpoint, now.get(name), fail=self._options.fail_on_data_loss)
         if start >= end:
             return []
         view = now[name]
         try:
-            steadily(lambda: self._judge(mark, view, self._files(view)), self.look)
+            steadily(lambda: self._judge(checkpoint, view, self._files(view)), self.look)
         except DataLost as error:
             if self._options.fail_on_data_loss:
                 raise
-            lost(str(error), mark.offset - mark.start)
+            lost(str(error), checkpoint.offset - checkpoint.start)
             return []
         return self.plan(view, start, end)
 
@@ -221,6 +244,6 @@ def _bytes_of(files: TopicFiles, start: int, end: int) -> bytes:
     for segment in files.segments:
         first, behind = max(start, segment.base), min(end, segment.end)
         if first < behind:
-            with opened(segment.path) as file:
+            with segment.opened() as file:
                 found += bytes(file.read_at(behind - first, first - segment.base))
     return found

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_spec.enums import RecordType
+from lance_spec.records import part_records
 
 Array: TypeAlias = np.ndarray[Any, Any]
 TIME_SIZE: Final = 8
@@ -76,8 +77,7 @@ class KeyedColumns:
     def payload(self) -> pa.Array:
         """Return what was sent.
 
-        Null for tombstones: behind a key or a time, an empty payload is one (AMB-12 has no room
-        for a key in LWP's own).
+        Null for tombstones: behind a key or a time, an empty payload is one (AMB-56).
         """
         if not self.has_parts:
             return self._binary(self.offsets, self.kinds != _NULL)
@@ -123,6 +123,23 @@ class KeyedColumns:
             bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
         buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(pa.binary(), len(valid), buffers)
+
+
+def malformed_records(data: memoryview, bounds: Array) -> list[int]:
+    """Return which records of a chain are not laid out as their types say (LWP section 8.3).
+
+    Args:
+        data: whole records, back to back.
+        bounds: where each begins, and where the last one ends, as `record_bounds` has them.
+    """
+    every = np.frombuffer(data, np.uint8)[bounds[:-1]]
+    parted = np.flatnonzero(np.isin(every, (*TIMED, *WITH_KEY)))
+    if not len(parted):
+        return []
+    copy = bytearray(data)
+    kinds, offsets = part_records(copy)
+    columns = KeyedColumns(copy, np.frombuffer(offsets, np.int32), np.frombuffer(kinds, np.uint8))
+    return list(np.flatnonzero(columns.malformed))
 
 
 def readable_ns(times: Array, known: Array) -> pa.Array:

@@ -2,18 +2,20 @@
 
 import logging
 
+from lance_sdk.spark.checkpoint import TopicCheckpoint
 from lance_sdk.spark.contract import TopicView
 from lance_sdk.spark.errors import DataLost
-from lance_sdk.spark.marks import Mark
 
 _log = logging.getLogger(__name__)
 
 
-def planned_range(mark: Mark, view: TopicView | None, *, fail: bool) -> tuple[int, int]:
+def planned_range(
+    checkpoint: TopicCheckpoint, view: TopicView | None, *, fail: bool
+) -> tuple[int, int]:
     """Return what of a planned micro-batch can be read now.
 
     Args:
-        mark: the plan, as the checkpoint keeps it.
+        checkpoint: the plan, as the checkpoint keeps it.
         view: the topic as it is now; None where there is none of that name.
         fail: whether anything that is missing ends the query (``failOnDataLoss``).
 
@@ -21,22 +23,26 @@ def planned_range(mark: Mark, view: TopicView | None, *, fail: bool) -> tuple[in
         DataLost: the topic is gone, is another one, or lacks a part of the range.
     """
     if view is None:
-        why, start, end = "is gone", mark.offset, mark.offset
-    elif (difference := mark.topic.difference(view.identity)) is not None:
-        why, start, end = f"is another topic now: {difference}", mark.offset, mark.offset
+        why, start, end = "is gone", checkpoint.offset, checkpoint.offset
+    elif (difference := checkpoint.topic.difference(view.identity)) is not None:
+        why, start, end = (
+            f"is another topic now: {difference}",
+            checkpoint.offset,
+            checkpoint.offset,
+        )
     else:
-        start, end = max(mark.start, view.start), min(mark.offset, view.end)
-        if (start, end) == (mark.start, mark.offset):
+        start, end = max(checkpoint.start, view.start), min(checkpoint.offset, view.end)
+        if (start, end) == (checkpoint.start, checkpoint.offset):
             return start, end
         why = f"reaches from offset {view.start} to {view.end} now"
-        start = min(start, mark.offset)
+        start = min(start, checkpoint.offset)
     text = (
-        f"topic {mark.topic.label!r} {why}, and the batch was planned from offset {mark.start} to "
-        f"{mark.offset}"
+        f"topic {checkpoint.topic.label!r} {why}, and the batch was planned from offset "
+        f"{checkpoint.start} to {checkpoint.offset}"
     )
     if fail:
         raise DataLost(f"{text}; failOnDataLoss=false goes on with what is left")
-    lost(text, mark.offset - mark.start - max(0, end - start))
+    lost(text, checkpoint.offset - checkpoint.start - max(0, end - start))
     return start, max(start, end)
 
 

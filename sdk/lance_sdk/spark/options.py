@@ -1,4 +1,5 @@
 """The options of the format ``lwp``, under the names that users of the Kafka connector know."""
+# ruff: noqa: RUF009 - what declares an option returns a field
 
 import dataclasses
 import difflib
@@ -6,12 +7,28 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from lance_sdk._units import parse_duration, parse_size, shorten
+from lance_sdk._api.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.columns import DEFAULT_COLUMNS, STORED_COLUMNS, Origin, arrow_schema
+from lance_sdk.spark.column_names import DEFAULT_COLUMNS, STORED_COLUMNS, Origin
+from lance_sdk.spark.option_readers import (
+    one_of,
+    read_columns,
+    read_count,
+    read_duration,
+    read_flag,
+    read_frame_size,
+    read_moment,
+    read_moments,
+    read_names,
+    read_offsets,
+    read_pattern,
+    read_records,
+    read_size,
+    read_text,
+)
 from lance_sdk.url import URL, parse_url
 
 Start: TypeAlias = Literal["earliest", "latest"] | Mapping[str, int | str] | datetime
@@ -35,6 +52,11 @@ _OF_TABLES: Final = frozenset(
     }
 )
 """What Spark adds to the options of a table in its catalog; it says nothing of what is read."""
+_CREATES: Final = "provider"
+"""The property that is there when a table is created."""
+_SECRETS: Final = frozenset({"token"})
+PLACES: Final = frozenset({"servers", "path", "paths"})
+"""Options that say where a log is, in lower case."""
 _IN_TABLES: Final = "option."
 """What options are prefixed with there."""
 _KAFKA: Final = {
@@ -43,95 +65,245 @@ _KAFKA: Final = {
     "subscribe": "topics",
     "subscribepattern": "topicsPattern",
     "assign": "topics",
-    "maxoffsetspertrigger": "maxBytesPerTrigger",
-    "minoffsetspertrigger": "maxBytesPerTrigger",
-    "startingoffsetsbytimestamp": "startingTimestamp",
-    "endingoffsetsbytimestamp": "endingTimestamp",
     "kafka.ssl.truststore.location": "tlsCa",
     "fetchoffset.numretries": "requestTimeout",
 }
 """What the Kafka connector calls it, and what it is here."""
-_KAFKA_PLACES: Final = {-2: "earliest", -1: "latest"}
+_NOT_HERE: Final = {
+    "includeheaders": "records of LWP have no headers",
+    "groupidprefix": "a query is known by its checkpoint",
+    "kafka.group.id": "a query is known by its checkpoint",
+}
+"""What the Kafka connector has, and why there is nothing like it."""
+
+
+Scope: TypeAlias = Literal["read", "stream", "write", "all"]
+"""Which queries an option is for."""
+MEANING: Final = "option"
+"""Where a field of `Options` keeps its declaration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How an option is declared: once, for the source and for its documentation.
+
+    Attributes:
+        read: reads its text.
+        scope: which queries it is for.
+        help: what it says, for the documentation.
+        shown: its default in words, where the value alone does not say it.
+        other_names: further names of it.
+    """
+
+    read: Callable[[str, str], Any]
+    scope: Scope
+    help: str
+    shown: str | None = None
+    other_names: tuple[str, ...] = ()
+
+
+def _option(
+    read: Callable[[str, str], Any], scope: Scope, told: str, default: Any = None, **more: Any
+) -> Any:
+    shown = more.pop("shown", None)
+    names = more.pop("other_names", ())
+    declared = Option(read, scope, told, shown, names)
+    return field(default=default, metadata={MEANING: declared}, **more)
+
+
+def _of_client(read: Callable[[str, str], Any], **more: Any) -> Any:
+    return _option(read, "all", "See `ClientConfig`; it travels to Spark's tasks.", **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a query says, checked.
+    """What a query says, checked; each option is declared here, with its documentation.
 
-    Attributes:
-        servers: ``host:port`` of one or more servers, separated by commas, or a ``lance://`` or
-            ``lances://`` URL.
-        topics: the topics to read, or the one to write all rows to; may be said as ``topic``, too.
-        topics_pattern: regular expression that whole names of topics match.
-        path: data directory, topic directory, segment file, slot, or a folder of slots; local,
-            or a URI that Arrow can open (``hdfs://``, ``s3://``, ``gs://``).
-        columns: columns to produce when the query gives no schema; by default those of the
-            record format.
-        record_format: ``payload``: the column ``value`` is what was sent; ``stored``: it is what
-            is stored, with key and time before it, as version 1 of checkpoints has it.
-        starting_offsets: ``earliest``, ``latest``, or JSON: ``{"orders": 1024}``.
-        ending_offsets: likewise, for batch queries.
-        starting_timestamp: ISO 8601 with a zone, or milliseconds since the Unix epoch; the first
-            record that the server stored then or later.
-        ending_timestamp: likewise; the last record is the one before.
-        max_bytes_per_trigger: bytes of the log that one micro-batch takes at most.
-        min_partitions: into at least so many tasks the work is cut, where it can be.
-        max_partition_bytes: bytes of files that one task reads, about.
-        fetch_bytes: bytes asked for in one Fetch.
-        fail_on_data_loss: whether the query ends when records it was to read are gone.
-        catch_up_timeout: seconds to wait for a log that ends before the query's position, and for
-            a server that sends nothing.
-        poll_interval: least seconds between two questions for new data.
-        on_opaque: what to do at a batch that is no records (AMB-27).
-        on_damage: what to do in files at bytes that do not match their checksum.
-        semantics: of a sink.
-        ledger_path: where a sink with ``exactly-once`` stages; by default beside the checkpoint.
-        txn_id: names a batch write, so that it can be repeated.
-        create_topic: create the topic to write to where it does not exist.
-        batch_bytes: records sent in one frame, about.
-        pushdown: apply comparisons with ``offset`` and ``topic`` at the source.
-        dialect: see `lance_sdk.config.ClientConfig`.
-        request_timeout: likewise.
-        token: likewise.
-        tls_ca: likewise.
-        tls_cert: likewise.
-        tls_key: likewise.
-        tls_server_name: likewise.
-        checkpoint: Spark's checkpoint directory, where the query has one.
+    ``path`` and ``checkpoint`` are what Spark itself says, by ``load(path)`` and
+    ``checkpointLocation``.
     """
 
-    servers: str | None = None
-    topics: tuple[str, ...] = ()
-    topics_pattern: str | None = None
+    servers: str | None = _option(
+        read_text,
+        "all",
+        "`host:port`, several separated by commas, or a `lance://` or `lances://` URL.",
+    )
+    topics: tuple[str, ...] = _option(
+        read_names,
+        "all",
+        "Names, separated by commas; for writing, the one topic that every row goes to. Also said "
+        "as `topic`.",
+        (),
+        shown="",
+        other_names=("topic",),
+    )
+    topics_pattern: str | None = _option(
+        read_pattern,
+        "read",
+        "Regular expression that whole names match, at a server or in files. New topics join a "
+        "running query, see below.",
+    )
     path: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    record_format: RecordFormat | None = None
-    starting_offsets: "Start | None" = None
-    ending_offsets: "Start | None" = None
-    starting_timestamp: datetime | None = None
-    ending_timestamp: datetime | None = None
-    max_bytes_per_trigger: int = 256 << 20
-    min_partitions: int = 1
-    max_partition_bytes: int = 128 << 20
-    fetch_bytes: int = 4 << 20
-    fail_on_data_loss: bool = True
-    catch_up_timeout: float = 60.0
-    poll_interval: float = 0.1
-    on_opaque: Severity = "raise"
-    on_damage: Severity = "raise"
-    semantics: Semantics = "at-least-once"
-    ledger_path: str | None = None
-    txn_id: str | None = None
-    create_topic: bool = False
-    batch_bytes: int = 1 << 20
-    pushdown: bool = False
-    dialect: str | None = None
-    request_timeout: float = 30.0
-    token: str | None = field(default=None, repr=False)
-    tls_ca: str | None = None
-    tls_cert: str | None = None
-    tls_key: str | None = None
-    tls_server_name: str | None = None
+    record_format: RecordFormat | None = _option(
+        one_of(get_args(RecordFormat)),
+        "all",
+        "`payload`: the column `value` is what was sent. `stored`: it is what is stored, with key "
+        "and time before it, for reading and for writing; see above.",
+        shown="payload",
+    )
+    columns: tuple[str, ...] = _option(
+        read_columns,
+        "read",
+        "Columns of a query that gives no schema.",
+        (),
+        shown=",".join(DEFAULT_COLUMNS),
+    )
+    starting_offsets: "Start | None" = _option(
+        read_offsets,
+        "read",
+        '`earliest`, `latest`, or JSON by topic: `{"orders": 1024}`, which may name only topics '
+        "that are read. A streaming query that has a checkpoint goes on there instead.",
+        shown="earliest",
+    )
+    ending_offsets: "Start | None" = _option(
+        read_offsets, "read", "Likewise, for batch queries.", shown="latest"
+    )
+    starting_timestamp: datetime | None = _option(
+        read_moment,
+        "read",
+        "The first record that the server stored then or later (AMB-37). ISO 8601 with a zone, or "
+        "milliseconds since 1970.",
+    )
+    ending_timestamp: datetime | None = _option(
+        read_moment, "read", "Likewise, for batch queries; the last record is the one before."
+    )
+    starting_offsets_by_timestamp: Mapping[str, datetime] | None = _option(
+        read_moments,
+        "read",
+        'A time for each topic, as JSON: `{"orders": 1767225600000}`. Other topics are read from '
+        "their beginning.",
+    )
+    ending_offsets_by_timestamp: Mapping[str, datetime] | None = _option(
+        read_moments, "read", "Likewise, for batch queries; other topics to their end."
+    )
+    max_bytes_per_trigger: int = _option(
+        read_size,
+        "stream",
+        "Bytes of the log in one micro-batch, shared by the topics. Sizes are written as `64KiB`, "
+        "`1MB` or as Spark has them: `300k`, `1g`, in units of 1024.",
+        256 << 20,
+    )
+    max_offsets_per_trigger: int = _option(
+        read_records,
+        "stream",
+        "Records in one micro-batch, shared by the topics; from files whole batches are taken.",
+        2**62,
+        shown="",
+    )
+    min_offsets_per_trigger: int = _option(
+        read_records,
+        "stream",
+        "Records that a micro-batch waits for, all but the first and those of "
+        "`Trigger.AvailableNow`. Where a server is read, each look reads what is waiting.",
+        0,
+        shown="",
+    )
+    max_trigger_delay: float = _option(
+        read_duration,
+        "stream",
+        "How long after the last micro-batch one waits for `minOffsetsPerTrigger`. Durations are "
+        "written as `100ms` or `15m`, or as Spark has them: `30 seconds`; a number alone is "
+        "seconds.",
+        900.0,
+        shown="15m",
+    )
+    min_partitions: int = _option(
+        read_count,
+        "read",
+        "At least so many tasks, where there are boundaries for them. Without it files are cut "
+        "into one for each core that the driver has, and a topic at a server is one.",
+        1,
+    )
+    max_partition_bytes: int = _option(
+        read_size,
+        "read",
+        "Bytes that one task reads, about. More of them make more tasks.",
+        128 << 20,
+    )
+    fetch_bytes: int = _option(read_frame_size, "read", "Bytes asked for in one Fetch.", 4 << 20)
+    fail_on_data_loss: bool = _option(
+        read_flag,
+        "read",
+        "Whether a query ends when what it was to read is gone or is not the same. `false` goes "
+        "on, with a warning.",
+        True,
+    )
+    catch_up_timeout: float = _option(
+        read_duration,
+        "read",
+        "How long a log that ends before the query's offset is waited for, and a server that is "
+        "away or sends nothing.",
+        60.0,
+        shown="60s",
+    )
+    poll_interval: float = _option(
+        read_duration,
+        "stream",
+        "Least time between two questions for new data.",
+        0.1,
+        shown="100ms",
+    )
+    on_opaque: Severity = _option(
+        one_of(get_args(Severity)),
+        "read",
+        "`skip` leaves out batches that a lenient server has stored without their being records "
+        "(AMB-27).",
+        "raise",
+    )
+    on_damage: Severity = _option(
+        one_of(get_args(Severity)),
+        "read",
+        "`skip` leaves out batches and frames of files that do not match their checksum, or that "
+        "nothing tells any more, and records that are not laid out as their type says.",
+        "raise",
+    )
+    pushdown: bool = _option(
+        read_flag,
+        "read",
+        "Apply comparisons with `offset` and `topic` at the source. Needs "
+        "`spark.sql.python.filterPushdown.enabled`; without that setting Spark refuses the query.",
+        False,
+    )
+    semantics: Semantics = _option(
+        one_of(get_args(Semantics)),
+        "write",
+        "Or `exactly-once`, see below.",
+        "at-least-once",
+    )
+    ledger_path: str | None = _option(
+        read_text,
+        "write",
+        "Folder for `exactly-once` that driver and tasks share.",
+        shown="in the checkpoint",
+    )
+    txn_id: str | None = _option(
+        read_text,
+        "write",
+        "Name of a batch write with `exactly-once`: repeating it writes nothing.",
+    )
+    create_topic: bool = _option(
+        read_flag, "write", "Create a topic to write to where it does not exist.", False
+    )
+    batch_bytes: int = _option(
+        read_frame_size, "write", "Records written in one frame, about.", 1 << 20
+    )
+    dialect: str | None = _of_client(one_of(("auto", "specified", "deployed")), shown="auto")
+    request_timeout: float = _of_client(read_duration, default=30.0, shown="30s")
+    token: str | None = _of_client(read_text, repr=False)
+    tls_ca: str | None = _of_client(read_text)
+    tls_cert: str | None = _of_client(read_text)
+    tls_key: str | None = _of_client(read_text)
+    tls_server_name: str | None = _of_client(read_text)
     checkpoint: str | None = None
 
     @classmethod
@@ -156,7 +328,7 @@ class Options:
             attribute = _ATTRIBUTES.get(lowered)
             if attribute is None:
                 raise ConfigError(_unknown(name))
-            values[attribute] = _READERS[attribute](NAMES[attribute], text)
+            values[attribute] = OPTIONS[attribute].read(NAMES[attribute], text)
         options = cls(**values)
         _check_times(options)
         _check_places(options)
@@ -199,11 +371,13 @@ class Options:
 
     def start(self, topic: str) -> int | str | datetime:
         """Return where to begin in a topic: a time, an offset, ``earliest`` or ``latest``."""
-        return _place(self.starting_timestamp, self.starting_offsets, topic, "earliest")
+        moment = (self.starting_offsets_by_timestamp or {}).get(topic, self.starting_timestamp)
+        return _place(moment, self.starting_offsets, topic, "earliest")
 
     def end(self, topic: str) -> int | str | datetime:
         """Return where to end in a topic."""
-        return _place(self.ending_timestamp, self.ending_offsets, topic, "latest")
+        moment = (self.ending_offsets_by_timestamp or {}).get(topic, self.ending_timestamp)
+        return _place(moment, self.ending_offsets, topic, "latest")
 
     def wants(self, topic: str) -> bool:
         """Whether a topic was asked for."""
@@ -220,6 +394,27 @@ class Options:
         if len(self.topics) != 1:
             raise ConfigError("say which topic to write to: option topic=NAME")
         return self.topics[0]
+
+
+def options_of_table(said: Mapping[str, str]) -> dict[str, str] | None:
+    """Return what a user says of a table that is being created; None where this creates none.
+
+    Args:
+        said: what Spark hands over, its own properties of tables among it.
+
+    Raises:
+        ConfigError: a secret is among it.
+    """
+    if _CREATES not in {name.lower() for name in said}:
+        return None
+    known = _SPARKS_OWN | set(_ATTRIBUTES)
+    found = {name: text for name, text in _without_prefix(said).items() if name.lower() in known}
+    if secret := next((name for name in found if name.lower() in _SECRETS), None):
+        raise ConfigError(
+            f"option {secret!r} cannot stand in a table: Spark shows a table's options to whoever "
+            "may read it. Use CREATE TEMPORARY VIEW, or a DataFrame with the option"
+        )
+    return found
 
 
 def _without_prefix(said: Mapping[str, str]) -> dict[str, str]:
@@ -258,6 +453,8 @@ def _unknown(name: str) -> str:
     lowered = name.lower()
     if lowered in _KAFKA:
         return f"option {name!r} is the Kafka connector's; here it is {_KAFKA[lowered]!r}"
+    if lowered in _NOT_HERE:
+        return f"option {name!r} is the Kafka connector's: {_NOT_HERE[lowered]}; leave it out"
     near = difflib.get_close_matches(lowered, _ATTRIBUTES, n=1)
     if near:
         return f"unknown option {name!r}; did you mean {NAMES[_ATTRIBUTES[near[0]]]!r}?"
@@ -265,21 +462,28 @@ def _unknown(name: str) -> str:
 
 
 def _check_times(options: Options) -> None:
-    pairs = (("starting_offsets", "starting_timestamp"), ("ending_offsets", "ending_timestamp"))
-    for by_offset, by_time in pairs:
-        if getattr(options, by_offset) is not None and getattr(options, by_time) is not None:
-            raise ConfigError(
-                f"options {NAMES[by_offset]} and {NAMES[by_time]} exclude each other; say one"
-            )
+    for side in ("starting", "ending"):
+        names = (f"{side}_offsets", f"{side}_timestamp", f"{side}_offsets_by_timestamp")
+        said = [NAMES[name] for name in names if getattr(options, name) is not None]
+        if len(said) > 1:
+            raise ConfigError(f"options {' and '.join(said)} exclude each other; say one")
     if options.topics and options.topics_pattern is not None:
         raise ConfigError("options topics and topicsPattern exclude each other; say one")
     if options.servers is not None and options.path:
         raise ConfigError("options servers and path exclude each other; read one of them")
 
 
+_BY_TOPIC: Final = (
+    "starting_offsets",
+    "ending_offsets",
+    "starting_offsets_by_timestamp",
+    "ending_offsets_by_timestamp",
+)
+
+
 def _check_places(options: Options) -> None:
     """Refuse an offset for a topic that is not read: it would begin somewhere else, unnoticed."""
-    for attribute in ("starting_offsets", "ending_offsets"):
+    for attribute in _BY_TOPIC:
         said = getattr(options, attribute)
         for topic in said if isinstance(said, Mapping) else ():
             if not options.wants(topic):
@@ -289,165 +493,19 @@ def _check_places(options: Options) -> None:
                 )
 
 
-# What each option's text means.
-
-
-def _text(name: str, text: str) -> str:
-    if not text:
-        raise ConfigError(f"{name}='': expected a text")
-    return text
-
-
-def _names(name: str, text: str) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not found:
-        raise ConfigError(f"{name}={shorten(text)}: expected names, separated by commas")
-    return found
-
-
-def _columns(name: str, text: str) -> tuple[str, ...]:
-    found = _names(name, text)
-    arrow_schema(found)
-    return found
-
-
-def _pattern(name: str, text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ConfigError(f"{name}={shorten(text)}: no regular expression: {error}") from None
-    return text
-
-
-def _size(name: str, text: str) -> int:
-    found = parse_size(name, text)
-    if found <= 0:
-        raise ConfigError(f"{name}={shorten(text)}: expected more than 0 bytes")
-    return found
-
-
-def _frame_size(name: str, text: str) -> int:
-    found = _size(name, text)
-    if not 64 <= found <= 16 << 20:
-        raise ConfigError(f"{name}={shorten(text)}: expected 64 bytes to 16MiB")
-    return found
-
-
-def _count(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 100_000):
-        raise ConfigError(f"{name}={shorten(text)}: expected a number from 1 to 100000")
-    return int(text)
-
-
-def _duration(name: str, text: str) -> float:
-    plain = f"{text}s" if re.fullmatch(r"[0-9.]+", text) else text
-    return parse_duration(name, plain)
-
-
-def _flag(name: str, text: str) -> bool:
-    if text.lower() not in {"true", "false"}:
-        raise ConfigError(f"{name}={shorten(text)}: expected true or false")
-    return text.lower() == "true"
-
-
-def _one_of(choices: tuple[str, ...]) -> Callable[[str, str], str]:
-    def read(name: str, text: str) -> str:
-        if text.lower() not in choices:
-            raise ConfigError(f"{name}={shorten(text)}: expected {' or '.join(choices)}")
-        return text.lower()
-
-    return read
-
-
-def _moment(name: str, text: str) -> datetime:
-    try:
-        if re.fullmatch(r"-?[0-9]{1,18}", text):
-            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=int(text))
-        moment = datetime.fromisoformat(text)
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise ConfigError(
-            f"{name}={shorten(text)}: expected ISO 8601 with a zone, such as "
-            "2026-01-31T12:00:00Z, or milliseconds since 1970"
-        )
-    return moment
-
-
-def _offsets(name: str, text: str) -> Start:
-    lowered = text.strip().lower()
-    if lowered == "earliest":
-        return "earliest"
-    if lowered == "latest":
-        return "latest"
-    try:
-        said = json.loads(text)
-    except ValueError:
-        said = None
-    if not isinstance(said, dict):
-        raise ConfigError(
-            f'{name}={shorten(text)}: expected earliest, latest or JSON such as {{"orders": 1024}}'
-        )
-    return {topic: _offset(name, topic, value) for topic, value in said.items()}
-
-
-def _offset(name: str, topic: str, value: object) -> int | str:
-    """Read one topic's place: a number, a word, or Kafka's ``{"0": number}``."""
-    if isinstance(value, dict) and list(value) == ["0"]:
-        value = value["0"]
-    if isinstance(value, str) and value in {"earliest", "latest"}:
-        return value
-    if isinstance(value, bool) or not isinstance(value, int) or not -2 <= value < 2**63:
-        raise ConfigError(
-            f"{name}: topic {topic!r} has {shorten(value)}; expected a byte offset, earliest or "
-            "latest"
-        )
-    return _KAFKA_PLACES.get(value, value)
-
-
-_READERS: Final[dict[str, Callable[[str, str], Any]]] = {
-    "servers": _text,
-    "topics": _names,
-    "topics_pattern": _pattern,
-    "columns": _columns,
-    "record_format": _one_of(get_args(RecordFormat)),
-    "starting_offsets": _offsets,
-    "ending_offsets": _offsets,
-    "starting_timestamp": _moment,
-    "ending_timestamp": _moment,
-    "max_bytes_per_trigger": _size,
-    "min_partitions": _count,
-    "max_partition_bytes": _size,
-    "fetch_bytes": _frame_size,
-    "fail_on_data_loss": _flag,
-    "catch_up_timeout": _duration,
-    "poll_interval": _duration,
-    "on_opaque": _one_of(get_args(Severity)),
-    "on_damage": _one_of(get_args(Severity)),
-    "semantics": _one_of(get_args(Semantics)),
-    "ledger_path": _text,
-    "txn_id": _text,
-    "create_topic": _flag,
-    "batch_bytes": _frame_size,
-    "pushdown": _flag,
-    "dialect": _one_of(("auto", "specified", "deployed")),
-    "request_timeout": _duration,
-    "token": _text,
-    "tls_ca": _text,
-    "tls_cert": _text,
-    "tls_key": _text,
-    "tls_server_name": _text,
-}
-
-
 def _spoken(attribute: str) -> str:
     head, *rest = attribute.split("_")
     return head + "".join(part.capitalize() for part in rest)
 
 
-NAMES: Final = {attribute: _spoken(attribute) for attribute in _READERS}
+OPTIONS: Final[Mapping[str, Option]] = {
+    each.name: each.metadata[MEANING]
+    for each in dataclasses.fields(Options)
+    if MEANING in each.metadata
+}
+"""The declaration of each option, by its attribute."""
+NAMES: Final = {attribute: _spoken(attribute) for attribute in OPTIONS}
 """How each attribute of `Options` is said."""
 _ATTRIBUTES: Final = {name.lower(): attribute for attribute, name in NAMES.items()} | {
-    "topic": "topics"
+    other.lower(): attribute for attribute, each in OPTIONS.items() for other in each.other_names
 }
-assert set(_ATTRIBUTES.values()) <= {field.name for field in dataclasses.fields(Options)}

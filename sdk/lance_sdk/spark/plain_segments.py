@@ -57,7 +57,7 @@ def read_plain(segment: Segment, first: int, behind: int) -> Iterator[tuple[int,
     """
     open_end = not segment.name.is_closed and behind >= segment.size
     memory = ReadMemory()
-    with opened(segment.path) as file:
+    with segment.opened() as file:
         position, want = first, _CHUNK
         while position < behind:
             data = memory.read(file, min(want, behind - position), position)

@@ -8,17 +8,17 @@ its queue; window, retries, deadlines and acknowledgements are the producer's.
 from time import monotonic
 from typing import Any, Final
 
-from lance_sdk._core.delivery import Batch, first_failure
+from lance_sdk._protocol.produce.delivery import Batch, first_failure
 from lance_sdk.delivery import wait_for_all
 from lance_sdk.errors import BufferFull, UnsafeRecordType
 from lance_sdk.producer import Producer
 from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.options import Options
 from lance_spec.enums import RecordType
+from lance_spec.limits import BATCH_COUNTER_BITS
 from lance_spec.records import record_bounds
 
 _BUFFER: Final = 32 << 20
-_COUNTER_BITS: Final = 40
 _LOOK: Final = 1024
 """Frames after which it is looked what became of them."""
 _UNSAFE: Final = frozenset({0x00, int(RecordType.NULL)})
@@ -59,7 +59,7 @@ class FrameSender(Producer):
             **more,
         )
         if nonce:  # acknowledgements of what an earlier attempt sent are no strangers
-            self._sender._nonce = nonce << _COUNTER_BITS  # noqa: SLF001 - of its own parts
+            self._sender._nonce = nonce << BATCH_COUNTER_BITS  # noqa: SLF001 - of its own parts
             self._sender._counter = frames  # noqa: SLF001 - likewise
         self._pending: list[Batch] = []
         self._settle_at = _LOOK
@@ -77,13 +77,13 @@ class FrameSender(Producer):
             BufferFull: there was no room for a minute.
         """
         self._check_types(frame)
-        batch = _Made(frame, monotonic() + self._limit, self._pump)
+        batch = _Made(frame, monotonic() + self._limit, self._driver)
         batch.batch_id, batch.timestamp_ns = batch_id, timestamp_ns
         self._wait_for_room(batch.size)
-        with self._pump.lock:
-            self._pump.check()
+        with self._driver.lock:
+            self._driver.check()
             self._batcher.put(batch)
-        self._pump.wake()
+        self._driver.wake()
         self._pending.append(batch)
         if len(self._pending) >= self._settle_at:
             self._settle()
@@ -113,12 +113,12 @@ class FrameSender(Producer):
     def _wait_for_room(self, size: int) -> None:
         deadline = monotonic() + self._patience
         while True:
-            with self._pump.lock:
+            with self._driver.lock:
                 if self._batcher.fits(size):
                     return
                 gate = self._sender.gate(size)
-            self._pump.wake()
-            if not self._pump.wait(gate, deadline - monotonic()):
+            self._driver.wake()
+            if not self._driver.wait(gate, deadline - monotonic()):
                 raise BufferFull(f"no room for a frame of {size} bytes in {self._patience:.0f} s")
             self._settle()
 

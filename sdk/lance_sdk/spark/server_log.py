@@ -3,8 +3,10 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -20,22 +22,26 @@ from lance_sdk.errors import (
     MisalignedOffset,
     TopicNotFound,
     TransportError,
+    Unsupported,
 )
-from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
+from lance_sdk.offsets.contract import FINGERPRINT_BYTES, Fingerprint, TopicIdentity
+from lance_sdk.spark.boundaries import Boundaries
+from lance_sdk.spark.checkpoint import Cut, TopicCheckpoint
 from lance_sdk.spark.columns import Parted, to_batch
-from lance_sdk.spark.contract import Piece, TopicView
+from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.losses import lost, planned_range
-from lance_sdk.spark.marks import Cut, Mark
 from lance_sdk.spark.options import Options, RecordFormat
-from lance_sdk.spark.packing import wanted_bytes
+from lance_sdk.spark.splits import wanted_bytes
 from lance_sdk.spark.storage import ReadMemory
 from lance_sdk.types import RecordBatch
 from lance_spec.bodies import TopicInfo
 from lance_spec.records import record_bounds
 
-_SMALLEST_PIECE: Final = 1 << 20
-"""Bytes below which a piece costs more in starting a task than in reading."""
+_SMALLEST_SPLIT: Final = 1 << 20
+"""Bytes below which a split costs more in starting a task than in reading."""
+_LEAST_LEAP: Final = 4 << 20
+"""Bytes of a micro-batch up to which reading it is as quick as asking for boundaries."""
 _log = logging.getLogger(__name__)
 _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 2.0
@@ -70,12 +76,13 @@ def patiently(work: Callable[[], T], options: Options, sleep: Callable[[float], 
         wait = min(2 * wait, _LONGEST_WAIT)
 
 
-def open_consumer(options: Options, topic: str, start: Any) -> Consumer:
-    """Return a consumer that ends where the log ends now."""
+def open_consumer(options: Options, topic: str, start: Any, stop: int | None = None) -> Consumer:
+    """Return a consumer that ends at an offset, or where the log ends now."""
     return Consumer(
         options.url(topic),
         start=start,
         stop_at_end=True,
+        stop_at=stop,
         mode="poll",
         max_fetch_bytes=options.fetch_bytes,
         prefetch_bytes=_AHEAD * options.fetch_bytes,
@@ -105,8 +112,17 @@ def batches_of(consumer: Consumer, options: Options) -> Iterator[RecordBatch]:
             )
 
 
+def replaced(checkpoint: TopicCheckpoint, known: Fingerprint) -> DataLost:
+    """Return the error for a log whose records are not those that a query has read."""
+    return DataLost(
+        f"topic {checkpoint.topic.label!r}: the records before offset {known.end} are not those "
+        "that the query has read; the log was cut and grew again, or was replaced. Begin with "
+        "another checkpointLocation, or say failOnDataLoss=false to go on"
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class ServerPiece:
+class ServerSplit:
     """A range of a topic at a server.
 
     Attributes:
@@ -117,6 +133,7 @@ class ServerPiece:
         crc: CRC32C that its records had when they were planned, where they were read then.
         identity: which topic it is, where that is known.
         fingerprint: of its last records, where it was planned with one.
+        stop: its end, where a record is known to end there, so that nothing after it is fetched.
     """
 
     options: Options
@@ -126,14 +143,15 @@ class ServerPiece:
     crc: int | None = None
     identity: TopicIdentity | None = None
     fingerprint: Fingerprint | None = None
+    stop: int | None = None
 
     @property
     def size(self) -> int:
         """Bytes to read for it."""
         return self.end - self.start
 
-    def shown_as(self, form: RecordFormat) -> "ServerPiece":
-        """Return the same piece in another form of records."""
+    def shown_as(self, form: RecordFormat) -> "ServerSplit":
+        """Return the same split in another form of records."""
         return replace(self, options=replace(self.options, record_format=form))
 
     def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -145,7 +163,7 @@ class ServerPiece:
         if not self._is_there():
             return
         crc, memory, tail = 0, ReadMemory(), _Tail(self.fingerprint)
-        for batch in self._batches():
+        for batch in self.batches():
             records = Parted.of(memory.copy(batch.data))
             records = records.between(0, self.end - batch.offset)
             data = memoryview(batch.data)[: records.place(len(records))]
@@ -185,7 +203,7 @@ class ServerPiece:
                 "those that were there when the batch was planned; the log was cut or replaced"
             )
 
-    def _batches(self) -> Iterator[RecordBatch]:
+    def batches(self) -> Iterator[RecordBatch]:
         """Yield what the server has in the range; the last batch may reach beyond it."""
         start = self.start
         while start < self.end:
@@ -208,7 +226,7 @@ class ServerPiece:
                 return
 
     def _consume(self, start: int) -> Iterator[RecordBatch]:
-        with open_consumer(self.options, self.topic, start) as consumer:
+        with open_consumer(self.options, self.topic, start, self.stop) as consumer:
             for batch in batches_of(consumer, self.options):
                 if batch.offset >= self.end:
                     return
@@ -239,6 +257,26 @@ class _Tail:
         """Whether those are the planned ones; what begins before the range is not judged."""
         known = self._known
         return known is None or self._from > known.start or known.matches(self._kept)
+
+
+def _is_wanted(info: TopicInfo, options: Options) -> bool:
+    """Whether a pattern asks for a topic, or for the one that it is a partition of (AMB-59)."""
+    whole = None if info.partition is None else info.partition.topic
+    return options.wants(info.name) or (whole is not None and options.wants(whole))
+
+
+def _topics_named(client: Client, name: str) -> list[TopicInfo]:
+    """Return a topic, or the partitions of a partitioned one (AMB-59).
+
+    Raises:
+        TopicNotFound: there is none.
+    """
+    try:
+        return [client.get_topic(name)]
+    except TopicNotFound:
+        with suppress(TopicNotFound):
+            return [client.get_topic(each.id) for each in client.get_partitioned_topic(name).topics]
+        raise
 
 
 class ServerLog:
@@ -273,11 +311,11 @@ class ServerLog:
             if options.topics_pattern is None:
                 names = list(options.topics)
             else:
-                names = [info.name for info in client.list_topics() if options.wants(info.name)]
+                names = [info.name for info in client.list_topics() if _is_wanted(info, options)]
             found = []
             for name in names:
                 try:
-                    found.append(client.get_topic(name))
+                    found += _topics_named(client, name)
                 except TopicNotFound:
                     if name not in known and options.topics_pattern is None:
                         raise
@@ -287,65 +325,178 @@ class ServerLog:
         """Return the offset of the first record that arrived at a time or later."""
         return self._reached(view.name, moment)
 
-    def plan(self, view: TopicView, start: int, end: int) -> list[Piece]:
-        """Cut a range: into one piece, or as many as are asked for, which costs reading it once."""
+    def plan(self, view: TopicView, start: int, end: int) -> list[InputSplit]:
+        """Cut a range: into one split, or as many as are asked for.
+
+        Where the server knows no times, that costs reading the range once.
+        """
         if start >= end:
             return []
         if self._options.min_partitions == 1:
-            return [ServerPiece(self._options, view.name, start, end, identity=view.identity)]
-        mark = Mark(view.identity, start, start)
-        walked = self.advance(mark, replace(view, end=end), end - start)
+            stop = end if end == view.end else None
+            found = ServerSplit(
+                self._options, view.name, start, end, identity=view.identity, stop=stop
+            )
+            return [found]
+        try:
+            return patiently(lambda: self._cut_unread(view, start, end), self._options, self._sleep)
+        except Unsupported:
+            return self._cut_read(view, start, end)
+
+    def _cut_unread(self, view: TopicView, start: int, end: int) -> list[InputSplit]:
+        """Cut a range at boundaries that the server finds; each split has a fingerprint."""
+        size = max(_SMALLEST_SPLIT, wanted_bytes(end - start, self._options))
+        with Client(self._options.url(), **self._options.client_options()) as client:
+            boundaries = Boundaries.at(client, view)
+            edges = [start, *boundaries.cut(start, end, size), end]
+            return [
+                self._fingerprinted(view, boundaries, first, last)
+                for first, last in pairwise(edges)
+            ]
+
+    def _fingerprinted(
+        self, view: TopicView, boundaries: Boundaries, start: int, end: int
+    ) -> ServerSplit:
+        """Return a split; where a record is known to end with it, it has a fingerprint."""
+        known = end == view.end or boundaries.has(end)
+        return ServerSplit(
+            self._options,
+            view.name,
+            start,
+            end,
+            identity=view.identity,
+            fingerprint=self._fingerprint(view, boundaries, start, end) if known else None,
+            stop=end if known else None,
+        )
+
+    def _fingerprint(
+        self, view: TopicView, boundaries: Boundaries, start: int, end: int
+    ) -> Fingerprint | None:
+        """Return the fingerprint of the last records of a range; None where there is none."""
+        first = max(start, boundaries.before(end - FINGERPRINT_BYTES, FINGERPRINT_BYTES))
+        data = self._bytes(view.name, first, end)
+        return Fingerprint.of(data, end)
+
+    def _bytes(self, topic: str, start: int, end: int) -> bytes:
+        """Return the records that lie back to back before the end of a range."""
+        split = ServerSplit(self._options, topic, start, end, stop=end)
+        found, begin = bytearray(), start
+        for batch in split.batches():
+            if batch.offset != begin + len(found):  # nothing lies between (AMB-29)
+                found, begin = bytearray(), batch.offset
+            found += batch.data
+        return bytes(found) if begin + len(found) == end else b""
+
+    def _cut_read(self, view: TopicView, start: int, end: int) -> list[InputSplit]:
+        checkpoint = TopicCheckpoint(view.identity, start, start)
+        walked = self.advance(checkpoint, replace(view, end=end), end - start)
         return self._cut(walked, walked.start, walked.offset)
 
-    def advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
-        """Read on from a mark, so that the next one stands on a record's boundary."""
-        return patiently(lambda: self._advance(mark, view, limit), self._options, self._sleep)
+    def advance(
+        self, checkpoint: TopicCheckpoint, view: TopicView, limit: int, records: int = EVERYTHING
+    ) -> TopicCheckpoint:
+        """Read on from a checkpoint, so that the next one stands on a record's boundary."""
 
-    def _advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
-        size = wanted_bytes(min(limit, max(0, view.end - mark.offset)), self._options)
-        walk = _Walk(mark, limit, max(_SMALLEST_PIECE, size))
+        def work() -> TopicCheckpoint:
+            return self._advance(checkpoint, view, limit, records)
+
+        return patiently(work, self._options, self._sleep)
+
+    def _advance(
+        self, checkpoint: TopicCheckpoint, view: TopicView, limit: int, records: int
+    ) -> TopicCheckpoint:
+        """Go on without reading the records, where that is worth it and the server can help."""
+        span = min(limit, view.end - checkpoint.offset)
+        counted = records < EVERYTHING or self._options.min_offsets_per_trigger
+        if span > _LEAST_LEAP and not counted:
+            with suppress(Unsupported):
+                if (found := self._leap(checkpoint, view, span)) is not None:
+                    return found
+        return self._walk(checkpoint, view, limit, records)
+
+    def _leap(
+        self, checkpoint: TopicCheckpoint, view: TopicView, span: int
+    ) -> TopicCheckpoint | None:
+        """Go on to a boundary that the server finds; None where there is none near enough."""
+        self._compare(checkpoint, view)
+        begin = checkpoint.offset
+        size = max(_SMALLEST_SPLIT, wanted_bytes(span, self._options))
+        with Client(self._options.url(), **self._options.client_options()) as client:
+            boundaries = Boundaries.at(client, view)
+            end = begin + span
+            if end != view.end:
+                end = boundaries.before(end, _SMALLEST_SPLIT)
+            if end <= begin:
+                return None
+            edges = [*boundaries.cut(begin, end, size), end]
+            fingerprint = self._fingerprint(view, boundaries, begin, end)
+        return checkpoint.moved(end, fingerprint, tuple(Cut(edge) for edge in edges), 0)
+
+    def _compare(self, checkpoint: TopicCheckpoint, view: TopicView) -> None:
+        """Compare the records before a checkpoint, where they are still there (AMB-30).
+
+        Raises:
+            DataLost: they are others.
+        """
+        known = checkpoint.fingerprint
+        if known is None or known.start < view.start:
+            return
+        try:
+            found = self._bytes(view.name, known.start, known.end)
+        except MisalignedOffset:
+            found = b""
+        if not known.matches(found):
+            raise replaced(checkpoint, known)
+
+    def _walk(
+        self, checkpoint: TopicCheckpoint, view: TopicView, limit: int, records: int
+    ) -> TopicCheckpoint:
+        """Go on by reading the records."""
+        size = wanted_bytes(min(limit, max(0, view.end - checkpoint.offset)), self._options)
+        walk = _Walk(checkpoint, limit, max(_SMALLEST_SPLIT, size), records)
         begin = walk.begin(view.start)
         with open_consumer(self._options, view.name, begin) as consumer:
             for batch in batches_of(consumer, self._options):
                 if not walk.take(batch, view.end):
                     break
-        return walk.mark()
+        return walk.checkpoint()
 
-    def pieces(self, mark: Mark) -> list[Piece]:
-        """Return the pieces of a micro-batch, held against what the server has now.
+    def splits(self, checkpoint: TopicCheckpoint) -> list[InputSplit]:
+        """Return the splits of a micro-batch, held against what the server has now.
 
-        A batch that was planned from files has no cuts: it is one piece here.
+        A batch that was planned from files has no cuts: it is one split here.
 
         Raises:
             DataLost: the topic is gone, is another one, or lacks a part of the batch, and
                 ``failOnDataLoss`` holds; else what is left is returned.
         """
-        if mark.offset <= mark.start:
+        if checkpoint.offset <= checkpoint.start:
             return []
-        name = mark.topic.label
+        name = checkpoint.topic.label
         now = {view.name: view for view in self.look({name})}
         fail = self._options.fail_on_data_loss
-        start, end = planned_range(mark, now.get(name), fail=fail)
-        return self._cut(mark, start, end) if start < end else []
+        start, end = planned_range(checkpoint, now.get(name), fail=fail)
+        return self._cut(checkpoint, start, end) if start < end else []
 
-    def _cut(self, mark: Mark, start: int, end: int) -> list[Piece]:
-        """Return the pieces of a mark as far as they lie in a range."""
-        found: list[Piece] = []
-        begin = mark.start
-        for cut in mark.cuts or (Cut(mark.offset),):
+    def _cut(self, checkpoint: TopicCheckpoint, start: int, end: int) -> list[InputSplit]:
+        """Return the splits of a checkpoint as far as they lie in a range."""
+        found: list[InputSplit] = []
+        begin = checkpoint.start
+        for cut in checkpoint.cuts or (Cut(checkpoint.offset),):
             first, behind = max(begin, start), min(cut.end, end)
             if first < behind:
                 whole = (first, behind) == (begin, cut.end)
-                piece = ServerPiece(
+                split = ServerSplit(
                     self._options,
-                    mark.topic.label,
+                    checkpoint.topic.label,
                     first,
                     behind,
                     cut.crc if whole else None,
-                    mark.topic,
-                    mark.fingerprint if behind == mark.offset else None,
+                    checkpoint.topic,
+                    checkpoint.fingerprint if behind == checkpoint.offset else None,
+                    behind,
                 )
-                found.append(piece)
+                found.append(split)
             begin = cut.end
         return found
 
@@ -356,7 +507,7 @@ class ServerLog:
         return TopicView(TopicIdentity.of(info), info.start_offset or 0, end)
 
     def _reached(self, topic: str, where: Any) -> int:
-        """Return at which offset a consumer finds the first record behind a place."""
+        """Return at which offset a consumer finds the first record after a place."""
         with open_consumer(self._options, topic, where) as consumer:
             for batch in batches_of(consumer, self._options):
                 return batch.offset
@@ -367,25 +518,29 @@ class ServerLog:
 
 
 class _Walk:
-    """Reads on from a mark: compares what is before it, and cuts what is behind it."""
+    """Reads on from a checkpoint: compares what is before it, and cuts what is behind it."""
 
-    def __init__(self, mark: Mark, limit: int, piece_bytes: int) -> None:
-        self._mark = mark
+    def __init__(
+        self, checkpoint: TopicCheckpoint, limit: int, split_bytes: int, records: int = EVERYTHING
+    ) -> None:
+        self._checkpoint = checkpoint
         self._left = limit
-        self._piece_bytes = piece_bytes
+        self._records = 0
+        self._most_records = records
+        self._split_bytes = split_bytes
         self._proof = b""
         self._proving: Fingerprint | None = None
-        self._offset = mark.offset
-        self._fingerprint = mark.fingerprint
+        self._offset = checkpoint.offset
+        self._fingerprint = checkpoint.fingerprint
         self._cuts: list[Cut] = []
-        self._piece = 0
+        self._split = 0
         self._crc = 0
 
     def begin(self, earliest: int) -> int:
         """Return where to read from: where the fingerprint begins, if that is still there."""
-        known = self._mark.fingerprint
+        known = self._checkpoint.fingerprint
         if known is None or known.start < earliest:
-            return self._mark.offset
+            return self._checkpoint.offset
         self._proving = known
         return known.start
 
@@ -400,44 +555,51 @@ class _Walk:
             self._judge(self._proving)
         if not data:
             return True
-        return self._walk(data, offset, min(len(data), end - offset))
+        count = batch.count if data is batch.data else None
+        return self._walk(data, offset, min(len(data), end - offset), count)
 
-    def mark(self) -> Mark:
+    def checkpoint(self) -> TopicCheckpoint:
         """Return how far the walk came."""
-        if self._piece:
+        if self._split:
             self._cuts.append(Cut(self._offset, self._crc))
-        if self._offset == self._mark.offset:
-            return self._mark.resting()
-        return self._mark.moved(self._offset, self._fingerprint, tuple(self._cuts))
+        if self._offset == self._checkpoint.offset:
+            return self._checkpoint.resting()
+        cuts = tuple(self._cuts)
+        return self._checkpoint.moved(self._offset, self._fingerprint, cuts, self._records)
 
     def _judge(self, known: Fingerprint) -> None:
         if not known.matches(self._proof[: known.length]):
-            raise DataLost(
-                f"topic {self._mark.topic.label!r}: the records before offset {known.end} are not "
-                "those that the query has read; the log was cut and grew again, or was replaced. "
-                "Begin with another checkpointLocation, or say failOnDataLoss=false to go on"
-            )
+            raise replaced(self._checkpoint, known)
         self._proving = None
 
-    def _walk(self, data: bytes, offset: int, size: int) -> bool:
-        taken = size
-        if size > self._left or size < len(data):
+    def _walk(self, data: bytes, offset: int, size: int, count: int | None) -> bool:
+        """Take what there is room for; return whether there is room for more.
+
+        Args:
+            data: whole records.
+            offset: of the first one.
+            size: bytes of those that may be taken.
+            count: how many records there are, where that is known.
+        """
+        room, taken = self._most_records - self._records, size
+        if count is None or size < len(data) or size > self._left or count > room:
             bounds = np.frombuffer(record_bounds(data), np.int64)
-            fitting = bounds[bounds <= min(size, self._left)]
-            taken = int(fitting[-1])
-            if not taken and not self._cuts and not self._piece and size:
-                taken = int(bounds[1])  # a record larger than the limit is taken all the same
+            fitting = bounds[bounds <= min(size, self._left)][: room + 1]
+            taken, count = int(fitting[-1]), len(fitting) - 1
+            if not taken and not self._cuts and not self._split and size:
+                taken, count = int(bounds[1]), 1  # a record that is too large is taken all the same
         if not taken:
             return False
         self._add(data[:taken], offset)
         self._left -= taken
-        return self._left > 0 and taken == len(data)
+        self._records += count
+        return self._left > 0 and count < room and taken == len(data)
 
     def _add(self, data: bytes, offset: int) -> None:
         self._crc = crc32c(data, self._crc)
-        self._piece += len(data)
+        self._split += len(data)
         self._offset = offset + len(data)
         self._fingerprint = Fingerprint.of(data, self._offset)
-        if self._piece >= self._piece_bytes:
+        if self._split >= self._split_bytes:
             self._cuts.append(Cut(self._offset, self._crc))
-            self._piece = self._crc = 0
+            self._split = self._crc = 0

@@ -1,4 +1,4 @@
-"""Where rows go: straight to the server, or by way of a ledger, once."""
+"""Where rows go: straight to the server, or by way of a commit log, once."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -8,13 +8,13 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark.commit_log import CommitLog, Staged, local_path
 from lance_sdk.spark.encoding import check_columns, frames_of
 from lance_sdk.spark.errors import SinkError
-from lance_sdk.spark.ledger import Ledger, Staged, local_path
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.sending import FrameSender
 
-_LEDGER: Final = "lwp-ledger"
+_FOLDER: Final = "lwp-ledger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def stream_sink(options: Options, names: Sequence[str], *, overwrite: bool) -> S
         )
     folder = options.ledger_path
     if folder is None and options.checkpoint is not None:
-        folder = f"{options.checkpoint.rstrip('/')}/{_LEDGER}"
+        folder = f"{options.checkpoint.rstrip('/')}/{_FOLDER}"
     if folder is None:
         raise ConfigError(
             "semantics=exactly-once needs ledgerPath, a folder that driver and tasks share, or "
@@ -163,7 +163,7 @@ class StagingSink:
 
     Attributes:
         options: of the query.
-        folder: the ledger.
+        folder: the commit log.
     """
 
     options: Options
@@ -173,7 +173,7 @@ class StagingSink:
         """Stage the rows.
 
         Raises:
-            SinkError: the ledger cannot be written to.
+            SinkError: the commit log cannot be written to.
         """
         topic = self.options.topics[0] if self.options.topics else None
         limit = self.options.batch_bytes
@@ -182,8 +182,8 @@ class StagingSink:
             frame for batch in batches for frame in frames_of(batch, topic, limit, stored=stored)
         )
         query, number = self._place(task)
-        ledger = Ledger(self.folder, query)
-        return ledger.stage(frames, number, task.partition, task.attempt)
+        commit_log = CommitLog(self.folder, query)
+        return commit_log.stage(frames, number, task.partition, task.attempt)
 
     def commit(self, told: Sequence[Any], batch: int) -> None:
         """Freeze which files make up the batch, and send them.
@@ -193,15 +193,15 @@ class StagingSink:
             DeliveryError: not everything was acknowledged; repeating the query goes on.
         """
         for query, staged in _by_query(told).items():
-            Ledger(self.folder, query).commit(self.options, staged, batch)
+            CommitLog(self.folder, query).commit(self.options, staged, batch)
 
     def abort(self, told: Sequence[Any], batch: int) -> None:
         """Remove what was staged, unless a manifest names it: then it may have been sent."""
         for query, staged in _by_query(told).items():
-            Ledger(self.folder, query).abort(staged, batch)
+            CommitLog(self.folder, query).abort(staged, batch)
 
     def _place(self, task: Task) -> tuple[str, int]:
-        """Return whose ledger it is, and the number of the batch in it."""
+        """Return whose commit log it is, and the number of the batch in it."""
         if self.options.txn_id is not None:
             return self.options.txn_id, 0
         if task.batch is None or task.query is None:

@@ -21,10 +21,10 @@ from lance_sdk.journal.lwp.metadata import SlotMetadata
 from lance_sdk.journal.orphans import inspect
 from lance_sdk.journal.tools import frames_of, kind_of
 from lance_sdk.offsets.contract import TopicIdentity
+from lance_sdk.spark.checkpoint import TopicCheckpoint
 from lance_sdk.spark.columns import Parted, to_batch
-from lance_sdk.spark.contract import Piece, TopicView
+from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView
 from lance_sdk.spark.errors import DataDamaged
-from lance_sdk.spark.marks import Mark
 from lance_sdk.spark.options import Options, RecordFormat
 from lance_sdk.spark.storage import entries, read_file
 from lance_spec.enums import RecordType
@@ -92,14 +92,14 @@ class RemoteFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotPiece:
+class SlotSplit:
     """All that waits in one slot.
 
     Attributes:
         options: of the query.
         topic: the slot's name, for messages.
         start: number of the first frame, as an offset.
-        end: number behind the last.
+        end: number after the last.
         path: the slot.
     """
 
@@ -114,8 +114,8 @@ class SlotPiece:
         """Bytes of the slot's segments."""
         return sum(entry.size for entry in entries(self.path) if entry.name.endswith(SUFFIXES))
 
-    def shown_as(self, form: RecordFormat) -> "SlotPiece":
-        """Return the same piece in another form of records."""
+    def shown_as(self, form: RecordFormat) -> "SlotSplit":
+        """Return the same split in another form of records."""
         return replace(self, options=replace(self.options, record_format=form))
 
     def read(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -187,7 +187,7 @@ def _topics(files: Files, folder: Path) -> dict[int, str]:
 
 
 class SlotLog:
-    """Slots, one piece each.
+    """Slots, one split each.
 
     Args:
         options: of the query.
@@ -221,23 +221,25 @@ class SlotLog:
         del moment
         raise ConfigError(f"slot {view.name!r}: what waits in a slot has no time of a server yet")
 
-    def plan(self, view: TopicView, start: int, end: int) -> list[Piece]:
-        """Return a slot as one piece."""
+    def plan(self, view: TopicView, start: int, end: int) -> list[InputSplit]:
+        """Return a slot as one split."""
         if start >= end:
             return []
-        return [SlotPiece(self._options, view.name, start, end, self._folders[view.name])]
+        return [SlotSplit(self._options, view.name, start, end, self._folders[view.name])]
 
-    def advance(self, mark: Mark, view: TopicView, limit: int) -> Mark:
+    def advance(
+        self, checkpoint: TopicCheckpoint, view: TopicView, limit: int, records: int = EVERYTHING
+    ) -> TopicCheckpoint:
         """Refuse: a slot is drained while it is read.
 
         Raises:
             ConfigError: always.
         """
-        del mark, limit
+        del checkpoint, limit, records
         raise ConfigError(
             f"slot {view.name!r} can be read as a batch only: it is drained meanwhile"
         )
 
-    def pieces(self, mark: Mark) -> list[Piece]:
+    def splits(self, checkpoint: TopicCheckpoint) -> list[InputSplit]:
         """Refuse: see `advance`."""
-        raise TopicNotFound(f"slot {mark.topic.label!r} can be read as a batch only")
+        raise TopicNotFound(f"slot {checkpoint.topic.label!r} can be read as a batch only")

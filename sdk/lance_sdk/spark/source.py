@@ -33,13 +33,15 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from lance_sdk.errors import ConfigError
 from lance_sdk.spark.batches import plan
-from lance_sdk.spark.columns import TYPES, check_schema
-from lance_sdk.spark.contract import Piece
-from lance_sdk.spark.finding import open_log
-from lance_sdk.spark.narrowing import Range
-from lance_sdk.spark.options import Options
-from lance_sdk.spark.packing import packed
+from lance_sdk.spark.columns import check_schema
+from lance_sdk.spark.contract import InputSplit
+from lance_sdk.spark.options import PLACES, Options, options_of_table
+from lance_sdk.spark.pushdown import Range
+from lance_sdk.spark.resolve import open_log
+from lance_sdk.spark.splits import packed
+from lance_sdk.spark.tables import table_options, table_schema
 
 if TYPE_CHECKING:
     from lance_sdk.spark import sinks
@@ -59,37 +61,61 @@ class LwpDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._options = Options.parse(dict(options))
+        self._said = {name: options[name] for name in options}
+        self._options = Options.parse(self._said)
 
     @classmethod
     def name(cls) -> str:
         """Return the name of the format."""
         return "lwp"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Return the columns of a query that does not say."""
-        return ", ".join(f"{name} {TYPES[name]}" for name in self._options.chosen_columns)
+        return table_schema(self._options.chosen_columns, options_of_table(self._said))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch query."""
-        kind = _NarrowingReader if self._options.pushdown else _Reader
-        return kind(self._options, _arrow(schema))
+        options = self._options_with(schema)
+        kind = _PushdownReader if options.pushdown else _Reader
+        return kind(options, _arrow(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
         """Return what reads a streaming query."""
-        return _StreamReader(self._options, _arrow(schema))
+        return _StreamReader(self._options_with(schema), _arrow(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return what writes a DataFrame; a log is only ever appended to."""
         from lance_sdk.spark import sinks  # noqa: PLC0415 - only for queries that write
 
-        return _Writer(sinks.batch_sink(self._options, schema.names, overwrite=overwrite))
+        options = self._options_with(schema)
+        return _Writer(sinks.batch_sink(options, schema.names, overwrite=overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's
         """Return what writes a streaming query."""
         from lance_sdk.spark import sinks  # noqa: PLC0415 - only for queries that write
 
-        return _StreamWriter(sinks.stream_sink(self._options, schema.names, overwrite=overwrite))
+        options = self._options_with(schema)
+        return _StreamWriter(sinks.stream_sink(options, schema.names, overwrite=overwrite))
+
+    def _options_with(self, schema: StructType) -> Options:
+        """Return the options, with those that the columns of a table bring along.
+
+        Columns keep them in whatever is made of the table, so they count only where a query does
+        not itself say where to read or to write.
+
+        Raises:
+            ConfigError: nothing says where.
+        """
+        if any(name.lower() in PLACES for name in self._said):
+            return self._options
+        of_table = table_options(schema)
+        if not of_table and not self._said:
+            raise ConfigError(
+                "say where to read: option servers=host:port with topic=NAME, or a path of files. "
+                "A table of Spark's catalog that was created with columns of its own has no "
+                "options: create it without columns, the option columns=A,B chooses them"
+            )
+        return Options.parse(of_table | self._said)
 
 
 def _arrow(schema: StructType) -> pa.Schema:
@@ -99,13 +125,13 @@ def _arrow(schema: StructType) -> pa.Schema:
 
 
 def _read(partition: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    if partition is not None and partition.value is not None:  # no pieces: one empty partition
-        for piece in partition.value:
-            yield from piece.read(schema)
+    if partition is not None and partition.value is not None:  # no splits: one empty partition
+        for split in partition.value:
+            yield from split.read(schema)
 
 
-def _partitions(pieces: list[Piece], options: Options) -> list[InputPartition]:
-    return [InputPartition(group) for group in packed(pieces, options)]
+def _partitions(splits: list[InputSplit], options: Options) -> list[InputPartition]:
+    return [InputPartition(group) for group in packed(splits, options)]
 
 
 class _Reader(DataSourceReader):
@@ -115,15 +141,16 @@ class _Reader(DataSourceReader):
         self._range = Range()
 
     def partitions(self) -> list[InputPartition]:
-        pieces = plan(open_log(self._options), self._options)
-        return _partitions(self._range.of(pieces), self._options)
+        options = self._range.narrowed(self._options)
+        splits = [] if options is None else plan(open_log(options), options)
+        return _partitions(self._range.of(splits), self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for batch in _read(partition, self._schema):
             yield self._range.keep(batch)
 
 
-class _NarrowingReader(_Reader):
+class _PushdownReader(_Reader):
     """Takes comparisons with ``offset`` and ``topic`` over from Spark.
 
     Spark refuses a query that meets a reader with ``pushFilters`` while
@@ -142,9 +169,9 @@ class _NarrowingReader(_Reader):
             return _column(each) in {"offset", "topic"}
         if _column(each) == "topic" and isinstance(each, EqualTo) and isinstance(value, str):
             return self._range.only_topic(value)
-        return _column(each) == "offset" and isinstance(value, int) and self._narrow(each, value)
+        return _column(each) == "offset" and isinstance(value, int) and self._push(each, value)
 
-    def _narrow(self, each: Filter, value: int) -> bool:
+    def _push(self, each: Filter, value: int) -> bool:
         if isinstance(each, EqualTo):
             return self._range.between(value, value + 1)
         if isinstance(each, GreaterThanOrEqual | GreaterThan):
@@ -193,7 +220,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if start == end:
             return []
-        return _partitions(self._place().pieces(end), self._options)
+        return _partitions(self._place().splits(end), self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self._schema)

@@ -36,7 +36,7 @@ class Entry:
     is_folder: bool
 
 
-def _place(path: str) -> tuple[fs.FileSystem, str]:
+def file_system(path: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a path, and what the path is there."""
     if "://" not in path:
         return fs.LocalFileSystem(), path
@@ -53,7 +53,7 @@ def is_folder(path: str) -> bool:
     Raises:
         ConfigError: there is nothing.
     """
-    system, inner = _place(path)
+    system, inner = file_system(path)
     info = system.get_file_info(inner)
     if info.type == fs.FileType.NotFound:
         raise ConfigError(f"path={path!r}: there is nothing; name a folder that exists")
@@ -62,7 +62,7 @@ def is_folder(path: str) -> bool:
 
 def exists(path: str) -> bool:
     """Whether there is a file or folder at a path."""
-    system, inner = _place(path)
+    system, inner = file_system(path)
     return bool(system.get_file_info(inner).type != fs.FileType.NotFound)
 
 
@@ -72,7 +72,7 @@ def entries(path: str) -> list[Entry]:
     Raises:
         OSError: it cannot be listed.
     """
-    system, inner = _place(path)
+    system, inner = file_system(path)
     found = [
         Entry(
             info.base_name,
@@ -92,7 +92,7 @@ def steadily(work: Callable[[], T], look_again: Callable[[], object] = list) -> 
 
     Args:
         work: what to do.
-        look_again: lists the files anew, before each repetition.
+        look_again: lists the files again, before each repetition.
 
     Raises:
         FileNotFoundError: files vanished every time.
@@ -113,7 +113,7 @@ def opened(path: str) -> Iterator[Any]:
         FileNotFoundError: it is gone.
         OSError: it cannot be read.
     """
-    system, inner = _place(path)
+    system, inner = file_system(path)
     with system.open_input_file(inner) as file:
         yield file
 

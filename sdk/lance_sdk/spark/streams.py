@@ -6,17 +6,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lance_sdk.spark.batches import resolve
-from lance_sdk.spark.contract import Log, Piece, TopicView
-from lance_sdk.spark.errors import DataLost
-from lance_sdk.spark.marks import (
+from lance_sdk.spark.batches import resolve, warn_of_no_match
+from lance_sdk.spark.checkpoint import (
     STORED_VERSION,
     VERSION,
-    Mark,
-    decode_marks,
-    encode_marks,
+    TopicCheckpoint,
+    decode_checkpoint,
+    encode_checkpoint,
     version_of,
 )
+from lance_sdk.spark.contract import InputSplit, Log, TopicView
+from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.options import Options, RecordFormat
 
 _log = logging.getLogger(__name__)
@@ -51,6 +51,9 @@ class Progress:
         self._target: dict[str, int] | None = None
         self._views: list[TopicView] = []
         self._asked_at = -options.poll_interval
+        self._is_warned = False
+        self._batch_at: float | None = None
+        """When the last micro-batch was planned; the first one waits for nothing."""
 
     def __repr__(self) -> str:
         return f"<Progress {self._log!r} target={self._target}>"
@@ -58,12 +61,12 @@ class Progress:
     def initial(self) -> dict[str, Any]:
         """Return where a new query begins; always the same, though Spark asks twice."""
         if self._initial is None:
-            marks = {}
+            checkpoints = {}
             for view in self._look():
                 start = resolve(self._log, view, self._options.start(view.name))
                 start = min(max(start, view.start), view.end)
-                marks[view.name] = Mark(view.identity, start, start)
-            self._initial = encode_marks(marks, self._version)
+                checkpoints[view.name] = TopicCheckpoint(view.identity, start, start)
+            self._initial = encode_checkpoint(checkpoints, self._version)
         return self._initial
 
     def stop_at_now(self) -> None:
@@ -72,8 +75,8 @@ class Progress:
 
     def ends(self) -> dict[str, Any]:
         """Return where the topics end, as Spark shows it."""
-        marks = {v.name: Mark(v.identity, v.end, v.end) for v in self._views}
-        return encode_marks(marks)
+        checkpoints = {v.name: TopicCheckpoint(v.identity, v.end, v.end) for v in self._views}
+        return encode_checkpoint(checkpoints)
 
     def advance(self, start: Mapping[str, Any], limit: int) -> dict[str, Any]:
         """Return the end of the next micro-batch; ``start`` itself when there is nothing new.
@@ -85,32 +88,53 @@ class Progress:
         Raises:
             DataLost: what comes next is gone, or is not what followed before.
         """
-        before = decode_marks(start)
+        before = decode_checkpoint(start)
         views = {view.name: self._bounded(view) for view in self._look(before)}
         self._refuse_missing(before, views)
         after = dict(before)
         waiting = [view for view in views.values() if self._has_news(before, view)]
-        left = limit
+        left, left_records = limit, self._options.max_offsets_per_trigger
         for number, view in enumerate(waiting):
             share = max(1, left // (len(waiting) - number))
-            mark = before.get(view.name) or Mark(view.identity, view.start, view.start)
-            moved = self._moved(mark, view, share)
+            records = max(1, left_records // (len(waiting) - number))
+            checkpoint = before.get(view.name) or TopicCheckpoint(
+                view.identity, view.start, view.start
+            )
+            moved = self._moved(checkpoint, view, (share, records))
             after[view.name] = moved
             left = max(0, left - (moved.offset - moved.start))
+            left_records = max(0, left_records - moved.records)
         if len(after) == len(before) and all(
-            after[name].offset == mark.offset and after[name].topic == mark.topic
-            for name, mark in before.items()
+            after[name].offset == checkpoint.offset and after[name].topic == checkpoint.topic
+            for name, checkpoint in before.items()
         ):
             return dict(start)
-        rest = {name: mark.resting() for name, mark in after.items() if mark is before.get(name)}
-        return encode_marks(after | rest, self._version_after(start))
+        if self._is_too_few(sum(moved.records for moved in after.values())):
+            return dict(start)
+        self._batch_at = self._clock()
+        rest = {
+            name: checkpoint.resting()
+            for name, checkpoint in after.items()
+            if checkpoint is before.get(name)
+        }
+        return encode_checkpoint(after | rest, self._version_after(start))
 
-    def pieces(self, end: Mapping[str, Any]) -> list[Piece]:
-        """Return the pieces of a micro-batch; its beginning stands in its end."""
-        marks = decode_marks(end)
-        pieces = [piece for name in sorted(marks) for piece in self._log.pieces(marks[name])]
+    def _is_too_few(self, records: int) -> bool:
+        """Whether more records are waited for (``minOffsetsPerTrigger``)."""
+        if self._target is not None or self._batch_at is None:
+            return False
+        waited = self._clock() - self._batch_at
+        is_few = records < self._options.min_offsets_per_trigger
+        return is_few and waited < self._options.max_trigger_delay
+
+    def splits(self, end: Mapping[str, Any]) -> list[InputSplit]:
+        """Return the splits of a micro-batch; its beginning stands in its end."""
+        checkpoints = decode_checkpoint(end)
+        splits = [
+            split for name in sorted(checkpoints) for split in self._log.splits(checkpoints[name])
+        ]
         form: RecordFormat = "stored" if version_of(end) == STORED_VERSION else "payload"
-        return [piece.shown_as(form) for piece in pieces]
+        return [split.shown_as(form) for split in splits]
 
     def _version_after(self, start: Mapping[str, Any]) -> int:
         """Return the version of what follows: a query keeps its form unless it is told another."""
@@ -123,14 +147,22 @@ class Progress:
             self._sleep(self._options.poll_interval - (now - self._asked_at))
         self._views = self._log.look(known)
         self._asked_at = self._clock()
+        self._warn_of_no_match()
         return self._views
+
+    def _warn_of_no_match(self) -> None:
+        if self._options.topics_pattern is not None and not self._views and not self._is_warned:
+            warn_of_no_match(self._options)
+            self._is_warned = True
 
     def _bounded(self, view: TopicView) -> TopicView:
         if self._target is None:
             return view
         return replace(view, end=min(view.end, self._target.get(view.name, view.start)))
 
-    def _refuse_missing(self, before: Mapping[str, Mark], views: Mapping[str, TopicView]) -> None:
+    def _refuse_missing(
+        self, before: Mapping[str, TopicCheckpoint], views: Mapping[str, TopicView]
+    ) -> None:
         missing = sorted(set(before) - set(views))
         if missing and self._options.fail_on_data_loss:
             raise DataLost(
@@ -138,62 +170,66 @@ class Progress:
                 "more; failOnDataLoss=false goes on without it"
             )
 
-    def _has_news(self, before: Mapping[str, Mark], view: TopicView) -> bool:
-        mark = before.get(view.name)
-        if mark is None:
+    def _has_news(self, before: Mapping[str, TopicCheckpoint], view: TopicView) -> bool:
+        checkpoint = before.get(view.name)
+        if checkpoint is None:
             return view.end > view.start
-        changed = mark.topic.difference(view.identity) is not None
-        if self._target is not None and view.end <= mark.offset and not changed:
+        changed = checkpoint.topic.difference(view.identity) is not None
+        if self._target is not None and view.end <= checkpoint.offset and not changed:
             return False  # what Trigger.AvailableNow was to read has been read
-        return changed or view.end != mark.offset
+        return changed or view.end != checkpoint.offset
 
-    def _moved(self, mark: Mark, view: TopicView, limit: int) -> Mark:
+    def _moved(
+        self, checkpoint: TopicCheckpoint, view: TopicView, room: tuple[int, int]
+    ) -> TopicCheckpoint:
         """Advance one topic, or decide what is to become of it."""
-        difference = mark.topic.difference(view.identity)
+        difference = checkpoint.topic.difference(view.identity)
         if difference is not None:
-            return self._anew(mark, view, limit, f"is another topic now: {difference}")
-        if view.end < mark.offset:
-            caught_up = self._caught_up(mark, view)
+            return self._anew(checkpoint, view, room, f"is another topic now: {difference}")
+        if view.end < checkpoint.offset:
+            caught_up = self._caught_up(checkpoint, view)
             if caught_up is None:
-                return self._cut(mark, view)
+                return self._cut(checkpoint, view)
             view = caught_up
-        if mark.offset < view.start:
-            why = f"begins at {view.start} now, behind offset {mark.offset}"
-            return self._anew(mark, view, limit, why)
+        if checkpoint.offset < view.start:
+            why = f"begins at {view.start} now, behind offset {checkpoint.offset}"
+            return self._anew(checkpoint, view, room, why)
         try:
-            return self._log.advance(mark, view, limit)
+            return self._log.advance(checkpoint, view, *room)
         except DataLost as error:
-            return self._anew(mark, view, limit, str(error))
+            return self._anew(checkpoint, view, room, str(error))
 
-    def _caught_up(self, mark: Mark, view: TopicView) -> TopicView | None:
-        """Wait for a log that ends before the mark: a replica may only be behind (AMB-31)."""
+    def _caught_up(self, checkpoint: TopicCheckpoint, view: TopicView) -> TopicView | None:
+        """Wait for a log that ends before the checkpoint: a replica may only be behind (AMB-31)."""
         until = self._clock() + self._options.catch_up_timeout
         wait = _FIRST_WAIT
         while self._clock() < until:
             self._sleep(min(wait, max(0.0, until - self._clock())))
             wait = min(2 * wait, _LONGEST_WAIT)
             for now in self._log.look({view.name}):
-                if now.name == view.name and now.end >= mark.offset:
+                if now.name == view.name and now.end >= checkpoint.offset:
                     return self._bounded(now)
         return None
 
-    def _cut(self, mark: Mark, view: TopicView) -> Mark:
+    def _cut(self, checkpoint: TopicCheckpoint, view: TopicView) -> TopicCheckpoint:
         """Go on at the end of a log that was cut, where that was allowed."""
         text = (
-            f"topic {view.name!r} ends at {view.end}, before the query's offset {mark.offset}, and "
-            f"did not grow in {self._options.catch_up_timeout:.0f} s"
+            f"topic {view.name!r} ends at {view.end}, before the query's offset "
+            f"{checkpoint.offset}, and did not grow in {self._options.catch_up_timeout:.0f} s"
         )
         if self._options.fail_on_data_loss:
             raise DataLost(f"{text}; failOnDataLoss=false goes on at its end")
         _log.warning("%s: going on at its end", text)
-        return Mark(view.identity, view.end, view.end, rest=mark.rest)
+        return TopicCheckpoint(view.identity, view.end, view.end, rest=checkpoint.rest)
 
-    def _anew(self, mark: Mark, view: TopicView, limit: int, why: str) -> Mark:
+    def _anew(
+        self, checkpoint: TopicCheckpoint, view: TopicView, room: tuple[int, int], why: str
+    ) -> TopicCheckpoint:
         """Begin a topic again at its earliest record, where that was allowed."""
         if self._options.fail_on_data_loss:
             raise DataLost(
                 f"topic {view.name!r}: {why}; failOnDataLoss=false begins at its earliest record"
             )
         _log.warning("topic %r: %s: going on at offset %d", view.name, why, view.start)
-        fresh = Mark(view.identity, view.start, view.start, rest=mark.rest)
-        return self._log.advance(fresh, view, limit) if view.end > view.start else fresh
+        fresh = TopicCheckpoint(view.identity, view.start, view.start, rest=checkpoint.rest)
+        return self._log.advance(fresh, view, *room) if view.end > view.start else fresh

@@ -1,8 +1,8 @@
 """What a topic's `metadata.json` says of its folder, held against what lies there.
 
-A listing alone is no truth: a server closes, merges and drops segments while they are listed, and
-a file that was removed leaves no trace in it. The metadata names every segment (AMB-29), those
-that retention is dropping (AMB-08), and the merge that is under way (AMB-40).
+A listing alone is not the truth: a server closes, merges and drops segments while they are
+listed, and a file that was removed leaves no trace in it. The metadata names every segment
+(AMB-29), those that retention is dropping (AMB-08), and the merge that is under way (AMB-40).
 """
 
 import json
@@ -16,11 +16,10 @@ from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.storage import Entry, read_file
 from lance_spec.errors import DecodeError
-from lance_spec.segment_names import SegmentName
+from lance_spec.segment_names import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
 
 METADATA: Final = "metadata.json"
 BACKUP: Final = METADATA + ".bak"
-SIDECAR_SUFFIX: Final = ".batches"
 _DRAFT: Final = ".tmp"
 _CHECKSUM: Final = "checksum"
 
@@ -162,7 +161,7 @@ def _is_placed(target: str, names: Mapping[str, Entry]) -> bool:
 
 
 def _key_of_file(name: str) -> str:
-    return name.partition("-")[0].removesuffix(".lnc")
+    return name.partition("-")[0].removesuffix(DATA_SUFFIX)
 
 
 def _by_key(

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from lance_sdk._assembly import build_producer
-from lance_sdk._core.delivery import Batch
+from lance_sdk._api.producer_core import build_producer
+from lance_sdk._protocol.produce.delivery import Batch
 from lance_sdk.delivery import Delivery
 from lance_sdk.stats import ProducerStats
 from lance_sdk.testing.clock import ManualClock
@@ -61,7 +61,7 @@ class ProducerRehearsal:
         self._unanswered: list[int] = []
         self._dialect = dialect
         self._core = build_producer(url, {"dialect": dialect, "compression": "none", **options})
-        self._core.batcher.waiter = self._callbacks = _Callbacks()
+        self._core.batcher.waiter = self._callbacks = _Callbacks(self._core.sender.place)
         self._core.session.open(self.clock.now)
         topic = TopicInfo(id=1, name=parse_url(url).topic or "", created_at=1)
         self._wire = Wire(self._core.session, self.clock, dialect, topic)
@@ -82,7 +82,7 @@ class ProducerRehearsal:
         """
         batcher = self._core.batcher
         index = batcher.append(value, record_type, self.clock.now)
-        delivery = Delivery((batcher.last, index))
+        delivery = Delivery(batcher.last, index)
         self._turn()
         return delivery
 
@@ -138,9 +138,14 @@ class ProducerRehearsal:
 
 
 class _Callbacks:
-    """What a pump does for deliveries, without waiting."""
+    """What a driver does for deliveries, without waiting.
 
-    def __init__(self) -> None:
+    Args:
+        place: returns where records go, for the texts of errors.
+    """
+
+    def __init__(self, place: Callable[[], object]) -> None:
+        self.place = place
         self._waiting: list[tuple[Batch, Callable[[], object]]] = []
 
     def wait(self, batch: Batch, _timeout: float | None) -> bool:

@@ -1,8 +1,8 @@
 """The network and the server for one core, in memory and under a manual clock."""
 
-from lance_sdk._core.events import Action, Close, Connect, Event
-from lance_sdk._core.outcome import Outcome
-from lance_sdk._io.contract import Pumpable
+from lance_sdk._io.driver_contract import ProtocolCore
+from lance_sdk._protocol.completion import Completion
+from lance_sdk._protocol.events import Action, Close, Connect, Event
 from lance_sdk.testing.clock import ManualClock
 from lance_spec.bodies import ErrorBody, TopicInfo, encode_json
 from lance_spec.dialect import SPECIFIED, Dialect
@@ -19,7 +19,7 @@ from lance_spec.messages.lwp import FetchResponse
 
 
 class Wire:
-    """Pumps a core by hand and speaks for the server.
+    """Drivers a core by hand and speaks for the server.
 
     Args:
         core: the core under test; it must have been told to open.
@@ -30,12 +30,12 @@ class Wire:
     Attributes:
         frames: frames that the core sent and the server has not looked at.
         events: everything the core announced.
-        actions: everything the core wanted of its pump.
+        actions: everything the core wanted of its driver.
     """
 
     def __init__(
         self,
-        core: Pumpable,
+        core: ProtocolCore,
         clock: ManualClock,
         dialect: Dialect = SPECIFIED,
         topic: TopicInfo | None = None,
@@ -55,7 +55,7 @@ class Wire:
     # Time and connections
 
     def turn(self) -> None:
-        """Do once what a pump does all the time."""
+        """Do once what a driver does all the time."""
         now = self._clock.now
         self._core.handle_timeout(now)
         if (action := self._core.next_action(now)) is not None:
@@ -153,9 +153,9 @@ class Wire:
         self.frames = [frame for frame in self.frames if frame.kind is not kind]
         return taken
 
-    def settled(self) -> list[Outcome]:
+    def settled(self) -> list[Completion]:
         """Return the outcomes announced so far."""
-        return [event for event in self.events if isinstance(event, Outcome)]
+        return [event for event in self.events if isinstance(event, Completion)]
 
 
 def _opens(frame: Frame) -> bool:

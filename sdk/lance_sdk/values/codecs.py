@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from lance_sdk._units import shorten
+from lance_sdk._api.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.values.contract import Codec
 from lance_spec.enums import RecordType
@@ -65,14 +65,21 @@ class Text:
         return data.decode()
 
 
+_PLAIN: Final = frozenset({dict, list, str, int, float, bool, tuple})
+
+
 class Json:
-    """JSON as compact UTF-8 (0x02); NaN and infinities are refused, for JSON has none."""
+    """JSON as compact UTF-8 (0x02); NaN and infinities are refused, for JSON has none.
+
+    Objects of dataclasses, pydantic, msgspec and attrs classes are written by their fields, also
+    inside lists and dicts; datetimes as ISO 8601, UUIDs as text, members of an Enum by their value.
+    """
 
     record_type = RecordType.JSON
 
     def __init__(self) -> None:
         self._encode = json.JSONEncoder(
-            ensure_ascii=False, separators=(",", ":"), allow_nan=False
+            ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_object
         ).encode
 
     def __repr__(self) -> str:
@@ -80,7 +87,19 @@ class Json:
 
     def encode(self, value: Any) -> bytes:
         """Return the value as JSON."""
-        return self._encode(value).encode()
+        kind = type(value)
+        write = None if kind in _PLAIN else _models().encoder_of(kind)
+        if write is not None:
+            written: bytes = write(value)
+            return written
+        try:
+            return self._encode(value).encode()
+        except ValueError as error:
+            if "float" not in str(error):
+                raise
+            raise ValueError(
+                f"{error}: JSON has no NaN and no infinity; send None or text instead"
+            ) from None
 
     def decode(self, data: bytes) -> Any:
         """Return what the JSON says."""
@@ -88,6 +107,14 @@ class Json:
             return json.loads(data)
         except RecursionError:
             raise ValueError("nested too deeply") from None
+
+
+def _models() -> ModuleType:
+    return import_module("lance_sdk.values.models")  # few programs need it
+
+
+def _object(value: Any) -> Any:
+    return _models().plain(value)
 
 
 class MessagePack:
@@ -168,17 +195,32 @@ _OF_TYPE: Final[dict[int, Callable[[], Codec]]] = {
 
 
 def codec_for(values: object) -> Codec:
-    """Return the codec that a ``values=`` option names or is.
+    """Return the codec that a ``values=`` option names or is, or that writes a class's objects.
 
     Raises:
-        ConfigError: it is neither, or its package is missing.
+        ConfigError: it is none of these, or its package is missing.
     """
     if isinstance(values, str) and values in _NAMED:
         return _named(values)
-    if isinstance(values, Codec) and not isinstance(values, type):
+    if isinstance(values, type):
+        if (codec := _codec_of_class(values)) is not None:
+            return codec
+    elif isinstance(values, Codec):
         return values
     names = ", ".join(map(repr, _NAMED))
-    raise ConfigError(f"values={shorten(values)}: expected {names}, or a codec object")
+    raise ConfigError(
+        f"values={shorten(values)}: expected {names}, a codec object, or a class: a dataclass, or "
+        f"one of pydantic, msgspec, attrs or Protocol Buffers"
+    )
+
+
+@lru_cache(maxsize=256)
+def _codec_of_class(kind: type) -> Codec | None:
+    if hasattr(kind, "FromString"):
+        return Protobuf(kind)
+    models = _models()
+    codec: Codec | None = models.Model(kind) if models.is_model(kind) else None
+    return codec
 
 
 @cache
@@ -198,4 +240,6 @@ def _hint(value: object) -> str:
         return "; encode text first, as in value.encode(), or use values='text'"
     if isinstance(value, dict | list | int | float):
         return "; values='json' on the producer encodes such values"
+    if _models().is_model(type(value)):
+        return f"; values='json' on the producer encodes it, values={type(value).__name__} too"
     return ""

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
-from lance_sdk._units import shorten
+from lance_sdk._api.unit_parsing import shorten
 from lance_sdk.errors import LocalProtocolError
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError, EncodeError
@@ -95,7 +95,7 @@ def as_time_ns(name: str, when: Time) -> int:
         when: the time.
 
     Raises:
-        TypeError: it is no time.
+        TypeError: it is not a time.
         LocalProtocolError: it cannot be written, or says no time zone.
     """
     if isinstance(when, datetime):

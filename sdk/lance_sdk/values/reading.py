@@ -5,9 +5,7 @@ from typing import Any
 from lance_sdk.errors import UndecodableRecord
 from lance_sdk.types import Record
 from lance_sdk.values.codecs import codec_for, codec_of_type
-from lance_sdk.values.contract import Codec
 from lance_sdk.values.keyed import Parts, split
-from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError
 
 
@@ -23,7 +21,7 @@ def parts_of(record: Record) -> Parts:
         raise _undecodable(record, str(error)) from error
 
 
-def value_of(record: Record, values: Codec | str | None) -> Any:
+def value_of(record: Record, values: Any) -> Any:
     """Return what a record says.
 
     Args:
@@ -33,7 +31,7 @@ def value_of(record: Record, values: Codec | str | None) -> Any:
     Raises:
         UndecodableRecord: the body is not what the codec reads.
     """
-    if record.type == RecordType.NULL:
+    if record.is_tombstone:
         return None
     codec = codec_of_type(record.type) if values is None else codec_for(values)
     body = parts_of(record).body
@@ -46,6 +44,6 @@ def value_of(record: Record, values: Codec | str | None) -> Any:
 def _undecodable(record: Record, why: str) -> UndecodableRecord:
     return UndecodableRecord(
         f"record at offset {record.offset} of {record.topic or 'the topic'} "
-        f"(type {record.type:#04x}, {len(record.raw)} bytes): {why}",
+        f"(type {record.type:#04x}, {len(record.raw)} bytes): {why}; its bytes are in record.raw",
         record,
     )

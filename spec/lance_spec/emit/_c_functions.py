@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lance_spec.emit._words import snake
+from lance_spec.emit._words import c_bytes, snake
 from lance_spec.ir import Difference, Field, LengthField, Message
 
 
@@ -50,7 +50,7 @@ def _read(message: Message, field: Field) -> Iterator[str]:
     if field.facts.reserved:
         yield f"    lance_take_zeros(&in, {field.size}u);"
     elif isinstance(field.const, bytes):
-        yield f"    lance_take_const(&in, {_literal(field.const)}, {field.size}u);"
+        yield f"    lance_take_const(&in, {c_bytes(field.const)}, {field.size}u);"
     elif field.const is not None:
         yield f"    lance_require(&in.result, {taken} == {field.const}u);"
     elif field.length_of:
@@ -79,7 +79,7 @@ def _write(message: Message, field: Field) -> Iterator[str]:
     if field.facts.reserved:
         yield f"    lance_put_zeros(&out, {field.size}u);"
     elif isinstance(field.const, bytes):
-        yield f"    lance_put(&out, {_literal(field.const)}, {field.size}u);"
+        yield f"    lance_put(&out, {c_bytes(field.const)}, {field.size}u);"
     elif field.const is not None:
         yield f"    lance_put_uint(&out, {field.const}u, {field.size}u);"
     elif field.length_of:
@@ -112,7 +112,3 @@ def _bounded(field: Field, place: str, value: str) -> Iterator[str]:
 
 def _largest(field: Field) -> int:
     return field.facts.bounds[1] if field.facts.bounds else 256 ** (field.size or 0) - 1
-
-
-def _literal(value: bytes) -> str:
-    return f"(const uint8_t[]){{{', '.join(f'0x{byte:02X}' for byte in value)}}}"

@@ -13,7 +13,7 @@ from lance_spec.column_shapes import (
     Slices,
     Timestamps,
 )
-from lance_spec.emit._words import snake
+from lance_spec.emit._words import c_bytes, snake
 from lance_spec.ir import Field, Message
 from lance_spec.shapes import (
     Blob,
@@ -98,7 +98,7 @@ def putter(message: Message) -> Iterator[str]:
 def _take(message: Message, field: Field) -> Iterator[str]:
     assert field.shape is not None
     if isinstance(field.const, bytes):
-        yield f"    lance_take_const(in, {_literal(field.const)}, {len(field.const)}u);"
+        yield f"    lance_take_const(in, {c_bytes(field.const)}, {len(field.const)}u);"
     elif field.const is not None:
         yield f"    lance_require(&in->result, {_taken(field.shape)} == {field.const});"
     elif field.length_of:
@@ -218,7 +218,7 @@ def section_function(shape: Sections) -> str:
 def _put(field: Field) -> Iterator[str]:
     assert field.shape is not None
     if isinstance(field.const, bytes):
-        yield f"    lance_put(out, {_literal(field.const)}, {len(field.const)}u);"
+        yield f"    lance_put(out, {c_bytes(field.const)}, {len(field.const)}u);"
     elif field.const is not None:
         yield from _put_number(field.shape, str(field.const))
     elif field.length_of:
@@ -301,7 +301,3 @@ def _limits(field: Field, value: str, place: str) -> list[str]:
     own = (0, 2**64 - 1) if place == "out" and field.length_of else field.shape.limits
     found = [f"{value} >= {lowest}u"] if lowest > own[0] else []
     return [*found, f"{value} <= {highest}u"] if highest < own[1] else found
-
-
-def _literal(value: bytes) -> str:
-    return f"(const uint8_t[]){{{', '.join(f'0x{byte:02X}' for byte in value)}}}"

@@ -6,6 +6,7 @@ RUNTIME: Final = """\
 #ifndef LANCE_BYTES_H
 #define LANCE_BYTES_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -100,7 +101,7 @@ static inline void lance_put(struct lance_writer *out, const uint8_t *data, size
 static inline void lance_put_zeros(struct lance_writer *out, size_t size)
 {
     while (size-- > 0)
-        lance_put(out, (const uint8_t[]){0}, 1);
+        lance_put(out, (const uint8_t *)"", 1);
 }
 
 static inline void lance_put_uint(struct lance_writer *out, uint64_t value, size_t size)

@@ -10,6 +10,12 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
+def c_bytes(value: bytes) -> str:
+    """Return bytes as C and C++ both write them: a string, with octal where a byte is no letter."""
+    chars = (chr(b) if chr(b).isalnum() and b < 128 else f"\\{b:03o}" for b in value)
+    return f'(const uint8_t *)"{"".join(chars)}"'
+
+
 def citation(section: str, ambiguities: tuple[str, ...]) -> str:
     """Return where something is defined: its section, then the register's ids, each once."""
     return ", ".join(dict.fromkeys((section, *ambiguities)))

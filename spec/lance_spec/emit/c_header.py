@@ -104,5 +104,5 @@ def _macros(message: Message) -> Iterator[str]:
     last = placed[-1]
     if message.size is not None:
         end = f"{base}_{last.name.upper()}_AT + {last.size}u"
-        yield f"_Static_assert({end} == {base}_SIZE,"
-        yield f'               "{message.name} has the size of its fields");'
+        yield f"static_assert({end} == {base}_SIZE,"
+        yield f'              "{message.name} has the size of its fields");'

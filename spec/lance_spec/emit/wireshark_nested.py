@@ -16,7 +16,13 @@ QWP_PORT: Final = 9000
 """Where published QuestDB servers take HTTP and the WebSockets that grow out of it."""
 RUSTLOG_PORT: Final = 9092
 """The only port that published RustLog clients know (RL-01)."""
-_TITLES: Final = {"groups": "Lance groups", "qwp": "QWP", "fluvio": "Fluvio", "rustlog": "RustLog"}
+_TITLES: Final = {
+    "groups": "Lance groups",
+    "replication": "Lance replication",
+    "qwp": "QWP",
+    "fluvio": "Fluvio",
+    "rustlog": "RustLog",
+}
 
 
 def render(family: Family) -> str:

@@ -71,7 +71,7 @@ def _slot_metadata(data: memoryview, most: int) -> Iterator[Part]:
 
 
 def _framed(data: memoryview, place: int, most: int) -> Iterator[Part]:
-    """Explain frames with a checksum up to the zeros behind the last one."""
+    """Explain frames with a checksum up to the zeros after the last one."""
     number = 0
     while place < len(data) and number < most:
         if not any(data[place : place + _FRAME]):
@@ -91,10 +91,10 @@ def _framed(data: memoryview, place: int, most: int) -> Iterator[Part]:
 
 def _zeros(data: memoryview, place: int) -> Part:
     rest = data[place:]
-    row = raw_row(data, place, len(data), "free", "Space behind the last frame")
+    row = raw_row(data, place, len(data), "free", "Space after the last frame")
     if rest.tobytes().strip(b"\0"):
         row = row.judged("note", "not all of it is zero: a frame may have been torn (SF-20)")
-    return Part(f"Behind the last frame, {size(len(rest))}", (row,))
+    return Part(f"After the last frame, {size(len(rest))}", (row,))
 
 
 _STORED: Final = {b"LWI1": "SlotIdentity", b"LWT1": "SlotTopic"}
@@ -176,6 +176,10 @@ def _wal(data: memoryview, most: int) -> Iterator[Part]:
         place, number = found.end, number + 1
 
 
+def _log_record(data: memoryview, _most: int) -> Iterator[Part]:
+    yield explain_part("LogRecord", "replication.LogRecord", data)
+
+
 KINDS: Final = (
     FileKind("sidecar", "entries of batches beside a segment", b"LNCBATCH", "", _sidecar),
     FileKind("sf-segment", "a segment of a slot, .sfa or .sfl", b"SF01", "", _segment),
@@ -185,6 +189,7 @@ KINDS: Final = (
     FileKind("fsn-floor", ".next-fsn", b"FSN1", "", _dual("FsnFloorRecord")),
     FileKind("slot-state", ".slot-state", b"SLS1", "", _dual("SlotStateRecord")),
     FileKind("symbol-dict", ".symbol-dict", b"SYD1", "", _dictionary),
+    FileKind("log-record", "an entry of a cluster's log", b"LNRL", "", _log_record),
     FileKind("lock-holder", ".lock.pid", b"", ".lock.pid", _whole("LockHolder")),
     FileKind("failed", ".failed", b"", ".failed", _whole("FailedSentinel")),
     FileKind("log", "a segment of a topic, .lnc", b"", ".lnc", _log),

@@ -4,7 +4,7 @@ from enum import IntFlag
 
 from construct import Const, Int16ul, Int32ul, Int64ul
 
-from lance_spec.grammar import indexes, replication, wal
+from lance_spec.grammar import indexes, replicated_write, wal
 from lance_spec.grammar._vocab import Crc, Grammar, field, message
 
 SIDECAR_MAGIC = b"LNCBATCH"
@@ -172,14 +172,14 @@ GRAMMAR = Grammar(
     name="engine",
     doc="Engine messages: sidecars, index entries, the write-ahead log and replication.",
     sources=tuple(
-        f"lance_spec/grammar/{part}.py" for part in ("engine", "indexes", "wal", "replication")
+        f"lance_spec/grammar/{part}.py" for part in ("engine", "indexes", "wal", "replicated_write")
     ),
     messages=(
         SIDECAR_HEADER,
         SIDECAR_ENTRY,
         *indexes.MESSAGES,
         *wal.MESSAGES,
-        *replication.MESSAGES,
+        *replicated_write.MESSAGES,
     ),
 )
 """Everything that the engine writes beside plain records, and sends to other engines."""

@@ -6,6 +6,7 @@ from construct import Int8ub, Int32sb, Int32ub, Int64sb, Int64ub
 
 from lance_spec.grammar._composed import Many, Maybe, Nested, Sized
 from lance_spec.grammar._fluvio_words import (
+    BYTES,
     OPTION_STRING,
     STRING,
     corrected,
@@ -81,8 +82,7 @@ ABORTED = corrected_message(
     corrected("first_offset", Int64sb, "Its first record", unit="records"),
     doc="A transaction that came to nothing; programs send none",
 )
-STREAM_FETCH_RESPONSE = corrected_message(
-    "StreamFetchResponse",
+_PIECE = (
     _TOPIC,
     _STREAM,
     _PARTITION,
@@ -98,8 +98,18 @@ STREAM_FETCH_RESPONSE = corrected_message(
     ),
     corrected("log_start_offset", Int64sb, "Lowest offset there is", unit="records"),
     corrected("aborted", Maybe(vec(ABORTED)), "Transactions that came to nothing"),
+)
+STREAM_FETCH_RESPONSE = corrected_message(
+    "StreamFetchResponse",
+    *_PIECE,
     corrected("records", Sized(Int32sb, Nested(RECORD_SET)), "Whole batches"),
     doc="One piece of a stream; all pieces carry the correlation id of the request",
+)
+STREAM_FETCH_PIECE = corrected_message(
+    "StreamFetchPiece",
+    *_PIECE,
+    corrected("records", BYTES, "Batches; a server may cut the last one at max_bytes"),
+    doc="A StreamFetchResponse as clients must read it: published servers cut their last batch",
 )
 
 OFFSET_UPDATE = corrected_message(
@@ -179,6 +189,7 @@ MESSAGES = (
     STREAM_FETCH_REQUEST,
     ABORTED,
     STREAM_FETCH_RESPONSE,
+    STREAM_FETCH_PIECE,
     OFFSET_UPDATE,
     UPDATE_OFFSETS_REQUEST,
     STREAM_OUTCOME,

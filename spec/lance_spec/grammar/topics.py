@@ -1,9 +1,19 @@
 """Control payloads about topics, the cluster and who may use them (LWP sections 5 and 7)."""
 
-from construct import Bytes, Construct, GreedyBytes, Int8ul, Int16ul, Int64ul, Rebuild, this
+from construct import (
+    Bytes,
+    Construct,
+    GreedyBytes,
+    Int8ul,
+    Int16ul,
+    Int32ul,
+    Int64ul,
+    Rebuild,
+    this,
+)
 from construct import len_ as length_of
 
-from lance_spec.enums import Command
+from lance_spec.enums import Command, PartitionerId
 from lance_spec.grammar._vocab import field, lwp, message, topic_id
 
 
@@ -110,6 +120,77 @@ CREATE_TOPIC_WITH_RETENTION = message(
     ambiguities=("AMB-07",),
 )
 
+
+def _partitioned_name() -> tuple[Construct, Construct]:
+    return (
+        field(
+            "name_length",
+            Rebuild(Int16ul, length_of(this.name)),
+            doc="Length of the name",
+            unit="bytes",
+            section="AMB-59",
+        ),
+        field(
+            "name",
+            Bytes(this.name_length),
+            doc="Name of the partitioned topic as UTF-8",
+            section="AMB-59",
+            ambiguities=("AMB-24",),
+        ),
+    )
+
+
+def _partitions(doc: str) -> Construct:
+    return field("partitions", Int32ul, doc=doc, unit="partitions", section="AMB-59")
+
+
+CREATE_PARTITIONED_TOPIC = message(
+    "CreatePartitionedTopic",
+    *_partitioned_name(),
+    _partitions("How many partitions it has"),
+    field(
+        "partitioner",
+        Int8ul,
+        doc="How producers find the partition of a key",
+        section="AMB-59",
+        enum=PartitionerId,
+    ),
+    _max_age_secs("5.11"),
+    _max_bytes("5.11"),
+    doc="Creates a topic of several partitions, all or none",
+    section="AMB-59",
+    command=Command.CREATE_PARTITIONED_TOPIC,
+    sender="client",
+    ambiguities=("AMB-59",),
+)
+
+ADD_PARTITIONS = message(
+    "AddPartitions",
+    *_partitioned_name(),
+    _partitions("How many partitions it has afterwards"),
+    doc="Gives a partitioned topic more partitions; keys move to others",
+    section="AMB-59",
+    command=Command.ADD_PARTITIONS,
+    sender="client",
+    ambiguities=("AMB-59",),
+)
+
+DELETE_PARTITIONED_TOPIC = message(
+    "DeletePartitionedTopic",
+    field(
+        "name",
+        GreedyBytes,
+        doc="Name of the partitioned topic as UTF-8",
+        section="AMB-59",
+        ambiguities=("AMB-24",),
+    ),
+    doc="Deletes a topic with all its partitions",
+    section="AMB-59",
+    command=Command.DELETE_PARTITIONED_TOPIC,
+    sender="client",
+    ambiguities=("AMB-59",),
+)
+
 GET_CLUSTER_STATUS = message(
     "GetClusterStatus",
     doc="Asks for the state of the node or cluster",
@@ -194,6 +275,9 @@ MESSAGES = (
     GET_TOPIC,
     SET_RETENTION,
     CREATE_TOPIC_WITH_RETENTION,
+    CREATE_PARTITIONED_TOPIC,
+    ADD_PARTITIONS,
+    DELETE_PARTITIONED_TOPIC,
     GET_CLUSTER_STATUS,
     AUTHENTICATE,
     AUTHENTICATE_RESPONSE,

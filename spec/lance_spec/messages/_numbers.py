@@ -75,11 +75,11 @@ class Varint:
         low, high = self.limits
         if not _fits(value, low, high):
             raise sink.misfit(f"an integer from {low} to {high}", value)
-        left = ((value << 1) ^ (value >> 63)) if self.zigzag else value
+        left, data = ((value << 1) ^ (value >> 63)) if self.zigzag else value, sink.data
         while left >= 0x80:
-            sink.data.append(left & 0x7F | 0x80)
+            data.append(left & 0x7F | 0x80)
             left >>= 7
-        sink.data.append(left)
+        data.append(left)
 
 
 U8, I8 = Number(">B"), Number(">b")

@@ -2,7 +2,7 @@
 #   lance_spec/grammar/engine.py
 #   lance_spec/grammar/indexes.py
 #   lance_spec/grammar/wal.py
-#   lance_spec/grammar/replication.py
+#   lance_spec/grammar/replicated_write.py
 # Change the grammar, not this file.
 """Engine messages: sidecars, index entries, the write-ahead log and replication."""
 

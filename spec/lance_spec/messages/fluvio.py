@@ -2581,6 +2581,93 @@ class StreamFetchResponse:
 
 
 @dataclass(slots=True, kw_only=True)
+class StreamFetchPiece:
+    """A StreamFetchResponse as clients must read it: published servers cut their last batch.
+
+    33 bytes or more (FLV-01).
+    """
+
+    topic: str
+    """Name of the topic (FLV-01)."""
+
+    stream_id: int
+    """Number that the server gave the stream (FLV-01)."""
+
+    partition: int
+    """Number of the partition (FLV-01)."""
+
+    outcome: Outcome
+    """Whether it succeeded (FLV-01)."""
+
+    high_watermark: int
+    """End of what can be read (records; FLV-01)."""
+
+    next_filter_offset: int = -1
+    """Where a SmartModule goes on, or -1 (records; FLV-01)."""
+
+    log_start_offset: int
+    """Lowest offset there is (records; FLV-01)."""
+
+    aborted: list[AbortedTransaction] | None
+    """Transactions that came to nothing (FLV-01)."""
+
+    records: bytes
+    """Batches; a server may cut the last one at max_bytes (FLV-01)."""
+
+    MIN_SIZE: ClassVar[int] = 33
+
+    @classmethod
+    def decode(cls, data: Buffer, version: int) -> Self:
+        """Return the StreamFetchPiece that ``data`` is; else raise `DecodeError`."""
+        return whole(cls, data, version)
+
+    def encode(self, version: int) -> bytes:
+        """Return the StreamFetchPiece as bytes; unfit values raise `EncodeError`."""
+        return written(self, version)
+
+    @classmethod
+    def read(cls, source: Source) -> Self:
+        """Read one where ``source`` stands."""
+        topic = source.take("StreamFetchPiece", "topic", _TEXT_I16)
+        stream_id = source.take("StreamFetchPiece", "stream_id", U32)
+        partition = source.take("StreamFetchPiece", "partition", U32)
+        outcome = source.take("StreamFetchPiece", "outcome", _OUTCOME)
+        high_watermark = source.take("StreamFetchPiece", "high_watermark", I64)
+        next_filter_offset: int = -1
+        if source.version >= 11:
+            next_filter_offset = source.take("StreamFetchPiece", "next_filter_offset", I64)
+        log_start_offset = source.take("StreamFetchPiece", "log_start_offset", I64)
+        aborted = source.take("StreamFetchPiece", "aborted", _MAYBE_I32_LIST_ABORTED_TRANSACTION)
+        records = source.take("StreamFetchPiece", "records", _OCTETS_I32)
+        return cls(
+            topic=topic,
+            stream_id=stream_id,
+            partition=partition,
+            outcome=outcome,
+            high_watermark=high_watermark,
+            next_filter_offset=next_filter_offset,
+            log_start_offset=log_start_offset,
+            aborted=aborted,
+            records=records,
+        )
+
+    def write(self, sink: Sink) -> None:
+        """Write it to the end of ``sink``."""
+        sink.put("StreamFetchPiece", "topic", _TEXT_I16, self.topic)
+        sink.put("StreamFetchPiece", "stream_id", U32, self.stream_id)
+        sink.put("StreamFetchPiece", "partition", U32, self.partition)
+        sink.put("StreamFetchPiece", "outcome", _OUTCOME, self.outcome)
+        sink.put("StreamFetchPiece", "high_watermark", I64, self.high_watermark)
+        if sink.version >= 11:
+            sink.put("StreamFetchPiece", "next_filter_offset", I64, self.next_filter_offset)
+        else:
+            sink.omit("StreamFetchPiece", "next_filter_offset", self.next_filter_offset, -1)
+        sink.put("StreamFetchPiece", "log_start_offset", I64, self.log_start_offset)
+        sink.put("StreamFetchPiece", "aborted", _MAYBE_I32_LIST_ABORTED_TRANSACTION, self.aborted)
+        sink.put("StreamFetchPiece", "records", _OCTETS_I32, self.records)
+
+
+@dataclass(slots=True, kw_only=True)
 class OffsetUpdate:
     """Acknowledges what came on one stream.
 

@@ -48,6 +48,12 @@ _CREATE_TOPIC_WITH_RETENTION_HEAD = Layout("CreateTopicWithRetention", "H", "nam
 _CREATE_TOPIC_WITH_RETENTION_TAIL = Layout(
     "CreateTopicWithRetention", "Q Q", "max_age_secs", "max_bytes"
 )
+_CREATE_PARTITIONED_TOPIC_HEAD = Layout("CreatePartitionedTopic", "H", "name_length")
+_CREATE_PARTITIONED_TOPIC_TAIL = Layout(
+    "CreatePartitionedTopic", "I B Q Q", "partitions", "partitioner", "max_age_secs", "max_bytes"
+)
+_ADD_PARTITIONS_HEAD = Layout("AddPartitions", "H", "name_length")
+_ADD_PARTITIONS_TAIL = Layout("AddPartitions", "I", "partitions")
 _AUTHENTICATE_RESPONSE = Layout("AuthenticateResponse", "B", "ok")
 _FETCH = Layout("Fetch", "I Q I", "topic_id", "start_offset", "max_bytes")
 _FETCH_RESPONSE = Layout("FetchResponse", "Q I I", "next_offset", "bytes_returned", "record_count")
@@ -391,6 +397,141 @@ class CreateTopicWithRetention:
         head = _CREATE_TOPIC_WITH_RETENTION_HEAD.pack(len(name))
         tail = _CREATE_TOPIC_WITH_RETENTION_TAIL.pack(self.max_age_secs, self.max_bytes)
         return head + name + tail
+
+
+@dataclass(slots=True)
+class CreatePartitionedTopic:
+    """Creates a topic of several partitions, all or none.
+
+    Payload of command CREATE_PARTITIONED_TOPIC (0x72), sent by the client: 23 bytes or more
+    (AMB-59).
+    """
+
+    name: bytes
+    """Name of the partitioned topic as UTF-8 (AMB-59, AMB-24)."""
+
+    partitions: int
+    """How many partitions it has (partitions; AMB-59)."""
+
+    partitioner: int
+    """How producers find the partition of a key; names in `PartitionerId` (AMB-59)."""
+
+    max_age_secs: int
+    """Age beyond which records may be deleted; 0 means no limit.
+
+    Seconds; LWP section 5.11, AMB-08.
+    """
+
+    max_bytes: int
+    """Size of the topic beyond which its oldest records may be deleted; 0 means no limit.
+
+    Bytes; LWP section 5.11, AMB-08.
+    """
+
+    MIN_SIZE: ClassVar[int] = 23
+    COMMAND: ClassVar[Command] = Command.CREATE_PARTITIONED_TOPIC
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the CreatePartitionedTopic that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            (name_length,) = _CREATE_PARTITIONED_TOPIC_HEAD.unpack_from(data)
+        except struct.error:
+            raise _CREATE_PARTITIONED_TOPIC_HEAD.short(data) from None
+        end = 2 + name_length
+        if end > len(data):
+            raise short_bytes("CreatePartitionedTopic", "name", data, end, name_length)
+        name = bytes(data[2:end])
+        try:
+            (
+                partitions,
+                partitioner,
+                max_age_secs,
+                max_bytes,
+            ) = _CREATE_PARTITIONED_TOPIC_TAIL.unpack_from(data, end)
+        except struct.error:
+            raise _CREATE_PARTITIONED_TOPIC_TAIL.short(data, end) from None
+        end += 21
+        if end != len(data):
+            raise trailing("CreatePartitionedTopic", data, end)
+        return cls(name, partitions, partitioner, max_age_secs, max_bytes)
+
+    def encode(self) -> bytes:
+        """Return the CreatePartitionedTopic as bytes; unfit values raise `EncodeError`."""
+        name = octets("CreatePartitionedTopic", "name", self.name)
+        head = _CREATE_PARTITIONED_TOPIC_HEAD.pack(len(name))
+        tail = _CREATE_PARTITIONED_TOPIC_TAIL.pack(
+            self.partitions, self.partitioner, self.max_age_secs, self.max_bytes
+        )
+        return head + name + tail
+
+
+@dataclass(slots=True)
+class AddPartitions:
+    """Gives a partitioned topic more partitions; keys move to others.
+
+    Payload of command ADD_PARTITIONS (0x73), sent by the client: 6 bytes or more (AMB-59).
+    """
+
+    name: bytes
+    """Name of the partitioned topic as UTF-8 (AMB-59, AMB-24)."""
+
+    partitions: int
+    """How many partitions it has afterwards (partitions; AMB-59)."""
+
+    MIN_SIZE: ClassVar[int] = 6
+    COMMAND: ClassVar[Command] = Command.ADD_PARTITIONS
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the AddPartitions that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            (name_length,) = _ADD_PARTITIONS_HEAD.unpack_from(data)
+        except struct.error:
+            raise _ADD_PARTITIONS_HEAD.short(data) from None
+        end = 2 + name_length
+        if end > len(data):
+            raise short_bytes("AddPartitions", "name", data, end, name_length)
+        name = bytes(data[2:end])
+        try:
+            (partitions,) = _ADD_PARTITIONS_TAIL.unpack_from(data, end)
+        except struct.error:
+            raise _ADD_PARTITIONS_TAIL.short(data, end) from None
+        end += 4
+        if end != len(data):
+            raise trailing("AddPartitions", data, end)
+        return cls(name, partitions)
+
+    def encode(self) -> bytes:
+        """Return the AddPartitions as bytes; unfit values raise `EncodeError`."""
+        name = octets("AddPartitions", "name", self.name)
+        head = _ADD_PARTITIONS_HEAD.pack(len(name))
+        tail = _ADD_PARTITIONS_TAIL.pack(self.partitions)
+        return head + name + tail
+
+
+@dataclass(slots=True)
+class DeletePartitionedTopic:
+    """Deletes a topic with all its partitions.
+
+    Payload of command DELETE_PARTITIONED_TOPIC (0x74), sent by the client: any length (AMB-59).
+    """
+
+    name: bytes
+    """Name of the partitioned topic as UTF-8 (AMB-59, AMB-24)."""
+
+    MIN_SIZE: ClassVar[int] = 0
+    COMMAND: ClassVar[Command] = Command.DELETE_PARTITIONED_TOPIC
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the DeletePartitionedTopic that ``data`` is; other bytes raise `DecodeError`."""
+        return cls(bytes(data))
+
+    def encode(self) -> bytes:
+        """Return the DeletePartitionedTopic as bytes; unfit values raise `EncodeError`."""
+        name = octets("DeletePartitionedTopic", "name", self.name)
+        return bytes(name)
 
 
 @dataclass(slots=True)
@@ -1328,6 +1469,9 @@ PAYLOADS: Final[Mapping[Command, tuple[type[Message], ...]]] = {
     Command.GET_TOPIC: (GetTopic,),
     Command.SET_RETENTION: (SetRetention,),
     Command.CREATE_TOPIC_WITH_RETENTION: (CreateTopicWithRetention,),
+    Command.CREATE_PARTITIONED_TOPIC: (CreatePartitionedTopic,),
+    Command.ADD_PARTITIONS: (AddPartitions,),
+    Command.DELETE_PARTITIONED_TOPIC: (DeletePartitionedTopic,),
     Command.GET_CLUSTER_STATUS: (GetClusterStatus,),
     Command.AUTHENTICATE: (Authenticate,),
     Command.AUTHENTICATE_RESPONSE: (AuthenticateResponse,),

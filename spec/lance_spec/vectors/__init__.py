@@ -29,6 +29,7 @@ FAMILIES: Final = (
     "packed_field",
     "consumer_id",
     "group_message",
+    "replication_message",
     "lz4_frame",
     "slot_message",
     "slot_file",

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     checking.add_argument("--group", action="append", default=[], help="only such groups (pattern)")
     checking.add_argument("--id", action="append", default=[], help="only such ids (pattern)")
+    checking.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        metavar="FAMILY",
+        help="fail unless the adapter declares this family and skips none of its tests; "
+        "'all' means every selected family",
+    )
     checking.add_argument("--known", type=Path, help="JSON file of known differences")
     checking.add_argument(
         "--timeout", type=_seconds, default=10.0, help="seconds for one answer (default 10)"
@@ -90,8 +99,8 @@ def _groups(family: str) -> list[dict[str, Any]]:
 def _check(options: argparse.Namespace) -> int:
     if options.program is not None:
         return _check_program(options)
-    if options.group or options.id or options.known:
-        return _cannot("--group, --id and --known go with --exec")
+    if options.group or options.id or options.known or options.require:
+        return _cannot("--group, --id, --known and --require go with --exec")
     names = options.family or FAMILIES
     if unknown := [each for each in names if each not in FAMILIES]:
         return _cannot(f"no family {', '.join(unknown)}; `vectors list` shows them")
@@ -110,8 +119,12 @@ def _check(options: argparse.Namespace) -> int:
 def _check_program(options: argparse.Namespace) -> int:
     """Run the vectors against a program and print what came of it."""
     chosen = Selection(tuple(options.family), tuple(options.group), tuple(options.id))
+    required = options.require
     watch = _progress if sys.stderr.isatty() and not options.json else None
     try:
+        if "all" in required:
+            required = [family for family, _ in chosen.tests()]
+        chosen = replace(chosen, required=tuple(dict.fromkeys(required)))
         known = load_known(options.known) if options.known else []
         report = run(_words(options.program), known, options.timeout, chosen, watch)
     except (AdapterError, KnownError, ValueError) as error:
@@ -144,9 +157,10 @@ def _lines(report: Report) -> list[str]:
     lines += [f"known to differ, but does not: {pattern}" for pattern in report.stale]
     lines += [f"skipped {count}: {reason}" for reason, count in report.skipped.items()]
     lines += [f"not declared {count}: {family}" for family, count in report.undeclared.items()]
-    skipped = report.skipped.total() + report.undeclared.total()
+    lines += [f"required but not shown: {family}: {why}" for family, why in report.unmet.items()]
     counts = f"{report.passed.total()} passed, {len(report.differences)} differ"
-    counts = f"{counts}, {report.known} known to differ, {skipped} skipped"
+    counts = f"{counts}, {report.known} known to differ, {report.skipped.total()} skipped"
+    counts = f"{counts}, {report.undeclared.total()} not declared"
     return [*lines, f"{report.program}: {counts}" if report.program else counts]
 
 

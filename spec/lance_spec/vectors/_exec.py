@@ -1,7 +1,7 @@
 """Running the vectors against a program in any language."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
@@ -23,24 +23,37 @@ class Report:
         program: how the adapter calls the code under test, or ``""``.
         passed: number of tests that were answered rightly, by family.
         skipped: number of tests that the adapter does not take, by its reason.
+        passed_over: the same number, by family.
         undeclared: number of tests in families that the adapter does not take, by family.
         differences: tests that were answered wrongly and are not known to be: id, and how.
         known: number of tests that differ as the list of known differences says.
         stale: patterns of that list that no test differs by any more.
+        unmet: why a family that was required was not shown wholly, by family.
     """
 
     program: str = ""
     passed: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    passed_over: Counter[str] = field(default_factory=Counter)
     undeclared: Counter[str] = field(default_factory=Counter)
     differences: dict[str, str] = field(default_factory=dict)
     known: int = 0
     stale: list[str] = field(default_factory=list)
+    unmet: dict[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
         """Whether the program does what the vectors and the list say, in at least one test."""
-        return not self.differences and not self.stale and self.passed.total() > 0
+        wrong = self.differences or self.stale or self.unmet
+        return not wrong and self.passed.total() > 0
+
+    def demand(self, families: Iterable[str]) -> None:
+        """Note which of these families were not declared, or not taken as a whole."""
+        for family in families:
+            if family in self.undeclared:
+                self.unmet[family] = "the adapter does not declare it"
+            elif self.passed_over[family]:
+                self.unmet[family] = f"the adapter skips {self.passed_over[family]} of its tests"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as a JSON object."""
@@ -53,6 +66,7 @@ class Report:
             "stale": self.stale,
             "skipped": dict(self.skipped),
             "undeclared": dict(self.undeclared),
+            "unmet": self.unmet,
         }
 
 
@@ -64,11 +78,13 @@ class Selection:
         families: names of families.
         groups: patterns for what a group is about: its message, type, dialect, and so on.
         ids: patterns for ids.
+        required: families that the program must declare, and of which it may skip nothing.
     """
 
     families: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
 
     def tests(self) -> list[tuple[str, Vector]]:
         """Return the tests with their families.
@@ -84,6 +100,11 @@ class Selection:
         ]
         if not chosen:
             raise ValueError("no test matches; `vectors list` shows families and groups")
+        selected = {family for family, _ in chosen}
+        if absent := [family for family in self.required if family not in selected]:
+            raise ValueError(
+                f"no test of {', '.join(absent)} is selected, so it cannot be required"
+            )
         return chosen
 
     def _takes(self, vector: Vector) -> bool:
@@ -153,6 +174,7 @@ def judge_all(
             report.undeclared[family] += 1
         else:
             seen.update(_tell(report, family, vector, judge(ask, family, vector), known))
+    report.demand(dict.fromkeys(chosen.required))
     if chosen.whole:  # a pattern may speak of tests that were left out
         report.stale = [each.tests for each in known if each.tests not in seen]
     return report
@@ -175,6 +197,7 @@ def _tell(
         report.passed[family] += 1
     elif verdict.startswith("skip: "):
         report.skipped[verdict.removeprefix("skip: ")] += 1
+        report.passed_over[family] += 1
     elif matching:
         report.known += 1
         return matching

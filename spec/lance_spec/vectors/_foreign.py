@@ -14,6 +14,7 @@ Json: TypeAlias = dict[str, Any]
 
 NESTED: Final = {
     "group_message": "groups",
+    "replication_message": "replication",
     "qwp_message": "qwp",
     "rustlog_message": "rustlog",
     "fluvio_message": "fluvio",

@@ -1,4 +1,4 @@
-"""Row senders are tested once and run on three faces, against the endpoint of the server."""
+"""Row senders are tested once and run on three clients, against the endpoint of the server."""
 
 import socket
 import struct
@@ -16,8 +16,8 @@ from anyio import to_thread
 pytest.importorskip("websockets", reason="the extra qwp is not installed")
 
 from lance_sdk.journal.qwp import AsyncQwpSender, QwpSender
-from lance_sdk.journal.qwp.conf import QwpConfig, from_connect_string
-from lance_server.qwp.testing import Endpoint, endpoint
+from lance_sdk.journal.qwp.config import QwpConfig, from_connect_string
+from lance_server.listeners.qwp.testing import Endpoint, endpoint
 
 _PLAIN = {"stats", "clear"}
 _RESET = struct.pack("ii", 1, 0)
@@ -72,8 +72,8 @@ def quick(conf: str, *, patience: float = 5.0, **forward: Any) -> QwpConfig:
     )
 
 
-class Face:
-    """Makes the senders of one face.
+class Lifecycle:
+    """Makes the senders of one client.
 
     Args:
         name: threads, asyncio or trio.
@@ -89,14 +89,14 @@ class Face:
 
 
 @pytest.fixture(params=["threads", "asyncio", "trio"])
-def face(request: pytest.FixtureRequest) -> Face:
-    """Return each face in turn."""
-    return Face(request.param)
+def face(request: pytest.FixtureRequest) -> Lifecycle:
+    """Return each client in turn."""
+    return Lifecycle(request.param)
 
 
 @pytest.fixture
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Run the test on the face's own event loop; threads need any."""
+    """Run the test on the client's own event loop; threads need any."""
     faces = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     return "trio" if faces.get("face") == "trio" else "asyncio"
 
@@ -167,14 +167,14 @@ class Network:
                     (client, server, "server"),
                     (server, client, "client"),
                 ):
-                    pump = threading.Thread(
-                        target=self._pump, args=(source, sink, towards), daemon=True
+                    driver = threading.Thread(
+                        target=self._driver, args=(source, sink, towards), daemon=True
                     )
-                    pump.start()
+                    driver.start()
         except OSError:
             return
 
-    def _pump(self, source: socket.socket, sink: socket.socket, towards: str) -> None:
+    def _driver(self, source: socket.socket, sink: socket.socket, towards: str) -> None:
         stream = _Frames()
         try:
             while data := source.recv(65536):

@@ -1,20 +1,24 @@
 """Connect strings of row senders, and the host tracker."""
 
+import re
 import ssl
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trustme
 
-from lance_sdk._core.hosts import Endpoint as Address
+from lance_sdk._protocol.hosts import Endpoint as Address
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal import Durability, SlotKind
+from lance_sdk.journal.connect_keys import KEYS, RENAMED
+from lance_sdk.journal.lwp.settings import from_connect_string as from_lwp
 from lance_sdk.journal.qwp import QwpSender
-from lance_sdk.journal.qwp.conf import from_connect_string, parse_endpoint
-from lance_sdk.journal.qwp.hosts import HostState, HostTracker
-from lance_server.qwp import QwpOptions
-from lance_server.qwp.testing import endpoint
-from lance_server.security.guard import Security
+from lance_sdk.journal.qwp._connection.hosts import HostState, HostTracker
+from lance_sdk.journal.qwp.config import from_connect_string, parse_endpoint
+from lance_server.listeners.qwp import QwpOptions
+from lance_server.listeners.qwp.testing import endpoint
+from lance_server.security.authorizer import Security
 from lance_server.security.tls import TlsConfig
 
 
@@ -32,10 +36,10 @@ def test_every_part_of_a_string_finds_its_place() -> None:
     assert config.forward.journal.kind is SlotKind.QWP
     assert config.forward.journal.durability is Durability.FLUSH
     assert config.forward.journal.synced_before_trim == (".symbol-dict",)
-    carrier = config.carrier
-    assert [str(each) for each in carrier.endpoints] == ["a:1", "b:9000"]
-    assert (carrier.durable, carrier.keepalive, carrier.retry_initially) == (True, 0.05, True)
-    assert (carrier.connect_timeout, carrier.upgrade_timeout) == (3.0, 4.0)
+    transport = config.carrier
+    assert [str(each) for each in transport.endpoints] == ["a:1", "b:9000"]
+    assert (transport.durable, transport.keepalive, transport.retry_initially) == (True, 0.05, True)
+    assert (transport.connect_timeout, transport.upgrade_timeout) == (3.0, 4.0)
     rows = config.rows
     assert (rows.auto_flush_rows, rows.auto_flush_bytes, rows.auto_flush_interval) == (
         None,
@@ -43,6 +47,58 @@ def test_every_part_of_a_string_finds_its_place() -> None:
         0.25,
     )
     assert (rows.max_buffer, rows.max_name) == (1 << 20, 60)
+
+
+WRONG = [
+    ("sf_max_segment_bytes", "1"),
+    ("sf_max_bytes", "3G"),
+    ("sf_max_total_bytes", "1"),
+    ("sf_sync_interval_millis", "0"),
+    ("reconnect_initial_backoff_millis", "0"),
+    ("reconnect_max_backoff_millis", "0"),
+    ("max_frame_rejections", "0"),
+    ("max_in_flight", "0"),
+    ("error_inbox_capacity", "3"),
+    ("on_damaged_error", "dead_letter"),
+    ("on_unsupported_error", "retriable"),
+    ("connect_timeout", "0"),
+    ("auth_timeout_ms", "0"),
+]
+"""Keys of both schemes, with values that will not do."""
+WRONG_ROWS = [
+    ("request_timeout", "0"),
+    ("max_buf_size", "0"),
+    ("max_name_len", "0"),
+    ("auto_flush_rows", "-1"),
+    ("auto_flush_bytes", "x"),
+]
+"""Likewise, of QWP alone."""
+
+
+@pytest.mark.parametrize(
+    ("scheme", "key", "value"),
+    [
+        *(("ws", *each) for each in (*WRONG, *WRONG_ROWS)),
+        *(("lance", *each) for each in WRONG),
+    ],
+)
+def test_a_value_that_will_not_do_is_refused_under_the_name_that_was_written(
+    scheme: str, key: str, value: str
+) -> None:
+    """No message names a setting that stands in no connect string."""
+    read = partial(from_connect_string, overrides={}) if scheme == "ws" else from_lwp
+    with pytest.raises(ConfigError, match=f"^{key}\\b") as caught:
+        read(f"{scheme}::addr=a;{key}={value};")
+    words = set(re.findall(r"\w+_\w+", str(caught.value)))
+    assert words <= {*KEYS, *RENAMED, "dead_letter"}
+
+
+@pytest.mark.parametrize("text", ["0", "off"])
+def test_a_trigger_that_is_off_starts_no_flush(text: str) -> None:
+    """``auto_flush_bytes=0`` is the default of the source (SF client section 4.5)."""
+    rows = from_connect_string(f"ws::addr=a;auto_flush_bytes={text};", {}).rows
+    assert rows == from_connect_string("ws::addr=a;", {}).rows
+    assert rows.auto_flush_bytes is None
 
 
 @pytest.mark.parametrize("scheme", ["lance", "http", "tcp"])
@@ -81,7 +137,7 @@ def test_tls_is_spoken_with_roots_of_ones_own(tmp_path: Path) -> None:
         with QwpSender.from_conf(f"wss::addr={addr};tls_roots={tmp_path / 'roots.pem'};") as sender:
             sender.row("t", columns={"v": 1})
         assert qwp.values("t") == [1]
-        with pytest.raises(OSError, match="certificate verify failed"):
+        with pytest.raises(OSError, match="certificate is not accepted"):
             QwpSender.from_conf(f"wss::addr={addr};").open()
         context = ssl.create_default_context(cafile=str(tmp_path / "roots.pem"))
         with QwpSender.from_conf(f"wss::addr={addr};", tls=context) as sender:

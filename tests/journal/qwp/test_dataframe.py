@@ -8,7 +8,7 @@ import pytest
 
 from lance_sdk.journal.qwp import QwpSender, RowError
 from lance_sdk.journal.qwp.dataframe import frame_rows
-from lance_server.qwp.testing import Endpoint
+from lance_server.listeners.qwp.testing import Endpoint
 from lance_spec.messages.qwp import ColumnType
 
 from .conftest import quick

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind
+from lance_sdk.journal._slot.symbol_file import HEADER, NAME, decode_file, encode_chunk
 from lance_sdk.journal.qwp import QwpSender, SymbolsLost, dictionary
-from lance_sdk.journal.qwp.catch_up import catch_up_messages
+from lance_sdk.journal.qwp._connection.exchange import catch_up_messages
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary, delta_of, open_dictionary
-from lance_sdk.journal.symbol_file import HEADER, NAME, decode_file, encode_chunk
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
-from lance_server.qwp import QwpOptions
-from lance_server.qwp.rows import Reader
-from lance_server.qwp.testing import Endpoint
+from lance_server.listeners.qwp import QwpOptions
+from lance_server.listeners.qwp.rows import Reader
+from lance_server.listeners.qwp.testing import Endpoint
 from lance_spec.messages.qwp import SymbolChunk, SymbolDictionaryHeader, Symbols
 from lance_spec.messages.store_forward import SegmentHeader, WatermarkSimple
 
 from .conftest import quick
-from .test_carrier import delta
+from .test_transport import delta
 
 PUBLISHED = bytes.fromhex("53594431 01 000000 01 03 02 4130 6f d5 78 8c")
 """A file of a published client with the symbol ``A0``."""
@@ -197,9 +197,9 @@ def test_a_dictionary_that_ends_early_at_a_chunk_is_found_out(kept: int, trimmed
     disk.put(folder / NAME, HEADER + b"".join(encode_chunk([each]) for each in "abc"[:kept]))
     if trimmed:  # the frames that brought the first symbols are gone
         size = sum(8 + len(each) for each in frames[:trimmed])
-        content = disk.content(folder / "sf-0000000000000000.sfa")
+        content = disk.content(folder / "sf-0000000000000001.sfa")
         head = SegmentHeader(1, trimmed, SegmentHeader.decode(content[:24]).created_us).encode()
-        disk.put(folder / "sf-0000000000000000.sfa", head + content[24 + size :] + bytes(size))
+        disk.put(folder / "sf-0000000000000001.sfa", head + content[24 + size :] + bytes(size))
         disk.put(folder / ".ack-watermark", WatermarkSimple(trimmed - 1).encode())
     with Journal.open(folder, CONFIG, files=disk) as journal:
         found = open_dictionary(journal)
@@ -226,7 +226,7 @@ def test_a_dictionary_with_other_symbols_is_not_used() -> None:
 @given(seed=st.integers(0, 2**32), steps=st.integers(0, 120))
 def test_no_loss_of_power_gives_a_row_another_symbol(seed: int, steps: int) -> None:
     """Cut anywhere: what a host makes of the frames is what was written, or they are not sent."""
-    dice, disk, folder = random.Random(seed), ForgetfulDisk(), Path("/disk/slot")
+    rng, disk, folder = random.Random(seed), ForgetfulDisk(), Path("/disk/slot")
     config = replace(CONFIG, durability=Durability.APPEND, synced_before_trim=(NAME,))
     disk.cut_power_after(steps)
     with suppress(PowerCut):
@@ -234,13 +234,13 @@ def test_no_loss_of_power_gives_a_row_another_symbol(seed: int, steps: int) -> N
             with Journal.open(folder, config, files=disk) as journal:
                 symbols = open_dictionary(journal)
                 for _ in range(6):
-                    text = f"s{dice.randrange(30)}"
+                    text = f"s{rng.randrange(30)}"
                     number = symbols.ids([text])[text]
                     symbols.note()
                     brings = [text] if number == len(symbols) - 1 else []
                     start = number if brings else len(symbols)
                     journal.append(delta(start, *brings) + text.encode())
-    left = disk.power_lost(dice)
+    left = disk.power_lost(rng)
     with Journal.open(folder, config, files=left) as journal:
         known = open_dictionary(journal)
         for _, payload in journal.read_from(journal.acked_fsn + 1):
@@ -279,7 +279,7 @@ def test_a_file_of_absurd_size_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_a_frame_says_what_it_brings(payload: bytes, expected: tuple[int, int]) -> None:
-    """What is no frame with a dictionary brings nothing and needs nothing."""
+    """What is not a frame with a dictionary brings nothing and needs nothing."""
     assert delta_of(payload) == expected
 
 
@@ -337,3 +337,51 @@ def test_the_grammar_agrees_about_the_file() -> None:
     assert decoded.entry_count == 3
     assert Symbols.decode(decoded.entries).symbols == ["alpha", "é", ""]
     assert SymbolDictionaryHeader().encode() == HEADER
+
+
+def test_beyond_the_bound_of_the_dictionary_rows_go_on(
+    qwp: Endpoint, sf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frames with more symbols stand alone; rows without a symbol never notice."""
+    monkeypatch.setattr(dictionary, "MOST_SYMBOLS", 3)
+    conf = f"ws::addr={qwp.addr};sf_dir={sf};sf_frames=delta;auto_flush=off;"
+    with QwpSender(quick(conf)) as sender:
+        for number in range(8):
+            symbols = {} if number == 5 else {"s": f"s{number % 7}"}
+            sender.row("t", symbols=symbols, columns={"v": number})
+            sender.flush()
+        assert sender.wait(timeout=5)
+        assert len(decode_file((sf / "default" / NAME).read_bytes()).symbols) == 3
+    assert qwp.values("t") == [*range(8)]
+    expected = ["s0", "s1", "s2", "s3", "s4", None, "s6", "s0"]
+    assert [row.get("s") for row in qwp.rows("t")] == expected
+    assert not (sf / "default" / NAME).exists()
+
+
+def test_a_note_that_the_disk_refused_is_made_again() -> None:
+    """What frames need is on record before a frame needs it, also at the second try."""
+    disk, folder = ForgetfulDisk(), Path("/disk/slot")
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        symbols = open_dictionary(journal)
+        symbols.ids(["a"])
+        disk.broken["write"] = OSError(errno.EIO, "refused")
+        with pytest.raises(OSError, match="refused"):
+            symbols.note()
+        del disk.broken["write"]
+        symbols.note()
+        journal.append(delta(0, "a"))
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        assert journal.noted_symbols[0] == 1
+
+
+@pytest.mark.parametrize("count", [3, 5000])
+def test_ids_stay_the_same_whatever_was_used_lately(count: int) -> None:
+    """Also where a frame has more symbols than are kept at hand."""
+    symbols = SymbolDictionary()
+    names = [f"s{number}" for number in range(count)]
+    expected = {each: number for number, each in enumerate(names)}
+    for _ in range(3):
+        assert symbols.for_frame(names) == expected
+        assert symbols.for_frame(names[-2:]) == {each: expected[each] for each in names[-2:]}
+    symbols.grows = False
+    assert symbols.for_frame(names[:1]) is None

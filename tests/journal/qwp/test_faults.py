@@ -8,8 +8,8 @@ import pytest
 
 from lance_sdk.journal.qwp import QwpSender
 from lance_sdk.journal.rejections import Rejection, SenderHalted
-from lance_server.qwp import QwpOptions
-from lance_server.qwp.testing import Endpoint, endpoint
+from lance_server.listeners.qwp import QwpOptions
+from lance_server.listeners.qwp.testing import Endpoint, endpoint
 
 from ..network import FAULTS  # noqa: TID252 - tests are no package
 from ..network import Network as Anywhere  # noqa: TID252 - tests are no package
@@ -72,8 +72,8 @@ def test_a_network_that_fails_anywhere_loses_nothing(
     qwp: Endpoint, sf: Path, fault: Any, seed: int
 ) -> None:
     """Also in the middle of frames, of the upgrade, and several times in a row."""
-    dice = random.Random(f"{fault} {seed}")
-    with Anywhere(qwp.listener.address.port, fault, 4, dice, most=900) as network:
+    rng = random.Random(f"{fault} {seed}")
+    with Anywhere(qwp.listener.address.port, fault, 4, rng, most=900) as network:
         conf = f"ws::addr=127.0.0.1:{network.port};sf_dir={sf};initial_connect_retry=sync;"
         send(conf, patience=0.1)
     delivered(qwp)
@@ -106,7 +106,7 @@ def test_an_ack_of_too_much_settles_nothing(qwp: Endpoint, after: int) -> None:
 
 
 def test_an_ack_of_less_than_nothing_settles_nothing(qwp: Endpoint) -> None:
-    """-1 is no number of a message (SF-35)."""
+    """-1 is not a number of a message (SF-35)."""
     qwp.when(message=0, ack=-1)
     send(f"ws::addr={qwp.addr};max_in_flight=1;")
     assert delivered(qwp) == 0
@@ -199,7 +199,7 @@ def test_a_frame_that_cannot_be_read_halts_and_is_kept(qwp: Endpoint, sf: Path) 
 
 
 def test_a_dead_letter_does_not_stop_the_others(qwp: Endpoint, sf: Path) -> None:
-    """The frame goes into the file, those behind it to the server."""
+    """The frame goes into the file, those after it to the server."""
     told: list[Rejection] = []
     qwp.when(message=2, reject="SCHEMA_MISMATCH", text="no such column")
     conf = f"ws::addr={qwp.addr};sf_dir={sf};"
@@ -239,7 +239,7 @@ def test_a_frame_that_is_refused_over_and_over_halts(qwp: Endpoint) -> None:
 
 
 def test_not_writable_is_waited_out(qwp: Endpoint) -> None:
-    """It is no strike against the frame: the server says that it is not about it."""
+    """It is not a strike against the frame: the server says that it is not about it."""
     qwp.when(message=0, reject="NOT_WRITABLE", times=6)
     conf = f"ws::addr={qwp.addr};max_frame_rejections=2;poison_min_escalation_window_millis=0;"
     sender = send(conf)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lance_server.qwp import Rule
-from lance_server.qwp.testing import endpoint
+from lance_server.listeners.qwp import Rule
+from lance_server.listeners.qwp.testing import endpoint
 
 from .test_faults import delivered, send
 
@@ -21,34 +21,34 @@ REFUSALS = ("WRITE_ERROR", "INTERNAL_ERROR", "DICTIONARY_GAP", "NOT_WRITABLE")
 CODES = (1000, 1001, 1005, 1011, 1012, 1013, 4000)
 
 
-def misdeed(dice: random.Random) -> dict[str, Any]:
+def misdeed(rng: random.Random) -> dict[str, Any]:
     """Return something that a server may do wrong."""
     on_connect: list[dict[str, Any]] = [
-        {"status": dice.choice((404, 500, 503))},
-        {"status": 421, "role": dice.choice(("REPLICA", "PRIMARY_CATCHUP"))},
+        {"status": rng.choice((404, 500, 503))},
+        {"status": 421, "role": rng.choice(("REPLICA", "PRIMARY_CATCHUP"))},
         {"version": "2"},
     ]
     on_message: list[dict[str, Any]] = [
-        {"close": dice.choice(CODES), "store": dice.random() < 0.5},
-        {"reset": True, "store": dice.random() < 0.5},
-        {"reject": dice.choice(REFUSALS)},
-        {"send": dice.randbytes(dice.randrange(40)).hex(), "store": True},
+        {"close": rng.choice(CODES), "store": rng.random() < 0.5},
+        {"reset": True, "store": rng.random() < 0.5},
+        {"reject": rng.choice(REFUSALS)},
+        {"send": rng.randbytes(rng.randrange(40)).hex(), "store": True},
         {"delay": 0.01},
         {"stall": True},
     ]
-    if dice.random() < 0.3:
-        return {"on": "connect", **dice.choice(on_connect)}
-    return {"message": dice.randrange(8), **dice.choice(on_message)}
+    if rng.random() < 0.3:
+        return {"on": "connect", **rng.choice(on_connect)}
+    return {"message": rng.randrange(8), **rng.choice(on_message)}
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_rows_survive_any_server(tmp_path: Path, seed: int) -> None:
     """A dozen misdeeds in a row lose nothing, whatever is in flight."""
-    dice = random.Random(seed)
-    rules = [Rule(**misdeed(dice)) for _ in range(12)]
+    rng = random.Random(seed)
+    rules = [Rule(**misdeed(rng)) for _ in range(12)]
     sf = tmp_path / "sf"
     sf.mkdir()
-    durable, window = dice.choice(("on", "off")), dice.choice((1, 2, 64))
+    durable, window = rng.choice(("on", "off")), rng.choice((1, 2, 64))
     with endpoint(tmp_path / "data", *rules) as qwp:
         conf = (
             f"ws::addr={qwp.addr};sf_dir={sf};request_durable_ack={durable};"

@@ -16,8 +16,8 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.journal.qwp import RowError, RowOptions, timestamp_micros, timestamp_nanos, values
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary
 from lance_sdk.journal.qwp.writer import RowWriter
-from lance_server.qwp import QwpOptions
-from lance_server.qwp.rows import Reader
+from lance_server.listeners.qwp import QwpOptions
+from lance_server.listeners.qwp.rows import Reader
 from lance_spec.messages.lwp import Timestamped
 from lance_spec.records import decode_records
 
@@ -99,6 +99,8 @@ def sent(**columns: Any) -> dict[str, Any]:
         (values.geohash("u4pruy"), "u4pruy"),
         (values.geohash("101", 3), "101"),
         (values.geohash("u4", 7), "1101000"),
+        (values.geohash("zzzzzzzz"), "zzzzzzzz"),
+        (values.geohash("11111111", 8), "11111111"),
         (values.long256(2**255), "0x8" + "0" * 63),
         (values.decimal64(Decimal("1.5")), "1.5"),
         (values.decimal128(Decimal("-1.5")), "-1.5"),

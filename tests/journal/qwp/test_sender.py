@@ -1,4 +1,4 @@
-"""The row sender as an application uses it, on three faces."""
+"""The row sender as an application uses it, on three clients."""
 
 import datetime as dt
 import inspect
@@ -12,9 +12,9 @@ from lance_sdk.journal import JournalFull, SlotLocked
 from lance_sdk.journal.qwp import AsyncQwpSender, QwpSender, RowError, timestamp_nanos
 from lance_sdk.journal.rejections import SenderHalted
 from lance_sdk.journal.sender_stats import FramesLost
-from lance_server.qwp import QwpOptions
-from lance_server.qwp.testing import Endpoint, endpoint
-from lance_server.security.guard import Security
+from lance_server.listeners.qwp import QwpOptions
+from lance_server.listeners.qwp.testing import Endpoint, endpoint
+from lance_server.security.authorizer import Security
 from lance_server.security.tokens import AuthConfig
 
 pytestmark = pytest.mark.anyio
@@ -177,7 +177,7 @@ async def test_a_row_larger_than_a_frame_is_refused_when_it_is_given(
     """Not at some later flush, and with the way out."""
     conf = f"ws::addr={qwp.addr};sf_dir={sf};sf_max_segment_bytes=4096;"
     async with face.sender(conf) as sender:
-        with pytest.raises(RowError, match="raise segment_bytes"):
+        with pytest.raises(RowError, match="raise sf_max_segment_bytes"):
             await sender.row("t", columns={"v": "x" * 4096})
 
 

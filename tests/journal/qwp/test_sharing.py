@@ -11,7 +11,7 @@ import pytest
 
 from lance_sdk.errors import ForkedError
 from lance_sdk.journal.qwp import QwpSender, timestamp_nanos
-from lance_server.qwp.testing import Endpoint
+from lance_server.listeners.qwp.testing import Endpoint
 
 from .conftest import quick
 

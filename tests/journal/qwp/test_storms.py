@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lance_sdk.journal.outbox import OutboxLimits
+from lance_sdk.journal._sending.outbox import OutboxLimits
 from lance_spec.messages.qwp import ErrorResponse, Status
 
 from .world import Host, Wire, World

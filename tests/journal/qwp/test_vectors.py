@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lance_sdk.errors import LanceError
-from lance_sdk.journal.qwp.link import Answered, Link
-from lance_sdk.journal.qwp.upgrade import Granted, granted
+from lance_sdk.journal.qwp._connection.link import Answered, Link
+from lance_sdk.journal.qwp._connection.upgrade import Granted, granted
 
 from .world import HOST
 

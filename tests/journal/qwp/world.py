@@ -1,4 +1,4 @@
-"""A carrier, hosts and a clock that a test turns by hand."""
+"""A transport, hosts and a clock that a test turns by hand."""
 
 from collections import deque
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from lance_sdk._core.backoff import Backoff
-from lance_sdk._core.events import Close, Connect
-from lance_sdk._core.hosts import Endpoint
+from lance_sdk._protocol.backoff import Backoff
+from lance_sdk._protocol.events import Close, Connect, Event
+from lance_sdk._protocol.hosts import Endpoint
 from lance_sdk.journal import Journal, JournalConfig, SlotKind
-from lance_sdk.journal.outbox import Outbox, OutboxLimits
-from lance_sdk.journal.pacing import Paced
-from lance_sdk.journal.qwp import QwpCarrier, QwpSettings
+from lance_sdk.journal._sending.outbox import Outbox, OutboxLimits
+from lance_sdk.journal._sending.reconnecting import ReconnectLimiter
+from lance_sdk.journal.qwp import QwpSettings, QwpTransport
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary
 from lance_sdk.journal.rejections import QWP_POLICIES, Rejection
 from lance_spec.messages.qwp import OkResponse
@@ -108,18 +108,20 @@ class Host:
 
 
 class World:
-    """Drives a carrier as a pump does, without sockets and without waiting.
+    """Drives a transport as a driver does, without sockets and without waiting.
 
     Args:
         hosts: the hosts; the first is called ``host:9000``, the next ``host:9001``.
         limits: windows and policies.
-        settings: settings of the carrier.
+        journal: what is sent; None means one in memory.
+        settings: settings of the transport.
 
     Attributes:
         now: the time in seconds.
         attempts: when the hosts were dialled.
         wires: the connections, in order.
         inbox: rejections that were told.
+        events: what the pump would announce.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class World:
         limits: OutboxLimits | None = None,
         dictionary: SymbolDictionary | None = None,
         dead_letters: Any = None,
+        journal: Journal | None = None,
         **settings: Any,
     ) -> None:
         self._hosts = {Endpoint("host", 9000 + each): host for each, host in enumerate(hosts)}
@@ -136,7 +139,8 @@ class World:
         self.dialled: list[Endpoint] = []
         self.wires: list[Wire] = []
         self.inbox = Inbox()
-        self.journal = Journal.open(
+        self.events: list[Event] = []
+        self.journal = journal or Journal.open(
             None, JournalConfig(kind=SlotKind.QWP, background=False), clock=lambda: self.now
         )
         self.outbox = Outbox(
@@ -147,12 +151,12 @@ class World:
             backoff=Backoff(0.1, 5.0, Fixed()),
             wall_clock=lambda: self.now,
         )
-        self.carrier = QwpCarrier(
+        self.transport = QwpTransport(
             self.outbox,
             QwpSettings(endpoints=list(self._hosts), **settings),
             SymbolDictionary() if dictionary is None else dictionary,
         )
-        self.core = Paced(self.carrier, online=lambda: self.outbox.online)
+        self.core = ReconnectLimiter(self.transport, self.outbox)
         self._wire: Wire | None = None
         self._incoming: deque[bytes] = deque()
         self.core.open(self.now)
@@ -179,13 +183,13 @@ class World:
                 self.now = end
                 return
             self.now = max(self.now, due)
-        raise AssertionError("the carrier does not come to rest")
+        raise AssertionError("the transport does not come to rest")
 
     def _step(self) -> bool:
         """Do one thing; return whether there was one to do."""
         self.core.handle_timeout(self.now)
         action = self.core.next_action(self.now)
-        self.core.take_events()
+        self.events += self.core.take_events()
         if isinstance(action, Connect):
             self._dial(action)
             return True

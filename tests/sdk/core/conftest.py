@@ -1,24 +1,24 @@
-"""Cores under a manual clock, with loaded dice and an in-memory server."""
+"""Cores under a manual clock, with a scripted random source and an in-memory server."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from lance_sdk._core.application import Application, SessionSettings
-from lance_sdk._core.backoff import Backoff
-from lance_sdk._core.batcher import Batcher, BatchLimits
-from lance_sdk._core.calls import Caller
-from lance_sdk._core.connection import ConnectionLimits
-from lance_sdk._core.delivery import Batch
-from lance_sdk._core.events import Event
-from lance_sdk._core.fetch_settings import FetchSettings, Start
-from lance_sdk._core.fetcher import Fetcher
-from lance_sdk._core.handshake import Plan
-from lance_sdk._core.hosts import Endpoint, Hosts
-from lance_sdk._core.send_settings import SendSettings
-from lance_sdk._core.sender import Sender
-from lance_sdk._core.session import Session
+from lance_sdk._protocol.backoff import Backoff
+from lance_sdk._protocol.connection import ConnectionLimits
+from lance_sdk._protocol.consume.fetch_settings import FetchSettings, Start
+from lance_sdk._protocol.consume.fetcher import Fetcher
+from lance_sdk._protocol.events import Event
+from lance_sdk._protocol.handshake import Plan
+from lance_sdk._protocol.hosts import Endpoint, Hosts
+from lance_sdk._protocol.produce.batcher import Batcher, BatchLimits
+from lance_sdk._protocol.produce.delivery import Batch
+from lance_sdk._protocol.produce.send_settings import SendSettings
+from lance_sdk._protocol.produce.sender import Sender
+from lance_sdk._protocol.request_tracker import RequestTracker
+from lance_sdk._protocol.session import Session
+from lance_sdk._protocol.session_handler import SessionHandler, SessionSettings
 from lance_sdk.offsets.contract import Fingerprint
 from lance_sdk.testing import LoadedDice, ManualClock, Wire
 from lance_spec.dialect import DIALECTS, SPECIFIED, Dialect
@@ -43,7 +43,7 @@ class Rig:
     plan: Plan = field(default_factory=lambda: Plan("lance://one", topic="orders"))
     open_timeout: float = 0.0
 
-    def start(self, app: Application, backoff: Backoff, events: list[Event]) -> None:
+    def start(self, app: SessionHandler, backoff: Backoff, events: list[Event]) -> None:
         """Put a session around an application and open it."""
         self.session = Session(
             app,
@@ -133,6 +133,7 @@ class ConsumerRig(Rig):
             start, settings, progress=backoff.reset, retry=self.backoff(), events=events
         )
         self.start(self.fetcher, backoff, events)
+        self.fetcher.situation = self.session.situation
         return self
 
     def log(self, data: bytes, *, strict: bool = True) -> "Log":
@@ -217,7 +218,7 @@ class ClientRig(Rig):
         """Make the parts."""
         events: list[Event] = []
         backoff = self.backoff()
-        self.caller = Caller(timeout=timeout, progress=backoff.reset, events=events)
+        self.caller = RequestTracker(timeout=timeout, progress=backoff.reset, events=events)
         self.plan = Plan("lance://one")
         self.start(self.caller, backoff, events)
         return self

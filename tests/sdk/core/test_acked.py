@@ -2,7 +2,7 @@
 
 import pytest
 
-from lance_sdk._core.acked import begun, commit_call
+from lance_sdk._protocol.consume.consumer_acks import begun, commit_call
 from lance_spec.errors import DecodeError
 from lance_spec.messages.lwp import CommitAck, SubscribeAck
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._core.backoff import Backoff
+from lance_sdk._protocol.backoff import Backoff
 from lance_sdk.testing import LoadedDice
 
 
@@ -16,7 +16,7 @@ def test_delays_double_up_to_the_cap() -> None:
 
 
 def test_jitter_adds_up_to_the_same_again() -> None:
-    """With the dice at their highest, each delay is twice its base."""
+    """With the random source at its highest, each delay is twice its base."""
     backoff = Backoff(0.1, 30.0, LoadedDice(1.0))
     assert backoff.next_delay() == 0.2
 

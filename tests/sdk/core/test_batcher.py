@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._core.batcher import Batcher, BatchLimits
-from lance_sdk._core.delivery import Batch
+from lance_sdk._protocol.produce.batcher import Batcher, BatchLimits
+from lance_sdk._protocol.produce.delivery import Batch
 from lance_sdk.errors import BufferFull, ClosedError, RecordTooLarge
 from lance_spec.dialect import DEPLOYED
 from lance_spec.limits import MAX_RECORD_VALUE
@@ -22,7 +22,7 @@ LIMITS = BatchLimits(
 def put(
     batcher: Batcher, value: bytes, record_type: int = 1, now: float = 0.0
 ) -> tuple[Batch, int]:
-    """Add a record as a face does: the short way, or else the long one."""
+    """Add a record as a client does: the short way, or else the long one."""
     index = batcher.add(value, record_type)
     if index < 0:
         index = batcher.append(value, record_type, now)
@@ -115,6 +115,27 @@ def test_settled_batches_make_room() -> None:
     assert batcher.buffered == 0
 
 
+def test_what_an_interrupt_counted_twice_is_given_back() -> None:
+    """Bytes of a record that an interrupted call never added do not stay in the buffer."""
+    batcher = Batcher(LIMITS)
+    batch, _ = put(batcher, b"x" * 20)
+    batcher.used += 30  # as `add` leaves it when an interrupt strikes before the record itself
+    batcher.seal()
+    assert batcher.buffered == 55
+    batcher.release(batch)
+    assert batcher.buffered == 0
+
+
+def test_a_batch_is_given_back_once() -> None:
+    """A second time changes nothing."""
+    batcher = Batcher(LIMITS)
+    first, _ = put(batcher, b"x" * 95)
+    put(batcher, b"x" * 95)
+    batcher.release(first)
+    batcher.release(first)
+    assert batcher.buffered == 100
+
+
 def test_a_record_that_can_never_fit_the_buffer_is_too_large() -> None:
     """Waiting would not help, so it is not BufferFull."""
     with pytest.raises(RecordTooLarge, match="raise buffer_bytes"):
@@ -189,7 +210,7 @@ STEPS = st.lists(
 
 
 def run(steps: list[Step], limits: BatchLimits) -> tuple[list[bytes], list[tuple[Batch, float]]]:
-    """Feed a batcher as pumps do; return the values and the batches with their seal times."""
+    """Feed a batcher as drivers do; return the values and the batches with their seal times."""
     batcher, now = Batcher(limits), 0.0
     values: list[bytes] = []
     sealed: list[tuple[Batch, float]] = []

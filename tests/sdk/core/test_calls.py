@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from lance_sdk._core.calls import Call, ping_call
-from lance_sdk._core.events import Close
+from lance_sdk._protocol.events import Close
+from lance_sdk._protocol.request_tracker import PendingRequest, ping_call
 from lance_sdk.errors import (
     ConnectionLost,
     DeadlineExceeded,
@@ -18,14 +18,14 @@ from lance_spec.frames import FrameKind, encode_backpressure, encode_keepalive
 TOPICS = encode_json({"topics": []})
 
 
-def listing(*, repeatable: bool = True) -> Call:
+def listing(*, repeatable: bool = True) -> PendingRequest:
     """Return a call for ListTopics."""
-    return Call(
+    return PendingRequest(
         Command.LIST_TOPICS, b"", Command.TOPIC_RESPONSE, decode_topics, repeatable=repeatable
     )
 
 
-def submit(rig: Any, call: Call) -> Call:
+def submit(rig: Any, call: PendingRequest) -> PendingRequest:
     """Submit a call now."""
     rig.caller.submit(call, rig.clock.now)
     rig.wire.turn()

@@ -1,6 +1,6 @@
 """One connection: matching answers, tombstones, deadlines, and the answers to keepalives."""
 
-from lance_sdk._core.connection import Connection, ConnectionLimits, Request
+from lance_sdk._protocol.connection import Connection, ConnectionLimits, Request
 from lance_sdk.errors import ChecksumMismatch, RemoteProtocolError, ServerError
 from lance_spec.bodies import ErrorBody
 from lance_spec.dialect import SPECIFIED

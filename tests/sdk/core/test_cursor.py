@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._cursor import Cursor
+from lance_sdk._api.consumer_position import ConsumerPosition
 from lance_sdk.offsets.contract import Fingerprint
 from lance_sdk.types import RecordBatch
 from lance_spec.records import encode_records, scan_records
@@ -16,13 +16,13 @@ LOG = encode_records(VALUES)
 
 
 @dataclass
-class Application:
-    """Takes records from a log in batches, as a face hands them out."""
+class SessionHandler:
+    """Takes records from a log in batches, as a client hands them out."""
 
     sizes: list[int]
 
     def __post_init__(self) -> None:
-        self.cursor = Cursor(commits=True)
+        self.cursor = ConsumerPosition(commits=True)
         self.fetched = 0
         self.returned: list[RecordBatch] = []
         self.seen: list[bytes] = []
@@ -75,7 +75,7 @@ STEPS = st.lists(st.sampled_from(["one", "one", "one", "batch", "pause"]), max_s
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), STEPS)
 def test_every_record_is_handed_out_once_and_in_order(sizes: list[int], steps: list[str]) -> None:
     """However records, batches and pauses are mixed; the position is behind what was seen."""
-    application = Application(sizes)
+    application = SessionHandler(sizes)
     for step in steps:
         getattr(application, step)()
         seen = application.seen
@@ -86,8 +86,8 @@ def test_every_record_is_handed_out_once_and_in_order(sizes: list[int], steps: l
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), STEPS)
 def test_what_is_unfinished_is_never_ahead(sizes: list[int], steps: list[str]) -> None:
-    """It is a record's boundary, and not behind the last thing that was finished."""
-    application = Application(sizes)
+    """It is a record's boundary, and not after the last thing that was finished."""
+    application = SessionHandler(sizes)
     before = 0
     for step in steps:
         getattr(application, step)()
@@ -104,7 +104,7 @@ def test_evidence_is_whole_records_that_end_at_the_offset(
     sizes: list[int], steps: list[str]
 ) -> None:
     """So a commit can be recognised in the log (AMB-30)."""
-    application = Application(sizes)
+    application = SessionHandler(sizes)
     for step in steps:
         getattr(application, step)()
         position = application.cursor.position
@@ -118,7 +118,7 @@ def test_evidence_is_whole_records_that_end_at_the_offset(
 def test_evidence_stays_small_however_large_the_batch() -> None:
     """Committing after every record costs no walk through the batch."""
     data = encode_records([bytes(995)] * 1000)
-    cursor = Cursor(commits=True)
+    cursor = ConsumerPosition(commits=True)
     cursor.load(RecordBatch("t", 0, 1000, data))
     walked = 0
     for record in cursor.records:
@@ -132,7 +132,7 @@ def test_evidence_stays_small_however_large_the_batch() -> None:
 def test_without_commits_what_was_taken_up_is_let_go() -> None:
     """Nobody will ask for evidence, so only the application may keep a batch."""
     data = encode_records([bytes(995)] * 1000)
-    cursor = Cursor(commits=False)
+    cursor = ConsumerPosition(commits=False)
     for offset in (0, len(data)):
         cursor.skip(RecordBatch("t", offset, 1000, data))
     assert gc.get_referrers(data) == []

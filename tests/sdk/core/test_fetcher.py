@@ -53,7 +53,7 @@ def test_prefetch_is_bounded(consumer: Any) -> None:
     log = rig.log(encode_records([bytes(95)] * 100))
     for _ in range(20):
         log.serve()
-    assert rig.fetcher.supply.buffered == 2000
+    assert rig.fetcher.fetch_buffer.buffered == 2000
     assert rig.fetcher.fetches == 2
     rig.fetcher.take()
     log.serve()

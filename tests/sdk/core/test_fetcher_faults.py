@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._core.application import State
+from lance_sdk._protocol.hosts import Endpoint
+from lance_sdk._protocol.session_handler import State
 from lance_sdk.errors import (
     CorruptRecord,
     InvalidOffset,
@@ -39,7 +40,7 @@ def test_no_fetch_asks_for_more_than_the_dialect_allows(consumer: Any) -> None:
 
 
 def test_a_seek_into_a_record_raises_instead_of_decoding_garbage(consumer: Any) -> None:
-    """A count of 0 with data says that the start is no boundary (AMB-19)."""
+    """A count of 0 with data says that the start is not a boundary (AMB-19)."""
     rig = consumer.build(3, stop_at_end=True)
     rig.wire.connect()
     log = rig.log(encode_records([b"\x01\x01\x00\x00\x00\x00" * 3, b"b"]))
@@ -94,6 +95,51 @@ def test_beyond_the_end_is_waited_for_and_then_raises(consumer: Any) -> None:
         rig.wire.advance(0.1)
     assert isinstance(rig.fetcher.error, LogTruncated)
     assert "ends at 6, before the position 5000" in str(rig.fetcher.error)
+
+
+def two_hosts(consumer: Any) -> Any:
+    """Return a consumer at offset 600 of a log that two hosts serve."""
+    consumer.endpoints = (Endpoint("one"), Endpoint("two"))
+    return consumer.build(600, hosts=2)
+
+
+def leave(rig: Any, log: Any) -> None:
+    """Answer until the consumer leaves the host or ends."""
+    while not rig.wire.actions and rig.fetcher.error is None:
+        log.serve()
+        if not rig.wire.actions:
+            rig.wire.advance(0.1)
+
+
+def test_a_host_that_lags_is_left_for_another(consumer: Any) -> None:
+    """What one host does not have is not taken for truncated: another one has it (AMB-31)."""
+    rig = two_hosts(consumer)
+    rig.wire.connect()
+    record = encode_record(bytes(55))
+    log = rig.log(record)
+    leave(rig, log)
+    rig.wire.hang_up()
+    assert rig.wire.actions[0].host == "two"
+    rig.wire.connect()
+    log.data = record * 11
+    log.serve()
+    assert rig.fetcher.error is None
+    assert rig.drain() == [bytes(55)]
+
+
+def test_a_log_is_truncated_when_no_host_knows_more(consumer: Any) -> None:
+    """All were asked, for 15 seconds."""
+    rig = two_hosts(consumer)
+    log, begun = rig.log(encode_record(b"x")), rig.clock.now
+    rig.wire.connect()
+    while rig.fetcher.error is None:
+        leave(rig, log)
+        if rig.fetcher.error is None:
+            rig.wire.hang_up()
+            rig.wire.advance(3.0)
+            rig.wire.connect()
+    assert isinstance(rig.fetcher.error, LogTruncated)
+    assert 15 <= rig.clock.now - begun < 60
 
 
 def test_a_follower_that_catches_up_is_waited_for(consumer: Any) -> None:
@@ -253,3 +299,43 @@ def test_a_fetch_for_another_node_follows_the_leader(consumer: Any) -> None:
     rig.wire.advance(1.0)
     rig.log(encode_record(b"x")).serve()
     assert rig.drain() == [b"x"]
+
+
+def test_answers_that_advance_without_records_are_an_error(consumer: Any) -> None:
+    """A log has few gaps one after the other; the error says what the server did."""
+    rig = consumer.build()
+    rig.wire.connect()
+    for _ in range(2000):
+        for fetch in rig.fetches():
+            end = fetch.start_offset == END_OFFSET
+            rig.wire.data(1 << 20 if end else fetch.start_offset + 1, b"", 0)
+        if rig.fetcher.error is not None:
+            break
+    assert isinstance(rig.fetcher.error, RemoteProtocolError)
+    assert "answers without a record" in str(rig.fetcher.error)
+
+
+def test_an_answer_above_what_was_asked_for_is_an_error(consumer: Any) -> None:
+    """Both sizes are named."""
+    rig = consumer.build(max_fetch_bytes=100)
+    rig.wire.connect()
+    data = encode_records([b"x" * 500])
+    for fetch in rig.fetches():
+        end = fetch.start_offset == END_OFFSET
+        rig.wire.data(len(data), b"" if end else data, int(not end))
+    assert "sent 505 bytes from offset 0 where 100 were asked for" in str(rig.fetcher.error)
+
+
+def test_a_server_that_breaks_the_protocol_again_and_again_is_given_up(consumer: Any) -> None:
+    """Its answers would be the same for ever; the last cause is in the error."""
+    rig = consumer.build()
+    for _ in range(3):
+        assert rig.fetcher.error is None
+        rig.wire.connect()
+        rig.fetches()
+        rig.wire.control(Command.TOPIC_RESPONSE, b"{}")
+        rig.wire.turn()
+        rig.wire.cut()
+        rig.wire.advance(5.0)
+    assert isinstance(rig.fetcher.error, RemoteProtocolError)
+    assert "3 times in a row" in str(rig.fetcher.error)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._core.delivery import Batch
-from lance_sdk._core.events import Errand, Event
-from lance_sdk._core.handover import Handover
-from lance_sdk._core.journaling import SpilledBatch, SpillOutcome
+from lance_sdk._protocol.events import Event, OffloadedTask
+from lance_sdk._protocol.produce.delivery import Batch
+from lance_sdk._protocol.produce.journal_seam import SpilledBatch, SpillOutcome
+from lance_sdk._protocol.produce.journal_spooler import JournalSpooler
 from lance_sdk.errors import LanceError, RecordTooLarge
 
 
@@ -55,7 +55,7 @@ class ScriptedSpill:
 
 
 class Rig:
-    """A handover and a pump for its errands."""
+    """A handover and a driver for its offloaded tasks."""
 
     def __init__(self, *script: str, always: bool = False) -> None:
         self.spill = ScriptedSpill(*script)
@@ -63,7 +63,7 @@ class Rig:
         self.outcomes: list[tuple[bytes, LanceError | None]] = []
         self.values: dict[int, bytes] = {}
         self.now = 0.0
-        self.handover = Handover(
+        self.spooler = JournalSpooler(
             self.spill, always=always, events=self.events, stored=self.stored, settled=self.settled
         )
 
@@ -85,14 +85,14 @@ class Rig:
         return batch
 
     def run(self, turns: int = 50) -> None:
-        """Step and run errands while time passes."""
+        """Step and run offloaded tasks while time passes."""
         for _ in range(turns):
-            self.now = max(self.now + 0.01, min(self.handover.next_deadline(), self.now + 1.0))
-            self.handover.step(self.now)
-            errands = [event for event in self.events if isinstance(event, Errand)]
+            self.now = max(self.now + 0.01, min(self.spooler.next_deadline(), self.now + 1.0))
+            self.spooler.step(self.now)
+            offloaded_tasks = [event for event in self.events if isinstance(event, OffloadedTask)]
             self.events.clear()
-            for errand in errands:
-                errand.done(errand.work(), None, self.now)
+            for offloaded in offloaded_tasks:
+                offloaded.done(offloaded.work(), None, self.now)
 
 
 @given(st.lists(st.sampled_from(["stored", "full", "refused"]), max_size=30))
@@ -100,19 +100,19 @@ def test_whatever_the_journal_says_the_order_stays(script: list[str]) -> None:
     """Each batch is stored once or refused once, and none overtakes another."""
     rig = Rig(*script)
     batches = [rig.batch(b"%d" % number) for number in range(10)]
-    rig.handover.begin(batches)
+    rig.spooler.begin(batches)
     rig.run(500)
     refused = [value for value, error in rig.outcomes if error is not None]
     stored = [batch.payload[5:] for batch in rig.spill.stored]
     assert sorted([*refused, *stored], key=int) == [b"%d" % number for number in range(10)]
     assert stored == sorted(stored, key=int)
-    assert rig.handover.idle
+    assert rig.spooler.idle
 
 
 def test_the_outcomes_find_their_batches() -> None:
     """By ticket; those of an earlier process find none."""
     rig = Rig()
-    rig.handover.begin([rig.batch(b"a"), rig.batch(b"b")])
+    rig.spooler.begin([rig.batch(b"a"), rig.batch(b"b")])
     rig.run(3)
     rig.spill.settled = [
         SpillOutcome(99, 7, 1),
@@ -127,15 +127,15 @@ def test_the_outcomes_find_their_batches() -> None:
 
 
 def test_an_outcome_is_not_looked_for_before_its_ticket_is_known() -> None:
-    """A journal may deliver a batch while the errand that stores it is still under way."""
+    """A journal may deliver a batch while the offloaded task that stores it is still under way."""
     rig = Rig()
-    rig.handover.begin([rig.batch(b"a")])
-    rig.handover.step(0.0)
-    (errand,) = (event for event in rig.events if isinstance(event, Errand))
-    result = errand.work()
+    rig.spooler.begin([rig.batch(b"a")])
+    rig.spooler.step(0.0)
+    (offloaded,) = (event for event in rig.events if isinstance(event, OffloadedTask))
+    result = offloaded.work()
     rig.spill.settled = [SpillOutcome(0, 0x701, 1)]
-    rig.handover.step(10.0)
-    errand.done(result, None, 10.0)
+    rig.spooler.step(10.0)
+    offloaded.done(result, None, 10.0)
     rig.events.clear()
     rig.now = 10.0
     rig.run(3)
@@ -146,23 +146,23 @@ def test_a_drained_journal_is_left() -> None:
     """Unless everything goes through it anyway."""
     for always in (False, True):
         rig = Rig(always=always)
-        rig.handover.begin([rig.batch(b"a")])
+        rig.spooler.begin([rig.batch(b"a")])
         rig.run(3)
-        assert rig.handover.active
+        assert rig.spooler.active
         rig.spill.settled, rig.spill.drained = [SpillOutcome(0, 0x701, 1)], True
         rig.run(10)
-        assert rig.handover.active is always
+        assert rig.spooler.active is always
 
 
 def test_looking_gets_rarer_while_nothing_happens() -> None:
     """Half a second at most, so a long outage costs next to nothing."""
     rig = Rig()
-    rig.handover.begin([rig.batch(b"a")])
+    rig.spooler.begin([rig.batch(b"a")])
     rig.run(3)
     waits = []
     for _ in range(12):
-        before, rig.now = rig.now, rig.handover.next_deadline()
+        before, rig.now = rig.now, rig.spooler.next_deadline()
         waits.append(round(rig.now - before, 6))
-        rig.handover.step(rig.now)
+        rig.spooler.step(rig.now)
     assert waits[-1] == pytest.approx(0.5)
     assert waits == sorted(waits)

@@ -1,6 +1,6 @@
 """Which host is tried next, and in which dialect."""
 
-from lance_sdk._core.hosts import Endpoint, Hosts
+from lance_sdk._protocol.hosts import Endpoint, Hosts
 from lance_spec.dialect import DEPLOYED, SPECIFIED
 
 ONE, TWO = Endpoint("one"), Endpoint("two")

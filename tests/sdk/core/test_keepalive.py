@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._core.keepalive import Keepalive
+from lance_sdk._protocol.keepalive import Keepalive
 
 
 def test_one_is_due_after_ten_quiet_seconds() -> None:

@@ -1,7 +1,7 @@
 """Settling, announcing, callbacks, and the handles on records."""
 
-from lance_sdk._core.delivery import Batch, DeliveryHandle
-from lance_sdk._core.outcome import Outcome
+from lance_sdk._protocol.completion import Completion
+from lance_sdk._protocol.produce.delivery import Batch, DeliveryHandle
 from lance_sdk.errors import ClosedError, DeliveryFailed
 
 
@@ -17,7 +17,7 @@ class Latch:
 
 def test_an_outcome_settles_once() -> None:
     """What comes second changes nothing."""
-    outcome = Outcome()
+    outcome = Completion()
     assert outcome.settle("first")
     assert not outcome.settle("second")
     assert outcome.value == "first"
@@ -25,7 +25,7 @@ def test_an_outcome_settles_once() -> None:
 
 def test_announcing_sets_the_latch() -> None:
     """Only then do waiters go on."""
-    outcome = Outcome()
+    outcome = Completion()
     latch = outcome.latch = Latch()
     outcome.settle()
     assert not latch.is_set
@@ -35,7 +35,7 @@ def test_announcing_sets_the_latch() -> None:
 
 def test_callbacks_run_once_in_order_and_survive_each_other() -> None:
     """One that raises is reported, and the next one runs."""
-    outcome, calls, errors = Outcome(), [], []
+    outcome, calls, errors = Completion(), [], []
 
     def bad() -> None:
         calls.append("bad")
@@ -52,7 +52,7 @@ def test_callbacks_run_once_in_order_and_survive_each_other() -> None:
 
 def test_a_settled_outcome_takes_no_callback() -> None:
     """Whoever adds it calls it himself."""
-    outcome = Outcome()
+    outcome = Completion()
     outcome.settle()
     assert not outcome.add_callback(lambda: None)
 
@@ -61,9 +61,9 @@ def test_a_handle_shows_its_state() -> None:
     """Pending, delivered, failed; batch and index."""
     batch = Batch(1, 0.0, 60.0, None)
     batch.batch_id = 0x2A
-    assert repr(DeliveryHandle((batch, 3))) == "<DeliveryHandle pending batch=0x2a index=3>"
+    assert repr(DeliveryHandle(batch, 3)) == "<DeliveryHandle pending batch=0x2a index=3>"
     batch.finish(0.0)
-    assert repr(DeliveryHandle((batch, 3))) == "<DeliveryHandle delivered batch=0x2a index=3>"
+    assert repr(DeliveryHandle(batch, 3)) == "<DeliveryHandle delivered batch=0x2a index=3>"
 
 
 def test_a_failure_tells_whether_it_may_have_been_applied() -> None:
@@ -77,7 +77,7 @@ def test_a_failure_tells_whether_it_may_have_been_applied() -> None:
 def test_looking_at_a_failure_is_observing_it() -> None:
     """Then the report at the end does not repeat it."""
     batch = Batch(1, 0.0, 60.0, None)
-    handle = DeliveryHandle((batch, 0))
+    handle = DeliveryHandle(batch, 0)
     assert handle.exception() is None
     assert not batch.observed
     batch.finish(DeliveryFailed(ClosedError("closed")))

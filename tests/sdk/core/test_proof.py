@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._core.answer import Answer
-from lance_sdk._core.events import Notice
-from lance_sdk._core.proof import Proof, Verdict
+from lance_sdk._protocol.consume.fetch_response import Answer
+from lance_sdk._protocol.consume.truncation_check import CheckResult, TruncationCheck
+from lance_sdk._protocol.events import Notice
 from lance_sdk.errors import LogTruncated
 from lance_sdk.offsets.contract import Fingerprint
 from lance_spec.enums import ErrorCode
@@ -27,14 +27,14 @@ def answer(data: bytes, next_offset: int) -> Answer:
 @given(st.lists(st.integers(1, 12), max_size=30))
 def test_any_cut_comes_to_the_same_verdict(cuts: list[int]) -> None:
     """However the server cuts its answers (AMB-19)."""
-    proof, verdict = Proof(PRINT), Verdict.OPEN
+    proof, verdict = TruncationCheck(PRINT), CheckResult.OPEN
     for cut in [*cuts, len(RECORDS)]:
         if not proof.missing:
             break
         done = proof.next_fetch - PRINT.start
         piece = RECORDS[done : done + min(cut, proof.missing)]
         verdict = proof.judge(answer(piece, proof.next_fetch + len(piece)))
-    assert verdict is Verdict.SAME
+    assert verdict is CheckResult.SAME
 
 
 @given(st.integers(0, len(RECORDS) - 1))
@@ -42,31 +42,31 @@ def test_one_other_byte_is_noticed(place: int) -> None:
     """Wherever it stands."""
     other = bytearray(RECORDS)
     other[place] ^= 1
-    assert Proof(PRINT).judge(answer(bytes(other), PRINT.end)) is Verdict.OTHER
+    assert TruncationCheck(PRINT).judge(answer(bytes(other), PRINT.end)) is CheckResult.OTHER
 
 
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [
-        (answer(b"", PRINT.start), Verdict.SHORT),
-        (Answer(3, memoryview(b""), catching_up=True), Verdict.SHORT),
-        (answer(b"", PRINT.start + 50), Verdict.GONE),
-        (answer(RECORDS[:4], PRINT.start + 4), Verdict.OPEN),
+        (answer(b"", PRINT.start), CheckResult.SHORT),
+        (Answer(3, memoryview(b""), catching_up=True), CheckResult.SHORT),
+        (answer(b"", PRINT.start + 50), CheckResult.GONE),
+        (answer(RECORDS[:4], PRINT.start + 4), CheckResult.OPEN),
     ],
 )
-def test_what_is_not_there_is_told_apart(found: Answer, verdict: Verdict) -> None:
+def test_what_is_not_there_is_told_apart(found: Answer, verdict: CheckResult) -> None:
     """A log that ends before, a gap, and a cut answer."""
-    assert Proof(PRINT).judge(found) is verdict
+    assert TruncationCheck(PRINT).judge(found) is verdict
 
 
 def test_a_fingerprint_of_more_than_was_ever_read_is_no_proof() -> None:
     """A stored number cannot make the consumer hold a whole log in memory."""
-    proof = Proof(Fingerprint(0, 2**60, "00"))
-    assert proof.judge(answer(RECORDS, len(RECORDS))) is Verdict.OTHER
+    proof = TruncationCheck(Fingerprint(0, 2**60, "00"))
+    assert proof.judge(answer(RECORDS, len(RECORDS))) is CheckResult.OTHER
 
 
 def resumed(consumer: Any, **options: Any) -> Any:
-    """Return a consumer that begins behind the fingerprinted records."""
+    """Return a consumer that begins after the fingerprinted records."""
     rig = consumer.build(held=True, **options)
     rig.fetcher.begin(len(RECORDS), Fingerprint.of(RECORDS, len(RECORDS)), rig.clock.now)
     rig.wire.connect()

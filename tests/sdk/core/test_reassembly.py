@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._core.reassembly import Reassembly
+from lance_sdk._protocol.consume.reassembly import Reassembly
 from lance_spec.records import decode_records, encode_record, encode_records
 
 

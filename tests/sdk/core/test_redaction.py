@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lance_sdk._core.handshake import Plan, handshake
-from lance_sdk._redaction import HIDDEN, Redaction
+from lance_sdk._api.redaction import HIDDEN, Redaction
+from lance_sdk._protocol.handshake import Plan, handshake
 from lance_sdk.errors import (
     AccessDenied,
     AuthenticationFailed,
@@ -57,7 +57,7 @@ def test_a_leader_that_is_called_like_the_token_is_found() -> None:
 
 
 def test_a_leader_whose_address_is_the_token_is_hidden() -> None:
-    """That is no address."""
+    """That is not an address."""
     assert Redaction(TOKEN).details({"leader_addr": TOKEN}) == {"leader_addr": HIDDEN}
 
 

@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._core.events import Close
-from lance_sdk._core.send_settings import draw_nonce
+from lance_sdk._protocol.events import Close
+from lance_sdk._protocol.produce.send_settings import draw_nonce
 from lance_sdk.errors import (
     BufferFull,
     DeliveryExpired,
     DeliveryFailed,
     InvalidPayload,
     RecordTooLarge,
+    ServerBackpressure,
 )
 from lance_sdk.testing import LoadedDice
 from lance_spec.dialect import DEPLOYED
@@ -35,13 +36,13 @@ def test_batch_ids_are_a_nonce_and_a_counter(producer: Any) -> None:
 def test_the_nonce_is_never_zero() -> None:
     """A batch id of 40 bits would be known within one connection only."""
 
-    class Dice(LoadedDice):
+    class RandomSource(LoadedDice):
         rolls = iter([0, 0, 7])
 
         def getrandbits(self, k: int, /) -> int:
             return next(self.rolls) % 2**k
 
-    assert draw_nonce(Dice()) == 7
+    assert draw_nonce(RandomSource()) == 7
 
 
 def test_the_frame_carries_topic_time_and_count(producer: Any) -> None:
@@ -231,7 +232,7 @@ def test_delivery_timeout_counts_from_the_first_record(producer: Any) -> None:
     assert isinstance(failure, DeliveryExpired)
     assert failure.maybe_applied
     assert failure.retryable
-    assert "sent 1 times" in str(failure)
+    assert "sent once" in str(failure)
 
 
 def test_a_batch_that_never_left_was_not_applied(producer: Any) -> None:
@@ -371,3 +372,53 @@ def test_a_batch_for_another_node_follows_the_leader(producer: Any) -> None:
     assert bytes_of(again) == bytes_of(first)
     rig.wire.ack(again.batch_id)
     assert batch.failure() is None
+
+
+def test_a_refused_batch_expires_with_the_knowledge_that_nothing_was_stored(producer: Any) -> None:
+    """It is not sent once more when the answer would come too late; the error has the refusal."""
+    rig = producer.build(delivery_timeout=2.0)
+    rig.wire.connect()
+    batch = rig.send()
+    for _ in range(50):
+        for frame in rig.wire.take(FrameKind.INGEST):
+            assert rig.clock.now < batch.deadline - 0.5 or batch.attempts == 1
+            rig.wire.error(ErrorCode.BACKPRESSURE, "disk full", batch_id=frame.batch_id)
+        rig.wire.advance(0.05)
+    failure = batch.failure()
+    assert isinstance(failure, DeliveryExpired)
+    assert not failure.maybe_applied
+    assert "nothing of it was stored. The server last said: disk full" in str(failure)
+    assert isinstance(failure.__cause__, ServerBackpressure)
+    assert failure.attempts == batch.attempts > 1
+
+
+def test_a_refusal_after_an_attempt_without_an_answer_is_doubtful(producer: Any) -> None:
+    """The first attempt may be in the log, whatever became of the second."""
+    rig = producer.build()
+    rig.wire.connect()
+    batch = rig.send()
+    assert rig.wire.take(FrameKind.INGEST)
+    rig.wire.cut()
+    rig.wire.advance(1.0)
+    rig.wire.connect()
+    (frame,) = rig.wire.take(FrameKind.INGEST)
+    rig.wire.error(ErrorCode.PAYLOAD_TOO_LARGE, "the limit is lower now", batch_id=frame.batch_id)
+    failure = batch.failure()
+    assert isinstance(failure, DeliveryFailed)
+    assert failure.maybe_applied
+
+
+def test_a_late_refusal_of_an_expired_batch_falls_on_no_other(producer: Any) -> None:
+    """A text error names no batch: the one that expired may be meant, and the other is settled."""
+    rig = producer.build(delivery_timeout=2.0)
+    rig.wire.connect()
+    expired = rig.send(b"first")
+    rig.wire.advance(2.0)
+    assert isinstance(expired.failure(), DeliveryExpired)
+    later = rig.send(b"second")
+    rig.wire.take(FrameKind.INGEST)
+    rig.wire.error(ErrorCode.INVALID_PAYLOAD, "no", batch_id=None)
+    assert not later.done
+    rig.wire.ack(later.batch_id)
+    assert later.done
+    assert later.failure() is None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk import Delivery
-from lance_sdk._core.batcher import Batcher, BatchLimits
+from lance_sdk._protocol.produce.batcher import Batcher, BatchLimits
 from lance_sdk.errors import BufferFull
 from lance_spec._native import accelerator
 from lance_spec.records import decode_records
@@ -24,16 +24,16 @@ THREADS = 4
 EACH = 20_000
 
 
-def interpreted(batcher: Batcher, value: bytes, kind: int) -> tuple[object, int] | None:
+def interpreted(batcher: Batcher, value: bytes, kind: int) -> Delivery | None:
     """Add a record without compiled help."""
     index = batcher.add(value, kind)
-    return None if index < 0 else Delivery((batcher.last, index))
+    return None if index < 0 else Delivery(batcher.last, index)
 
 
-def compiled(batcher: Batcher, value: bytes, kind: int) -> tuple[object, int] | None:
+def compiled(batcher: Batcher, value: bytes, kind: int) -> Delivery | None:
     """Add a record with it."""
     assert accelerator is not None
-    handle: tuple[object, int] | None = accelerator.add_record(batcher, value, kind, Delivery)
+    handle: Delivery | None = accelerator.add_to_batch(batcher, value, kind, Delivery)
     return handle
 
 
@@ -52,7 +52,8 @@ def test_records_are_added_alike(records: Sequence[tuple[bytes, int]]) -> None:
                     assert batcher.buffered + 5 + len(value) > LIMITS.capacity
         else:
             assert type(same) is Delivery
-            assert (short[1], same[0]) == (same[1], other.last)
+            assert short._index == same._index
+            assert same._batch is other.last
         assert (one.used, one.bound, one.buffered) == (other.used, other.bound, other.buffered)
         assert one.last.values == other.last.values
 
@@ -82,8 +83,20 @@ def test_a_batcher_without_slots_is_refused(batcher: object) -> None:
     sound.append(b"first", 1, 0.0)
     for _ in range(2):
         with pytest.raises((TypeError, AttributeError)):
-            accelerator.add_record(batcher, b"", 1, Delivery)
+            accelerator.add_to_batch(batcher, b"", 1, Delivery)
         assert compiled(sound, b"next", 1) is not None
+
+
+@pytest.mark.parametrize("kind", [object, tuple, Borrowed])
+def test_a_class_of_handles_without_their_slots_is_refused(kind: type) -> None:
+    """It says so, the record is not added, and the next handle is right."""
+    assert accelerator is not None
+    batcher = Batcher(LIMITS)
+    batcher.append(b"first", 1, 0.0)
+    with pytest.raises((TypeError, AttributeError)):
+        accelerator.add_to_batch(batcher, b"", 1, kind)
+    assert batcher.last.values == [b"first"]
+    assert compiled(batcher, b"next", 1) is not None
 
 
 def test_threads_need_no_lock_for_it() -> None:
@@ -102,8 +115,8 @@ def test_threads_need_no_lock_for_it() -> None:
             if handle is None:
                 with lock:
                     index = batcher.append(value, 1, 0.0)
-                    handle = Delivery((batcher.last, index))
-            handles[number].append((value, handle))  # type: ignore[arg-type]
+                    handle = Delivery(batcher.last, index)
+            handles[number].append((value, handle))
 
     threads = [threading.Thread(target=add, args=(number,)) for number in range(THREADS)]
     for thread in threads:
@@ -119,8 +132,8 @@ def test_threads_need_no_lock_for_it() -> None:
         assert batch.size <= limits.max_bytes
         found += batch.count
     assert found == THREADS * EACH
-    for value, (batch, index) in (pair for one in handles for pair in one):
-        assert decode_records(batch.payload())[index] == (1, value)
+    for value, handle in (pair for one in handles for pair in one):
+        assert decode_records(handle._batch.payload())[handle._index] == (1, value)
 
 
 values = st.lists(st.binary(max_size=300), max_size=20)

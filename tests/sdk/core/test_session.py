@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lance_sdk._core.application import State
-from lance_sdk._core.events import Close, Connect, Connected, Disconnected
-from lance_sdk._core.handshake import Plan
-from lance_sdk._core.hosts import Endpoint
+from lance_sdk._protocol.events import Close, Connect, Connected, Disconnected
+from lance_sdk._protocol.handshake import Plan
+from lance_sdk._protocol.hosts import Endpoint
+from lance_sdk._protocol.session_handler import State
 from lance_sdk.errors import (
     AuthenticationFailed,
     ClosedError,
@@ -206,7 +206,7 @@ def test_closed_under_both_lists_both_attempts(producer: Any, auto: Any) -> None
     error = rig.session.opened.error
     assert [attempt.dialect for attempt in error.attempts] == ["specified", "deployed"]
     assert "before its first byte" in str(error)
-    assert "`dialect` option" in str(error)
+    assert "is not a LANCE server" in str(error)
 
 
 def test_only_a_valid_frame_proves_a_dialect(producer: Any, auto: Any) -> None:
@@ -366,7 +366,7 @@ def test_closing_waits_for_acknowledgements_until_its_deadline(producer: Any) ->
 
 
 def test_closing_during_a_dial_abandons_it(producer: Any) -> None:
-    """The pump is told to stop dialling; opening fails."""
+    """The driver is told to stop dialling; opening fails."""
     rig = producer.build()
     rig.wire.turn()
     assert isinstance(rig.wire.actions.pop(), Connect)

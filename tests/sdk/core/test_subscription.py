@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lance_sdk._core import fetcher
-from lance_sdk._core.events import Notice
+from lance_sdk._protocol.consume import fetcher
+from lance_sdk._protocol.events import Notice
 from lance_sdk.errors import RemoteProtocolError, Unsupported
 from lance_spec.dialect import DEPLOYED, SPECIFIED
 from lance_spec.enums import Command, Flag
@@ -157,4 +157,4 @@ def test_a_server_that_never_stops_pushing_is_cut_off(
     for number in range(20):
         push(rig, number * len(record), record)
     assert isinstance(rig.session.connection.fault, RemoteProtocolError)
-    assert rig.fetcher.supply.buffered <= 4000 + 10_000 + len(record)
+    assert rig.fetcher.fetch_buffer.buffered <= 4000 + 10_000 + len(record)

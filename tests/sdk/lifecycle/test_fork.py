@@ -3,8 +3,12 @@
 import threading
 from typing import Any
 
+from tests.platforms.systems import needs_posix
+
 from lance_sdk.testing import FakePeer, FakeServer
 from lance_spec.frames import Frame
+
+pytestmark = needs_posix("no process is forked there")
 
 PARENT = 1
 """Number of the connection of the parent's producer, the first one that is opened."""

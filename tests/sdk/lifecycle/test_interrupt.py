@@ -9,7 +9,7 @@ from lance_sdk.testing import FakeServer
 
 WAITS = {
     "flush": "producer.send(b'x'); ready(); producer.flush()",
-    "result": "d = producer.send(b'x'); producer._pump.wake(); ready(); d.result()",
+    "result": "d = producer.send(b'x'); producer._driver.wake(); ready(); d.result()",
     "full buffer": "ready(); [producer.send(bytes(60_000)) for _ in range(10_000)]",
     "bulk": "ready(); producer.send_many(bytes(60_000) for _ in range(10_000))",
 }

@@ -1,4 +1,4 @@
-"""A consumer that is killed with SIGKILL goes on behind its last commit: nothing is skipped."""
+"""A consumer that is killed with SIGKILL goes on after its last commit: nothing is skipped."""
 
 import signal
 from pathlib import Path

@@ -78,12 +78,12 @@ async def test_an_object_outlives_the_cancellation_of_its_opener(server: FakeSer
 async def test_a_dropped_object_closes_its_connection(server: FakeServer) -> None:
     """It says that it was not closed, delivers what it has, and its task ends."""
     held = [await AsyncProducer(server.url()).open()]
-    pump = held[0]._pump
+    driver = held[0]._driver
     await held[0].send(b"x")
     with pytest.warns(ResourceWarning, match="unclosed <AsyncProducer"):
         held.clear()
     with anyio.fail_after(20):
-        await pump._stopped.wait()
+        await driver._stopped.wait()
     assert server.records() == [b"x"]
 
 
@@ -91,11 +91,11 @@ async def test_a_dropped_object_closes_its_connection(server: FakeServer) -> Non
 async def test_an_object_may_be_dropped_in_another_thread(server: FakeServer) -> None:
     """A finalizer runs anywhere."""
     held = [await AsyncClient(server.url()).open()]
-    pump = held[0]._pump
+    driver = held[0]._driver
     with pytest.warns(ResourceWarning, match="unclosed <AsyncClient"):
         await to_thread.run_sync(held.clear)
     with anyio.fail_after(20):
-        await pump._stopped.wait()
+        await driver._stopped.wait()
 
 
 async def _leave_open(server: FakeServer, opened: list[AsyncConsumer]) -> None:
@@ -110,7 +110,7 @@ def test_an_event_loop_that_ends_takes_the_tasks_along(server: FakeServer, run: 
     run(_leave_open(server, opened))
     assert repr(opened[0]).startswith("<AsyncConsumer")
     with pytest.raises(ClosedError, match="its task was cancelled"):
-        opened[0]._pump.check()
+        opened[0]._driver.check()
 
 
 @pytest.mark.anyio

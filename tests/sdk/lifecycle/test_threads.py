@@ -1,4 +1,4 @@
-"""The sync face under threads: concurrency, callbacks, closing from elsewhere."""
+"""The sync API under threads: concurrency, callbacks, closing from elsewhere."""
 
 import contextlib
 import gc
@@ -213,7 +213,7 @@ def test_a_failure_in_the_pump_is_not_a_hang(
         raise RuntimeError(f"a bug at {now}")
 
     monkeypatch.setattr(producer._sender, "handle_timeout", broken)
-    producer._pump.wake()
+    producer._driver.wake()
     with pytest.raises(DeliveryFailed, match="a bug"):
         delivery.result(timeout=10)
     with pytest.raises(ClosedError):

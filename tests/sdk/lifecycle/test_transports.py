@@ -13,11 +13,11 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from lance_sdk import AsyncClient, AsyncConsumer, AsyncProducer
-from lance_sdk._core.events import Connect
-from lance_sdk._io.dialling import dial
-from lance_sdk._io.protocol import ProtocolTransport
-from lance_sdk._io.socket_stream import StreamTransport
+from lance_sdk._io.asyncio_transport import ProtocolTransport
 from lance_sdk._io.transport import Transport
+from lance_sdk._io.transport_factory import dial
+from lance_sdk._io.trio_transport import StreamTransport
+from lance_sdk._protocol.events import Connect
 from lance_sdk.testing import FakeServer
 from lance_spec.checksum import Buffer
 
@@ -76,7 +76,7 @@ def forget(_data: Buffer) -> None:
 
 
 def test_each_event_loop_has_its_transport(loop: str, listener: socket.socket) -> None:
-    """On asyncio the loop calls the pump by itself, on trio there is a socket of anyio's."""
+    """On asyncio the loop calls the driver by itself, on trio there is a socket of anyio's."""
 
     async def main() -> type:
         transport, peer = await connect(listener)

@@ -23,6 +23,7 @@ from lance_sdk import (
     RetryPolicy,
     TopicInfo,
 )
+from lance_sdk._api.sendable import Plain
 from lance_sdk.hooks import BatchAckedEvent
 
 
@@ -34,10 +35,28 @@ class Latency(Hooks):
         assert_type(event.seconds, float)
 
 
+class Order:
+    """What an application sends with ``values=``."""
+
+
+def values(order: Order) -> None:
+    """What a producer takes goes by its ``values=``."""
+    plain = Producer("lance://h/t", linger=0.1)
+    plain.send(None, key="k")
+    plain.send(bytearray(b"x"))
+    plain.send("text")  # type: ignore[arg-type]
+    plain.send_many([{"id": 7}])  # type: ignore[list-item]
+    typed = Producer("lance://h/t", values=Order)
+    typed.send(order)
+    typed.send({"id": 7})  # type: ignore[arg-type]
+    Producer("lance://h/t", values="json").send({"id": 7})
+    AsyncProducer("lance://h/t").send("text")  # type: ignore[arg-type, unused-coroutine]
+
+
 def threads(when: datetime) -> None:
-    """The sync faces."""
+    """The sync API classes."""
     with Producer("lance://h/t", retry=RetryPolicy(), hooks=Latency()) as producer:
-        assert_type(producer, Producer)
+        assert_type(producer, Producer[Plain])
         delivery = producer.send(b"x", key="k", timestamp=when)
         assert_type(delivery, Delivery)
         assert_type(delivery.result(1.0), RecordMetadata)
@@ -59,7 +78,7 @@ def threads(when: datetime) -> None:
 
 
 async def tasks() -> None:
-    """The async faces."""
+    """The async API classes."""
     async with AsyncProducer("lance://h/t", compression="auto") as producer:
         delivery = await producer.send(b"x")
         assert_type(delivery, AsyncDelivery)

@@ -20,23 +20,30 @@ class Model:
         committed: by topic number the last commit that was stored.
         begins: by topic number where the group has begun.
         owners: by topic number and generation whose commits were taken.
+        restores: how often the store has gone back to an earlier state.
     """
 
     handed: dict[int, set[int]] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
     begins: dict[int, int] = field(default_factory=dict)
     owners: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
+    restores: int = 0
 
     def hand_out(self, topic: TopicIdentity, numbers: list[int]) -> None:
         """Take note that records were handed out."""
         self.handed.setdefault(topic.id, set()).update(numbers)
 
-    def taken(self, commit: Commit, member: str, secret: int) -> None:
+    def taken(self, commit: Commit, member: str, secret: int, owner_now: str | None) -> None:
         """Take note that a member's commit was taken.
 
         Raises:
-            ViolationError: another one's was, in the same generation.
+            ViolationError: the topic is another one's, or another one's commit was taken in the
+                same generation.
         """
+        if owner_now != member:
+            raise ViolationError(
+                f"commit of {commit.topic.label} was taken from {member}, it belongs to {owner_now}"
+            )
         key = commit.topic.id, commit.generation
         owner = self.owners.setdefault(key, (member, secret))
         if owner != (member, secret):
@@ -66,9 +73,32 @@ class Model:
 
     def restored(self, commits: list[Commit]) -> None:
         """Take note that the store has gone back to an earlier state."""
+        self.restores += 1
         self.committed = {commit.topic.id: commit.offset for commit in commits}
         kept = self.begins.items()
         self.begins = {number: at for number, at in kept if number in self.committed}
+
+    def confirmed(self, topic: TopicIdentity, offset: int | None) -> None:
+        """Take note that a member was told that a commit is durable.
+
+        Raises:
+            ViolationError: it is not in the store.
+        """
+        stored = self.committed.get(topic.id, -1)
+        if offset is not None and offset > stored:
+            raise ViolationError(
+                f"a commit of {topic.label} was confirmed, {offset}, but {stored} is stored"
+            )
+
+    def check_committed(self, topic: TopicIdentity, count: int) -> None:
+        """Check that everything of a topic that was handed out is committed.
+
+        Raises:
+            ViolationError: it is not, though nothing happened for a while.
+        """
+        stored = self.committed.get(topic.id, 0)
+        if stored < count * RECORD:
+            raise ViolationError(f"{topic.label} is committed to {stored} of {count * RECORD}")
 
     def check_everything_came(self, topic: TopicIdentity, count: int) -> None:
         """Check that every record of a topic was handed out.

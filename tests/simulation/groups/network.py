@@ -12,7 +12,7 @@ from lance_sdk._io.dialer import DialFailed
 
 
 class End:
-    """One end of a link; satisfies what pumps and the coordinator need of a connection.
+    """One end of a link; satisfies what drivers and the coordinator need of a connection.
 
     Attributes:
         address: of the other end.

@@ -10,13 +10,13 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from lance_sdk._tree import LanceError
-from lance_sdk.groups._core.group import Group
-from lance_sdk.groups._core.member import Member
-from lance_sdk.groups._core.membership import CommitCall, Phase
-from lance_sdk.groups._core.multi_fetcher import Lane, MultiFetcher
-from lance_sdk.groups._core.roster import Joining, Topic
+from lance_sdk.groups._member_reader import Reading
 from lance_sdk.groups._progress import Progress
-from lance_sdk.groups._reading import Reading
+from lance_sdk.groups._protocol.group import Group
+from lance_sdk.groups._protocol.group_metadata import Joining, Topic
+from lance_sdk.groups._protocol.member import Member
+from lance_sdk.groups._protocol.membership import CommitCall, Phase
+from lance_sdk.groups._protocol.multi_fetcher import Lane, MultiFetcher
 from lance_sdk.groups._service import GroupService
 from lance_sdk.groups.errors import NotAMember
 from lance_sdk.offsets import Commit, TopicIdentity

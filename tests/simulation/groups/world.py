@@ -15,18 +15,17 @@ from unittest.mock import patch
 from tests.simulation.groups.loop import PROCESS, SimulatedLoop, StuckError
 from tests.simulation.groups.model import Model, ViolationError
 from tests.simulation.groups.network import Network, ServerEnd
-from tests.simulation.groups.plan import SESSION, SPAN, Plan
+from tests.simulation.groups.plan import SESSION, SPAN, Plan, is_mild
 from tests.simulation.groups.server import ServerModel, Topic
 from tests.simulation.groups.store import SimulatedStore
 
-from lance_sdk import _assembly
+from lance_sdk._api import factory
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import ClosedError, ConsumeError, TopicChanged, TopicDeleted, TopicNotFound
-from lance_sdk.groups import AsyncGroupConsumer, _service
-from lance_sdk.groups import _assembly as member_assembly
-from lance_sdk.groups._connection import Conversation, Talk
-from lance_sdk.groups._core.group import Group
-from lance_sdk.groups._core.limits import Limits
+from lance_sdk.groups import AsyncGroupConsumer, _factory, _service
+from lance_sdk.groups._connection import Conversation, CoordinatorConnection
+from lance_sdk.groups._protocol.group import Group
+from lance_sdk.groups._protocol.limits import Limits
 from lance_sdk.groups._service import GroupService, Link
 from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY
 from lance_sdk.offsets import Commit
@@ -95,7 +94,8 @@ class World:
             begun + max(SPAN, *[each.at for each in self._plan.happenings], 0.0)
         )
         self._end_faults()
-        await asyncio.sleep(2 * SESSION + 2.0 + self._plan.settings.rebalance)
+        slack = 0.0 if is_mild(self._plan) else 2.0 + self._plan.settings.rebalance
+        await asyncio.sleep(2 * SESSION + slack)
         self._check_owners()
         for topic in self._server.alive:
             topic.count += 3
@@ -240,7 +240,7 @@ class World:
         service = GroupService(
             self._store, strategies, Limits(), heartbeat_interval=0.5, clock=self._loop.monotonic
         )
-        talk = Talk(service, None, None)
+        talk = CoordinatorConnection(service, None, None)
 
         async def serve(stream: ServerEnd) -> None:
             peer: Any = stream  # has what a conversation needs of anyio's streams
@@ -255,12 +255,11 @@ class World:
         except ViolationError as violation:
             self.violate(str(violation))
 
-    def judge_commit(self, member: Any, commit: Commit) -> None:
+    def judge_commit(self, group: Group, member: Any, commit: Commit) -> None:
         """Take note that a coordinator takes a commit."""
-        try:
-            self._model.taken(commit, member.name, member.wishes.secret)
-        except ViolationError as violation:
-            self.violate(str(violation))
+        owner = group.topics[commit.topic.id].owner
+        with self._violations():
+            self._model.taken(commit, member.name, member.wishes.secret, owner)
 
     # Members
 
@@ -283,6 +282,7 @@ class World:
             rebalance_timeout=settings.rebalance,
             start=settings.start,  # type: ignore[arg-type]
             auto_commit=settings.auto_commit,  # type: ignore[arg-type]
+            on_lost=self._judge_loss,
             commit_interval=0.3,
             mode="poll",
             dialect="specified",
@@ -296,8 +296,8 @@ class World:
             backoff_cap=1.0,
             coordinator_options={"request_timeout": 3.0, "backoff_cap": 0.5},
         )
-        consumer._pump._dial = self._network.dial
-        consumer._reader._pump._dial = self._network.dial
+        consumer._driver._dial = self._network.dial
+        consumer._reader._driver._dial = self._network.dial
         consumer._member._asleep = lambda: self._loop.asleep.get(name, 0.0)
         return consumer
 
@@ -330,7 +330,7 @@ class World:
                     self._hand_out(consumer, batch)
                     await asyncio.sleep(self._random.random() * 0.05)
                     if self._random.random() < 0.4:
-                        await consumer.commit()
+                        await self._commit(consumer)
             except ClosedError:
                 return
             except _GONE:
@@ -342,6 +342,22 @@ class World:
                     self.violate(f"a member died: {type(error).__name__}: {error}"[:150])
                     return
                 await asyncio.sleep(0.1)
+
+    async def _commit(self, consumer: AsyncGroupConsumer) -> None:
+        """Commit; what is confirmed is in the store, unless that has gone back meanwhile."""
+        restores = self._model.restores
+        before = {topic: consumer.committed(topic) for topic in consumer.assignment}
+        await consumer.commit()
+        if restores == self._model.restores:
+            with self._violations():
+                for topic in consumer.assignment:
+                    if (now := consumer.committed(topic)) != before.get(topic):
+                        self._model.confirmed(topic, now)
+
+    def _judge_loss(self, topics: Any) -> None:
+        """Take note that a member lost topics: others may have them, and read again."""
+        if topics and is_mild(self._plan):
+            self.violate(f"a member lost {len(topics)} topics though it went on all the time")
 
     def _is_outdated(self, consumer: AsyncGroupConsumer) -> bool:
         alive = {topic.info.id for topic in self._server.alive}
@@ -385,6 +401,8 @@ class World:
             with self._violations():
                 if self._begun(topic):
                     self._model.check_everything_came(topic.identity, topic.count)
+                    if self._plan.settings.auto_commit == "processed":
+                        self._model.check_committed(topic.identity, topic.count)
 
     def _begun(self, topic: Topic) -> bool:
         """Whether it is known where the group has begun."""
@@ -423,7 +441,7 @@ def carry_out(plan: Plan) -> str | None:
             ) -> GroupErrorCode | None:
                 code = begin(group, member, commit, sequence)
                 if code is None:
-                    world.judge_commit(member, commit)
+                    world.judge_commit(group, member, commit)
                 return code
 
             with patch.object(Group, "begin_commit", judged):
@@ -459,8 +477,8 @@ def _simulated(loop: SimulatedLoop, random: Random) -> Iterator[None]:
     logging.getLogger("lance_sdk").setLevel(logging.CRITICAL + 1)
     with (
         patch.object(time, "monotonic", loop.monotonic),
-        patch.object(_assembly, "_DICE", random),
-        patch.object(member_assembly, "_DICE", random),
+        patch.object(factory, "_DICE", random),
+        patch.object(_factory, "_DICE", random),
         patch.object(_service, "token_hex", lambda size: f"{random.getrandbits(8 * size):x}"),
     ):
         for module in names:

@@ -25,7 +25,11 @@ CODES: Mapping[int, tuple[str, tuple[str, ...]]] = {
     0x05: ("CrcMismatch", ("fatal", "protocol", "closed")),
     0x06: ("VersionMismatch", ("fatal", "protocol", "closed")),
 }  # fmt: skip
-"""Name and kind by code (section 12.4)."""
+"""Name and kinds by code (section 12.4)."""
+REDIRECTS: Mapping[int, tuple[str, tuple[str, ...]]] = {
+    0x20: ("NotLeader", ("redirect", "retriable"))
+}
+"""The same of the code that sends a client to another server, unless the client follows it."""
 CLAUSES = {RETRIABLE: "12.4/retriable", AUTH: "12.4/auth", FATAL: "12.4/data"}
 
 for code, (name, kinds) in CODES.items():
@@ -69,7 +73,7 @@ MOVED = Refuse(0x20, f"NOT_LEADER: redirect to {ELSEWHERE}",
                {"leader_addr": ELSEWHERE, "batch_id": BATCH})  # fmt: skip
 scene(
     "code/not-leader", "12.4/redirect", "NotLeader is told as a redirect, or followed.",
-    ClientCase((send(b"one").safe("redirect", "retriable"),), (on("ingest", MOVED, nth=0),)),
+    ClientCase((send(b"one").safe(*REDIRECTS[0x20][1]),), (on("ingest", MOVED, nth=0),)),
 )  # fmt: skip
 scene(
     "code/follows-leader", "12.4/follows", "A batch is sent to the leader that NotLeader names.",

@@ -120,4 +120,5 @@ def tail(
     rules = f": {', '.join(sorted({r.case.clause.key for r in broken}))}" if broken else ""
     yield f"{len(results)} cases in {seconds:.2f} s: {told}"
     verdict = Verdict.PASS if passed else Verdict.FAIL
-    yield style.verdict(verdict, f"{MEANINGS[code]}{rules}")
+    without = f" (without {', '.join(run.without)})" if run.without else ""
+    yield style.verdict(verdict, f"{MEANINGS[code]}{rules}{without}")

@@ -78,16 +78,19 @@ def as_json(columns: Sequence[Column]) -> dict[str, Any]:
 
 def as_rst(columns: Sequence[Column]) -> Iterator[str]:
     """The table and what was not kept, with its bytes, to be included in a page."""
+    yield from as_table(columns)
+    for column in columns:
+        yield from _broken(column)
+
+
+def as_table(columns: Sequence[Column]) -> Iterator[str]:
+    """The table, to be included in a page."""
     yield ".. list-table::"
     yield "   :header-rows: 1"
     yield "   :stub-columns: 1"
     for row in rows(columns):
         yield ""
-        yield from (
-            f"   {'* -' if place == 0 else '  -'} {_safe(c)}" for place, c in enumerate(row)
-        )
-    for column in columns:
-        yield from _broken(column)
+        yield from (f"   {'* -' if place == 0 else '  -'} {safe(c)}" for place, c in enumerate(row))
 
 
 def _broken(column: Column) -> Iterator[str]:
@@ -95,14 +98,14 @@ def _broken(column: Column) -> Iterator[str]:
     if not cases:
         return
     yield ""
-    yield f".. rubric:: {_safe(column.name)}: what was not kept"
+    yield f".. rubric:: {safe(column.name)}: what was not kept"
     yield ""
     for rule, members in groupby(sorted(cases, key=_by_rule), key=_by_rule):
         kept = list(members)
-        yield f"**{kept[0]['level']}** {_safe(rule)}"
+        yield f"**{kept[0]['level']}** {safe(rule)}"
         yield ""
         for case in kept:
-            yield f"- ``{case['id']}``: {_safe(case['message'])}"
+            yield f"- ``{case['id']}``: {safe(case['message'])}"
             yield from _bytes(case)
             yield ""
 
@@ -128,7 +131,7 @@ def _bytes(case: Mapping[str, Any]) -> Iterator[str]:
         yield f"     {direction:<9} {data[:LIMIT].hex(' ') or 'nothing'}{more}"
 
 
-def _safe(text: object) -> str:
+def safe(text: object) -> str:
     """Text in which nothing is markup."""
     told = " ".join(str(text).split())
     for mark in ("\\", "*", "`", "|", "_"):

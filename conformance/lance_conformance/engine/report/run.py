@@ -51,6 +51,11 @@ class Run:
         """The suite that was asked."""
         return suite_named(self.protocol)
 
+    @property
+    def without(self) -> list[str]:
+        """What was left out on purpose."""
+        return sorted(self.conditions.without)
+
     def facts(self) -> dict[str, Any]:
         """What goes into the head of every report."""
         dialect = self.conditions.dialect
@@ -65,6 +70,7 @@ class Run:
             "profile": self.profile,
             "seed": self.conditions.seed,
             "run_id": self.conditions.run_id,
+            **({"without": self.without} if self.without else {}),
             "selected": self.selected,
         }
 
@@ -126,5 +132,6 @@ def reproduce(run: Run, result: Result) -> str:
     return (
         f"lance-conformance {run.suite.command(run.conditions.target)} "
         f"--dialect {run.dialect_asked} {_way_in(run.conditions.access)}"
+        f"{''.join(f'--without {name} ' for name in run.without)}"
         f"--seed {run.conditions.seed} {result.case.id}"
     )

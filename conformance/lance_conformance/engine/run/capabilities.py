@@ -5,15 +5,21 @@ nothing is no broken server.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Final
 
 from lance_conformance.engine.expectations import Allowed
 from lance_conformance.engine.failures import Failure
 from lance_conformance.server.case_context import CaseContext, Topic
-from lance_conformance.server.expect import answer
-from lance_conformance.wire.consumers import CLUSTER_STATUS, offset_for_time, subscribe
-from lance_conformance.wire.control import KEEPALIVE
-from lance_conformance.wire.frame import Command, Frame, Kind
+from lance_conformance.server.expect import ack, answer
+from lance_conformance.wire.consumers import (
+    CLUSTER_STATUS,
+    commit_offset,
+    offset_for_time,
+    subscribe,
+)
+from lance_conformance.wire.control import KEEPALIVE, ingest, set_retention
+from lance_conformance.wire.frame import Command, Flag, Frame, Kind
 
 CAPABILITIES: Final[Mapping[str, str]] = {
     "push": "the target pushes nothing to subscribers",
@@ -29,8 +35,12 @@ CAPABILITIES: Final[Mapping[str, str]] = {
     "groups": "no coordinator of consumer groups was named (--coordinator)",
 }
 """Each capability, and why there is nothing to ask without it."""
+OPTIONAL: Final = ("push", "offset-for-time", "cluster-status", "groups")
+"""Those that a target has or has not by itself; the others depend on what the kit is told."""
 
 _CONSUMER: Final = 0x0C0F_FEE0_0C0F_FEE0
+LZ4_HEADER: Final = bytes.fromhex("04224d18604082")
+"""Magic, flags (independent blocks, no checksum), blocks of 64 KiB, header checksum."""
 _REFUSED: Final = answer(Command.ERROR_RESPONSE, "5.7/error")
 
 
@@ -57,10 +67,49 @@ async def probe(dialogue: CaseContext, topic: Topic) -> frozenset[str]:
     return frozenset(found)
 
 
-async def _answers(dialogue: CaseContext, request: Frame, wanted: Command) -> bool:
+async def missing_features(dialogue: CaseContext, topic: Topic) -> frozenset[str]:
+    """Try each feature once, and say which are not served.
+
+    Args:
+        dialogue: The preflight's.
+        topic: A topic with at least one record.
+    """
+    tried = {
+        "subscribe": (subscribe(topic.id, _CONSUMER), Command.SUBSCRIBE_ACK),
+        "commits": (commit_offset(topic.id, _CONSUMER, 0), Command.COMMIT_ACK),
+        "retention": (set_retention(topic.id, 1 << 30, 1 << 40), Command.TOPIC_RESPONSE),
+    }
+    found = {
+        name for name, (request, wanted) in tried.items()
+        if not await _answers(dialogue, request, wanted)
+    }  # fmt: skip
+    return frozenset(found if await _takes_lz4(dialogue, topic) else found | {"lz4"})
+
+
+async def _takes_lz4(dialogue: CaseContext, topic: Topic) -> bool:
+    """Whether a batch in one LZ4 frame, whose one block is stored, is acknowledged."""
+    plain = ingest(topic.id, dialogue.batch(), dialogue.values(1))
+    size = (len(plain.payload) | 1 << 31).to_bytes(4, "little")
+    payload = LZ4_HEADER + size + plain.payload + bytes(4)
     try:
         peer = await dialogue.open()
-        frame = await peer.ask(request, answer(wanted, "5.2/commands"), _REFUSED)
+        await peer.ask(
+            replace(plain, flags=plain.flags | Flag.COMPRESSED, payload=payload),
+            ack(plain.batch_id),
+        )
+    except Failure:
+        return False
+    return True
+
+
+async def _answers(dialogue: CaseContext, request: Frame, wanted: Command) -> bool:
+    """Whether a request has its answer before a Keepalive behind it; silence costs no time."""
+    try:
+        peer = await dialogue.open()
+        peer.send(request)
+        peer.send(KEEPALIVE)
+        right = answer(wanted, "5.2/commands")
+        frame = await peer.frame(right, _REFUSED, _any(_is_keepalive), _any(_is_fetch_response))
     except Failure:
         return False
     return frame.batch_id == wanted

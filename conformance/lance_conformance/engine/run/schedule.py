@@ -6,19 +6,21 @@ from dataclasses import replace
 
 from lance_conformance.engine.base_context import BaseContext
 from lance_conformance.engine.conditions import Conditions
+from lance_conformance.engine.deadline import GRACE
 from lance_conformance.engine.failures import Blocked, Failure, NotApplicable
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.run.capabilities import missing
 from lance_conformance.engine.run.target_watch import TargetWatch
 from lance_conformance.engine.run.verdict import Result, Verdict, broken
 
-GRACE = 0.5
-"""Seconds behind its deadline after which a case is ended from outside."""
 RETRY_BUDGET = 4
 """How many times its budget a case gets when it is asked again, alone."""
 IN_VAIN = 4
 """Second chances in a row that changed nothing, after which the other cases get none: the target
 does not answer, it is not merely slow."""
+
+WAITING = 16
+"""Cases that wait on purpose and go on beside the others."""
 
 OnResult = Callable[[Result], None]
 
@@ -36,18 +38,20 @@ async def ask_all(
     Args:
         cases: The cases, in the order in which to ask them.
         conditions: What they are held to.
-        jobs: How many are asked at a time.
+        jobs: How many are asked at a time, unless the target is slow.
         retry: Whether timing failures get their second chance.
         on_result: Told of each result as soon as it stands.
 
     Returns:
         The results, in the order of the cases.
     """
+    jobs = 1 if conditions.one_by_one else jobs
     gate = asyncio.Semaphore(jobs)
+    waiting_room = asyncio.Semaphore(WAITING) if jobs > 1 else gate
     watch = TargetWatch(conditions) if retry else None
 
     async def ask_one(case: Case) -> Result:
-        async with gate:
+        async with waiting_room if case.seconds else gate:
             result = await _watched(case, conditions, watch)
         if not _is_asked_again(result, watch):
             on_result(result)
@@ -101,7 +105,8 @@ async def _asked_again(result: Result, conditions: Conditions, watch: TargetWatc
 
 
 def _budget(case: Case, conditions: Conditions, times: float = 1.0) -> float:
-    return conditions.budget * times * case.weight + (conditions.patience if case.alone else 0.0)
+    extra = conditions.patience if case.restarts else case.seconds * conditions.pace
+    return conditions.budget * times * case.weight + extra
 
 
 async def _gather(questions: Sequence[Coroutine[None, None, Result]]) -> list[Result]:
@@ -154,6 +159,9 @@ def skip_reason(case: Case, conditions: Conditions) -> str | None:
         return f"the {conditions.dialect.name} dialect has no such rule"
     if case.pinned_only and not conditions.pinned:
         return "asked only of a target held to one dialect (--dialect)"
+    left_out = sorted(case.needs & conditions.without)
+    if left_out:
+        return f"left out by --without {left_out[0]}"
     return missing(case.needs, conditions.capabilities)
 
 
@@ -177,13 +185,14 @@ async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
         result = await _judged(case, dialogue, budget)
         passed = result.verdict is Verdict.PASS
     finally:
+        dialogue.time.alarm = None
         await dialogue.end(clean=passed)
     return replace(result, seconds=clock() - began, transcript=dialogue.transcript)
 
 
 async def _judged(case: Case, dialogue: BaseContext, budget: float) -> Result:
     try:
-        async with asyncio.timeout(budget + GRACE):
+        async with asyncio.timeout_at(dialogue.deadline + GRACE) as dialogue.time.alarm:
             await dialogue.begin()
             await case.question(dialogue)
     except Blocked as failure:

@@ -5,9 +5,13 @@ from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from lance_conformance import __version__
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.report.reading import read_lines
 from lance_conformance.spec.clauses import Level
+
+LIGHT = 18
+"""The most that a case may weigh (`Case.weight`) to be sampled."""
 
 
 class NothingSelectedError(Exception):
@@ -58,6 +62,8 @@ def select(
     skip: Sequence[str] = (),
     levels: Collection[Level] = tuple(Level),
     quick: bool = False,
+    thorough: bool = True,
+    seed: int = 0,
 ) -> list[Case]:
     """The cases that all conditions let through.
 
@@ -67,6 +73,9 @@ def select(
         skip: Patterns of cases to leave out; each must name a case, too.
         levels: The levels wanted.
         quick: Only the quick profile, unless a pattern names a case by its whole id.
+        thorough: Whether all cases of a thorough run are wanted, and not only those among them
+            that the seed chooses (`sampled`) or a pattern names by its whole id.
+        seed: Chooses.
 
     Raises:
         NothingSelectedError: A pattern names no case, or no case is left.
@@ -77,6 +86,7 @@ def select(
             raise NothingSelectedError(
                 f"no case matches {pattern!r}; 'lance-conformance list' shows all of them"
             )
+    sample = sampled(cases, seed) if not thorough else frozenset()
     chosen = [
         case
         for case in cases
@@ -84,12 +94,29 @@ def select(
         and not any(matches(case, p) for p in skip)
         and case.level in levels
         and (case.quick or not quick or case.id in patterns)
+        and (thorough or not case.thorough or case.id in sample or case.id in patterns)
     ]
     if not chosen:
         raise NothingSelectedError(
             "the patterns, --skip, --level and --profile together leave no case"
         )
     return chosen
+
+
+SAMPLE = 4
+"""Cases of a thorough run that a usual one takes."""
+
+
+def sampled(cases: Sequence[Case], seed: int) -> frozenset[str]:
+    """Ids of cases of a thorough run that a usual one takes, too: few, and cheap ones.
+
+    The same seed chooses the same; another version of the kit may choose others.
+    """
+    rows = [
+        case.id for case in cases if case.thorough and case.weight <= LIGHT and not case.seconds
+    ]
+    choice = random.Random(f"{__version__}/{seed}")  # noqa: S311 - a repeatable choice
+    return frozenset(choice.sample(rows, min(SAMPLE, len(rows))))
 
 
 def shuffled(cases: Sequence[Case], seed: int) -> list[Case]:

@@ -111,12 +111,15 @@ def _news(subject: SelftestTarget, findings: Findings, before: Matrix) -> set[st
 
     A golden server must pass, so whatever took too long is. Of a mutant only what differs from
     the committed matrix: a case that it blocks by being slow is neither a kill nor a miss, and a
-    kill that did not show may have been missed for lack of time.
+    kill that did not show may have been missed for lack of time. Of a mutant that the matrix does
+    not know, whatever took too long.
     """
     late = {case: found for case, found in findings.items() if found.timing}
     if subject.kind != "mutant":
         return set(late) if subject.kind == "golden" else set()
     now = kills(late)
-    known = before.get(subject.dialect, {}).get(subject.name, {})
+    known = before.get(subject.dialect, {}).get(subject.name)
+    if known is None:
+        return set(late)
     missed = {case for case in known if case in findings and findings[case].verdict not in KILLS}
     return missed | {case for case in late if now.get(case) != known.get(case)}

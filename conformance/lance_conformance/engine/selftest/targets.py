@@ -32,11 +32,15 @@ class Finding(NamedTuple):
 Findings = Mapping[str, Finding]
 """What each case found out."""
 
+PACE = 0.05
+"""How many times their seconds cases wait that wait on purpose."""
 MUCH = 10.0
 """How many times its budget a case gets that is asked again."""
 PATIENCE = 2.0
 SIDE_BY_SIDE = 16
 """Subjects on trial at a time in one process. Mostly one of them waits for a deadline."""
+AGAIN_AT_ONCE = 8
+"""Mutants that are asked again at a time, with much more time: nearly all of them only wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,14 @@ async def try_subject(
             conditions = await _conditions(subject, port, setting)
             # Whatever a case needs is taken for granted: a mutant must not be excused.
             needs = frozenset(need for case in chosen for need in case.needs)
-            conditions = replace(conditions, budget=budget, seed=subject.seed, capabilities=needs)
+            conditions = replace(
+                conditions,
+                budget=budget,
+                seed=subject.seed,
+                capabilities=needs,
+                missing=frozenset(),
+                pace=PACE,
+            )
             results = await ask_all(chosen, conditions, jobs=subject.jobs, retry=False)
         found |= {r.case.id: Finding(r.verdict.value, r.reason, r.timing) for r in results}
     return found
@@ -166,6 +177,17 @@ def try_subjects(asked: Asked) -> list[Findings]:
 
 
 def try_again(doubted: Mapping[SelftestTarget, Collection[str]]) -> list[Findings]:
-    """Ask some subjects some cases once more, few at a time and with much more time."""
-    trials = (try_subject(s, cases, times=MUCH) for s, cases in doubted.items())
-    return asyncio.run(_side_by_side(trials, 4), debug=False)
+    """Ask some subjects some cases once more, with much more time.
+
+    Golden servers come first and one by one: they must pass, and nothing else may slow them down.
+    """
+    return asyncio.run(_again(doubted), debug=False)
+
+
+async def _again(doubted: Mapping[SelftestTarget, Collection[str]]) -> list[Findings]:
+    found: dict[SelftestTarget, Findings] = {}
+    for golden, limit in ((True, 1), (False, AGAIN_AT_ONCE)):
+        some = [each for each in doubted if (each.kind == "golden") is golden]
+        trials = [try_subject(each, doubted[each], times=MUCH) for each in some]
+        found |= zip(some, await _side_by_side(trials, limit), strict=True)
+    return [found[each] for each in doubted]

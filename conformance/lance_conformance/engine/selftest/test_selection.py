@@ -60,24 +60,41 @@ def asked_of(
     """
     chosen = {dialect: witnesses(rows) for dialect, rows in before.items()}
     news = {dialect: set(_news(suite, dialect, rows)) for dialect, rows in before.items()}
-    every = frozenset(suite.by_id)
-    repeated = {case for case in every if _matches(case, again)}
+    repeated = {case for case in suite.by_id if _matches(case, again)}
+    mutants = suite.proof().mutants()
+    # Cases that a mutant asks for by name are put to such mutants only.
+    named = {globs for mutant in mutants.values() for globs in mutant.asked}
+    # A case of thorough runs is asked where a mutant needs exactly this one.
+    usual = frozenset(
+        case.id for case in suite.cases if whole or not case.thorough or case.id in named
+    )
+    thorough = frozenset(suite.by_id) - usual
+    usual_news = {dialect: cases - _put_to(cases, named) for dialect, cases in news.items()}
     asked: Asked = {}
     for subject in subjects:
+        globs = mutants[subject.name].asked if subject.kind == "mutant" else ()
+        every = _put_to(suite.by_id, globs) - thorough if globs else usual
         known = chosen.get(subject.dialect, {}).get(subject.name)
         everything = whole or subject.kind != "mutant" or known is None
         if everything or _matches(subject.name, again):
             asked[subject] = every
         elif known is not None:
-            asked[subject] = frozenset(known & every | news[subject.dialect] | repeated)
+            new = news[subject.dialect] if globs else usual_news[subject.dialect]
+            asked[subject] = frozenset((known & usual | new | repeated) & every)
     return asked
+
+
+def _put_to(cases: Collection[str], globs: Collection[str]) -> frozenset[str]:
+    """The cases that a mutant is put to which says so itself."""
+    return frozenset(case for case in cases if _matches(case, globs))
 
 
 def _news(suite: Suite, dialect: str, rows: Mapping[str, Row]) -> Iterator[str]:
     """Scored cases that no mutant is known to fail."""
     proven = {case for row in rows.values() for case in row}
     for case in suite.cases:
-        if case.scored and dialect in case.dialects and case.id not in proven:
+        scored = case.scored and not case.thorough
+        if scored and dialect in case.dialects and case.id not in proven:
             yield case.id
 
 

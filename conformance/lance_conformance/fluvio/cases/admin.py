@@ -1,5 +1,7 @@
 """Cases about creating, listing and deleting topics."""
 
+import asyncio
+
 from lance_conformance.fluvio.case_context import CaseContext
 from lance_conformance.fluvio.cases.registry import case
 from lance_conformance.fluvio.wire.answers import Status
@@ -13,6 +15,9 @@ from lance_conformance.fluvio.wire.calls import (
 from lance_conformance.fluvio.wire.errors import Code
 from lance_conformance.fluvio.wire.objects import Kind, Object, Partition, Spu, Topic
 from lance_conformance.fluvio.wire.words import sized
+
+OFFSETS = "consumer-offset"
+"""The cluster's own topic."""
 
 
 async def _listed(ctx: CaseContext, kind: Kind, *names: str) -> dict[str, Object]:
@@ -61,6 +66,16 @@ async def list_partitions(ctx: CaseContext) -> None:
     wanted = [f"{name}-{number}" for number in (0, 1)]
     parts = [part for each in wanted if isinstance(part := found.get(each), Partition)]
     ctx.check(len(parts) == 2, "partition-missing", f"{len(parts)} of {wanted} are listed")
+
+
+@case("fl-topic/list-own", "topics/system")
+async def list_own(ctx: CaseContext) -> None:
+    """The cluster's own topics are listed to who asks for them, and among no others."""
+    name = await ctx.topic()
+    users = {each.name for each in (await ctx.sc.ask(list_objects(Kind.TOPIC))).objects}
+    own = {each.name for each in (await ctx.sc.ask(list_objects(Kind.TOPIC, system=True))).objects}
+    ctx.check(name in users and name not in own, "objects", f"{name} is listed among {sorted(own)}")
+    ctx.check(OFFSETS in own and OFFSETS not in users, "objects", f"{OFFSETS} is among {users}")
 
 
 @case("fl-topic/list-spus", "topics/list")
@@ -133,6 +148,7 @@ async def refused_with_a_word(ctx: CaseContext) -> None:
 async def delete(ctx: CaseContext) -> None:
     """A topic that is deleted is listed no more."""
     name = await ctx.topic()
+    await ctx.before_deletion(name, 0)
     status = await _done(ctx, delete_topic(name))
     ctx.check(status.name == name, "field:name", f"{name} was deleted, {status.name!r} is told")
     ctx.check(name not in await _listed(ctx, Kind.TOPIC), "topic-there", f"{name} is still listed")
@@ -143,6 +159,7 @@ async def delete_one(ctx: CaseContext) -> None:
     """With a topic no other one goes."""
     first, second = await ctx.topic(), await ctx.topic()
     await ctx.store(second, ctx.records(2))
+    await ctx.before_deletion(first, 0)
     await _done(ctx, delete_topic(first))
     await _stands(ctx, second, 0, 2)
 
@@ -159,9 +176,22 @@ async def deleted_takes_nothing(ctx: CaseContext) -> None:
     """A topic that is deleted has no partitions any more."""
     name = await ctx.topic()
     await ctx.store(name, ctx.records(1))
+    await ctx.before_deletion(name, 1)
     await _done(ctx, delete_topic(name))
-    found = (await ctx.spu.ask(fetch_offsets([(name, [0])]))).topics[0][1][0]
-    ctx.expect_code(found.outcome, Code.NOT_LEADER_FOR_PARTITION, Code.TOPIC_NOT_FOUND)
+    await _gone(ctx, name)
+
+
+async def _gone(ctx: CaseContext, name: str) -> None:
+    """Wait until the SPU has heard that a topic is deleted; it has the time of the case."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + (ctx.deadline - loop.time()) / 2
+    while True:
+        found = (await ctx.spu.ask(fetch_offsets([(name, [0])]))).topics[0][1][0]
+        if found.outcome.code or loop.time() > deadline:
+            break
+        await asyncio.sleep(0.01)
+    codes = Code.NOT_LEADER_FOR_PARTITION, Code.TOPIC_NOT_FOUND, Code.PARTITION_NOT_LEADER
+    ctx.expect_code(found.outcome, *codes)
 
 
 @case("fl-topic/created-anew", "topics/anew")
@@ -169,7 +199,9 @@ async def created_anew(ctx: CaseContext) -> None:
     """A topic that is deleted and created again is empty, and begins at offset 0."""
     name = await ctx.topic()
     await ctx.store(name, ctx.records(3))
+    await ctx.before_deletion(name, 3)
     await _done(ctx, delete_topic(name))
+    await _gone(ctx, name)
     await _done(ctx, create_topic(name))
     await _stands(ctx, name, 0, 0)
     base = await ctx.store(name, ctx.records(1))

@@ -304,7 +304,7 @@ async def noise_spu(ctx: CaseContext) -> None:
     ctx.check(await ctx.stored(topic, 3) == records, "data", "three records must be there")
 
 
-@case("fl-frame/noise-records", "frames/noise", quick=False)
+@case("fl-frame/noise-records", "records/noise", quick=False)
 async def noise_records(ctx: CaseContext) -> None:
     """Produce requests with random bytes in them harm nobody else; what was stored stays."""
     topic = await ctx.topic()

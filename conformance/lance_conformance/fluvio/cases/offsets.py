@@ -78,16 +78,16 @@ async def several(ctx: CaseContext) -> None:
 
 @case("fl-offset/topic-unknown", "offsets/missing")
 async def topic_unknown(ctx: CaseContext) -> None:
-    """A topic that is not there is answered with NotLeaderForPartition (6)."""
+    """A topic that is not there is answered with PartitionNotLeader (3001)."""
     found = await _of(ctx, ctx.name())
-    ctx.expect_code(found.outcome, Code.NOT_LEADER_FOR_PARTITION)
+    ctx.expect_code(found.outcome, Code.PARTITION_NOT_LEADER)
 
 
 @case("fl-offset/partition-unknown", "offsets/missing")
 async def partition_unknown(ctx: CaseContext) -> None:
-    """A partition that is not there is answered with NotLeaderForPartition (6)."""
+    """A partition that is not there is answered with PartitionNotLeader (3001)."""
     found = await _of(ctx, await ctx.topic(), 1)
-    ctx.expect_code(found.outcome, Code.NOT_LEADER_FOR_PARTITION)
+    ctx.expect_code(found.outcome, Code.PARTITION_NOT_LEADER)
 
 
 @case("fl-offset/known-beside-unknown", "offsets/missing")
@@ -96,4 +96,4 @@ async def known_beside_unknown(ctx: CaseContext) -> None:
     topic = await ctx.topic()
     found = (await ctx.spu.ask(fetch_offsets([(topic, [7, 0])]))).topics[0][1]
     codes = [each.outcome.code for each in found]
-    ctx.check(codes == [6, 0], "error:order", f"expected errors 6 and 0; got {codes}")
+    ctx.check(codes == [3001, 0], "error:order", f"expected errors 3001 and 0; got {codes}")

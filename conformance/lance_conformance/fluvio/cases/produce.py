@@ -43,7 +43,8 @@ def _at_version(version: int, what: str) -> None:
         ctx.check(await ctx.stored(topic, 2) == records, "data", "two records must be read back")
 
     at_version.__doc__ = f"Version {version} is served: {what}."
-    case(f"fl-produce/version-{version}", "produce/versions")(at_version)
+    clause = "produce/versions" if version >= 8 else "produce/old-versions"
+    case(f"fl-produce/version-{version}", clause)(at_version)
 
 
 for _version, _what in EDGES.items():

@@ -167,7 +167,7 @@ async def magic(ctx: CaseContext) -> None:
     await _refused_or_closed(ctx, good[:16] + b"\1" + good[17:])
 
 
-@case("fl-batch/length-beyond", "frames/body")
+@case("fl-batch/length-beyond", "records/length")
 async def length_beyond(ctx: CaseContext) -> None:
     """A batch that claims to be longer than its record set ends the connection."""
     topic = await ctx.topic()
@@ -179,7 +179,7 @@ async def length_beyond(ctx: CaseContext) -> None:
     ctx.check(end == 2, "stored-though-refused", f"2 records were acknowledged, {end} are there")
 
 
-@case("fl-batch/length-negative", "frames/body")
+@case("fl-batch/length-negative", "records/length")
 async def length_negative(ctx: CaseContext) -> None:
     """A batch of a negative length ends the connection."""
     topic = await ctx.topic()

@@ -250,7 +250,7 @@ async def max_bytes(ctx: CaseContext) -> None:
 
 @case("fl-stream/large-record", "streams/progress")
 async def large_record(ctx: CaseContext) -> None:
-    """A record that is larger than max_bytes comes all the same."""
+    """A record that is larger than max_bytes comes at once, or cut, and whole to who asks again."""
     topic = await ctx.topic()
     records = ctx.records(1, 3 * PIECE)
     await ctx.store(topic, records)
@@ -275,18 +275,18 @@ async def partition_unknown(ctx: CaseContext) -> None:
 
 @case("fl-stream/beyond-the-end", "streams/range")
 async def beyond_the_end(ctx: CaseContext) -> None:
-    """A stream from behind the end of a partition: OffsetOutOfRange (1)."""
+    """A stream from after the end of a partition: OffsetOutOfRange (1), or a text (2)."""
     topic = await ctx.topic()
     await ctx.store(topic, ctx.records(2))
-    await _error(ctx, stream_fetch(topic, 0, 1000), Code.OFFSET_OUT_OF_RANGE)
+    await _error(ctx, stream_fetch(topic, 0, 1000), Code.OFFSET_OUT_OF_RANGE, Code.OTHER)
 
 
 @case("fl-stream/offset-negative", "streams/range")
 async def offset_negative(ctx: CaseContext) -> None:
-    """A stream from a negative offset: OffsetOutOfRange (1)."""
+    """A stream from a negative offset: OffsetOutOfRange (1), or OffsetEvicted (71)."""
     topic = await ctx.topic()
     await ctx.store(topic, ctx.records(2))
-    await _error(ctx, stream_fetch(topic, 0, -1), Code.OFFSET_OUT_OF_RANGE)
+    await _error(ctx, stream_fetch(topic, 0, -1), Code.OFFSET_OUT_OF_RANGE, Code.OFFSET_EVICTED)
 
 
 @case("fl-stream/isolation-unknown", "streams/isolation-unknown")

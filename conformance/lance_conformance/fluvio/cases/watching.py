@@ -49,7 +49,7 @@ async def spu_reached(ctx: CaseContext) -> None:
     """The SPU answers at the address that the SC tells."""
     spus = await _online_spus(ctx)
     ctx.check(spus and spus[0].hosts, "spu-missing", "no SPU is online")
-    peer = Peer(await ctx.connected(spus[0].port, spus[0].hosts[0]), ctx.deadline)
+    peer = Peer(await ctx.connected(spus[0].port, spus[0].hosts[0]), ctx.time)
     await peer.ask(api_versions())
 
 

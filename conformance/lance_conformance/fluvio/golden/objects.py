@@ -167,6 +167,11 @@ class Objects(Framing):
 
     # Listing -------------------------------------------------------------------------------------
 
+    def is_wanted(self, kind: str, item: bytes, system: bool, /) -> bool:
+        """The users' topics and partitions, or the cluster's own."""
+        own = item.startswith((words(OFFSETS), words(f"{OFFSETS}-0")))
+        return kind == "SPU" or own == system
+
     def listed(self, kind: str, names: list[str], version: int, /) -> list[bytes]:
         """The objects of a kind, or those with some names."""
         found = self.objects(kind, list(self.memory.topics.values()), version)
@@ -179,7 +184,12 @@ class Objects(Framing):
         kind = cursor.words()
         asked = Cursor(cursor.octets(cursor.take("i")))
         names = asked.each(asked.words)
-        return words(kind) + behind_length(each(self.listed(kind, names, version)))
+        asked.take("?")
+        system = asked.take("?")
+        found = self.listed(kind, names, version)
+        return words(kind) + behind_length(
+            each(i for i in found if self.is_wanted(kind, i, system))
+        )
 
     # Creating and deleting -----------------------------------------------------------------------
 

@@ -38,12 +38,16 @@ class Reading(Produce):
         """The lowest offset."""
         return 0
 
+    def offsets_missing(self) -> bytes:
+        """The error for a partition that is not there."""
+        return code(3001)
+
     def offsets_of(self, topic: str, number: int, /) -> bytes:
         """Where a partition begins and ends, behind the error."""
         try:
             part = self.partition_of(topic, number)
-        except Refused as refused:
-            return refused.outcome + struct.pack(">Iqq", number, -1, -1)
+        except Refused:
+            return self.offsets_missing() + struct.pack(">Iqq", number, -1, -1)
         return code(0) + struct.pack(">Iqq", number, self.told_start(part), self.told_end(part))
 
     def asked_offsets(self, numbers: list[int], /) -> list[int]:

@@ -21,6 +21,18 @@ def lists_the_first_name_only(
     return golden(server).listed(kind, names[:1], version)
 
 
+@mutant(Rules.is_wanted)
+def lists_only_its_own(_server: Rules, kind: str, item: bytes, _system: bool, /) -> bool:
+    """A list has the cluster's own topics, whatever is asked for."""
+    return kind == "SPU" or b"consumer-offset" in item[:20]
+
+
+@mutant(Rules.is_wanted)
+def lists_its_own_among_others(_server: Rules, _kind: str, _item: bytes, _system: bool, /) -> bool:
+    """A list has the users' topics and the cluster's own."""
+    return True
+
+
 @mutant(Rules.listed)
 def lists_no_partitions(server: Rules, kind: str, names: list[str], version: int, /) -> list[bytes]:
     """A list of partitions is empty."""

@@ -45,6 +45,12 @@ def begins_at_1(_server: Rules, _partition: Partition, /) -> int:
     return 1
 
 
+@mutant(Rules.offsets_missing)
+def says_of_offsets_what_produce_does(_server: Rules, /) -> bytes:
+    """FetchOffsets has the error of Produce for a partition that is not there."""
+    return code(6)
+
+
 @mutant(Rules.offsets_of)
 def finds_every_partition(server: Rules, topic: str, number: int, /) -> bytes:
     """A partition that is not there is told to be empty."""

@@ -156,6 +156,14 @@ def sends_batches_backwards(server: Rules, stream: Stream, partition: Partition,
     return golden(server).pieces(stream, partition)[::-1]
 
 
+@mutant(Rules.pieces)
+def sends_the_first_batch_without_end(
+    server: Rules, stream: Stream, partition: Partition, /
+) -> Batches:
+    """Each piece has the first batch of the partition, whatever was acknowledged."""
+    return partition.batches[:1] or golden(server).pieces(stream, partition)
+
+
 @mutant(Rules.room)
 def ignores_max_bytes(_server: Rules, _stream: Stream, /) -> int:
     """A piece has whatever there is."""

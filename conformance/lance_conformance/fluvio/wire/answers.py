@@ -220,6 +220,7 @@ class Piece:
         high_watermark: End of what can be read.
         log_start: Lowest offset there is.
         batches: Whole batches; the first may begin before the wanted offset.
+        cut: Bytes that the batch takes which follows them and was cut; 0 where none was.
     """
 
     topic: str
@@ -229,6 +230,7 @@ class Piece:
     high_watermark: int
     log_start: int
     batches: tuple[Batch, ...]
+    cut: int = 0
 
     @property
     def records(self) -> list[Found]:
@@ -245,8 +247,8 @@ def read_piece(reader: Reader, *, version: int) -> Piece:
         reader.number(8, "next_filter_offset")
     log_start = reader.number(8, "log_start_offset")
     reader.option(lambda: reader.many(lambda: reader.take(16, "aborted"), "aborted"), "aborted")
-    batches = tuple(read_batches(reader.sized("records")))
-    return Piece(topic, stream, partition, outcome, high_watermark, log_start, batches)
+    batches, cut = read_batches(reader.sized("records"))
+    return Piece(topic, stream, partition, outcome, high_watermark, log_start, tuple(batches), cut)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,10 +103,10 @@ def watch(kind: Kind, version: int = OBJECTS) -> Call[answers.Watched]:
 
 
 def list_objects(
-    kind: Kind, names: Sequence[str] = (), version: int = OBJECTS
+    kind: Kind, names: Sequence[str] = (), version: int = OBJECTS, *, system: bool = False
 ) -> Call[answers.Listed]:
-    """The objects of a kind, or those with some names."""
-    body = text(kind) + sized(many(map(text, names)) + b"\0\1")
+    """The objects of a kind, or those with some names; users' topics, or the cluster's own."""
+    body = text(kind) + sized(many(map(text, names)) + bytes([False, system]))
     read = partial(answers.read_listed, kind=kind, version=version)
     return Call(f"List {kind}", Key.LIST, version, body, read)
 

@@ -20,6 +20,8 @@ from lance_conformance.fluvio.wire.words import (
 NOW_MS = 1_706_918_400_123
 """The time of records that no case cares about."""
 _HEAD = Struct(">qiib")
+_LENGTH = Struct(">qi")
+_LENGTH_END = 12
 """Base offset, length of the rest, leader epoch, magic; the checksum follows."""
 _REST = Struct(">hiqqqhi")
 """What the checksum covers, up to the records."""
@@ -110,12 +112,17 @@ def with_wrong_crc(data: bytes) -> bytes:
     return data[:17] + bytes([data[17] ^ 1]) + data[18:]
 
 
-def read_batches(reader: Reader) -> list[Batch]:
-    """The batches of a record set, up to its end."""
-    found = []
+def read_batches(reader: Reader) -> tuple[list[Batch], int]:
+    """The whole batches of a record set, and how many bytes the one takes that is cut, if any."""
+    found: list[Batch] = []
     while reader.left:
+        if reader.left < _LENGTH_END:
+            return found, _LENGTH_END
+        _, length = _LENGTH.unpack(reader.peek(_LENGTH_END))
+        if length > reader.left - _LENGTH_END:
+            return found, _LENGTH_END + length
         found.append(_read_batch(reader))
-    return found
+    return found, 0
 
 
 def _read_batch(reader: Reader) -> Batch:

@@ -38,6 +38,10 @@ class Reader:
         """Bytes that were not read yet."""
         return len(self._data) - self._at
 
+    def peek(self, size: int) -> bytes:
+        """The next bytes, which are there and stay there."""
+        return self._data[self._at : self._at + size]
+
     def take(self, size: int, field: str) -> bytes:
         """The next bytes.
 

@@ -39,6 +39,16 @@ from lance_conformance.server.cases import (
     tables,
 )
 from lance_conformance.server.cases.registry import AREAS, QUESTIONS, Case
+from lance_conformance.server.cases.variation import (
+    amount,
+    interleaving,
+    number,
+    position,
+    repetition,
+    size,
+    waiting,
+    width,
+)
 
 MODULES = (
     s09_checksum,
@@ -75,6 +85,14 @@ MODULES = (
     s28_guarded,
     s07_tls,
     s13_crowd,
+    position,
+    size,
+    width,
+    number,
+    repetition,
+    interleaving,
+    waiting,
+    amount,
 )
 """Named so that importing this package fills the registry."""
 

@@ -37,6 +37,14 @@ AREAS: Mapping[str, str] = {
     "auth": "Tokens",
     "tls": "TLS and certificates",
     "crowd": "Many and slow peers",
+    "pos": "Position: late frames",
+    "size": "Size: large frames",
+    "width": "Width: large numbers",
+    "num": "Number: many of each",
+    "rep": "Repetition: asked again",
+    "mix": "Interleaving: several at once",
+    "wait": "Time: idle and slow peers",
+    "vol": "Amount: large logs",
 }
 QUESTIONS: CaseRegistry[CaseContext] = CaseRegistry(CaseContext, AREAS, clauses, BOTH)
 case = QUESTIONS.case

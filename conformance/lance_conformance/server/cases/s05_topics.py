@@ -1,9 +1,10 @@
 """Cases about the life of a topic (LWP sections 5.3 to 5.6 and 6)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from lance_conformance.engine.expectations import Allowed
+from lance_conformance.server.anchor import drop_anchor, weigh_anchor
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import topic_response
@@ -16,6 +17,9 @@ from lance_conformance.wire.control import (
     read_json,
 )
 from lance_conformance.wire.frame import Command, Frame
+
+MOST_TOPICS = 3000
+"""Topics that the case about ids creates at most."""
 
 
 async def _json(ctx: CaseContext, frame: Frame, cite: str) -> Mapping[str, Any]:
@@ -169,13 +173,42 @@ async def deleted_not_listed(ctx: CaseContext) -> None:
     ctx.check(topic.name not in names, "list", f"{topic.name} was deleted and is still listed")
 
 
-@case("top/id-not-reused", "6.1/identity")
+@case("top/id-not-reused", "6.1/identity", alone=True)
 async def id_not_reused(ctx: CaseContext) -> None:
-    """The id of a deleted topic is not given to the next one."""
+    """The id of a deleted topic is not given to another one, not even when no topic is left.
+
+    The kit's own anchor goes as well, so that a target without other topics has none. A published
+    server then begins again with 1 once ListTopics was asked. New topics are created until there is
+    one beyond every id that was known: where ids come back, the target is past them afterwards.
+    """
     first = await ctx.disposable_topic()
+    await ctx.store(first, ctx.values(1))
     await _delete(ctx, first)
-    second = await ctx.topic()
-    ctx.check(first.id != second.id, "field:id", f"the id {first.id} was given away twice")
+    anchor = await weigh_anchor(ctx)
+    try:
+        async with ctx.precondition("listing the topics"):
+            await _listed(ctx)
+        again = await _created_again(ctx, {first.id, anchor}, first.id)
+    finally:
+        if anchor is not None:
+            await drop_anchor(ctx)
+    if again is None:
+        return
+    payload = await ctx.store(again, ctx.values(2))
+    kept = "are there" if await ctx.stored(again) == payload else "are lost"
+    told = f"the id {again.id} was given away twice; records acknowledged under it {kept}"
+    ctx.check(False, "field:id", told)
+
+
+async def _created_again(ctx: CaseContext, gone: Collection[int | None], last: int) -> Topic | None:
+    """Create topics until an id is new for certain; return one whose id had another topic."""
+    again = None
+    for _ in range(MOST_TOPICS):
+        topic = await ctx.topic()
+        again = topic if topic.id in gone else again
+        if topic.id > last:
+            return again
+    raise ctx.side.failure("field:id", f"{MOST_TOPICS} new topics all have ids up to {last}")
 
 
 @case("top/name-free-again", "5.6/gone", quick=False)

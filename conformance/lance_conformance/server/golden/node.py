@@ -54,6 +54,10 @@ class Node(Consumers):
         """An offset."""
         return Reply(0x40, 0x71, struct.pack("<Q", offset))
 
+    def idle_limit(self, _unfinished: bool, /) -> float | None:
+        """Seconds that a connection may be silent, in the middle of a frame or not: no limit."""
+        return None
+
     def stays_after(self, _code: int, _command: int, /) -> bool:
         """A refusal does not end the connection."""
         return True

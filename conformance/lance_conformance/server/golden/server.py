@@ -37,6 +37,7 @@ class Session(asyncio.Protocol):
         self._rest = bytearray()
         self._missing = 0
         self._transport: asyncio.Transport | None = None
+        self._limit: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -45,9 +46,12 @@ class Session(asyncio.Protocol):
         memory.crowd.append(self)
         if not self._rules.has_room(memory.mute):
             self._transport.close()
+        self._watch()
 
     def connection_lost(self, _exc: Exception | None) -> None:
         """Leave the others."""
+        if self._limit is not None:
+            self._limit.cancel()
         self._rules.memory.crowd.remove(self)
         self._rules.memory.mute += not self._spoken
         if self._state.tail and not self._state.closing:
@@ -72,6 +76,15 @@ class Session(asyncio.Protocol):
             self.hang_up()
         for member in list(self._rules.memory.crowd):
             member.push()
+        self._watch()
+
+    def _watch(self) -> None:
+        """End the connection when it is silent for longer than the rules let it be."""
+        if self._limit is not None:
+            self._limit.cancel()
+        seconds = self._rules.idle_limit(self.unfinished)
+        if seconds is not None:
+            self._limit = asyncio.get_running_loop().call_later(seconds, self.hang_up)
 
     @property
     def unfinished(self) -> bool:

@@ -1,5 +1,6 @@
 """What the golden server remembers."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -62,6 +63,7 @@ class Connection:
         batches: What was stored under each topic and batch id: timestamp and payload.
         subscriptions: What is pushed, by topic.
         notes: What a mutant remembers of it.
+        counts: What a mutant counts of it.
         trusted: It has shown a right token.
         closing: Nothing is read any more.
     """
@@ -70,6 +72,7 @@ class Connection:
     batches: dict[tuple[int, int], tuple[int, bytes]] = field(default_factory=dict)
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
     trusted: bool = False
     closing: bool = False
 
@@ -90,6 +93,8 @@ class Memory:
         crowd: All connections.
         speaker: The connection whose frame is being served.
         scars: What a mutant remembers of earlier stimuli.
+        kept: Answers that a mutant gives again.
+        counts: What a mutant counts.
         tokens: The tokens that get in; none means that everybody does.
         write_only: Reading needs no token.
         handshakes: TLS handshakes that are not finished.
@@ -101,6 +106,8 @@ class Memory:
     deleted: set[int] = field(default_factory=set)
     last_id: int = 0
     scars: set[str] = field(default_factory=set)
+    kept: dict[object, Any] = field(default_factory=dict)
+    counts: Counter[object] = field(default_factory=Counter)
     epochs: dict[str, int] = field(default_factory=dict)
     commits: dict[tuple[int, int], int] = field(default_factory=dict)
     batches: dict[tuple[int, int], tuple[int, bytes]] = field(default_factory=dict)

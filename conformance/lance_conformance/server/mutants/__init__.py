@@ -13,6 +13,7 @@ from lance_conformance.server.mutants import (
     ingest,
     naming,
     node,
+    operators,
     pipelines,
     pushing,
     random_faults,
@@ -51,6 +52,7 @@ MODULES = (
     restarting,
     clustering,
     grouping,
+    operators,
 )
 """Named so that importing this package fills the registry."""
 

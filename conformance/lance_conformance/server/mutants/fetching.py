@@ -50,6 +50,33 @@ def shows_all_but_the_last_byte(_server: Specified, topic: Topic, /) -> bytes:
     return topic.log[:-1]
 
 
+@mutant(Specified.readable, asked=("log/*", "vol/512-kib", "num/records-*", "mix/*"))
+def brings_the_first_record_without_end(server: Specified, topic: Topic, /) -> bytes:
+    """Each Fetch finds one more copy of the first record, so that no reader gets to the end."""
+    ends = walk(topic.log)[0]
+    if len(ends) < 2:
+        return topic.log
+    server.memory.counts["endless", topic.id] += 1
+    return topic.log + topic.log[: ends[1]] * server.memory.counts["endless", topic.id]
+
+
+SEGMENT = 1 << 16
+
+
+@mutant(Specified.readable, asked=("vol/*", "num/in-topic-*"))
+def orders_segments_by_the_count_before(_server: Specified, topic: Topic, /) -> bytes:
+    """Segments come by how many batches the one before them has, as at a published server."""
+    starts = [at for _, at in topic.arrivals]
+    segments: list[tuple[int, bytes]] = []
+    begin, count, before = 0, 0, 0
+    for end in [*starts[1:], len(topic.log)]:
+        count += 1
+        if end - begin >= SEGMENT or end == len(topic.log):
+            segments.append((before, topic.log[begin:end]))
+            begin, count, before = end, 0, count
+    return b"".join(data for _, data in sorted(segments, key=lambda each: each[0]))
+
+
 @mutant(Specified.readable)
 def drops_the_oldest_bytes(_server: Specified, topic: Topic, /) -> bytes:
     """What is beyond a limit goes, and all offsets shift."""

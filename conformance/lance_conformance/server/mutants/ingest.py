@@ -199,7 +199,7 @@ def acks_without_storing(_server: Specified, topic: Topic, _payload: bytes, /) -
 @mutant(Specified.stored)
 def stores_the_first_record_only(_server: Specified, topic: Topic, payload: bytes, /) -> bytes:
     """Of each batch only the first record is stored."""
-    return topic.log + payload[: walk(payload)[0][1]]
+    return topic.log + payload[: [*walk(payload)[0], len(payload)][1]]
 
 
 @mutant(Specified.stored)

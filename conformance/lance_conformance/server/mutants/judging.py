@@ -51,12 +51,13 @@ def _golden(server: Specified, hook: Judge) -> Judge:
     return judge
 
 
-def register(
+def register(  # noqa: PLR0917 - a row of a table
     hook: Callable[..., Any],
     name: str,
     title: str,
     replacement: Callable[..., Any],
     only: str | None = None,
+    asked: tuple[str, ...] = (),
 ) -> None:
     """Register a function that was made, not written, as the replacement of a hook.
 
@@ -66,6 +67,7 @@ def register(
         title: How it is wrong, as a sentence.
         replacement: What stands in the rule's place.
         only: The one dialect in which this is wrong.
+        asked: Globs of the cases that it is put to.
     """
     replacement.__name__, replacement.__doc__ = name.replace("-", "_"), title
-    mutant(hook, only=only)(replacement)
+    mutant(hook, only=only, asked=asked)(replacement)

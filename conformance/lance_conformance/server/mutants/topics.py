@@ -124,6 +124,14 @@ def calls_a_duplicate_an_unknown_error(_server: Specified, _topic: Topic, /) -> 
     raise Refused(0x01, "no")
 
 
+@mutant(Specified.listed)
+def begins_again_without_topics(server: Specified, /) -> list[Body]:
+    """A list without topics makes ids begin again, as at a published server."""
+    if not server.memory.topics:
+        server.memory.last_id = 0
+    return golden(server).listed()
+
+
 @mutant(Specified.next_id)
 def gives_ids_away_again(server: Specified) -> int:
     """A new topic gets the lowest id that is free."""

@@ -1,3 +1,5 @@
+# mypy: disable-error-code="unreachable"
+# On another system than Linux no code after a refusal is reached.
 """The kernel's side of io_uring: numbers, structures and the three system calls.
 
 From ``include/uapi/linux/io_uring.h``; the numbers of the calls are the same on every 64-bit
@@ -7,6 +9,7 @@ architecture that Linux runs on.
 import ctypes
 import errno
 import os
+import sys
 from enum import IntEnum
 from struct import Struct
 from typing import Final
@@ -20,7 +23,9 @@ CQ_RING: Final = 0x8000000
 ENTRIES: Final = 0x10000000
 
 SINGLE_MAP: Final = 1
-DURABLE: Final = os.RWF_DSYNC
+POPULATED: Final = 0x8000
+"""Flag of a map whose pages are there at once."""
+DURABLE: Final = 0x2
 """Operation flags of a write that is complete when its bytes are durable."""
 
 SUBMISSION: Final = Struct("<BBHiQQIIQHHiQQ")
@@ -94,6 +99,8 @@ def set_up(entries: int, parameters: Parameters) -> int:
     Raises:
         OSError: there is no io_uring, or not for this process.
     """
+    if sys.platform != "linux":  # the number is another call there
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     place = ctypes.addressof(parameters)
     return _checked(_syscall(SETUP, entries, place, 0, 0, 0, 0))
 
@@ -124,3 +131,25 @@ def _checked(result: int) -> int:
         problem = ctypes.get_errno()
         raise OSError(problem, os.strerror(problem))
     return result
+
+
+def open_event() -> int:
+    """Return a descriptor on which the kernel announces completions.
+
+    Raises:
+        OSError: there are no more descriptors, or the system is not Linux.
+    """
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    return os.eventfd(0, os.EFD_CLOEXEC)
+
+
+def await_event(descriptor: int) -> None:
+    """Wait until something was announced since the last wait.
+
+    Raises:
+        OSError: the descriptor is closed, or the system is not Linux.
+    """
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    os.eventfd_read(descriptor)

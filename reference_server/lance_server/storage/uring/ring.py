@@ -20,6 +20,7 @@ from lance_server.storage.uring._abi import (
     CQ_RING,
     DURABLE,
     ENTRIES,
+    POPULATED,
     SINGLE_MAP,
     SQ_RING,
     SUBMISSION,
@@ -27,7 +28,9 @@ from lance_server.storage.uring._abi import (
     Parameters,
     Register,
     Vector,
+    await_event,
     enter,
+    open_event,
     register,
     set_up,
 )
@@ -109,7 +112,7 @@ class Ring:
         self._pending = 0
         try:
             self._map(parameters)
-            self._event = os.eventfd(0, os.EFD_CLOEXEC)
+            self._event = open_event()
             fds.append(self._event)
             register(self._fd, Register.EVENT, ctypes.c_int(self._event), 1)
         except BaseException:
@@ -150,7 +153,7 @@ class Ring:
         return view
 
     def _mapped(self, size: int, offset: int) -> mmap.mmap:
-        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+        flags = mmap.MAP_SHARED | POPULATED
         whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         self._maps.append(mmap.mmap(self._fd, whole, flags, _PROT, offset=offset))
         return self._maps[-1]
@@ -183,7 +186,7 @@ class Ring:
         while self._pending:
             self._pending -= self._collect(self._results)
             if self._pending:
-                os.eventfd_read(self._event)
+                await_event(self._event)
         return self._results
 
     def _publish(self, submissions: Sequence[Submission]) -> None:

@@ -1,18 +1,24 @@
-"""The client for programs with tasks, on asyncio and trio."""
+"""The async client, on asyncio and trio."""
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import anyio
 
-from lance_sdk._foreign import Address, Tls, parse_address, tls_context
+from lance_sdk._api.other_systems import Address, Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
-from lance_sdk.fluvio._asks import Ask, Pause, Steps
+from lance_sdk.fluvio._asks import Ask, Pause, Steps, patiently
 from lance_sdk.fluvio._async_pump import AsyncPump
 from lance_sdk.fluvio._consuming import Stream
+from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
+from lance_sdk.fluvio._patience import Patience
+from lance_sdk.fluvio._topics import Leaders
 from lance_sdk.fluvio.aio.consumer import AsyncFluvioConsumer
 from lance_sdk.fluvio.aio.producer import AsyncFluvioProducer
+from lance_sdk.fluvio.errors import FluvioRefused, located
 from lance_sdk.fluvio.types import (
     FluvioSettings,
     FluvioTopic,
@@ -23,8 +29,27 @@ from lance_spec.fluvio_apis import PORTS, Server
 T = TypeVar("T")
 
 
+class _Shared:
+    """The connection that requests to one server share.
+
+    Attributes:
+        lock: held while it is opened.
+        pump: the connection, once there is one.
+    """
+
+    def __init__(self) -> None:
+        self.lock = anyio.Lock()
+        self.pump: AsyncPump | None = None
+
+    def __repr__(self) -> str:
+        return f"<_Shared {self.pump!r}>"
+
+
 class AsyncFluvioClient:
     """Talks to a Fluvio cluster: topics, producers and consumers. Tasks may share it.
+
+    Once it has reached the cluster, requests that may be made again wait
+    `FluvioSettings.retry_for` seconds for a server that is away.
 
     Args:
         address: host and port of the SC, such as ``localhost:9003``.
@@ -39,11 +64,13 @@ class AsyncFluvioClient:
         self.settings = FluvioSettings(**options)
         self._sc = parse_address(address, PORTS["sc"])
         self._tls = tls_context(tls)
-        self._pumps: dict[tuple[Server, Address], AsyncPump] = {}
+        self._shared: dict[tuple[Server, Address], _Shared] = {}
         self._closed = False
+        self._met = False
 
     def __repr__(self) -> str:
-        return f"<AsyncFluvioClient {self._sc[0]}:{self._sc[1]}, {len(self._pumps)} connections>"
+        count = sum(each.pump is not None for each in self._shared.values())
+        return f"<AsyncFluvioClient {self._sc[0]}:{self._sc[1]}, {count} connections>"
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,16 +86,16 @@ class AsyncFluvioClient:
     async def close(self) -> None:
         """Close the connections; producers of this client end, consumers have their own."""
         self._closed = True
-        pumps, self._pumps = self._pumps, {}
-        for pump in pumps.values():
-            await pump.close()
+        for shared in list(self._shared.values()):
+            if shared.pump is not None:
+                await self._drop(shared, shared.pump)
 
     async def topics(self) -> list[FluvioTopic]:
         """Return the topics there are, by name."""
-        return await self.run(_topics.topics())
+        return await self._patiently(_topics.topics)
 
     async def create_topic(
-        self, name: str, *, partitions: int = 1, retention_secs: int = 0
+        self, name: str, *, partitions: int = 1, retention_secs: int = 0, replication: int = 1
     ) -> None:
         """Create a topic.
 
@@ -76,11 +103,15 @@ class AsyncFluvioClient:
             name: its name.
             partitions: how many partitions it has.
             retention_secs: seconds that records are kept; 0 leaves it to the cluster.
+            replication: how many SPUs keep each partition.
 
         Raises:
             FluvioRefused: it cannot be created.
         """
-        await self.run(_topics.create_topic(name, partitions, retention_secs))
+        await self._patiently(
+            lambda: _topics.create_topic(name, partitions, retention_secs, replication),
+            again=False,
+        )
 
     async def delete_topic(self, name: str) -> None:
         """Delete a topic.
@@ -88,7 +119,7 @@ class AsyncFluvioClient:
         Raises:
             FluvioRefused: it cannot be deleted.
         """
-        await self.run(_topics.delete_topic(name))
+        await self._patiently(lambda: _topics.delete_topic(name), again=False)
 
     async def offsets(self, topic: str, partition: int = 0) -> Offsets:
         """Return what a partition holds.
@@ -96,23 +127,31 @@ class AsyncFluvioClient:
         Raises:
             FluvioRefused: there is no such partition.
         """
-        return await self.run(_topics.offsets(topic, partition))
+        return await self._patiently(lambda: _topics.offsets(topic, partition))
 
     async def committed(self, topic: str, partition: int, consumer_id: str) -> int | None:
         """Return the offset of the last record that a consumer committed, or None."""
-        return await self.run(_consuming.committed(topic, partition, consumer_id))
+        return await self._patiently(lambda: _consuming.committed(topic, partition, consumer_id))
 
     async def forget(self, topic: str, partition: int, consumer_id: str) -> None:
         """Have the cluster forget what a consumer committed."""
-        await self.run(_consuming.forget(topic, partition, consumer_id))
+        await self._patiently(lambda: _consuming.forget(topic, partition, consumer_id))
 
-    async def producer(self, topic: str) -> AsyncFluvioProducer:
+    async def producer(
+        self, topic: str, *, partitioner: str | Partitioner | None = None
+    ) -> AsyncFluvioProducer:
         """Return a producer; use it in an ``async with`` block.
+
+        Args:
+            topic: name of the topic.
+            partitioner: where records with a key go, instead of `FluvioSettings.partitioner`.
 
         Raises:
             FluvioRefused: there is no such topic.
         """
-        return AsyncFluvioProducer(self, topic, await self.run(_topics.leaders(topic)))
+        chosen = partitioner_of(partitioner or self.settings.partitioner)
+        known = Leaders(topic, await self._patiently(lambda: _topics.leaders(topic)))
+        return AsyncFluvioProducer(self, known, Outbox(known, chosen, self.settings.buffer_bytes))
 
     async def consumer(
         self,
@@ -129,27 +168,36 @@ class AsyncFluvioClient:
             topic: name of the topic.
             partition: number of the partition.
             start: ``beginning``, ``end`` or an offset. With a word, a consumer with an id goes
-                on behind what it committed.
+                on after what it committed.
             consumer_id: under which name the cluster keeps offsets.
             stop_at_end: end where the partition ends now instead of waiting for more.
 
         Raises:
             FluvioRefused: there is no such partition.
         """
-        at = await self.run(_topics.leader(topic, partition))
-        first = await self.run(_consuming.first_offset(start, topic, partition, consumer_id))
+        first = await self._patiently(
+            lambda: _consuming.first_offset(start, topic, partition, consumer_id)
+        )
         end = (await self.offsets(topic, partition)).end if stop_at_end else None
-        consumer = AsyncFluvioConsumer(self, Stream(topic, partition, first, at, consumer_id), end)
+        stream = Stream(topic, partition, first, self.settings.max_bytes, consumer_id)
+        consumer = AsyncFluvioConsumer(self, stream, end)
         await consumer.open()
         return consumer
 
     # What moves the bytes ----------------------------------------------------------------------
 
+    async def _patiently(self, steps: Callable[[], Steps[T]], *, again: bool = True) -> T:
+        patience = Patience(self.settings.retry_for)
+        return await self.run(patiently(steps, patience, again=again))
+
     async def run(self, steps: Steps[T]) -> T:
         """Do what steps ask for, and return what they come to."""
+        peer = ""
         try:
             wanted = next(steps)
             while True:
+                if isinstance(wanted, Ask):
+                    peer = _peer(wanted.at or self._sc)
                 try:
                     found = await self._done(wanted)
                 except LanceError as error:
@@ -159,37 +207,55 @@ class AsyncFluvioClient:
         except StopIteration as end:
             value: T = end.value
             return value
+        except FluvioRefused as refused:
+            refused.server = refused.server or peer
+            raise
+        finally:
+            steps.close()
 
     async def _done(self, wanted: Ask | Pause) -> Any:
         if isinstance(wanted, Pause):
             return await anyio.sleep(wanted.seconds)
-        address = wanted.at or self._sc
-        pump = await self._pump(wanted.server, address)
-        try:
-            return await pump.ask(wanted)
-        except BaseException:  # what comes now may be half an answer
-            await self._drop(wanted.server, address, pump)
-            raise
-
-    async def _pump(self, server: Server, address: Address) -> AsyncPump:
         if self._closed:
             raise ClosedError("the client was closed; make a new one")
-        pump = self._pumps.get((server, address))
-        if pump is not None and not pump.usable:
-            await self._drop(server, address, pump)
-            pump = self._pumps.get((server, address))
-        if pump is None:
-            opened = await self.connect(server, address)
-            pump = self._pumps.setdefault((server, address), opened)
-            if pump is not opened:  # another task was quicker
-                await opened.close()
-        return pump
+        address = wanted.at or self._sc
+        shared = self._shared.setdefault((wanted.server, address), _Shared())
+        try:
+            pump = await self._opened(shared, wanted.server, address)
+            try:
+                return await pump.ask(wanted)
+            except BaseException:  # what comes now may be half an answer
+                await self._drop(shared, pump)
+                raise
+        except LanceError as error:
+            placed = located(error, wanted.what, _peer(address), met=self._met)
+            if placed is error:
+                raise
+            raise placed from error
 
-    async def _drop(self, server: Server, address: Address, pump: AsyncPump) -> None:
-        if self._pumps.get((server, address)) is pump:
-            del self._pumps[server, address]
+    async def _opened(self, shared: _Shared, server: Server, address: Address) -> AsyncPump:
+        async with shared.lock:
+            pump = shared.pump
+            if pump is not None and not pump.usable:
+                await self._drop(shared, pump)
+            if shared.pump is None:
+                shared.pump = await self.connect(server, address)
+            if self._closed:  # meanwhile
+                await self._drop(shared, shared.pump)
+                raise ClosedError("the client was closed while it connected; make a new one")
+            return shared.pump
+
+    async def _drop(self, shared: _Shared, pump: AsyncPump) -> None:
+        if shared.pump is pump:
+            shared.pump = None
         await pump.close()
 
     async def connect(self, server: Server, address: Address) -> AsyncPump:
         """Return a connection of one's own."""
-        return await AsyncPump(server, address, self.settings).open(self._tls)
+        pump = await AsyncPump(server, address, self.settings).open(self._tls)
+        self._met = True
+        return pump
+
+
+def _peer(address: Address) -> str:
+    return f"{address[0]}:{address[1]}"

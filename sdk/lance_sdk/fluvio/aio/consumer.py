@@ -1,24 +1,26 @@
-"""Consuming, for programs with tasks."""
+"""Consuming, for the async client."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import anyio
 
-from lance_sdk.errors import ClosedError, LanceError
+from lance_sdk.errors import ClosedError, ConfigError, LanceError, UsageError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Steps
 from lance_sdk.fluvio._async_pump import AsyncPump
 from lance_sdk.fluvio._consuming import Stream
 from lance_sdk.fluvio._patience import Patience, is_passing, time_left
-from lance_sdk.fluvio.errors import FluvioRefused
+from lance_sdk.fluvio.errors import FluvioRefused, located
 from lance_sdk.fluvio.types import ReceivedRecord
 
 if TYPE_CHECKING:
     from lance_sdk.fluvio.aio.client import AsyncFluvioClient
+
+T = TypeVar("T")
 
 
 class AsyncFluvioConsumer:
@@ -36,7 +38,7 @@ class AsyncFluvioConsumer:
         self._number = 0
         self._patience = Patience(client.settings.retry_for)
         self._closed = False
-        self._behind = False
+        self._unacknowledged = False
         self._last = -1
 
     def __repr__(self) -> str:
@@ -51,7 +53,7 @@ class AsyncFluvioConsumer:
 
     @property
     def lag(self) -> int:
-        """How many records there were behind the last one when it came."""
+        """How many records there were after the last one when it came."""
         return max(self._stream.high_watermark - self._stream.offset, 0)
 
     async def __aenter__(self) -> Self:
@@ -69,16 +71,11 @@ class AsyncFluvioConsumer:
         """Begin the stream at `offset`, on a new connection.
 
         Raises:
-            TransportError: the leader cannot be reached.
+            FluvioRefused: nobody leads the partition.
+            TransportError: the leader could not be reached in time.
         """
         await self._drop()
-        pump = await self._client.connect("spu", self._stream.at)
-        try:
-            self._number = await pump.begin(_consuming.opening(self._stream, self._settings))
-        except BaseException:
-            await pump.close()
-            raise
-        self._pump = pump
+        await self._again(self._opened, None)
 
     async def close(self) -> None:
         """End the stream."""
@@ -88,13 +85,13 @@ class AsyncFluvioConsumer:
     async def _drop(self) -> None:
         pump, self._pump = self._pump, None
         self._stream.id = None
-        self._behind = False
+        self._unacknowledged = False
         if pump is not None:
             await pump.close()
 
     async def poll(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109 - both faces take the same parameters
+        timeout: float | None = None,  # noqa: ASYNC109 - both APIs take the same parameters
     ) -> list[ReceivedRecord]:
         """Return records as they came together; nothing when none came in time.
 
@@ -107,53 +104,81 @@ class AsyncFluvioConsumer:
             TransportError: the connection could not be taken up again in time.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        try:
-            records = await self._received(deadline)
-        except LanceError:
-            await self.close()
-            raise
+        records = await self._again(lambda: self._received(deadline), deadline) or []
         if self._end is not None:
             records = [each for each in records if each.offset < self._end]
         return records
 
+    async def _again(self, work: Callable[[], Awaitable[T]], deadline: float | None) -> T | None:
+        """Do what needs a connection until it succeeds; nothing when the deadline passes first."""
+        try:
+            while True:
+                try:
+                    found = await work()
+                except LanceError as error:
+                    await self._lost()
+                    if not is_passing(error, again=True):
+                        raise
+                    delay = self._patience.after(error)
+                    left = time_left(deadline)
+                    await anyio.sleep(delay if left is None else min(delay, left))
+                    if left is not None and left <= delay:
+                        return None
+                else:
+                    self._patience.progressed()
+                    return found
+        except LanceError:
+            await self.close()
+            raise
+
+    async def _lost(self) -> None:
+        """Forget the connection, and who leads the partition."""
+        await self._drop()
+        self._stream.at = None
+
     async def _received(self, deadline: float | None) -> list[ReceivedRecord]:
+        """Return the next records; nothing when the deadline passes first."""
         while True:
+            pump = await self._opened()
+            if self._unacknowledged:
+                await self._run(_consuming.acknowledge(self._stream))
+                self._unacknowledged = False
             try:
-                records = await self._next(deadline)
-            except LanceError as error:
-                await self._drop()
-                if not is_passing(error, again=True):
-                    raise
-                delay = self._patience.after(error)
-                left = time_left(deadline)
-                await anyio.sleep(delay if left is None else min(delay, left))
-                if left is not None and left <= delay:
+                response = await pump.next(self._number, time_left(deadline))
+                if response is None:
                     return []
-            else:
-                self._patience.progressed()
+                records = _consuming.take(self._stream, response, self._settings)
+            except LanceError as error:
+                raise self._located(error, pump.peer) from error.__cause__
+            if records is None:
+                await self._drop()
+                continue
+            self._unacknowledged = True
+            if records:
                 return records
 
-    async def _next(self, deadline: float | None) -> list[ReceivedRecord]:
-        pump = await self._opened()
-        if self._behind:
-            await self._run(_consuming.acknowledge(self._stream))
-            self._behind = False
-        response = await pump.next(self._number, time_left(deadline))
-        if response is None:
-            return []
-        records = _consuming.take(self._stream, response, self._settings)
-        self._behind = True
-        return records
+    def _located(self, error: LanceError, peer: str) -> LanceError:
+        return located(error, self._stream.what, peer)
 
     async def _opened(self) -> AsyncPump:
         if self._closed:
             raise ClosedError("the consumer was closed; make a new one that starts at its offset")
-        if self._pump is None:
-            stream = self._stream
+        if self._pump is not None:
+            return self._pump
+        stream = self._stream
+        if stream.at is None:
             stream.at = await self._client.run(_topics.leader(stream.topic, stream.partition))
-            await self.open()
-        assert self._pump is not None, "it was opened"
-        return self._pump
+        try:
+            pump = await self._client.connect("spu", stream.at)
+            try:
+                self._number = await pump.begin(_consuming.opening(stream))
+            except BaseException:
+                await pump.close()
+                raise
+        except LanceError as error:
+            raise self._located(error, f"{stream.at[0]}:{stream.at[1]}") from error
+        self._pump = pump
+        return pump
 
     async def __aiter__(self) -> AsyncIterator[ReceivedRecord]:
         """Yield records, for ever or to the end that there was at first."""
@@ -175,20 +200,26 @@ class AsyncFluvioConsumer:
             FluvioRefused: the cluster does not keep it.
             TransportError: the connection was lost; commit again after the next records.
         """
-        await self._opened()
         await self._run(_consuming.commit(self._stream, self._last if offset is None else offset))
 
     async def _run(self, steps: Steps[None]) -> None:
         """Do what steps ask for on the stream's own connection."""
         pump = await self._opened()
+        what = self._stream.what
         try:
             with suppress(StopIteration):
                 wanted = next(steps)
                 while True:
                     assert isinstance(wanted, Ask), "a stream does not pause"
+                    what = wanted.what
                     wanted = steps.send(await pump.ask(wanted))
-        except FluvioRefused:
+        except FluvioRefused as refused:
+            refused.server = pump.peer
             raise
+        except LanceError as error:
+            if not isinstance(error, UsageError | ConfigError):
+                await self._lost()
+            raise located(error, what, pump.peer) from error.__cause__
         except BaseException:  # what comes now may be half an answer
-            await self._drop()
+            await self._lost()
             raise

@@ -1,5 +1,5 @@
 """Records into a journal, and from there into topics; for asyncio and trio."""
-# ruff: noqa: ASYNC109 - both faces take the same parameters
+# ruff: noqa: ASYNC109 - both APIs take the same parameters
 
 import os
 from collections.abc import Iterable
@@ -8,15 +8,15 @@ from typing import Any, Self, Unpack
 
 from anyio import to_thread
 
-from lance_sdk._core.compression import Compression
-from lance_sdk.journal._engine import Engine
-from lance_sdk.journal.aio_sender import AsyncForwardingSender
+from lance_sdk._protocol.produce.compression import Compression
+from lance_sdk.journal._sending.aio_sender import AsyncForwardingSender
+from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal.config import JournalConfig
 from lance_sdk.journal.lwp.batching import batches, one_record
-from lance_sdk.journal.lwp.carrier import LwpCarriers
-from lance_sdk.journal.lwp.parts import LwpParts, SenderOptions
-from lance_sdk.journal.lwp.routes import OnMissing
+from lance_sdk.journal.lwp.sender_parts import LwpSenderParts, SenderOptions
 from lance_sdk.journal.lwp.settings import LwpSettings, from_arguments, from_connect_string
+from lance_sdk.journal.lwp.topic_ids import OnMissing
+from lance_sdk.journal.lwp.transport import LwpTransports
 from lance_sdk.types import Buffer
 from lance_sdk.url import URL
 from lance_spec.enums import RecordType
@@ -74,9 +74,9 @@ class AsyncStoreAndForwardSender(AsyncForwardingSender):
                 compression=compression,
             )
         self._lwp = url
-        self._parts: LwpParts | None = None
-        self._carriers = LwpCarriers(url)
-        super().__init__(url.forward, self._carriers, f"{type(self).__name__} {url.url}")
+        self._parts: LwpSenderParts | None = None
+        self._transports = LwpTransports(url)
+        super().__init__(url.forward, self._transports, f"{type(self).__name__} {url.url}")
 
     @classmethod
     def from_conf(cls, conf: str, **overrides: Any) -> Self:
@@ -92,16 +92,16 @@ class AsyncStoreAndForwardSender(AsyncForwardingSender):
         """
         return cls(from_connect_string(conf, **overrides))
 
-    def _prepared(self, engine: Engine) -> None:
-        self._parts = LwpParts(self._lwp, self._carriers, engine)
+    def _prepared(self, core: SenderCore) -> None:
+        self._parts = LwpSenderParts(self._lwp, self._transports, core)
 
     @property
-    def _ready(self) -> LwpParts:
+    def _ready(self) -> LwpSenderParts:
         self._usable()
         assert self._parts is not None
         return self._parts
 
-    async def _number(self, parts: LwpParts, topic: str | None) -> int:
+    async def _number(self, parts: LwpSenderParts, topic: str | None) -> int:
         known = parts.known_number(topic)
         return await to_thread.run_sync(parts.topic_number, topic) if known is None else known
 
@@ -134,7 +134,7 @@ class AsyncStoreAndForwardSender(AsyncForwardingSender):
         parts = self._ready
         records = one_record(value, record_type, parts.limit)
         number = await self._number(parts, topic)
-        return await self._store(partial(parts.stamper.append, number, 1, records), timeout)
+        return await self._store(partial(parts.batch_ids.append, number, 1, records), timeout)
 
     async def send_many(
         self,
@@ -159,5 +159,7 @@ class AsyncStoreAndForwardSender(AsyncForwardingSender):
         parts = self._ready
         number, last = await self._number(parts, topic), self.published_fsn
         for count, records in batches(values, record_type, parts.limit):
-            last = await self._store(partial(parts.stamper.append, number, count, records), timeout)
+            last = await self._store(
+                partial(parts.batch_ids.append, number, count, records), timeout
+            )
         return last

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lance_sdk._records import as_bytes, check_null, check_type
+from lance_sdk._api.record_arguments import as_bytes, check_null, check_type
 from lance_sdk.errors import RecordTooLarge
 from lance_spec.checksum import Buffer
 from lance_spec.enums import RecordType
@@ -68,5 +68,5 @@ def _check(data: bytes, record_type: int, most: int) -> None:
     if len(data) > most:
         raise RecordTooLarge(
             f"record of {len(data)} bytes: a frame of this journal takes {most}; open it with "
-            "larger segment_bytes for larger records (SF-33)"
+            "larger segment_bytes (sf_max_segment_bytes) for larger records (SF-33)"
         )

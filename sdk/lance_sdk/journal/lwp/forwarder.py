@@ -10,11 +10,11 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from lance_sdk._core.backoff import Backoff
-from lance_sdk._core.compression import Compression, compress
-from lance_sdk._core.connection import Connection
-from lance_sdk._core.events import Notice
-from lance_sdk._core.window import Window
+from lance_sdk._protocol.backoff import Backoff
+from lance_sdk._protocol.connection import Connection, Request
+from lance_sdk._protocol.events import Notice
+from lance_sdk._protocol.produce.compression import Compression, compress
+from lance_sdk._protocol.produce.in_flight_limiter import InFlightLimiter
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     ConnectionLost,
@@ -25,16 +25,41 @@ from lance_sdk.errors import (
     TopicDeleted,
     TopicNotFound,
 )
+from lance_sdk.journal._sending.outbox import Outbox
 from lance_sdk.journal.lwp.frames import Batch, read_frame, unsupported
 from lance_sdk.journal.lwp.metadata import SlotMetadata
-from lance_sdk.journal.lwp.promises import ask_window
 from lance_sdk.journal.lwp.refusals import category_of
-from lance_sdk.journal.lwp.routes import Routes, TopicMissing
-from lance_sdk.journal.outbox import Outbox
+from lance_sdk.journal.lwp.topic_ids import TopicIds, TopicMissing
 from lance_sdk.journal.rejections import Policy, Rejection, Verdict
 from lance_sdk.journal.transport import Outgoing
-from lance_spec.bodies import TopicInfo
-from lance_spec.enums import Flag
+from lance_spec.bodies import ClusterStatus, TopicInfo
+from lance_spec.enums import Command, Flag
+
+
+def ask_window(connection: Connection, outbox: Outbox, now: float) -> None:
+    """Ask for the duplicate window, and keep in the outbox whether there is one.
+
+    Sending does not wait for the answer: it changes nothing of what is sent. The first server
+    that states none is told to the log.
+    """
+
+    def found(stated: bool) -> None:
+        if not stated and outbox.exactly_once is not False:
+            text = "the server states no duplicate window: delivery is at least once (SF-34)"
+            outbox.events.append(Notice(text))
+        outbox.exactly_once = stated
+
+    def answered(_code: int, payload: memoryview, _now: float) -> None:
+        window = ClusterStatus.decode(payload).dedup_window
+        found(window is not None and window.entries > 0)
+
+    def refused(_error: ServerError, _now: float) -> None:
+        found(False)
+
+    expected = frozenset({Command.CLUSTER_STATUS_RESPONSE})
+    request = Request(Command.GET_CLUSTER_STATUS, b"", expected, answered, refused)
+    connection.ask(request, now)
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +89,7 @@ class Forwarder:
         self,
         outbox: Outbox,
         metadata: SlotMetadata,
-        routes: Routes,
+        routes: TopicIds,
         retry: Backoff,
         *,
         allow_unsafe: bool = False,
@@ -74,7 +99,7 @@ class Forwarder:
         self._metadata = metadata
         self._routes = routes
         self._retry = retry
-        self._window = Window(outbox.limits.frames)
+        self._window = InFlightLimiter(outbox.limits.frames)
         self._allow_unsafe = allow_unsafe
         self._compression = compression
         self._connection: Connection | None = None

@@ -34,7 +34,7 @@ def read_frame(frame: Outgoing) -> Batch:
     """Read a frame.
 
     Raises:
-        ValueError: it is no stored batch.
+        ValueError: it is not a stored batch.
     """
     try:
         return Batch(frame, StoredBatch.decode(frame.payload))

@@ -1,6 +1,6 @@
 """What an LWP slot knows beside its frames: whose batch ids it uses, and its topics (SF-32).
 
-All of it stands in ``.lwp-slot``, which is written anew, and synced, whenever something is added:
+All of it stands in ``.lwp-slot``, which is written again, and synced, whenever something is added:
 a topic is on disk before the first frame that needs it.
 """
 
@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from lance_sdk._core.backoff import Dice
-from lance_sdk._core.send_settings import draw_nonce
-from lance_sdk.journal._layout import CORRUPT, FRAME_HEADER, FRAME_HEADER_SIZE, crc32c
+from lance_sdk._protocol.backoff import RandomSource
+from lance_sdk._protocol.produce.send_settings import draw_nonce
+from lance_sdk.journal._slot.layout import CORRUPT, FRAME_HEADER, FRAME_HEADER_SIZE, crc32c
 from lance_sdk.journal.errors import JournalError, SlotUnreadable
 from lance_sdk.journal.files import Files, RealFiles
 from lance_spec.errors import DecodeError
@@ -106,7 +106,7 @@ class SlotMetadata:
         while offset < len(data):
             start = offset + FRAME_HEADER_SIZE
             if start > len(data):
-                self.damage = f"byte {offset}: {len(data) - offset} bytes that are no entry"
+                self.damage = f"byte {offset}: {len(data) - offset} bytes that are not an entry"
                 return
             crc, length = FRAME_HEADER.unpack_from(data, offset)
             end = start + length
@@ -153,14 +153,14 @@ class SlotMetadata:
 
     def draw(
         self,
-        dice: Dice,
+        rng: RandomSource,
         *,
         wall_ns: Callable[[], int] = time.time_ns,
         machine: Callable[[], str] = machine_id,
     ) -> int:
         """Draw the nonce of a sender that opens the slot to append; return it.
 
-        Every opening draws anew. So no batch id is ever given to two contents: not on another
+        Every opening draws again. So no batch id is ever given to two contents: not on another
         machine that got a copy of the slot, and not after a crash that took frames of which the
         server may have got some, whose numbers are given out again.
 
@@ -169,9 +169,9 @@ class SlotMetadata:
         """
         with self._lock:
             old = 0 if self.identity is None else self.identity.nonce
-            while (nonce := draw_nonce(dice)) == old:
+            while (nonce := draw_nonce(rng)) == old:
                 pass
-            self.identity = SlotIdentity(nonce, wall_ns(), machine().encode())
+            self.identity = SlotIdentity(nonce, max(0, wall_ns()), machine().encode())
             self._save()
             return nonce
 

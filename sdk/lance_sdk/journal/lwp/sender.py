@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Self, Unpack
 
-from lance_sdk._core.compression import Compression
-from lance_sdk.journal._engine import Engine
+from lance_sdk._protocol.produce.compression import Compression
+from lance_sdk.journal._sending.core import SenderCore
+from lance_sdk.journal._sending.sender import ForwardingSender
 from lance_sdk.journal.config import JournalConfig
 from lance_sdk.journal.lwp.batching import batches, one_record
-from lance_sdk.journal.lwp.carrier import LwpCarriers
-from lance_sdk.journal.lwp.parts import LwpParts, SenderOptions
-from lance_sdk.journal.lwp.routes import OnMissing
+from lance_sdk.journal.lwp.sender_parts import LwpSenderParts, SenderOptions
 from lance_sdk.journal.lwp.settings import LwpSettings, from_arguments, from_connect_string
-from lance_sdk.journal.sender import ForwardingSender
+from lance_sdk.journal.lwp.topic_ids import OnMissing
+from lance_sdk.journal.lwp.transport import LwpTransports
 from lance_sdk.types import Buffer
 from lance_sdk.url import URL
 from lance_spec.enums import RecordType
@@ -71,9 +71,9 @@ class StoreAndForwardSender(ForwardingSender):
                 compression=compression,
             )
         self._lwp = url
-        self._parts: LwpParts | None = None
-        self._carriers = LwpCarriers(url)
-        super().__init__(url.forward, self._carriers, f"{type(self).__name__} {url.url}")
+        self._parts: LwpSenderParts | None = None
+        self._transports = LwpTransports(url)
+        super().__init__(url.forward, self._transports, f"{type(self).__name__} {url.url}")
 
     @classmethod
     def from_conf(cls, conf: str, **overrides: Any) -> Self:
@@ -89,11 +89,11 @@ class StoreAndForwardSender(ForwardingSender):
         """
         return cls(from_connect_string(conf, **overrides))
 
-    def _prepared(self, engine: Engine) -> None:
-        self._parts = LwpParts(self._lwp, self._carriers, engine)
+    def _prepared(self, core: SenderCore) -> None:
+        self._parts = LwpSenderParts(self._lwp, self._transports, core)
 
     @property
-    def _ready(self) -> LwpParts:
+    def _ready(self) -> LwpSenderParts:
         self._usable()
         assert self._parts is not None
         return self._parts
@@ -127,7 +127,7 @@ class StoreAndForwardSender(ForwardingSender):
         parts = self._ready
         records = one_record(value, record_type, parts.limit)
         number = parts.topic_number(topic)
-        return self._store(partial(parts.stamper.append, number, 1, records), timeout)
+        return self._store(partial(parts.batch_ids.append, number, 1, records), timeout)
 
     def send_many(
         self,
@@ -152,5 +152,5 @@ class StoreAndForwardSender(ForwardingSender):
         parts = self._ready
         number, last = parts.topic_number(topic), self.published_fsn
         for count, records in batches(values, record_type, parts.limit):
-            last = self._store(partial(parts.stamper.append, number, count, records), timeout)
+            last = self._store(partial(parts.batch_ids.append, number, count, records), timeout)
         return last

@@ -7,16 +7,16 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from lance_sdk._core.compression import Compression
+from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._io.tls import TlsSettings
-from lance_sdk._units import seconds
+from lance_sdk._protocol.produce.compression import Compression
 from lance_sdk.config import ClientConfig
 from lance_sdk.errors import ConfigError
+from lance_sdk.journal._sending.config import ForwardConfig
+from lance_sdk.journal._sending.tls import context_of
 from lance_sdk.journal.config import JournalConfig, SlotKind
 from lance_sdk.journal.connect_string import ConnectString, parse_connect_string
-from lance_sdk.journal.lwp.routes import ON_MISSING, OnMissing
-from lance_sdk.journal.sender_config import ForwardConfig
-from lance_sdk.journal.tls_roots import context_of
+from lance_sdk.journal.lwp.topic_ids import ON_MISSING, OnMissing
 from lance_sdk.url import URL, parse_url
 from lance_spec.dialect import DIALECTS
 from lance_spec.limits import RECORD_HEADER_SIZE
@@ -133,6 +133,11 @@ def from_connect_string(text: str, **overrides: Any) -> LwpSettings:
         ConfigError: naming the key at fault.
     """
     parsed = parse_connect_string(text, ("lance", "lances"))
+    with parsed.named(request_timeout="auth_timeout_ms"):
+        return _parsed(parsed, overrides)
+
+
+def _parsed(parsed: ConnectString, overrides: Mapping[str, Any]) -> LwpSettings:
     context = context_of(parsed)
     forward = parsed.forward_config(**{"tls": context, **overrides})
     return LwpSettings(
@@ -142,7 +147,7 @@ def from_connect_string(text: str, **overrides: Any) -> LwpSettings:
             ClientConfig(
                 connect_timeout=parsed.get("connect_timeout", 10.0),
                 request_timeout=parsed.get("auth_timeout_ms", 15.0),
-                backoff_base=forward.backoff_base,
+                backoff_base=min(forward.backoff_base, forward.backoff_cap),
                 backoff_cap=forward.backoff_cap,
                 token=parsed.get("token"),
                 tls=context,
@@ -161,7 +166,7 @@ def _url(parsed: ConnectString) -> URL:
 
 
 def pump_settings(config: ClientConfig) -> dict[str, Any]:
-    """Return the fields of `ForwardConfig` that say how its pump connects."""
+    """Return the fields of `ForwardConfig` that say how its driver connects."""
     return {
         "tls": TlsSettings(
             context=config.tls,

@@ -16,10 +16,11 @@
 It needs the extra ``qwp``.
 """
 
+from lance_sdk.journal._renamed import renamed
+from lance_sdk.journal.qwp._connection.transport import QwpTransport, QwpTransports
+from lance_sdk.journal.qwp._connection.upgrade import Credentials
 from lance_sdk.journal.qwp.aio import AsyncQwpSender
-from lance_sdk.journal.qwp.carrier import QwpCarrier
-from lance_sdk.journal.qwp.carriers import CarrierMaker
-from lance_sdk.journal.qwp.conf import QwpConfig
+from lance_sdk.journal.qwp.config import QwpConfig, QwpSettings
 from lance_sdk.journal.qwp.errors import (
     DurableAckUnavailable,
     NotWritable,
@@ -29,21 +30,19 @@ from lance_sdk.journal.qwp.errors import (
     VersionUnsupported,
 )
 from lance_sdk.journal.qwp.sender import QwpSender
-from lance_sdk.journal.qwp.settings import QwpSettings
-from lance_sdk.journal.qwp.upgrade import Credentials
 from lance_sdk.journal.qwp.values import timestamp_micros, timestamp_nanos
 from lance_sdk.journal.qwp.writer import RowOptions
 
 __all__ = [
     "AsyncQwpSender",
-    "CarrierMaker",
     "Credentials",
     "DurableAckUnavailable",
     "NotWritable",
-    "QwpCarrier",
     "QwpConfig",
     "QwpSender",
     "QwpSettings",
+    "QwpTransport",
+    "QwpTransports",
     "RowError",
     "RowOptions",
     "SymbolsLost",
@@ -52,3 +51,5 @@ __all__ = [
     "timestamp_micros",
     "timestamp_nanos",
 ]
+
+__getattr__ = renamed(__name__, {"QwpCarrier": "QwpTransport", "CarrierMaker": "QwpTransports"})

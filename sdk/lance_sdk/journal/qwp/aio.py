@@ -1,5 +1,5 @@
 """The async row sender: the twin of `lance_sdk.journal.qwp.sender`, on asyncio and trio."""
-# ruff: noqa: ASYNC109 - both faces take the same parameters
+# ruff: noqa: ASYNC109 - both APIs take the same parameters
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -10,11 +10,11 @@ from anyio import to_thread
 
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import UsageError
-from lance_sdk.journal._engine import Engine
-from lance_sdk.journal.aio_sender import AsyncForwardingSender
+from lance_sdk.journal._sending.aio_sender import AsyncForwardingSender
+from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal.errors import NotYetDurable
-from lance_sdk.journal.qwp.carriers import CarrierMaker
-from lance_sdk.journal.qwp.conf import QwpConfig, from_connect_string, from_environment
+from lance_sdk.journal.qwp._connection.transport import QwpTransports
+from lance_sdk.journal.qwp.config import QwpConfig, from_connect_string, from_environment
 from lance_sdk.journal.qwp.dataframe import Symbols, frame_rows
 from lance_sdk.journal.qwp.writer import At, RowWriter, append
 from lance_sdk.journal.sender_stats import SenderReport
@@ -31,8 +31,8 @@ class AsyncQwpSender(AsyncForwardingSender):
 
     def __init__(self, config: QwpConfig) -> None:
         self._config = config
-        self._carriers = CarrierMaker(config.carrier)
-        super().__init__(config.forward, self._carriers, f"AsyncQwpSender {config.target}")
+        self._transports = QwpTransports(config.carrier)
+        super().__init__(config.forward, self._transports, f"AsyncQwpSender {config.target}")
         self._writer: RowWriter | None = None
         self._flushing: anyio.Lock | None = None
 
@@ -59,8 +59,8 @@ class AsyncQwpSender(AsyncForwardingSender):
         """
         return cls(from_environment(options))
 
-    def _prepared(self, engine: Engine) -> None:
-        dictionary = self._carriers.dictionary(engine.journal)
+    def _prepared(self, core: SenderCore) -> None:
+        dictionary = self._transports.dictionary(core.journal)
         limit = self._config.forward.journal.frame_limit
         self._writer = RowWriter(self._config.rows, dictionary, limit)
         self._flushing = anyio.Lock()
@@ -149,18 +149,18 @@ class AsyncQwpSender(AsyncForwardingSender):
             NotYetDurable: the disk did not confirm in time; the rows are stored.
             LanceError: what halted the sender.
         """
-        writer, engine = self._rows, self._usable()
+        writer, core = self._rows, self._usable()
         assert self._flushing is not None
         async with self._flushing:  # frames build upon each other's symbols: one at a time
             writer.seal()
             while (frame := writer.front()) is not None:
                 with anyio.CancelScope(shield=True):  # else a stored frame could be stored again
-                    await self._store_front(writer, engine, frame)
+                    await self._store_front(writer, core, frame)
             return await super().flush()
 
-    async def _store_front(self, writer: RowWriter, engine: Engine, frame: bytes) -> None:
+    async def _store_front(self, writer: RowWriter, core: SenderCore, frame: bytes) -> None:
         try:
-            await self._store(partial(append, engine.journal, frame), None)
+            await self._store(partial(append, core.journal, frame), None)
         except NotYetDurable:
             writer.stored()
             raise

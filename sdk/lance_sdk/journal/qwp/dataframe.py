@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal.qwp import values
-from lance_sdk.journal.qwp.columns import Column, TableRows, column_size
+from lance_sdk.journal.qwp.columns import Column, TableRows, check_name, column_size
 from lance_sdk.journal.qwp.errors import RowError
-from lance_sdk.journal.qwp.names import check_name
 from lance_sdk.journal.qwp.values import Cell
 from lance_spec.messages.qwp import ColumnType
 
@@ -48,6 +47,10 @@ _SAME: Final = {
 _NULL: Final = {ColumnType.INT: -(2**31), ColumnType.LONG: -(2**63)}
 
 
+class UnreadableFrame(ValueError):  # noqa: N818 - says what it is; "Error" would repeat it
+    """A frame that Arrow refused."""
+
+
 def arrow_table(frame: object) -> "pa.Table":
     """Return a frame as an Arrow table.
 
@@ -57,7 +60,8 @@ def arrow_table(frame: object) -> "pa.Table":
 
     Raises:
         ConfigError: PyArrow is not installed.
-        TypeError: it is no such object.
+        TypeError: it is not such an object.
+        UnreadableFrame: Arrow cannot read it.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415 - an optional package
@@ -67,13 +71,16 @@ def arrow_table(frame: object) -> "pa.Table":
         ) from missing
     if isinstance(frame, pa.Table):
         return frame
-    if isinstance(frame, pa.RecordBatch):
-        return pa.Table.from_batches([frame])
-    if type(frame).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    if hasattr(frame, "__arrow_c_stream__"):
-        return pa.table(frame)
-    raise TypeError(f"a {type(frame).__name__} is no table of Arrow or pandas")
+    try:
+        if isinstance(frame, pa.RecordBatch):
+            return pa.Table.from_batches([frame])
+        if type(frame).__module__.partition(".")[0] == "pandas":
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        if hasattr(frame, "__arrow_c_stream__"):
+            return pa.table(frame)
+    except (ValueError, TypeError) as error:
+        raise UnreadableFrame(f"the frame cannot be read as Arrow: {error}") from None
+    raise TypeError(f"a {type(frame).__name__} is not a table of Arrow or pandas")
 
 
 def frame_rows(
@@ -90,13 +97,12 @@ def frame_rows(
 
     Raises:
         RowError: a column cannot be sent; it names the column.
+        TypeError: it is not a frame.
     """
     try:
         arrow = arrow_table(frame)
-    except (ValueError, TypeError) as error:
-        if isinstance(error, ConfigError) or "no table of Arrow" in str(error):
-            raise
-        raise RowError(table, "", 0, f"the frame cannot be read as Arrow: {error}") from None
+    except UnreadableFrame as error:
+        raise RowError(table, "", 0, str(error)) from None
     _check_names(arrow, table, symbols, at, max_name)
     rows = TableRows(table)
     rows.rows = arrow.num_rows

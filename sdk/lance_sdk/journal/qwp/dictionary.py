@@ -12,7 +12,7 @@ symbol is added any more, and frames that need a missing one are kept and not se
 """
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
@@ -20,11 +20,10 @@ from typing import Final, Protocol
 import crc32c as castagnoli
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal._journal import Journal
-from lance_sdk.journal._layout import CORRUPT, FRAME_HEADER, FRAME_HEADER_SIZE, crc32c
-from lance_sdk.journal._scan import scan
-from lance_sdk.journal.files import Files
-from lance_sdk.journal.symbol_file import (
+from lance_sdk.journal._ring.journal import Journal
+from lance_sdk.journal._slot.layout import CORRUPT, FRAME_HEADER, FRAME_HEADER_SIZE, crc32c
+from lance_sdk.journal._slot.scan import scan
+from lance_sdk.journal._slot.symbol_file import (
     HEADER,
     MOST_BYTES,
     NAME,
@@ -36,6 +35,7 @@ from lance_sdk.journal.symbol_file import (
     read_entries,
     read_number,
 )
+from lance_sdk.journal.files import Files
 from lance_sdk.logs import SESSION
 from lance_spec.errors import DecodeError
 from lance_spec.messages.qwp import MessageFlag, QwpMessage
@@ -43,6 +43,8 @@ from lance_spec.messages.store_forward import SegmentHeader
 
 MOST_SYMBOLS: Final = 1_000_000
 """Symbols that hosts are known to take."""
+_RECENT: Final = 4096
+"""Symbols that are looked up first."""
 _FLAGS_AT: Final = 5
 _DELTA: Final = int(MessageFlag.DELTA_DICTIONARY)
 
@@ -50,7 +52,7 @@ _DELTA: Final = int(MessageFlag.DELTA_DICTIONARY)
 def delta_of(payload: bytes) -> tuple[int, int]:
     """Return the id at which a frame's own symbols start, and how many they are.
 
-    What is no QWP message with a delta dictionary needs no symbols: (0, 0).
+    What is not a QWP message with a delta dictionary needs no symbols: (0, 0).
     """
     start, count, _ = _delta_head(payload)
     return start, count
@@ -83,7 +85,7 @@ class Keeper(Protocol):
 
 
 class SymbolDictionary:
-    """The symbols of one slot. Producers add, carriers read; both may at once.
+    """The symbols of one slot. Producers add, transports read; both may at once.
 
     Args:
         symbols: the symbols there are.
@@ -106,6 +108,7 @@ class SymbolDictionary:
     ) -> None:
         self._symbols = symbols or []
         self._ids = {each: number for number, each in enumerate(self._symbols)}
+        self._recent: dict[str, int] = {}
         self._path = path
         self._end = end
         self._keeper = keeper
@@ -143,6 +146,39 @@ class SymbolDictionary:
         if new:
             self._add(new)
         return {each: known[each] for each in wanted}
+
+    def for_frame(self, symbols: Sequence[str]) -> dict[str, int] | None:
+        """Return the id of each symbol of a frame, or None where the frame must stand alone.
+
+        Raises:
+            OSError: the file cannot be written; nothing was added.
+        """
+        if not self.grows:
+            return None
+        found = self._known(symbols)
+        if found is None and self.fits(symbols):
+            found = self.ids(symbols)
+        return found
+
+    def _known(self, symbols: Sequence[str]) -> dict[str, int] | None:
+        """Return the id of each symbol, or None where one is new.
+
+        What was used lately is looked up beside the others: a million symbols are spread over so
+        much memory that each look costs several times as much.
+        """
+        recent = self._recent
+        with suppress(KeyError):
+            return {each: recent[each] for each in symbols}
+        ids = self._ids
+        try:
+            found = {each: ids[each] for each in symbols}
+        except KeyError:
+            return None
+        if len(recent) + len(found) > _RECENT:
+            recent.clear()
+        if len(found) <= _RECENT:
+            recent.update(found)
+        return found
 
     def _add(self, new: list[str]) -> None:
         added = sum(len(each.encode()) for each in new)

@@ -15,13 +15,13 @@ from typing import Any, Self
 
 from lance_sdk._tree import LanceError
 from lance_sdk.errors import ClosedError, UsageError
-from lance_sdk.journal._engine import Engine
+from lance_sdk.journal._sending.core import SenderCore
+from lance_sdk.journal._sending.sender import ForwardingSender
 from lance_sdk.journal.errors import NotYetDurable
-from lance_sdk.journal.qwp.carriers import CarrierMaker
-from lance_sdk.journal.qwp.conf import QwpConfig, from_connect_string, from_environment
+from lance_sdk.journal.qwp._connection.transport import QwpTransports
+from lance_sdk.journal.qwp.config import QwpConfig, from_connect_string, from_environment
 from lance_sdk.journal.qwp.dataframe import Symbols, frame_rows
 from lance_sdk.journal.qwp.writer import At, RowWriter, append
-from lance_sdk.journal.sender import ForwardingSender
 from lance_sdk.journal.sender_stats import SenderReport
 
 
@@ -42,8 +42,8 @@ class QwpSender(ForwardingSender):
 
     def __init__(self, config: QwpConfig) -> None:
         self._config = config
-        self._carriers = CarrierMaker(config.carrier)
-        super().__init__(config.forward, self._carriers, f"QwpSender {config.target}")
+        self._transports = QwpTransports(config.carrier)
+        super().__init__(config.forward, self._transports, f"QwpSender {config.target}")
         self._writer: RowWriter | None = None
         self._lock = threading.RLock()
 
@@ -70,8 +70,8 @@ class QwpSender(ForwardingSender):
         """
         return cls(from_environment(options))
 
-    def _prepared(self, engine: Engine) -> None:
-        dictionary = self._carriers.dictionary(engine.journal)
+    def _prepared(self, core: SenderCore) -> None:
+        dictionary = self._transports.dictionary(core.journal)
         limit = self._config.forward.journal.frame_limit
         self._writer = RowWriter(self._config.rows, dictionary, limit)
 
@@ -178,11 +178,11 @@ class QwpSender(ForwardingSender):
             LanceError: what halted the sender.
         """
         with self._lock:
-            writer, engine = self._rows, self._usable()
+            writer, core = self._rows, self._usable()
             writer.seal()
             while (frame := writer.front()) is not None:
                 try:
-                    self._store(partial(append, engine.journal, frame), None)
+                    self._store(partial(append, core.journal, frame), None)
                 except NotYetDurable:
                     writer.stored()
                     raise

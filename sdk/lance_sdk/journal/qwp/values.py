@@ -155,7 +155,7 @@ def _decimal(kind: ColumnType) -> Callable[[Decimal], Cell]:
     def make(value: Decimal) -> Cell:
         sign, digits, exponent = value.as_tuple()
         if not value.is_finite():
-            raise ValueError(f"{value} is no number that a {kind.name} column holds")
+            raise ValueError(f"{value} is not a number that a {kind.name} column holds")
         exponent = int(exponent)
         if exponent > _MOST_SCALE or -exponent > _MOST_SCALE:
             raise ValueError(f"{value}: a {kind.name} column has at most {_MOST_SCALE} places")
@@ -235,7 +235,7 @@ def uuid128(value: uuid.UUID | str) -> Cell:
     """Return a UUID cell; the low half comes first on the wire.
 
     Raises:
-        ValueError: the text is no UUID.
+        ValueError: the text is not a UUID.
     """
     found = value if isinstance(value, uuid.UUID) else uuid.UUID(value)
     return Cell(ColumnType.UUID, found.int.to_bytes(16, "little"))
@@ -245,7 +245,7 @@ def ipv4(value: ipaddress.IPv4Address | str) -> Cell:
     """Return an IPV4 cell.
 
     Raises:
-        ValueError: the text is no address.
+        ValueError: the text is not an address.
     """
     return Cell(ColumnType.IPV4, int(ipaddress.IPv4Address(value)))
 
@@ -269,7 +269,7 @@ def geohash(value: str, bits: int | None = None) -> Cell:
                 for place, letter in enumerate(reversed(value.lower()))
             )
         except KeyError as error:
-            raise ValueError(f"{value!r}: {error.args[0]!r} is no letter of a geohash") from None
+            raise ValueError(f"{value!r}: {error.args[0]!r} is not a letter of a geohash") from None
         length = 5 * len(value)
         bits = length if bits is None else bits
         if not 0 <= length - bits < 5:

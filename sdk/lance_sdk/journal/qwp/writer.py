@@ -13,12 +13,11 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal._journal import Journal
-from lance_sdk.journal.qwp.columns import CellMisfit, TableRows, size_of
+from lance_sdk.journal._ring.journal import Journal
+from lance_sdk.journal.qwp.columns import CellMisfit, TableRows, check_name, size_of
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary
 from lance_sdk.journal.qwp.errors import RowError
 from lance_sdk.journal.qwp.message import encode, encode_whole
-from lance_sdk.journal.qwp.names import check_name
 from lance_sdk.journal.qwp.values import Cell, cell, symbol, timestamp_micros
 from lance_spec.messages.qwp import ColumnType
 
@@ -222,7 +221,9 @@ class RowWriter:
             size += size_of(each) + text + 4 * len(name) + 32
         if size > self._limit:
             raise CellMisfit(
-                "", f"it takes about {size} bytes, and a frame {self._limit}; raise segment_bytes"
+                "",
+                f"it takes about {size} bytes, and a frame {self._limit}; raise "
+                "sf_max_segment_bytes",
             )
         self._check_room(batch.table, batch.rows, size)
 
@@ -273,7 +274,6 @@ class RowWriter:
         """Return the next frame to be stored, the same until `stored`; None when there is none.
 
         Raises:
-            ConfigError: its symbols do not fit in the dictionary; `clear` gives the rows up.
             OSError: the dictionary cannot be written.
         """
         if self._front is None and self._sealed:
@@ -282,10 +282,12 @@ class RowWriter:
 
     def _encode(self) -> tuple[bytes, list[TableRows], int]:
         tables = self._fitting()
-        symbols = [each for table in tables for each in table.symbols()]
-        if not self._options.delta_frames or not self._dictionary.fits(symbols):
+        ids = None
+        if self._options.delta_frames:
+            symbols = [each for table in tables for each in table.symbols()]
+            ids = self._dictionary.for_frame(symbols)
+        if ids is None:
             return encode_whole(tables), tables, self._dictionary.framed
-        ids = self._dictionary.ids(symbols)
         first_new, new = self._dictionary.unframed()
         frame = encode(tables, ids, first_new, new)
         self._dictionary.note()

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark import register
 from lance_sdk.spark.batches import plan
-from lance_sdk.spark.columns import TYPES
-from lance_sdk.spark.finding import open_log
-from lance_sdk.spark.marks import STORED_VERSION, decode_marks, version_of
+from lance_sdk.spark.checkpoint import STORED_VERSION, decode_checkpoint, version_of
+from lance_sdk.spark.column_names import TYPES
+from lance_sdk.spark.failures import own_errors
 from lance_sdk.spark.options import NAMES, Options
+from lance_sdk.spark.pipelines.archive_files import relocate
+from lance_sdk.spark.resolve import open_log
 from lance_sdk.spark.storage import entries, read_file
 from lance_sdk.spark.streams import Progress
 
@@ -66,7 +68,7 @@ def archive(
     """Append to an archive what a log has and the archive has not.
 
     Repeat it as often as you like: each run goes on where the last one stopped, also one that was
-    killed, and every record is in the archive once.
+    killed, and every record is in the archive once. It may be copied or moved between two runs.
 
     Args:
         spark: the session.
@@ -89,6 +91,7 @@ def archive(
     if dry_run:
         return _would(parsed, target)
     register(spark)
+    relocate(target)
     columns: Sequence[str] = COLUMNS
     if _is_stored(f"{target.rstrip('/')}/{_CHECKPOINT}/offsets"):
         columns = STORED_COLUMNS
@@ -100,9 +103,19 @@ def archive(
         .partitionBy(*partition_by)
         .option("checkpointLocation", f"{target.rstrip('/')}/{_CHECKPOINT}")
         .trigger(availableNow=True)
-        .start(target)
     )
-    return _followed(query, target, parsed, tell)
+    with own_errors():
+        return _followed(query.start(target), target, parsed, tell)
+
+
+def check_archive(options: Mapping[str, str]) -> None:
+    """Look whether there is what an archive is to be made of, before Spark starts.
+
+    Raises:
+        ConfigError: the options do not fit.
+        LanceError: the log cannot be seen.
+    """
+    open_log(Options.parse({NAMES["starting_offsets"]: "earliest", **options})).look()
 
 
 def _is_stored(offsets: str) -> bool:
@@ -154,23 +167,25 @@ def _collect(query: Any, seen: dict[int, Any]) -> None:
 
 def _offsets(source: Any, name: str) -> dict[str, Any]:
     found = source[name]
-    return decode_marks(json.loads(found) if isinstance(found, str) else found or _NOTHING)
+    return decode_checkpoint(json.loads(found) if isinstance(found, str) else found or _NOTHING)
 
 
 _NOTHING: Final = {"v": 1, "topics": {}}
 
 
 def _ends(progress: Any) -> dict[str, int]:
-    marks = _offsets(progress["sources"][0], "endOffset")
-    return {name: mark.offset for name, mark in marks.items()}
+    checkpoints = _offsets(progress["sources"][0], "endOffset")
+    return {name: checkpoint.offset for name, checkpoint in checkpoints.items()}
 
 
 def _bytes(seen: Mapping[int, Any]) -> int:
     total = 0
     for each in seen.values():
         if each["numInputRows"]:
-            marks = _offsets(each["sources"][0], "endOffset")
-            total += sum(mark.offset - mark.start for mark in marks.values())
+            checkpoints = _offsets(each["sources"][0], "endOffset")
+            total += sum(
+                checkpoint.offset - checkpoint.start for checkpoint in checkpoints.values()
+            )
     return total
 
 
@@ -182,7 +197,9 @@ def _backlog(query: Any) -> int:
     first = _offsets(progress["sources"][0], "endOffset")
     last = _offsets(progress["sources"][0], "latestOffset")
     return sum(
-        max(0, mark.offset - first[name].start) for name, mark in last.items() if name in first
+        max(0, checkpoint.offset - first[name].start)
+        for name, checkpoint in last.items()
+        if name in first
     )
 
 
@@ -190,6 +207,8 @@ def _would(options: Options, target: str) -> Archived:
     log = open_log(options)
     progress = Progress(log, options)
     progress.initial()
-    ends = {name: mark.offset for name, mark in decode_marks(progress.ends()).items()}
-    size = sum(piece.size for piece in plan(log, options))
+    ends = {
+        name: checkpoint.offset for name, checkpoint in decode_checkpoint(progress.ends()).items()
+    }
+    size = sum(split.size for split in plan(log, options))
     return Archived(target, None, size, ends)

@@ -4,20 +4,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from crc32c import crc32c
 
 from lance_sdk.errors import LanceError
 from lance_sdk.journal.config import SlotKind
 from lance_sdk.journal.orphans import inspect
 from lance_sdk.journal.tools import frames_of, kind_of
-from lance_sdk.spark.finding import folders_of
+from lance_sdk.spark.keyed_columns import malformed_records
 from lance_sdk.spark.pipelines.session import spread
+from lance_sdk.spark.resolve import folders_of
 from lance_sdk.spark.segments import Entries, Segment, TopicFiles, opaque, read_entries, topic_files
 from lance_sdk.spark.slot_log import slot_files
-from lance_sdk.spark.storage import entries, exists, opened
+from lance_sdk.spark.storage import entries, exists
 from lance_spec.errors import DecodeError
 from lance_spec.messages.store_forward import StoredBatch
-from lance_spec.records import scan_records
+from lance_spec.records import record_bounds, scan_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +94,7 @@ class Audited:
 
 
 def audit(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     path: str,
     tell: Callable[[int, int], object] | None = None,
     *,
@@ -101,7 +103,7 @@ def audit(
     """Compare everything at a path with its checksums and its structure; change nothing.
 
     Args:
-        spark: the session whose tasks read.
+        spark: the session whose tasks read; None reads in processes on this machine.
         path: a data directory, a topic's folder, a slot, or a folder of slots.
         tell: called with files done and files in all.
         dry_run: only say what would be read.
@@ -191,7 +193,7 @@ def _audit_segment(found: FileReport, segment: Segment) -> None:
     found.open = not segment.name.is_closed
     if void:
         found.note(f"{void} entries of the sidecar are void")
-    with opened(segment.path) as file:
+    with segment.opened() as file:
         size, position = file.size(), 0
         hidden = opaque(known).tolist()
         for run, data in _runs(file, known):
@@ -244,18 +246,30 @@ def _audit_run(
 
 
 def _audit_records(found: FileReport, batch: memoryview, start: int, records: int) -> None:
-    scan = scan_records(batch)
-    found.records += scan.count
-    if scan.fault is not None:
-        found.note(f"no record at byte {start + scan.fault.offset}: {scan.fault.reason}")
-    elif scan.count != records:
-        found.note(f"{scan.count} records from byte {start} on, and the sidecar says {records}")
+    try:
+        bounds = np.frombuffer(record_bounds(batch), np.int64)
+    except DecodeError:
+        scan = scan_records(batch)
+        found.records += scan.count
+        if scan.fault is not None:
+            found.note(f"no record at byte {start + scan.fault.offset}: {scan.fault.reason}")
+        return
+    count = len(bounds) - 1
+    found.records += count
+    if count != records:
+        found.note(f"{count} records from byte {start} on, and the sidecar says {records}")
+    for index in malformed_records(batch, bounds):
+        place, kind = int(bounds[index]), batch[int(bounds[index])]
+        found.note(
+            f"the record at byte {start + place} is not laid out as its type {kind:#04x} says "
+            "(LWP section 8.3)"
+        )
 
 
 def _audit_plain(found: FileReport, segment: Segment) -> None:
     """Walk a segment without a sidecar: there is no checksum, only structure."""
     found.open = not segment.name.is_closed
-    with opened(segment.path) as file:
+    with segment.opened() as file:
         size, position, want = file.size(), 0, _READ
         while position < size:
             scan = scan_records(file.read_at(min(want, size - position), position))

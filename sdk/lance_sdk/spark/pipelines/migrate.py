@@ -20,13 +20,13 @@ from lance_sdk.journal.config import SlotKind
 from lance_sdk.journal.tools import kind_of
 from lance_sdk.spark.batches import plan
 from lance_sdk.spark.columns import arrow_schema
-from lance_sdk.spark.contract import Piece
+from lance_sdk.spark.contract import InputSplit
 from lance_sdk.spark.encoding import frames_of
-from lance_sdk.spark.finding import folders_of, open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.session import spread
+from lance_sdk.spark.resolve import folders_of, open_log
 from lance_sdk.spark.sending import FrameSender
-from lance_sdk.spark.slot_log import SlotPiece, slot_files
+from lance_sdk.spark.slot_log import SlotSplit, slot_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,12 +73,12 @@ def migrate(
     """
     reading, writing = Options.parse(source), Options.parse(target)
     writing.url()
-    pieces = _planned(reading)
-    names = _names(pieces, rename, writing)
-    size = sum(piece.size for piece in pieces)
+    splits = _planned(reading)
+    names = _names(splits, rename, writing)
+    size = sum(split.size for split in splits)
     if dry_run:
         return Migrated(dict.fromkeys(names.values()), size)
-    work = [list(group) for _, group in _by_topic(pieces)]
+    work = [list(group) for _, group in _by_topic(splits)]
     copied = spread(spark, work, partial(copy, writing, rename), tell)
     sums: dict[str, int] = {}
     for counts in copied:
@@ -87,7 +87,7 @@ def migrate(
     return Migrated(sums, size)
 
 
-def _planned(options: Options) -> list[Piece]:
+def _planned(options: Options) -> list[InputSplit]:
     for path in options.path:
         for slot in folders_of(path)[1]:
             files, folder = slot_files(slot)
@@ -99,14 +99,14 @@ def _planned(options: Options) -> list[Piece]:
     return plan(open_log(options), options)
 
 
-def _by_topic(pieces: Sequence[Piece]) -> Iterator[tuple[str, list[Piece]]]:
-    ordered = sorted(pieces, key=attrgetter("topic", "start"))
+def _by_topic(splits: Sequence[InputSplit]) -> Iterator[tuple[str, list[InputSplit]]]:
+    ordered = sorted(splits, key=attrgetter("topic", "start"))
     for topic, group in groupby(ordered, key=attrgetter("topic")):
         yield topic, list(group)
 
 
 def _names(
-    pieces: Sequence[Piece], rename: Sequence[tuple[str, str]], options: Options
+    splits: Sequence[InputSplit], rename: Sequence[tuple[str, str]], options: Options
 ) -> dict[str, str]:
     """Return what every topic is called at the target; a slot's topics are looked up in it.
 
@@ -114,8 +114,8 @@ def _names(
         ConfigError: two topics would become one, though no option ``topic`` asks for that.
     """
     found: dict[str, str] = {}
-    for piece in pieces:
-        for topic in piece.topics() if isinstance(piece, SlotPiece) else [piece.topic]:
+    for split in splits:
+        for topic in split.topics() if isinstance(split, SlotSplit) else [split.topic]:
             found[topic] = renamed(topic, rename, options)
     sources: dict[str, str] = {}
     for topic, name in found.items():
@@ -140,9 +140,9 @@ def renamed(topic: str, rename: Sequence[tuple[str, str]], options: Options) -> 
 
 
 def copy(
-    options: Options, rename: Sequence[tuple[str, str]], pieces: Sequence[Piece]
+    options: Options, rename: Sequence[tuple[str, str]], splits: Sequence[InputSplit]
 ) -> dict[str, int]:
-    """Copy the pieces of one topic or slot, in a task; return the records each target got."""
+    """Copy the splits of one topic or slot, in a task; return the records each target got."""
 
     def named(topic: str) -> str:
         return renamed(topic, rename, options)
@@ -150,7 +150,7 @@ def copy(
     counts: dict[str, int] = {}
     senders: dict[str, FrameSender] = {}
     try:
-        for target, batch in _batches(pieces, named):
+        for target, batch in _batches(splits, named):
             if target not in senders:
                 senders[target] = FrameSender(options, target)
                 senders[target].open()
@@ -166,11 +166,11 @@ def copy(
 
 
 def _batches(
-    pieces: Sequence[Piece], named: Callable[[str], str]
+    splits: Sequence[InputSplit], named: Callable[[str], str]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield batches, as they are stored, with the topic that they go to."""
-    for piece in pieces:
-        for batch in piece.read(arrow_schema(["topic", "type", "raw"])):
+    for split in splits:
+        for batch in split.read(arrow_schema(["topic", "type", "raw"])):
             if len(batch):
                 target = named(batch["topic"][0].as_py())
                 yield target, batch.select(["type", "raw"]).rename_columns(["type", "value"])

@@ -1,6 +1,5 @@
-"""Writing the sparse indexes of closed segments anew (AMB-15), in parallel."""
+"""Writing the sparse indexes of closed segments again (AMB-15), in parallel."""
 
-import fcntl
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from lance_sdk import _platform
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.finding import folders_of
 from lance_sdk.spark.pipelines.session import spread
+from lance_sdk.spark.resolve import folders_of
 from lance_sdk.spark.segments import Entries, Segment, read_entries, topic_files
 from lance_sdk.spark.storage import opened
 from lance_spec.messages.engine import SidecarHeader, SparseIndexEntry
@@ -82,9 +82,9 @@ def _held(path: Path) -> Iterator[None]:
     if lock is None:
         yield
         return
-    fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    fd = _platform.open_file(lock, os.O_RDWR)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _platform.lock(fd)
         yield
     except BlockingIOError:
         raise ConfigError(f"{path} is in use by a server, which keeps its indexes itself") from None
@@ -148,7 +148,7 @@ def _node_of(present: bytes | None) -> int:
 
 
 def encode_sparse(entries: Entries, base_record: int, node_and_actor: int) -> bytes:
-    """Return the primary index: the first batch behind every 4,096 records.
+    """Return the primary index: the first batch after every 4,096 records.
 
     Args:
         entries: the valid entries of a sidecar.

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark import register
+from lance_sdk.spark.failures import first_line, own_errors
 from lance_sdk.spark.options import NAMES, Options
+from lance_sdk.spark.pipelines.archive_files import moved_files
 from lance_sdk.spark.pipelines.growth import watched
 from lance_sdk.spark.sinks import batch_sink
 
@@ -59,42 +61,60 @@ def replay(
             records in all; what others write there meanwhile counts, too.
 
     Raises:
-        ConfigError: the folder is no archive, or the options do not fit.
+        ConfigError: the folder is not an archive, or the options do not fit.
         LanceError: the server cannot be written to.
     """
-    parsed = Options.parse(options)
-    batch_sink(parsed, ["topic", "value"], overwrite=False)  # refuses options before Spark works
+    parsed = check_replay(options)
     frame = _archived(spark, source, condition)
-    counted = frame.groupBy("topic").count().collect()
+    with own_errors():
+        counted = frame.groupBy("topic").count().collect()
     found = Replayed({str(row["topic"]): int(row["count"]) for row in counted})
     if not dry_run and found.records:
         register(spark)
         rows = _ordered(frame, one_topic=bool(parsed.topics))
         with watched(parsed, parsed.topics or found.topics, found.records, tell):
             form = {} if "key" in frame.columns else {NAMES["record_format"]: "stored"}
-            rows.write.format("lwp").options(**form, **options).mode("append").save()
+            with own_errors():
+                rows.write.format("lwp").options(**form, **options).mode("append").save()
     return found
+
+
+def check_replay(options: Mapping[str, str]) -> Options:
+    """Return the options of a replay, checked before Spark starts.
+
+    Raises:
+        ConfigError: they do not fit, or ``semantics=exactly-once`` lacks what it needs.
+    """
+    parsed = Options.parse(options)
+    batch_sink(parsed, ["topic", "value"], overwrite=False)
+    return parsed
 
 
 def _archived(spark: "SparkSession", source: str, condition: str | None) -> "DataFrame":
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - heavy
     from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - likewise
 
+    moved = moved_files(source)
+    places = [source] if moved is None else moved
     try:
-        frame = spark.read.parquet(source)
+        frame = spark.read.option("basePath", source).parquet(*places)
     except AnalysisException as error:
-        told = str(error).partition("\n")[0]
-        raise ConfigError(f"{source} is no archive, name the folder of one: {told}") from None
+        told = first_line(error)
+        raise ConfigError(f"{source} is not an archive, name the folder of one: {told}") from None
     missing = {"topic", "offset", "type", "value"} - set(frame.columns)
     if missing:
-        raise ConfigError(f"{source} is no archive: it has no column {min(missing)!r}")
+        raise ConfigError(f"{source} is not an archive: it has no column {min(missing)!r}")
     # What is in the names of folders has the type that it looks like, unless it is said: 007.
     fields = [
         StructField(f.name, StringType() if f.name == "topic" else f.dataType) for f in frame.schema
     ]
     chosen = _COLUMNS if "key" in frame.columns else _STORED_COLUMNS
-    frame = spark.read.schema(StructType(fields)).parquet(source).select(*chosen)
-    return frame if condition is None else frame.where(condition)
+    typed = spark.read.option("basePath", source).schema(StructType(fields))
+    frame = typed.parquet(*places).select(*chosen)
+    try:
+        return frame if condition is None else frame.where(condition)
+    except AnalysisException as error:  # what cannot be parsed is one, too
+        raise ConfigError(f"condition {condition!r}: {first_line(error)}") from None
 
 
 def _ordered(frame: "DataFrame", *, one_topic: bool) -> "DataFrame":

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_sdk.errors import ConfigError
 from lance_sdk.spark.batches import plan
 from lance_sdk.spark.columns import arrow_schema
-from lance_sdk.spark.contract import Piece
-from lance_sdk.spark.finding import open_log
+from lance_sdk.spark.contract import InputSplit
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.pipelines.plotting import draw
 from lance_sdk.spark.pipelines.session import spread
+from lance_sdk.spark.resolve import open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +75,7 @@ class Report:
 
 
 def report(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     options: Mapping[str, str],
     tell: Callable[[int, int], object] | None = None,
     *,
@@ -84,32 +84,32 @@ def report(
     """Count what a log holds.
 
     Args:
-        spark: the session whose tasks count.
+        spark: the session whose tasks count; None counts in processes on this machine.
         options: what to read, as for the format ``lwp``.
-        tell: called with pieces done and pieces in all.
+        tell: called with splits done and splits in all.
         dry_run: only say what would be read.
 
     Raises:
         LanceError: the log cannot be read.
     """
     parsed = Options.parse(options)
-    pieces = plan(open_log(parsed), parsed)
+    splits = plan(open_log(parsed), parsed)
     planned: dict[str, int] = {}
-    for piece in pieces:
-        planned[piece.topic] = planned.get(piece.topic, 0) + piece.size
+    for split in splits:
+        planned[split.topic] = planned.get(split.topic, 0) + split.size
     if dry_run:
         return Report([], planned)
     sums: dict[tuple[str, int, int], list[int]] = {}
-    for found in spread(spark, pieces, partial(count_piece), tell):
+    for found in spread(spark, splits, partial(count_split), tell):
         for topic, hour, kind, records, size in found:
             sums.setdefault((topic, hour, kind), [0, 0])[0] += records
             sums[topic, hour, kind][1] += size
     return Report(sorted(Volume(*key, *both) for key, both in sums.items()), planned)
 
 
-def count_piece(piece: Piece) -> list[tuple[str, int, int, int, int]]:
-    """Return (topic, hour, type, records, bytes) of a piece."""
-    tables = [_count(batch) for batch in piece.read(arrow_schema(_COLUMNS))]
+def count_split(split: InputSplit) -> list[tuple[str, int, int, int, int]]:
+    """Return (topic, hour, type, records, bytes) of a split."""
+    tables = [_count(batch) for batch in split.read(arrow_schema(_COLUMNS))]
     if not tables:
         return []
     grouped = pa.concat_tables(tables).group_by(["topic", "hour", "type"])
@@ -137,7 +137,10 @@ def _count(batch: pa.RecordBatch) -> pa.Table:
 
 
 def plot(report: Report, path: str | Path) -> None:
-    """Draw the volume of every topic by hour.
+    """Draw the volume of the topics by hour, or by day where there are more than two weeks.
+
+    The largest topics have a colour each; all others are one. Records whose time is not known stand
+    apart.
 
     Args:
         report: what to draw.
@@ -146,28 +149,4 @@ def plot(report: Report, path: str | Path) -> None:
     Raises:
         ConfigError: matplotlib is missing, or there is nothing to draw.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and only for pictures
-    except ModuleNotFoundError:
-        raise ConfigError(
-            "matplotlib is not installed; install it with: pip install 'lance-sdk[spark]'"
-        ) from None
-    topics = sorted({volume.topic for volume in report.volumes})
-    if not topics:
-        raise ConfigError("there is nothing to draw: the log is empty")
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    axes = figure.subplots()
-    bottom: dict[str, int] = {}
-    hours = sorted({volume.hour_text for volume in report.volumes})
-    for topic in topics:
-        sums = dict.fromkeys(hours, 0)
-        for volume in report.volumes:
-            if volume.topic == topic:
-                sums[volume.hour_text] += volume.bytes
-        heights = [sums[hour] / 1e6 for hour in hours]
-        axes.bar(hours, heights, bottom=[bottom.get(hour, 0) / 1e6 for hour in hours], label=topic)
-        bottom = {hour: bottom.get(hour, 0) + sums[hour] for hour in hours}
-    axes.set_ylabel("MB")
-    axes.tick_params(axis="x", rotation=45)
-    axes.legend()
-    figure.savefig(path)
+    draw(report.volumes, path)

@@ -1,20 +1,25 @@
 """A Spark session on this machine, for who has none."""
 
+import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.cores import usable_cores
+from lance_sdk.spark.failures import own_errors
 from lance_sdk.spark.java import check_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOGGING: Final = Path(__file__).parents[1] / "log4j2.properties"
+LOG_LEVEL: Final = "LWP_SPARK_LOG"
+"""Environment variable for how much Spark itself tells on standard error: ``error``, ``warn``."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Where ``spark-submit`` tells a program how to reach the Java side."""
 T = TypeVar("T")
@@ -36,7 +41,8 @@ def local_session(*, cores: int | None = None, memory: str = "1g") -> Iterator["
         ConfigError: PySpark or Java is missing.
     """
     try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and an extra
+        from pyspark.logger import PySparkLogger  # noqa: PLC0415 - heavy, and an extra
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - likewise
     except ModuleNotFoundError:
         raise ConfigError(
             "pyspark is not installed; install it with: pip install 'lance-sdk[spark]'"
@@ -46,6 +52,8 @@ def local_session(*, cores: int | None = None, memory: str = "1g") -> Iterator["
         yield active
         return
     spark = _builder(SparkSession, cores, memory).getOrCreate()
+    if LOG_LEVEL not in os.environ:  # else it writes each error down once more, with Java's trace
+        PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     try:
         yield spark
     finally:
@@ -75,7 +83,7 @@ def _builder(kind: Any, cores: int | None, memory: str) -> Any:
 
 
 def spread(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     items: Iterable[T],
     work: Callable[[T], R],
     tell: Callable[[int, int], object] | None = None,
@@ -83,7 +91,7 @@ def spread(
     """Do some work for each item in Spark's tasks, and return the results in order.
 
     Args:
-        spark: the session.
+        spark: the session; None works in processes on this machine.
         items: what to work on; large ones first makes for the shortest time.
         work: a function that can be pickled.
         tell: called with items done and items in all.
@@ -92,13 +100,39 @@ def spread(
     if not chosen:
         return []
     tell = tell or _silent
+    if spark is None:
+        return spread_locally(chosen, work, tell)
     wave = max(1, 4 * spark.sparkContext.defaultParallelism)
     found: list[R] = []
     tell(0, len(chosen))
     for first in range(0, len(chosen), wave):
         part = chosen[first : first + wave]
-        found += spark.sparkContext.parallelize(part, len(part)).map(work).collect()
+        with own_errors():
+            found += spark.sparkContext.parallelize(part, len(part)).map(work).collect()
         tell(len(found), len(chosen))
+    return found
+
+
+def spread_locally(
+    items: Sequence[T], work: Callable[[T], R], tell: Callable[[int, int], object]
+) -> list[R]:
+    """Do some work for each item in processes on this machine; in this one where that is enough.
+
+    The processes import the program again, so that a script that calls this needs the usual
+    ``if __name__ == "__main__"``.
+    """
+    count = min(usable_cores(), len(items))
+    found: list[R] = []
+    tell(0, len(items))
+    with ExitStack() as stack:
+        results: Iterable[R] = map(work, items)
+        if count > 1:
+            context = multiprocessing.get_context("spawn")
+            pool = stack.enter_context(ProcessPoolExecutor(count, mp_context=context))
+            results = pool.map(work, items)
+        for result in results:
+            found.append(result)
+            tell(len(found), len(items))
     return found
 
 

@@ -1,0 +1,161 @@
+"""The pieces of work that `bench.ablation` takes a compiled function from, each in this process.
+
+Each returns the seconds of processor time that it took, without what only prepares it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
+from pathlib import Path
+from time import process_time
+from typing import Any, Final, TypeAlias, cast
+
+from lance_sdk import producer
+from lance_sdk._protocol.produce.batcher import Batcher, BatchLimits
+from lance_sdk.delivery import Delivery
+from lance_sdk.journal import Durability, Journal, JournalConfig
+from lance_sdk.journal._slot import scan
+from lance_server.storage.pwritev import PageCacheStorage
+from lance_server.testing import SessionPeer
+from lance_spec.enums import Command, RecordType
+from lance_spec.messages.lwp import Fetch
+from lance_spec.records import (
+    decode_records,
+    encode_records,
+    part_records,
+    record_bounds,
+    scan_records,
+)
+
+Work: TypeAlias = Callable[[], float]
+_FRAMES: Final = 64
+"""Frames of 1 KiB in each read."""
+_READS: Final = 20
+_KIB64: Final = 64 * 1024
+_ANSWER_HEADER: Final = 60
+"""Bytes before the data of a FetchResponse."""
+_VALUE: Final = b"x" * 100
+_RAW: Final = int(RecordType.RAW_DATA)
+
+
+class _Server:
+    """A session over a log on the disk, that this process feeds."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._ids = count(1 << 40 | 1)
+        self._payload = [b"x" * 98] * 10
+        self.peer = SessionPeer(disk=cast("Any", PageCacheStorage()), data_dir=folder)
+
+    def ingest(self) -> float:
+        """Store the frames of one read, and take their acknowledgements."""
+        peer = self.peer
+        data = b"".join([peer.ingest(next(self._ids), self._payload) for _ in range(_FRAMES)])
+        begun = process_time()
+        peer.session.receive_data(data, 0.0)
+        peer.log.scheduler.run_soon()
+        peer.work()
+        peer.session.advance(0.0)
+        peer.session.data_to_send()
+        return process_time() - begun
+
+    def fetch(self) -> float:
+        """Fetch what was stored, 64 KiB at a time."""
+        peer, offset, end = self.peer, 0, self.peer.log.end()
+        begun = process_time()
+        while offset < end:
+            request = peer.control(Command.FETCH, Fetch(0, offset, _KIB64).encode())
+            peer.session.receive_data(request, 0.0)
+            answers = peer.session.data_to_send()
+            if not answers:  # it is read by a worker
+                peer.work()
+                peer.session.advance(0.0)
+                answers = peer.session.data_to_send()
+            offset += sum(map(len, answers)) - _ANSWER_HEADER
+        return process_time() - begun
+
+
+@contextmanager
+def _ingest(folder: Path) -> Iterator[Work]:
+    server = _Server(folder)
+    yield lambda: sum(server.ingest() for _ in range(_READS))
+
+
+@contextmanager
+def _fetch(folder: Path, *, closed: bool) -> Iterator[Work]:
+    server = _Server(folder)
+    for _ in range(_READS):
+        server.ingest()
+    if closed:
+        server.peer.log.engine.topic(0).partition.roll()
+        server.peer.log.scheduler.run_soon()
+        server.peer.work()
+        server.ingest()
+    yield lambda: sum(server.fetch() for _ in range(10))
+
+
+@contextmanager
+def _send(folder: Path) -> Iterator[Work]:
+    del folder
+    limits = BatchLimits(
+        max_bytes=_KIB64, max_records=10_000, linger=1.0, capacity=1 << 30, delivery_timeout=60.0
+    )
+
+    def work() -> float:
+        begun, batcher = process_time(), Batcher(limits)
+        for _ in range(30_000):
+            add = producer.add_record
+            made = None if add is None else add(batcher, _VALUE, _RAW, Delivery)
+            if made is None:
+                index = batcher.add(_VALUE, _RAW)
+                if index < 0:
+                    index = batcher.append(_VALUE, _RAW, 0.0)
+                Delivery(batcher.last, index)
+            while (batch := batcher.next_sealed()) is not None:
+                batcher.release(batch)
+        return process_time() - begun
+
+    yield work
+
+
+def _repeated(step: Callable[[], object], times: int) -> float:
+    begun = process_time()
+    for _ in range(times):
+        step()
+    return process_time() - begun
+
+
+def _on_records(
+    step: Callable[[bytearray], object],
+) -> Callable[[Path], AbstractContextManager[Work]]:
+    @contextmanager
+    def opened(folder: Path) -> Iterator[Work]:
+        del folder
+        data = bytearray(encode_records([_VALUE] * (_KIB64 // 105)))
+        yield lambda: _repeated(lambda: step(data), 100)
+
+    return opened
+
+
+@contextmanager
+def _journal(folder: Path) -> Iterator[Work]:
+    config = JournalConfig(segment_bytes=1 << 20, durability=Durability.MEMORY)
+    with Journal.open(folder, config) as journal:
+        for _ in range(900):
+            journal.append(bytes(1024))
+        segment = max(folder.glob("*.sf*"), key=lambda each: each.stat().st_size)
+        view = memoryview(segment.read_bytes())
+        yield lambda: _repeated(lambda: scan.follow(view, scan.FIRST_FRAME), 100)
+
+
+WORK: Final[dict[str, Callable[[Path], AbstractContextManager[Work]]]] = {
+    "ingest": _ingest,
+    "fetch": lambda folder: _fetch(folder, closed=True),
+    "fetch from the open segment": lambda folder: _fetch(folder, closed=False),
+    "send": _send,
+    "judge one batch": _on_records(scan_records),
+    "decode": _on_records(decode_records),
+    "lay out columns": _on_records(lambda data: part_records(bytearray(data))),
+    "find boundaries": _on_records(record_bounds),
+    "open a journal": _journal,
+}

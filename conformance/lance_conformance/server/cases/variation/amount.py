@@ -1,0 +1,71 @@
+"""Amount: a log of several segments is the concatenation of its batches."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import accumulate
+
+from lance_conformance.server.case_context import CaseContext
+from lance_conformance.server.cases.variation.common import read_all, register
+from lance_conformance.server.expect import ack
+from lance_conformance.wire.control import ingest
+
+KIB, MIB = 1 << 10, 1 << 20
+_FAR = 8
+"""Batches in flight."""
+
+
+QUARTERS = (8, 1, 4, 2)
+"""By how much the batches of each quarter of a log are smaller than the largest: segments of equal
+size then hold numbers of batches that rise and fall, and none is like the one before."""
+
+
+def _sizes(batch: int, count: int) -> Iterator[int]:
+    """The sizes of the batches of a log of `count` times `batch` bytes."""
+    for parts in QUARTERS:
+        yield from [batch // parts] * (count // len(QUARTERS) * parts)
+
+
+async def _in_order(ctx: CaseContext, batch: int, count: int, step: int) -> None:
+    """Each batch says its number in each record, so that what is out of order says where."""
+    topic, peer = await ctx.topic(), await ctx.open()
+    right, waiting = [], []
+    for number, size in enumerate(_sizes(batch, count)):
+        mark = number.to_bytes(8, "big")
+        frame = ingest(topic.id, ctx.batch(), [mark + bytes(size // 4 - 8)] * 4)
+        peer.send(frame)
+        right.append(frame.payload)
+        waiting.append(frame.batch_id)
+        if len(waiting) == _FAR:
+            await peer.expect(ack(waiting.pop(0)))
+    for batch_id in waiting:
+        await peer.expect(ack(batch_id))
+    whole = b"".join(right)
+    data = await read_all(ctx, topic, len(whole), step)
+    ctx.check(
+        len(data) == len(whole), "data", f"{len(whole)} bytes were stored, {len(data)} come back"
+    )
+    starts = accumulate(map(len, right), initial=0)
+    places = enumerate(zip(starts, right, strict=False))
+    first = next((n for n, (at, part) in places if not data.startswith(part, at)), None)
+    told = f"in the place of batch {first} of {len(right)} stand other bytes"
+    ctx.check(first is None, "order", told)
+    middle = sum(map(len, right[: len(right) // 2]))
+    got = await ctx.fetch(topic, middle, step)
+    ctx.check(
+        got.data == whole[middle : middle + len(got.data)],
+        "data",
+        f"wrong data from byte {middle} on",
+    )
+
+
+for _name, _batch, _count, _step in (
+    ("512-kib", 16 * KIB, 32, 64 * KIB),
+    ("2-mib", 64 * KIB, 32, 256 * KIB),
+    ("64-mib", MIB, 64, 4 * MIB),
+):
+    register(
+        f"vol/{_name}", "5.9/walk",
+        f"A log of {_batch * _count // KIB} KiB is read back in its order, whatever its segments.",
+        partial(_in_order, batch=_batch, count=_count, step=_step),
+        weight=4 + _count * _batch // MIB, thorough=_name == "64-mib",
+    )  # fmt: skip

@@ -1,0 +1,89 @@
+"""Time: peers that are idle or slow within what the document allows are served."""
+
+import asyncio
+from functools import partial
+
+from lance_conformance.server.case_context import CaseContext
+from lance_conformance.server.cases.variation.common import batches, holds, register
+from lance_conformance.server.consumers import subscribe_ack
+from lance_conformance.server.expect import ack, answer, keepalive
+from lance_conformance.wire.consumers import subscribe
+from lance_conformance.wire.control import KEEPALIVE
+from lance_conformance.wire.frame import HEADER_SIZE, Command
+
+SHORT, LONG = 6, 25
+"""Seconds: within the 30 s after which a Keepalive is due (LWP section 4.3)."""
+
+
+async def _pause(ctx: CaseContext, seconds: float) -> None:
+    await asyncio.sleep(seconds * ctx.conditions.pace)
+
+
+async def _idle(ctx: CaseContext, seconds: float) -> None:
+    topic, peer = await ctx.topic(), await ctx.open()
+    await peer.ask(KEEPALIVE, keepalive())
+    await _pause(ctx, seconds)
+    frame = batches(ctx, topic, 1)[0]
+    await peer.ask(frame, ack(frame.batch_id))
+    await holds(ctx, topic, frame.payload)
+
+
+async def _silent(ctx: CaseContext, seconds: float) -> None:
+    peer = await ctx.open()
+    await _pause(ctx, seconds)
+    await peer.ask(KEEPALIVE, keepalive())
+
+
+async def _stalled(ctx: CaseContext, seconds: float, size: int) -> None:
+    topic, peer = await ctx.topic(), await ctx.open()
+    frame = batches(ctx, topic, 1, 64)[0]
+    data = peer.encode(frame)
+    peer.send_bytes(data[:size])
+    await _pause(ctx, seconds)
+    peer.send_bytes(data[size:])
+    await peer.expect(ack(frame.batch_id, "3.4/whole"))
+    await holds(ctx, topic, frame.payload)
+
+
+async def _slow_writer(ctx: CaseContext, seconds: float) -> None:
+    topic, peer = await ctx.topic(), await ctx.open()
+    frame = batches(ctx, topic, 1, 8)[0]
+    data = peer.encode(frame)
+    for place in range(len(data)):
+        peer.send_bytes(data[place : place + 1])
+        await _pause(ctx, seconds / len(data))
+    await peer.expect(ack(frame.batch_id, "3.4/whole"))
+
+
+async def _quiet_subscriber(ctx: CaseContext, seconds: float) -> None:
+    topic, peer = await ctx.topic(), await ctx.open()
+    await peer.ask(subscribe(topic.id, ctx.consumer), subscribe_ack(ctx.consumer, cite="5.12/ack"))
+    await _pause(ctx, seconds)
+    frame = batches(ctx, topic, 1)[0]
+    async with ctx.precondition("storing a batch"):
+        await (await ctx.open()).ask(frame, ack(frame.batch_id))
+    pushed = await peer.frame(answer(Command.FETCH_RESPONSE, "5.12/push-new"))
+    ctx.check(ctx.read(peer, pushed).data == frame.payload, "data", "the new batch must be pushed")
+
+
+for _seconds in (SHORT, LONG):
+    _late = _seconds == LONG
+    for _name, _clause, _title, _question, _needs in (
+        ("idle", "4.3/answer", "A connection that was idle for {} s is served.", _idle, ()),
+        ("silent", "2.1/connections",
+         "A connection may say nothing for {} s before its first frame.", _silent, ()),
+        ("in-header", "3.4/whole", "A frame may stall for {} s within its header.",
+         partial(_stalled, size=HEADER_SIZE // 2), ()),
+        ("before-payload", "3.4/whole", "A frame may stall for {} s before its payload.",
+         partial(_stalled, size=HEADER_SIZE), ()),
+        ("in-payload", "3.4/whole", "A frame may stall for {} s within its payload.",
+         partial(_stalled, size=HEADER_SIZE + 30), ()),
+        ("slow-writer", "3.4/whole", "A frame may take {} s, byte by byte.", _slow_writer, ()),
+        ("quiet-subscriber", "5.12/push-new",
+         "A subscriber of a topic that was quiet for {} s is pushed to.",
+         _quiet_subscriber, ("push",)),
+    ):  # fmt: skip
+        register(f"wait/{_name}-{_seconds}", _clause, _title.format(_seconds),
+                 partial(_question, seconds=_seconds), needs=_needs, seconds=_seconds,
+                 dialects=("specified",) if _needs else None,
+                 thorough=_late)  # fmt: skip

@@ -1,0 +1,152 @@
+"""A node's data: its shards on one disk, opened at their marks, applied to, and marked again."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+from lance_server.cluster.applying.mark import FOLDER, Mark, load_mark, remove, save_mark
+from lance_server.cluster.applying.restore import remove_unknown_topics, restore
+from lance_server.cluster.applying.results import Applied
+from lance_server.cluster.applying.shard import Shard, ShardState
+from lance_server.cluster.replicated_log import Entry, LogReplacedError, LogTrimmedError
+from lance_server.errors import DataDirError
+from lance_server.storage.contract import StorageBackend
+
+
+class Replica:
+    """A node's data, as a function of the log.
+
+    After an `OSError` the object must not be used any more: another one opens the directory at
+    its marks.
+
+    Args:
+        storage: the backend; nothing that it writes needs to be durable before a sync.
+        data_dir: the directory.
+        identity: of the log.
+
+    Attributes:
+        shards: by number.
+    """
+
+    def __init__(self, storage: StorageBackend, data_dir: Path, identity: str) -> None:
+        self._storage = storage
+        self._data_dir = data_dir
+        self._folder = data_dir / "segments"
+        self._identity = identity
+        self._durable: list[int] = []
+        self.shards: list[Shard] = []
+
+    def __repr__(self) -> str:
+        return f"<Replica {self._data_dir}: {self.shards}>"
+
+    @classmethod
+    def open(
+        cls,
+        storage: StorageBackend,
+        data_dir: Path,
+        identity: str,
+        shards: int,
+        earliest: Callable[[int], int],
+    ) -> Self:
+        """Bring a directory back to its marks and return its data.
+
+        Args:
+            storage: the backend.
+            data_dir: the directory; a new one is made.
+            identity: of the log.
+            shards: how many shards the log has.
+            earliest: returns the first position of a shard that the log still has.
+
+        Raises:
+            LogReplacedError: the data came from another log.
+            LogTrimmedError: the log has not got what a shard needs next.
+            DataDirError: the directory is damaged.
+            OSError: the disk refused.
+        """
+        replica = cls(storage, data_dir, identity)
+        replica._check_owner()
+        for folder in (data_dir, replica._folder, data_dir / FOLDER):
+            storage.make_dir(folder)
+        storage.sync_dir(data_dir)
+        marks = [load_mark(storage, data_dir, number) for number in range(shards)]
+        for number, mark in enumerate(marks):
+            replica._check(number, mark, earliest(number))
+        known = frozenset(key for mark in marks if mark for key in mark.topics)
+        for mark in marks:
+            if mark is not None:
+                remove(storage, replica._folder, mark.removals)
+        remove_unknown_topics(storage, replica._folder, known)
+        for number, mark in enumerate(marks):
+            replica.shards.append(replica._open_shard(number, shards, mark))
+        replica._durable = [shard.state.position for shard in replica.shards]
+        return replica
+
+    def _check_owner(self) -> None:
+        """Refuse the data of a single node: what the log does not know would be removed.
+
+        Raises:
+            DataDirError: the directory has topics and is not a node's.
+        """
+        self._storage.make_dir(self._data_dir)
+        names = self._storage.list_dir(self._data_dir)
+        if FOLDER in names or self._folder.name not in names:
+            return
+        if self._storage.list_dir(self._folder):
+            raise DataDirError(
+                f"{self._data_dir} holds the data of a single server; give the node an empty "
+                "directory of its own"
+            )
+
+    def _check(self, number: int, mark: Mark | None, earliest: int) -> None:
+        position = 0 if mark is None else mark.state.position
+        if mark is not None and mark.identity != self._identity:
+            raise LogReplacedError(
+                f"{self._data_dir} holds what came from the log {mark.identity}, this log is "
+                f"{self._identity}: it was made again, or belongs to another cluster. Give the "
+                "node its own log, or an empty directory"
+            )
+        if position < earliest:
+            raise LogTrimmedError(number, position, earliest)
+
+    def _open_shard(self, number: int, shards: int, mark: Mark | None) -> Shard:
+        if mark is None:
+            state = ShardState(position=0)
+            return Shard(number, shards, self._storage, self._folder, state=state)
+        shard = restore(self._storage, self._data_dir, number, shards, mark)
+        # A crash may have left the second copy of the mark at an earlier one.
+        save_mark(self._storage, self._data_dir, number, Mark.of(shard, self._identity))
+        return shard
+
+    def apply(self, shard: int, entries: Sequence[Entry]) -> list[Applied]:
+        """Apply entries that follow each other; return what came of each.
+
+        Raises:
+            StopNodeError: one is missing, or is not a record that this release knows.
+            OSError: the disk refused.
+        """
+        return self.shards[shard].apply(entries)
+
+    def durable(self, shard: int) -> int:
+        """Return the position up to which a shard survives a crash of the node."""
+        return self._durable[shard]
+
+    def mark(self, number: int) -> None:
+        """Make everything durable that a shard has applied, and remove what may go by then.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        shard = self.shards[number]
+        if shard.state.settings is None or shard.state.position == self._durable[number]:
+            return
+        shard.sync()
+        mark = Mark.of(shard, self._identity)
+        save_mark(self._storage, self._data_dir, number, mark)
+        self._durable[number] = shard.state.position
+        remove(self._storage, self._folder, mark.removals)
+        shard.removed(mark.removals)
+
+    def release(self) -> None:
+        """Close all files and leave them as they are."""
+        for shard in self.shards:
+            shard.release()

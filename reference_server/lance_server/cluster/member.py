@@ -1,0 +1,93 @@
+"""What makes a server a node of a cluster."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lance_server.cluster.log_manager import ReplicatedLogManager
+from lance_server.cluster.node import POOL, NodeOptions
+from lance_server.cluster.replicated_log import ReplicatedLog, ReplicatedLogError
+from lance_server.config.settings import Address, ServerConfig
+from lance_server.errors import ConfigError, DataDirError
+from lance_server.runtime.scheduling import Scheduler
+from lance_server.storage.contract import StorageBackend
+
+if TYPE_CHECKING:
+    from lance_server.listeners.listener_api import Listener
+
+
+@dataclass(slots=True)
+class ClusterMember:
+    """What makes a server a node of a cluster.
+
+    Attributes:
+        log: the node's connection to the replicated log.
+        advertise: where clients reach the node; by default where it listens.
+        ack_timeout: seconds after which an append is answered as maybe applied.
+        release: of the software, as other nodes are told.
+    """
+
+    log: ReplicatedLog
+    advertise: Address | None = None
+    ack_timeout: float = 10.0
+    release: str = ""
+    _config: ServerConfig | None = field(default=None, init=False)
+
+    @property
+    def pools(self) -> Mapping[str, int]:
+        """The threads that a node needs beside a server's."""
+        return {POOL: 1}
+
+    def judge(self, config: ServerConfig, listeners: "Sequence[Listener]") -> None:
+        """Refuse what a node cannot do.
+
+        Raises:
+            ConfigError: another protocol is to be served.
+        """
+        if listeners:
+            raise ConfigError(
+                f"a node of a cluster serves LWP only, not {listeners[0].name}; serve other "
+                "protocols from a server of its own"
+            )
+        self._config = config
+
+    def join(
+        self,
+        storage: StorageBackend,
+        scheduler: Scheduler,
+        loop: asyncio.AbstractEventLoop,
+        address: Address,
+    ) -> ReplicatedLogManager:
+        """Open the node's directory and begin to apply.
+
+        Raises:
+            DataDirError: the directory or the log cannot be used.
+            OSError: the disk refused.
+        """
+        config = self._config
+        assert config is not None, "it was judged"
+        options = NodeOptions(
+            node_id=config.node_id,
+            address=str(self.advertise or address),
+            process=secrets.randbits(63),
+            release=self.release,
+            ack_timeout=self.ack_timeout,
+            segment_age_secs=config.segment_age_secs,
+        )
+        try:
+            return ReplicatedLogManager.join(
+                config.data_dir,
+                storage,
+                scheduler,
+                log=self.log,
+                node=options,
+                options=config.log_options,
+                post=loop.call_soon_threadsafe,
+                clock=time.time_ns,
+                now=time.monotonic,
+            )
+        except ReplicatedLogError as error:
+            raise DataDirError(f"node {config.node_id} cannot join: {error}") from error

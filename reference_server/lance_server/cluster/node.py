@@ -1,0 +1,634 @@
+"""A node: puts records into the log, applies all of them, and says what came of its own.
+
+The node belongs to the event loop's thread. Reading, applying and marks run on one worker thread,
+one step after the other; what a step changed is published on the loop before the next one begins.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from lance_server.cluster.applying.replica import Replica
+from lance_server.cluster.applying.results import Applied, Result
+from lance_server.cluster.applying.settings import APPLY_VERSION
+from lance_server.cluster.applying.shard import Changes, NodeEntry, Shard
+from lance_server.cluster.housekeeping import proposals, trim_position
+from lance_server.cluster.records import encode
+from lance_server.cluster.replicated_log import (
+    AppendError,
+    LogReader,
+    LogUnavailableError,
+    ReplicatedLog,
+    StopNodeError,
+)
+from lance_server.lwp.refusals import Refusal
+from lance_server.runtime.completion import Completion
+from lance_server.runtime.scheduling import Job, Scheduler, Timer
+from lance_spec.enums import ErrorCode
+from lance_spec.messages.replication import HostJoins, NodeStatus, ShardPosition
+
+_log = logging.getLogger(__name__)
+POOL: Final = "cluster"
+"""The pool whose one thread reads and applies."""
+_SECOND: Final = 1_000_000_000
+_STEP_BYTES: Final = 4 * 1024 * 1024
+_WAIT: Final = 0.25
+_RETRY: Final = 0.25
+_TICK: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """What one node is told; nothing here influences what comes of records.
+
+    Attributes:
+        node_id: its number in the cluster.
+        address: where clients reach it.
+        release: of the software.
+        process: a random number that no other process has.
+        ack_timeout: seconds after which an append is answered as maybe applied.
+        max_outstanding: bytes that may be appended and not applied.
+        mark_bytes: bytes of records after which a mark is written.
+        mark_seconds: seconds after which a mark is written.
+        status_seconds: seconds between two NodeStatus.
+        housekeeping_seconds: seconds between two looks at what is to be proposed.
+        max_lag_secs: seconds that applying may lag while the node is ready.
+        segment_age_secs: age at which an open segment is proposed to be closed; 0 for never.
+        trims: whether the log is told to delete what all hosts have. A node that joins later
+            needs the whole log, so that is off where there is no other way to join.
+    """
+
+    node_id: int
+    address: str
+    process: int
+    release: str = ""
+    ack_timeout: float = 10.0
+    max_outstanding: int = 64 * 1024 * 1024
+    mark_bytes: int = 64 * 1024 * 1024
+    mark_seconds: float = 1.0
+    status_seconds: float = 1.0
+    housekeeping_seconds: float = 1.0
+    max_lag_secs: float = 1.0
+    segment_age_secs: int = 7 * 24 * 3600
+    trims: bool = False
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A record of this node that is not settled.
+
+    Attributes:
+        completion: what waits for it.
+        size: bytes of the record.
+        deadline: when it is given up, in the loop's seconds.
+        delivered: whether the log's quorum has it.
+        result: what came of it, once it is applied.
+    """
+
+    completion: Completion[Result]
+    size: int
+    deadline: float
+    delivered: bool = False
+    result: Result | None = None
+
+
+class Step(NamedTuple):
+    """What one step on the worker thread did.
+
+    Attributes:
+        applied: what came of each record.
+        changes: what readers may see from now on, by shard.
+        proposals: what this node proposes to do with the topics, if it does the housekeeping.
+        positions: how far each shard is.
+        end: records that the log has in all shards; None where that was not asked.
+        lost: why the log could not be read to the end of the step, or None.
+    """
+
+    applied: Sequence[Applied]
+    changes: Sequence[Changes]
+    proposals: Sequence[tuple[int, Any]]
+    positions: Sequence[ShardPosition]
+    end: int | None
+    lost: LogUnavailableError | None
+
+
+@dataclass(slots=True)
+class _Marking:
+    """When marks are due; belongs to the worker thread."""
+
+    bytes: int = 0
+    last: float = 0.0
+
+
+@dataclass(slots=True)
+class NodeFigures:
+    """What is counted of a node.
+
+    Attributes:
+        appended: records that it sent.
+        applied: records that it applied.
+        timed_out: records that were given up.
+        steps: steps of the worker thread.
+        behind: records that the log has and the node has not applied, as of the last step.
+    """
+
+    appended: int = 0
+    applied: int = 0
+    timed_out: int = 0
+    steps: int = 0
+    behind: int = 0
+
+
+class ClusterNode:
+    """One node of a cluster.
+
+    Args:
+        options: what it is told.
+        log: the replicated log.
+        replica: its data, opened.
+        scheduler: the loop and its worker threads.
+        clock: the wall clock in nanoseconds.
+        now: the loop's time in seconds; any thread may ask.
+        post: runs a job on the loop's thread; any thread may call it.
+        publish: shows readers what changed; called on the loop's thread.
+
+    Attributes:
+        options: what it is told.
+        replica: its data.
+        problem: why the node does not apply any more, or None.
+        unavailable_since: when the log went out of reach, in the loop's seconds, or None.
+        unreachable: what was wrong when the log could not be reached last.
+        outstanding: bytes that were appended and not settled.
+        figures: what is counted.
+    """
+
+    def __init__(
+        self,
+        options: NodeOptions,
+        log: ReplicatedLog,
+        replica: Replica,
+        *,
+        scheduler: Scheduler,
+        clock: Callable[[], int],
+        now: Callable[[], float],
+        post: Callable[[Job], object],
+        publish: Callable[[Sequence[Changes]], None],
+    ) -> None:
+        self._log = log
+        self._scheduler = scheduler
+        self._clock = clock
+        self._now = now
+        self._post = post
+        self._publish = publish
+        self._pending: dict[int, _Pending] = {}
+        self._counter = 0
+        self._readers: dict[int, LogReader] = {}
+        self._marking = _Marking(last=now())
+        self._planned = now()
+        self._is_stepping = False
+        self._stopping: Completion[None] | None = None
+        self._ticking: Timer | None = None
+        self._next_status = 0.0
+        self._own_status = -1
+        self._target: int | None = None
+        self._lags_since = -math.inf
+        self._proposed: dict[Any, float] = {}
+        self.skew_ns = 0
+        self.options = options
+        self.replica = replica
+        self.problem: Exception | None = None
+        self.unavailable_since: float | None = None
+        self.unreachable = ""
+        self.outstanding = 0
+        self.figures = NodeFigures()
+        self._positions = [self._position(shard) for shard in replica.shards]
+
+    def __repr__(self) -> str:
+        return f"<ClusterNode {self.options.node_id} of {self._log!r}: {self.replica!r}>"
+
+    # Life --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to apply."""
+        self._step()
+        self._tick()
+
+    def stop(self) -> Completion[None]:
+        """Stop applying and write a last mark; the completion fails where that was not possible.
+
+        Records that are not settled by now fail as maybe applied.
+        """
+        if self._stopping is None:
+            self._stopping = Completion()
+            if self._ticking is not None:
+                self._ticking.cancel()
+            self._fail_pending("the node stops")
+            if not self._is_stepping:
+                self._finish()
+        return self._stopping
+
+    def _finish(self) -> None:
+        assert self._stopping is not None, "it stops"
+        stopping = self._stopping
+        if self.problem is not None:
+            self._close()
+            stopping.fail(self.problem)
+            return
+        finished = self._scheduler.run(POOL, self._mark_all)
+
+        def end() -> None:
+            self._close()
+            if finished.error is not None:
+                stopping.fail(finished.error)
+            else:
+                stopping.settle(None)
+
+        finished.wake(end)
+
+    def _close(self) -> None:
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+        self._log.close()
+
+    def _fail_pending(self, reason: str) -> None:
+        pending, self._pending = self._pending, {}
+        self.outstanding = 0
+        for each in pending.values():
+            each.completion.fail(_maybe_applied(reason))
+
+    # Proposing ---------------------------------------------------------------------------------
+
+    def propose(self, shard: int, body: Any) -> Completion[Result]:
+        """Put a record into the log; the completion is settled when it is applied here.
+
+        It fails with a `Refusal`: QuorumNotReached where the record may be applied or not.
+        """
+        completion: Completion[Result] = Completion()
+        if self.problem is not None or self._stopping is not None:
+            completion.fail(self.refusal() or _maybe_applied("the node stops"))
+            return completion
+        counter = self._counter = self._counter + 1
+        record = encode(body, self.options.process, counter)
+        deadline = self._now() + self.options.ack_timeout
+        self._pending[counter] = _Pending(completion, len(record), deadline)
+        self.outstanding += len(record)
+        self.figures.appended += 1
+        try:
+            self._log.append(shard, record, partial(self._report, counter))
+        except LogUnavailableError as error:
+            self._drop(counter)
+            completion.fail(Refusal(ErrorCode.QUORUM_NOT_REACHED, f"Nothing was stored: {error}"))
+        return completion
+
+    def _report(self, counter: int, end: int | AppendError) -> None:
+        """Take the log's report of an append to the loop's thread (any thread)."""
+        self._post(partial(self._told, counter, end))
+
+    def _drop(self, counter: int) -> _Pending | None:
+        pending = self._pending.pop(counter, None)
+        if pending is not None:
+            self.outstanding -= pending.size
+        return pending
+
+    def _told(self, counter: int, end: int | AppendError) -> None:
+        """Take the log's report of an append."""
+        if isinstance(end, AppendError):
+            pending = self._drop(counter)
+            if pending is not None:
+                pending.completion.fail(_as_refusal(end))
+            return
+        known = self._pending.get(counter)
+        if known is not None:
+            known.delivered = True
+            self._settle_if_done(counter, known)
+
+    def _settle_if_done(self, counter: int, pending: _Pending) -> None:
+        if pending.delivered and pending.result is not None:
+            self._drop(counter)
+            pending.completion.settle(pending.result)
+
+    def _give_up_late(self) -> None:
+        """Answer appends that the log has not reported in time, oldest first."""
+        now = self._now()
+        late = [key for key, each in self._pending.items() if each.deadline <= now]
+        for counter in late:
+            pending = self._drop(counter)
+            assert pending is not None, "it was just listed"
+            self.figures.timed_out += 1
+            seconds = f"{self.options.ack_timeout:g} s"
+            pending.completion.fail(_maybe_applied(f"no quorum confirmed it within {seconds}"))
+
+    def refusal(self) -> Refusal | None:
+        """Return the answer to a write that cannot be taken now, or None."""
+        if self.problem is not None:
+            return Refusal(
+                ErrorCode.STORAGE_ERROR, f"This node has stopped applying: {self.problem}"
+            )
+        if abs(self.skew_ns) > _SECOND:
+            return Refusal(
+                ErrorCode.CLUSTER_NOT_READY,
+                f"This node's clock is {self.skew_ns / _SECOND:+.1f} s off the log's; write to "
+                "another node",
+            )
+        if self.outstanding >= self.options.max_outstanding:
+            return Refusal(
+                ErrorCode.BACKPRESSURE,
+                "Nothing was stored: the node waits for the log; slow down, then retry",
+            )
+        return None
+
+    # Applying ----------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        if self.problem is not None:
+            return
+        self._is_stepping = True
+        done = self._scheduler.run(POOL, self._work)
+        done.wake(lambda: self._stepped(done))
+
+    def _work(self) -> Step:
+        """Read, apply and mark (worker thread)."""
+        applied: list[Applied] = []
+        proposed: list[tuple[int, Any]] = []
+        lost: LogUnavailableError | None = None
+        end: int | None = None
+        try:
+            for shard in self.replica.shards:
+                applied += self._apply_more(shard.number)
+            is_due = self._mark_is_due()
+            if is_due or not applied:
+                end = sum(self._log.end(shard.number) for shard in self.replica.shards)
+            if is_due:
+                self._mark_all()
+            if self._now() - self._planned >= self.options.housekeeping_seconds:
+                self._planned = self._now()
+                proposed = self._plan()
+        except LogUnavailableError as error:
+            lost = error
+        changes = [shard.take_changes() for shard in self.replica.shards]
+        positions = [self._position(shard) for shard in self.replica.shards]
+        return Step(applied, changes, proposed, positions, end, lost)
+
+    def _apply_more(self, number: int) -> list[Applied]:
+        wait = _WAIT if len(self.replica.shards) == 1 else 0.0
+        entries = self._reader(number).read(_STEP_BYTES, wait)
+        self._marking.bytes += sum(len(entry.record) for entry in entries)
+        return self.replica.apply(number, entries)
+
+    def _position(self, shard: Shard) -> ShardPosition:
+        return ShardPosition(
+            shard=shard.number,
+            applied=shard.state.position,
+            digest=shard.state.digest,
+            durable=self.replica.durable(shard.number),
+        )
+
+    def _reader(self, number: int) -> LogReader:
+        reader = self._readers.get(number)
+        if reader is None:
+            state = self.replica.shards[number].state
+            reader = self._log.read(number, state.position, state.epoch)
+            self._readers[number] = reader
+        return reader
+
+    def _mark_is_due(self) -> bool:
+        marking, options = self._marking, self.options
+        return (
+            marking.bytes >= options.mark_bytes
+            or self._now() - marking.last >= options.mark_seconds
+        )
+
+    def _mark_all(self) -> None:
+        for shard in self.replica.shards:
+            self.replica.mark(shard.number)
+            shard.index()
+        self._marking.bytes, self._marking.last = 0, self._now()
+
+    def _plan(self) -> list[tuple[int, Any]]:
+        """Return what is to be proposed, if this node does the housekeeping."""
+        if self.leader() != self.options.node_id:
+            return []
+        if self.options.trims:
+            self._trim()
+        return proposals(self.replica, self._clock(), self.options.segment_age_secs)
+
+    def _trim(self) -> None:
+        for shard in self.replica.shards:
+            before = trim_position(self.replica, shard.number)
+            if before > self._log.earliest(shard.number):
+                self._log.trim(shard.number, before)
+
+    def _stepped(self, done: Completion[Step]) -> None:
+        self._is_stepping = False
+        lost: LogUnavailableError | None = None
+        if done.error is not None:
+            self._break(done.error)
+        else:
+            lost = done.result().lost
+            self._take(done.result())
+        if self._stopping is not None:
+            self._finish()
+        elif lost is not None:
+            self._scheduler.call_later(_RETRY, self._step_again)
+        else:
+            self._step()
+
+    def _lose_log(self, error: Exception) -> None:
+        self.unreachable = str(error)
+        if self.unavailable_since is None:
+            self.unavailable_since = self._now()
+            _log.warning("node %d: %s; reads go on", self.options.node_id, error)
+
+    def _find_log(self) -> None:
+        if self.unavailable_since is not None:
+            _log.info("node %d reaches the log again", self.options.node_id)
+            self.unavailable_since = None
+
+    def _step_again(self) -> None:
+        if self._stopping is None and not self._is_stepping:
+            self._step()
+
+    def _break(self, error: Exception) -> None:
+        """Stop applying for good: never skip, never guess."""
+        self.problem = error
+        told = error if isinstance(error, StopNodeError | OSError) else repr(error)
+        _log.error("node %d stops applying: %s", self.options.node_id, told)
+        self._fail_pending(f"the node stopped applying: {told}")
+
+    def _take(self, step: Step) -> None:
+        """Publish what a step did, then settle what waited for it."""
+        if step.lost is not None:
+            self._lose_log(step.lost)
+        else:
+            self._find_log()
+        self._positions = list(step.positions)
+        self.figures.steps += 1
+        self.figures.applied += len(step.applied)
+        if step.end is not None:
+            self._note_end(step.end)
+        self._publish(step.changes)
+        for each in step.applied:
+            if each.process == self.options.process:
+                pending = self._pending.get(each.counter)
+                if pending is not None:
+                    pending.result = each.result
+                    self._settle_if_done(each.counter, pending)
+        self._look_at_nodes()
+        for shard, body in step.proposals:
+            self._propose_once(shard, body)
+
+    def _note_end(self, end: int) -> None:
+        """Note where the log ends: the node lags until it has applied that much."""
+        applied = sum(each.applied for each in self._positions)
+        self.figures.behind = max(0, end - applied)
+        if self._target is None and end > applied:
+            self._target = end  # a node that starts lags from the beginning
+        elif self._target is None or applied >= self._target:
+            self._target = end
+            self._lags_since = self._now() if end > applied else math.inf
+
+    def _propose_once(self, shard: int, body: Any) -> None:
+        """Propose housekeeping, but not again while an earlier proposal may be on its way."""
+        key, now = (shard, body.encode()), self._now()
+        if self._proposed.get(key, 0.0) > now:
+            return
+        self._proposed = {each: until for each, until in self._proposed.items() if until > now}
+        self._proposed[key] = now + self.options.ack_timeout
+        self.propose(shard, body)
+
+    # Nodes -------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> int:
+        """Records that were appended and not settled."""
+        return len(self._pending)
+
+    @property
+    def durability(self) -> str:
+        """Which losses the log survives."""
+        return self._log.durability()
+
+    def nodes(self) -> dict[int, NodeEntry]:
+        """Return what the nodes told last, by number."""
+        return dict(self.replica.shards[0].state.nodes)
+
+    def live_nodes(self) -> list[int]:
+        """Return the numbers of nodes that told of themselves lately, by the log's time."""
+        state = self.replica.shards[0].state
+        oldest = state.time_ns - int(5 * self.options.status_seconds * _SECOND)
+        return sorted(key for key, each in self.nodes().items() if each.time_ns >= oldest)
+
+    def leader(self) -> int | None:
+        """Return the live node that does the housekeeping: the one with the lowest number."""
+        return next(iter(self.live_nodes()), None)
+
+    def _look_at_nodes(self) -> None:
+        """Compare clocks; stop where a newer process has this number, or the logs differ."""
+        nodes = self.nodes()
+        told = nodes.get(self.options.node_id)
+        if told is None or self.problem is not None:
+            return
+        if self.options.process in told.former:
+            self._break(
+                StopNodeError(
+                    f"another process has begun as node {self.options.node_id}, at "
+                    f"{told.status.address}; give each node its own number"
+                )
+            )
+        elif told.process == self.options.process and told.position > self._own_status:
+            self._own_status = told.position
+            self.skew_ns = clock_skew(told.status.clock_ns, told.time_ns, self._clock())
+        self._compare_digests(nodes)
+
+    def _compare_digests(self, nodes: Mapping[int, NodeEntry]) -> None:
+        """Stop where more of the other nodes have read something else than have read the same."""
+        same, others = 0, list[int]()
+        for node_id in self.live_nodes():
+            if node_id == self.options.node_id or node_id not in nodes:
+                continue
+            for each in nodes[node_id].status.positions:
+                if each.shard >= len(self.replica.shards):
+                    continue
+                digest = self.replica.shards[each.shard].digest_at(each.applied)
+                if digest is not None and digest != each.digest:
+                    others.append(node_id)
+                same += digest == each.digest
+        if len(others) > same and self.problem is None:
+            self._break(
+                StopNodeError(
+                    f"the records that this node has applied are not those of node {others[0]}: "
+                    "one of them has read another log; compare their files with "
+                    "`lance-server verify`, and bootstrap the wrong one again"
+                )
+            )
+
+    def _tick(self) -> None:
+        self._give_up_late()
+        if self.problem is None and self._now() >= self._next_status and self.has_genesis:
+            self._next_status = self._now() + self.options.status_seconds
+            self._tell_status()
+        if self._stopping is None:
+            self._ticking = self._scheduler.call_later(_TICK, self._tick)
+
+    @property
+    def has_genesis(self) -> bool:
+        """Whether the log holds a cluster, as far as it is applied."""
+        return self.replica.shards[0].state.settings is not None
+
+    def _tell_status(self) -> None:
+        options = self.options
+        if self.unavailable_since is not None:
+            return
+        for shard in self.replica.shards:
+            if options.node_id not in shard.state.hosts:
+                self._propose_once(
+                    shard.number, HostJoins(node_id=options.node_id, shard=shard.number)
+                )
+        self.propose(0, self.status())
+
+    def status(self) -> NodeStatus:
+        """Return what this node tells of itself."""
+        options, told = self.options, self.nodes().get(self.options.node_id)
+        return NodeStatus(
+            node_id=options.node_id,
+            replaces=0 if told is None or told.process == options.process else told.process,
+            address=options.address,
+            release=options.release,
+            apply_version=APPLY_VERSION,
+            clock_ns=self._clock(),
+            positions=self._positions,
+        )
+
+    @property
+    def lags(self) -> bool:
+        """Whether the node has been after the log for longer than it may."""
+        return self._now() - self._lags_since > self.options.max_lag_secs
+
+
+def clock_skew(sent_ns: int, appended_ns: int, applied_ns: int) -> int:
+    """Return how far a clock is off the log's, at least: 0 where a late record explains it all.
+
+    Args:
+        sent_ns: what the clock showed when a record was sent.
+        appended_ns: when the log took it, by the log's clock.
+        applied_ns: what the clock showed when the record had come back.
+    """
+    return max(0, sent_ns - appended_ns) or min(0, applied_ns - appended_ns)
+
+
+def _maybe_applied(reason: str) -> Refusal:
+    return Refusal(
+        ErrorCode.QUORUM_NOT_REACHED,
+        f"Whether it was stored is not known: {reason}; send it again with the same id",
+        text=f"QUORUM_NOT_REACHED: {reason}",
+    )
+
+
+def _as_refusal(error: AppendError) -> Refusal:
+    if error.maybe_applied:
+        return _maybe_applied(str(error))
+    return Refusal(ErrorCode.PAYLOAD_TOO_LARGE, f"Nothing was stored: {error}")

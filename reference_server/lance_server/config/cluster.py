@@ -1,0 +1,124 @@
+"""What makes a server a node of a cluster, and how its log is opened."""
+
+import logging
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from lance_server.config.build import host_number
+from lance_server.config.option_types import ABOVE_ZERO, ADDRESS, FILE, group
+from lance_server.config.settings import ServerConfig
+from lance_server.errors import ClusterLogError, ConfigError
+
+if TYPE_CHECKING:
+    from lance_server.cluster.member import ClusterMember
+    from lance_server.cluster.replicated_log import ReplicatedLog
+
+_log = logging.getLogger(__name__)
+_RETRY_SECONDS: Final = 0.5
+_ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never bound here
+_NEEDS_CLUSTER: Final = ("advertise", "cluster_config", "engine_unsafe")
+
+CLUSTER: Final = group(
+    click.option(
+        "--cluster",
+        metavar="URL",
+        help="Be a node of the cluster whose log is in this Kafka topic: "
+        "kafka://BROKER,BROKER,BROKER/TOPIC. `lwp cluster init` creates it.",
+    ),
+    click.option(
+        "--advertise",
+        type=ADDRESS,
+        help="Where clients and other nodes reach this node; by default where it listens.",
+    ),
+    click.option(
+        "--cluster-config",
+        type=FILE,
+        help="A file of lines SETTING=VALUE for the client of the log, as librdkafka names them: "
+        "TLS, users, passwords.",
+    ),
+    click.option(
+        "--cluster-timeout",
+        type=ABOVE_ZERO,
+        default=60.0,
+        help="Seconds to wait at the start until the log can be reached.",
+    ),
+    click.option(
+        "--ack-timeout",
+        type=ABOVE_ZERO,
+        default=10.0,
+        help="Seconds after which a write that the log has not confirmed is answered as maybe "
+        "applied.",
+    ),
+    click.option(
+        "--engine-unsafe/--engine-safe",
+        default=False,
+        help="Take a log whose settings can lose acknowledged records, as one broker alone does; "
+        "for trials.",
+    ),
+)
+
+
+def build_member(options: Mapping[str, Any], config: ServerConfig) -> "ClusterMember | None":
+    """Return what makes the server a node of a cluster, with its log open; None for none.
+
+    Raises:
+        ConfigError: an option makes no sense, or a package is missing.
+        ClusterLogError: the log cannot be used, or was not reached in time.
+    """
+    if options["cluster"] is None:
+        for name in _NEEDS_CLUSTER:
+            if options[name]:
+                written = "--" + name.replace("_", "-")
+                raise ConfigError(f"{written} is for a node of a cluster; add --cluster")
+        return None
+    _judge(options, config)
+    from lance_server.cluster.member import ClusterMember  # noqa: PLC0415 - loaded where wanted
+
+    return ClusterMember(
+        log=_opened(options),
+        advertise=options["advertise"],
+        ack_timeout=options["ack_timeout"],
+        release=version("lance-sdk"),
+    )
+
+
+def _judge(options: Mapping[str, Any], config: ServerConfig) -> None:
+    if options["node_id"] is None and host_number() is None:
+        raise ConfigError(
+            "a node of a cluster needs a number of its own: add --node-id, another one for each "
+            "node"
+        )
+    if options["advertise"] is None and config.listen.host in _ANYWHERE:
+        raise ConfigError(
+            f"the node listens on {config.listen}, which is not an address that clients can "
+            "connect to: add --advertise HOST:PORT"
+        )
+
+
+def _opened(options: Mapping[str, Any]) -> "ReplicatedLog":
+    """Open the log; wait for it as long as it may take."""
+    from lance_server.cluster.log_address import open_log, parse_address  # noqa: PLC0415 - see above
+    from lance_server.cluster.replicated_log import (  # noqa: PLC0415 - see above
+        LogUnavailableError,
+        ReplicatedLogError,
+    )
+
+    address = parse_address(options["cluster"], options["cluster_config"])
+    deadline = time.monotonic() + options["cluster_timeout"]
+    told = ""
+    while True:
+        try:
+            return open_log(address, unsafe=options["engine_unsafe"])
+        except LogUnavailableError as error:
+            if time.monotonic() >= deadline:
+                raise ClusterLogError(str(error)) from error
+            if str(error) != told:
+                told = str(error)
+                _log.warning("waiting for the log: %s", told)
+            time.sleep(_RETRY_SECONDS)
+        except ReplicatedLogError as error:
+            raise ClusterLogError(str(error)) from error

@@ -1,0 +1,60 @@
+"""How the server is run and watched."""
+
+from typing import Final
+
+import click
+
+from lance_server.config.option_types import ABOVE_ZERO, ADDRESS, SECONDS, group
+from lance_server.runtime.event_loop import EVENT_LOOPS
+
+OPERATION: Final = group(
+    click.option(
+        "--node-id",
+        type=click.IntRange(0, 65_535),
+        help="This node's number; by default the digits at the end of the host's name, as in "
+        "lance-2, or else 0.",
+    ),
+    click.option(
+        "--http",
+        type=ADDRESS,
+        help="Where to serve health, metrics and the status page; by default nowhere.",
+    ),
+    click.option(
+        "--admin/--no-admin",
+        default=False,
+        help="Allow requests that change things on the HTTP port, from this machine only.",
+    ),
+    click.option(
+        "--otel-endpoint",
+        help="Export metrics and sampled spans to this OpenTelemetry collector (gRPC), for "
+        "example http://localhost:4317.",
+    ),
+    click.option(
+        "--otel-interval", default=15.0, type=ABOVE_ZERO, help="Seconds between two exports."
+    ),
+    click.option(
+        "--otel-sample-rate",
+        default=0.01,
+        type=click.FloatRange(0, 1),
+        help="The share of requests that become a span.",
+    ),
+    click.option(
+        "--drain-timeout",
+        default=25.0,
+        type=SECONDS,
+        help="Seconds for finishing what was received when the server is stopped.",
+    ),
+    click.option(
+        "--event-loop",
+        default="auto",
+        type=click.Choice(EVENT_LOOPS),
+        help="What the server runs on; auto is uvloop where it is installed, which is quicker.",
+    ),
+    click.option(
+        "--log-level",
+        default="info",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        help="What to log on standard error.",
+    ),
+    click.option("--json-logs/--text-logs", default=False, help="Log one JSON object a line."),
+)

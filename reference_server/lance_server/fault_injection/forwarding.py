@@ -1,0 +1,135 @@
+"""Handing writes on to a leader (design section 21)."""
+
+import asyncio
+from collections import deque
+from typing import Final, cast
+
+from lance_server.config.settings import Address
+from lance_server.fault_injection.role import Role
+from lance_server.lwp.refusals import Refusal
+from lance_server.lwp.responses import Answer
+from lance_server.runtime.completion import Completion
+from lance_spec.dialect import Dialect
+from lance_spec.enums import ErrorCode, Flag
+from lance_spec.frames import Frame, FrameKind, FrameSplitter, encode_header
+
+CONNECT_SECONDS: Final = 5.0
+FORWARD_SECONDS: Final = 30.0
+_LARGEST_ANSWER: Final = 64 * 1024 * 1024
+
+
+class Forwarder(asyncio.Protocol):
+    """One client's way to the leader: requests go out, answers come back in order.
+
+    Args:
+        leader: where the leader is.
+        dialect: what the client speaks; the leader is spoken to alike.
+    """
+
+    def __init__(self, leader: Address, dialect: Dialect) -> None:
+        self._leader = leader
+        self._dialect = dialect
+        self._loop = asyncio.get_running_loop()
+        self._splitter = FrameSplitter((dialect,), max_payload=_LARGEST_ANSWER)
+        self._waiting: deque[tuple[float, Completion[Answer]]] = deque()
+        self._unsent: list[bytes] = []
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._connecting = self._loop.create_task(self._connect())
+        self.is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<Forwarder to {self._leader} {len(self._waiting)} waiting>"
+
+    @classmethod
+    def to_leader(cls, role: Role, dialect: Dialect) -> "Forwarder":
+        """Open a way to the leader that a role names."""
+        assert role.leader is not None, "a role that forwards has a leader"
+        return cls(role.leader, dialect)
+
+    async def _connect(self) -> None:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._loop.create_connection(
+                    lambda: self, self._leader.host, self._leader.port
+                )
+        except OSError as error:
+            reason = error.strerror or "it does not answer"
+            self._fail(ErrorCode.CLUSTER_NOT_READY, f"the leader cannot be reached: {reason}")
+
+    def forward(self, frame: Frame) -> Completion[Answer]:
+        """Send a request on; the outcome is the leader's answer, as it came."""
+        outcome: Completion[Answer] = Completion()
+        self._waiting.append((self._loop.time() + FORWARD_SECONDS, outcome))
+        data = _encoded(frame, self._dialect)
+        if self._transport is None:
+            self._unsent.append(data)
+        else:
+            self._transport.write(data)
+        if self._timer is None:
+            self._timer = self._loop.call_later(FORWARD_SECONDS, self._on_time)
+        return outcome
+
+    def close(self) -> None:
+        """Give up; whoever still waits is told."""
+        self._connecting.cancel()
+        self._fail(ErrorCode.TIMEOUT_ERROR, "the connection to the leader was closed")
+
+    # What asyncio calls ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send what has been waiting."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.write(b"".join(self._unsent))
+        self._unsent.clear()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand answers to those who wait for them; advice and keepalives are for this node."""
+        for frame in self._splitter.receive_data(data):
+            if frame.kind in (FrameKind.BACKPRESSURE, FrameKind.KEEPALIVE):
+                continue
+            if self._waiting:
+                self._waiting.popleft()[1].settle(_encoded(frame, self._dialect))
+        if self._splitter.fault is not None:
+            self._fail(ErrorCode.TIMEOUT_ERROR, f"the leader sent no frame: {self._splitter.fault}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell those who wait that nobody knows what became of it."""
+        self._fail(ErrorCode.TIMEOUT_ERROR, f"the leader went away: {exc or 'end of stream'}")
+
+    # The end -----------------------------------------------------------------------------------
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if not self._waiting:
+            return
+        due = self._waiting[0][0] - self._loop.time()
+        if due > 0:
+            self._timer = self._loop.call_later(due, self._on_time)
+        else:
+            self._fail(ErrorCode.TIMEOUT_ERROR, f"no answer within {FORWARD_SECONDS:g} s")
+
+    def _fail(self, code: ErrorCode, reason: str) -> None:
+        self.is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        waiting, self._waiting = self._waiting, deque()
+        for _, outcome in waiting:
+            text = f"FORWARD_FAILED: {reason}"
+            outcome.fail(Refusal(code, f"Forwarding failed: {reason}", text=text))
+
+
+def _encoded(frame: Frame, dialect: Dialect) -> bytes:
+    payload = frame.payload
+    header = encode_header(
+        dialect,
+        int(frame.flags) & ~int(Flag.RESERVED),
+        batch_id=frame.batch_id,
+        timestamp_ns=frame.timestamp_ns,
+        record_count=frame.record_count,
+        topic_id=frame.topic_id,
+        payload=payload,
+    )
+    return header + bytes(payload)

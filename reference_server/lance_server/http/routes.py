@@ -1,0 +1,254 @@
+"""What the HTTP port answers to whom."""
+
+import asyncio
+import base64
+import binascii
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from lance_server.errors import ConfigError
+from lance_server.fault_injection.role import Role
+from lance_server.http import health
+from lance_server.http.http_messages import Request, Response, as_json, text
+from lance_server.http.metrics import CONTENT_TYPE, render
+from lance_server.http.page import HEADERS, render_page
+from lance_server.http.snapshot import take_snapshot
+from lance_server.lwp.refusals import Refusal
+from lance_server.lwp.waiting import settled
+
+if TYPE_CHECKING:
+    from lance_server.server import Server
+
+_View: TypeAlias = Callable[[], Awaitable[Response]]
+_JSON: Final = "application/json"
+
+
+class Routes:
+    """Answers requests about one server.
+
+    Reading needs a token where reading the log does. What changes something must be switched
+    on, comes from this machine, and says so with the type of its body: a page in somebody's
+    browser cannot send that.
+
+    Args:
+        server: the server.
+    """
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._open: Mapping[str, Callable[[], Response]] = {
+            "/health/live": health.live,
+            "/health/startup": health.started,
+            "/health/ready": lambda: health.ready(server.service),
+            "/health": lambda: health.ready(server.service),
+        }
+        self._views: Mapping[str, _View] = {
+            "/": self._page,
+            "/metrics": self._metrics,
+            "/status.json": self._status,
+            "/offsets.json": self._offsets,
+        }
+        self._actions: Mapping[str, Callable[[Any], Response | Awaitable[Response]]] = {
+            "/admin/circuit/trip": self._trip,
+            "/admin/circuit/reset": self._reset,
+            "/admin/role": self._set_role,
+            "/admin/faults": self._set_faults,
+            "/admin/offsets/delete": self._delete_offset,
+            "/admin/clock/confirm": self._confirm_clock,
+            "/admin/snapshot": self._copy_data,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Routes of {self._server!r}>"
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to a request."""
+        if request.path in self._actions:
+            return await self._act(request)
+        if request.method not in ("GET", "HEAD"):
+            return text(405, "This port is for reading", allow="GET, HEAD")
+        if request.path in self._open:
+            return self._open[request.path]()
+        view = self._views.get(request.path)
+        if view is None:
+            known = ", ".join([*self._views, *self._open])
+            return text(404, f"There is nothing at {request.path[:200]}; there is {known}")
+        if not self._may_read(request):
+            return text(401, "A token is needed", www_authenticate='Basic realm="lance-server"')
+        return await view()
+
+    # Reading -----------------------------------------------------------------------------------
+
+    async def _page(self) -> Response:
+        body = render_page(take_snapshot(self._server)).encode()
+        return Response(200, body, "text/html; charset=utf-8", HEADERS)
+
+    async def _status(self) -> Response:
+        return as_json(200, take_snapshot(self._server))
+
+    async def _metrics(self) -> Response:
+        snapshot = take_snapshot(self._server)
+        # On a thread: thousands of lines are written while clients are served.
+        body = await asyncio.to_thread(render, self._server.service, snapshot)
+        return Response(200, body, CONTENT_TYPE)
+
+    async def _offsets(self) -> Response:
+        """Answer with what consumers have committed, and when."""
+        found = [
+            {
+                "topic_id": topic.id,
+                "topic": topic.file.identity.name,
+                "consumer_id": consumer_id,
+                "offset": commit.offset,
+                "committed_at_ns": commit.time_ns,
+            }
+            for topic in self._server.engine.topics_with_default()
+            for consumer_id, commit in sorted(topic.consumers.commits().items())
+        ]
+        return as_json(200, {"offsets": found})
+
+    def _may_read(self, request: Request) -> bool:
+        security = self._server.service.security
+        if security.tokens is None or security.write_only:
+            return True
+        token = _token_in(request.headers.get("authorization", ""))
+        return token is not None and security.tokens.find(token) is not None
+
+    # Changing ----------------------------------------------------------------------------------
+
+    async def _act(self, request: Request) -> Response:
+        refused = self._refused_change(request)
+        if refused is not None:
+            return refused
+        try:
+            done = self._actions[request.path](json.loads(request.body or b"{}"))
+            return done if isinstance(done, Response) else await done
+        except ConfigError as error:
+            return text(400, str(error))
+        except (ValueError, RecursionError):
+            return text(400, "The body is not JSON")
+
+    def _refused_change(self, request: Request) -> Response | None:
+        if not self._server.config.admin:
+            return text(403, "Changes are switched off; start the server with --admin")
+        if not request.is_local:
+            return text(403, "Changes are taken from this machine only")
+        if not self._is_meant(request):
+            return text(403, "The Host or Origin of this request is not this server's")
+        if not self._may_change(request):
+            return text(401, "A token is needed", www_authenticate='Basic realm="lance-server"')
+        if request.method != "POST" or request.headers.get("content-type") != _JSON:
+            return text(405, f"Send a POST with content-type {_JSON}", allow="POST")
+        return None
+
+    def _may_change(self, request: Request) -> bool:
+        tokens = self._server.service.security.tokens
+        if tokens is None:
+            return True
+        token = _token_in(request.headers.get("authorization", ""))
+        return token is not None and tokens.find(token) is not None
+
+    def _is_meant(self, request: Request) -> bool:
+        """Whether it was sent to this server by intent, and not by a page in a browser.
+
+        A page of another site has an Origin of its own. A page whose name was made to point at
+        this machine (DNS rebinding) sends that name as Host; an address cannot be made to.
+        """
+        host = request.headers.get("host", "")
+        name, configured = _host_name(host), self._server.config.http
+        own = {"localhost"} if configured is None else {"localhost", configured.host}
+        if name not in own and not _is_address(name):
+            return False
+        origin = request.headers.get("origin")
+        return origin is None or origin in (f"http://{host}", f"https://{host}")
+
+    def _trip(self, _: Any) -> Response:
+        self._server.service.disk.breaker.trip()
+        return self._circuit()
+
+    def _reset(self, _: Any) -> Response:
+        self._server.service.disk.breaker.reset()
+        return self._circuit()
+
+    def _set_role(self, body: Any) -> Response:
+        self._server.service.role.become(Role.from_body(body))
+        return as_json(200, self._server.service.role.to_body())
+
+    def _set_faults(self, body: Any) -> Response:
+        self._server.service.faults.replace(body)
+        return as_json(200, self._server.service.faults.to_body())
+
+    async def _delete_offset(self, body: Any) -> Response:
+        """Forget what a consumer committed to a topic; answered when that is durable."""
+        body = body if isinstance(body, dict) else {}
+        numbers = [body.get(name) for name in ("topic_id", "consumer_id")]
+        if not all(type(number) is int for number in numbers):
+            return text(400, "Send topic_id and consumer_id, both numbers")
+        topic_id, consumer_id = numbers
+        topic = self._server.engine.find(topic_id)
+        if topic is None:
+            return text(404, f"There is no topic {topic_id}")
+        try:
+            await settled(topic.consumers.delete(consumer_id))
+        except KeyError:
+            return text(404, f"Consumer {consumer_id} has committed nothing to topic {topic_id}")
+        except Refusal as refusal:
+            return text(503, refusal.message)
+        return as_json(200, {"topic_id": topic_id, "consumer_id": consumer_id, "deleted": True})
+
+    async def _confirm_clock(self, _: Any) -> Response:
+        """Take the machine's clock for right; answered when that is durable."""
+        try:
+            await settled(self._server.engine.confirm_clock())
+        except OSError as error:
+            return text(503, f"The clock is believed, and a restart may ask again: {error}")
+        return as_json(200, {"confirmed": True})
+
+    async def _copy_data(self, body: Any) -> Response:
+        """Copy the data directory to a folder of this machine; answered when that is whole."""
+        target = body.get("target") if isinstance(body, dict) else None
+        if not isinstance(target, str) or "\0" in target:
+            return text(400, "Send target, the path of a folder that is not there yet")
+        if self._server.engine.cluster_facts():
+            return text(409, "A node of a cluster is not copied: a new node reads the shared log")
+        try:
+            report = await settled(self._server.engine.snapshots.take(Path(target)))
+        except OSError as error:
+            return text(503, f"The snapshot could not be made: {error}")
+        return as_json(200, report.to_body())
+
+    def _circuit(self) -> Response:
+        return as_json(200, {"circuit": self._server.service.disk.breaker.state.name.lower()})
+
+
+def _host_name(host: str) -> str:
+    """Return the name or address of a Host header, without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _token_in(header: str) -> bytes | None:
+    """Return the token of an Authorization header: Bearer, or the password of Basic."""
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip().encode("latin-1")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        return base64.b64decode(value, validate=True).partition(b":")[2]
+    except (binascii.Error, ValueError):
+        return None

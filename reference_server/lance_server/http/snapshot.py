@@ -1,0 +1,143 @@
+"""What the server is doing at one moment, for people and for machines."""
+
+import resource
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lance_server.http.health import unready_reasons
+from lance_server.log.recovery.recovery_report import Finding
+
+if TYPE_CHECKING:
+    from lance_server.server import Server
+
+MOST_TOPICS: Final = 1000
+MOST_CONSUMERS: Final = 1000
+MOST_CONNECTIONS: Final = 200
+"""How many are told one by one; totals count all."""
+
+
+def take_snapshot(server: "Server") -> dict[str, Any]:
+    """Return what the server is doing now, as JSON could have it."""
+    service = server.service
+    topics = server.engine.topics_with_default()
+    return {
+        "node_id": service.config.node_id,
+        "address": str(server.address),
+        "dialect": service.config.dialect,
+        "uptime_seconds": round(time.monotonic() - service.started_at, 1),
+        "unready": unready_reasons(service),
+        "pressure": service.pressure,
+        "counters": service.counters.snapshot(),
+        "rates": service.sampler.rates(),
+        "history": service.sampler.history(),
+        "memory": {
+            "used": service.memory.used,
+            "limit": service.memory.limit,
+            "level": service.memory.level.name.lower(),
+            "resident": _resident(),
+        },
+        "clock_doubt": server.engine.expiry.doubt,
+        "clock_behind_ns": server.engine.clock_behind_ns,
+        "queue_depth": server.connection_manager.queue_depth,
+        "disk": _disk(server),
+        "topic_count": len(topics),
+        "topics": [_topic(server, topic) for topic in topics[:MOST_TOPICS]],
+        "consumers": _consumers(topics)[:MOST_CONSUMERS],
+        "connections": [
+            each.describe() for each in list(server.connection_manager)[:MOST_CONNECTIONS]
+        ],
+        "cluster": server.engine.cluster_facts(),
+        "listeners": [{"name": name, "address": str(at)} for name, at in server.addresses()],
+    }
+
+
+def _disk(server: "Server") -> dict[str, Any]:
+    disk, data_dir = server.service.disk, server.config.data_dir
+    flusher = server.engine.flusher
+    sync = disk.latency["sync"]
+    try:
+        usage = shutil.disk_usage(data_dir)
+        total, free = usage.total, usage.free
+    except OSError:
+        total = free = 0
+    return {
+        "backend": disk.name,
+        "trial": server.storage_rates,
+        "data_dir": str(data_dir),
+        "total": total,
+        "free": free,
+        "sync_p50_ms": sync.percentile(0.5) / 1e6,
+        "sync_p99_ms": sync.percentile(0.99) / 1e6,
+        "flushes": flusher.flushes,
+        "lone_flushes": flusher.lone_flushes,
+        "lone_here": bool(flusher.quick_disk),
+        "lone_seconds": flusher.quick_disk.usual,
+        "commits": dict(disk.figures()),
+        "pending_bytes": server.engine.backlog.size,
+        "errors": sum(disk.errors.values()),
+        "breaker": disk.breaker.state.name.lower(),
+        "breaker_trips": disk.breaker.trips,
+        "in_flight": disk.in_flight,
+        "recovery": str(server.report),
+        "wal_writes": server.repeated_writes,
+        "clean_start": server.report.clean,
+        "scrubbed_bytes": server.engine.scrubber.size,
+        "scrub_passes": server.engine.scrubber.passes,
+        "closed_topics": {
+            str(topic_id): reason
+            for topic_id, reason in list(server.engine.problems.items())[:MOST_TOPICS]
+        },
+        "findings": [str(finding) for finding in server.report.findings[:20]],
+        "damaged": sorted({each.path.name for each in server.report.findings if _is_damage(each)}),
+    }
+
+
+def _is_damage(finding: Finding) -> bool:
+    return finding.kind == "damage"
+
+
+def _topic(server: "Server", topic: Any) -> dict[str, Any]:
+    info = topic.info()
+    return {
+        "id": info.id,
+        "name": info.name,
+        "records": info.record_count,
+        "start_offset": info.start_offset,
+        "end_offset": info.end_offset,
+        "segments": topic.partition.segments,
+        "max_age_secs": info.max_age_secs,
+        "max_bytes": info.max_bytes,
+        "excess_bytes": topic.partition.excess,
+        "bytes_per_second": server.service.sampler.topic_rate(info.id),
+    }
+
+
+def _consumers(topics: Any) -> list[dict[str, Any]]:
+    """Return who has committed an offset, the farthest behind first."""
+    found = [
+        {
+            "topic_id": topic.id,
+            "topic": topic.file.identity.name,
+            "consumer_id": consumer,
+            "committed": committed,
+            "lag": max(0, topic.partition.end_offset - committed),
+            "share": _share(topic.partition, committed),
+        }
+        for topic in topics
+        for consumer, committed in topic.consumers.offsets().items()
+    ]
+    return sorted(found, key=lambda each: -int(each["lag"]))
+
+
+def _share(partition: Any, committed: int) -> float:
+    """Return how much of what is kept a consumer has behind it, 0 to 1."""
+    size = partition.end_offset - partition.start_offset
+    return 1.0 if size <= 0 else min(1.0, max(0.0, (committed - partition.start_offset) / size))
+
+
+def _resident() -> int:
+    """Return the memory of this process in bytes."""
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()

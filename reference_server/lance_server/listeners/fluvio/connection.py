@@ -1,0 +1,242 @@
+"""One connection: frames in, responses out, streams beside them."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Protocol
+
+from lance_server.listeners.fluvio.cluster import Cluster
+from lance_server.listeners.fluvio.refusals import ProtocolError
+from lance_server.listeners.memory_quota import Share
+from lance_server.network.fairness import WorkSlice
+from lance_server.network.peer_log import peer_logger
+from lance_server.security.authorizer import Authorizer
+from lance_spec.errors import DecodeError
+from lance_spec.messages.fluvio import Request
+
+_log = peer_logger(__name__)
+_LENGTH: Final = 4
+_READ: Final = 256 * 1024
+_BEGIN: Final = 64 * 1024
+"""Bytes of a request that is too large from which it is known what to answer."""
+_DISCARDED: Final = 8
+"""Times the limit of a request that one may be long and still be answered."""
+
+Answer = bytes | Awaitable[bytes] | None
+"""The body of a response, now or later; None where a stream answers."""
+
+
+class Handler(Protocol):
+    """What one of the servers does with the requests of one connection."""
+
+    async def handle(self, request: Request) -> Answer:
+        """Carry a request out.
+
+        Raises:
+            ProtocolError: it cannot be answered.
+            DecodeError: it cannot be read.
+        """
+        ...
+
+    def oversize(self, request: Request, size: int) -> bytes:
+        """Return the answer to a request that is too large, of which this is the begin.
+
+        Raises:
+            ProtocolError: it cannot be answered.
+        """
+        ...
+
+
+class Connection:
+    """Serves one client.
+
+    Args:
+        cluster: what the servers share.
+        reader: what the client sends.
+        writer: what it is sent.
+        guard: knows what it may do.
+
+    Attributes:
+        guard: knows what the client may do.
+        local: the address that the client connected to.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        guard: Authorizer,
+    ) -> None:
+        self._cluster = cluster
+        self._options = cluster.options
+        self._reader = reader
+        self._writer = writer
+        self.guard = guard
+        self._unanswered = asyncio.Semaphore(self._options.max_unanswered)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._streams = 0
+        self._draining = asyncio.Event()
+        self._sending = asyncio.Lock()
+        peer: socket.socket = writer.get_extra_info("socket")
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.local: str = peer.getsockname()[0]
+
+    def __repr__(self) -> str:
+        return f"<Connection {len(self._tasks)} tasks, {self._streams} streams>"
+
+    async def run(self, handler: Handler) -> None:
+        """Serve until the client leaves, misbehaves or is silent for too long."""
+        reading = asyncio.create_task(self._read_all(handler))
+        draining = asyncio.create_task(self._draining.wait())
+        try:
+            await asyncio.wait((reading, draining), return_when=asyncio.FIRST_COMPLETED)
+            if draining.done() or not isinstance(reading.exception(), ConnectionError):
+                await self._finish()
+        finally:
+            draining.cancel()
+            await self._end(reading)
+
+    def drain(self) -> None:
+        """Take no more requests; those that were received are answered."""
+        self._draining.set()
+
+    def abort(self) -> None:
+        """End at once."""
+        self._writer.transport.abort()
+
+    async def _finish(self) -> None:
+        """Wait for the requests that wait for the disk; streams have no end to wait for.
+
+        A client that ended only its own side, or sent nonsense behind them, wants the answers.
+        """
+        for _ in range(self._options.max_unanswered):
+            await self._unanswered.acquire()
+
+    async def _end(self, reading: asyncio.Task[None]) -> None:
+        tasks = {reading, *self._tasks}
+        for task in tasks:
+            task.cancel()
+        for problem in await asyncio.gather(*tasks, return_exceptions=True):
+            self._report(problem)
+        self._writer.transport.abort() if reading.cancelled() else self._writer.close()
+
+    def _report(self, problem: BaseException | None) -> None:
+        if isinstance(problem, ProtocolError | DecodeError | TimeoutError):
+            _log.info("a client is let go: %s", str(problem) or "it was silent for too long")
+        elif isinstance(problem, Exception) and not isinstance(problem, OSError | EOFError):
+            _log.error("a connection failed", exc_info=problem)
+
+    # Requests ----------------------------------------------------------------------------------
+
+    async def _read_all(self, handler: Handler) -> None:
+        turn = WorkSlice()
+        while True:
+            await turn.step()
+            hold = Share(self._cluster.budget)
+            try:
+                frame, size = await self._frame(hold)
+                request = Request.decode(frame)
+                await self._discard(size - len(frame))
+                del frame
+                await self._unanswered.acquire()
+                answer = await self._handled(handler, request, size)
+            except BaseException:
+                hold.release()
+                raise
+            if isinstance(answer, Awaitable):
+                self._spawn(self._answer(request.correlation_id, answer, hold))
+                continue
+            hold.release()
+            self._unanswered.release()
+            if answer is not None:
+                await self.send(request.correlation_id, answer)
+
+    async def _handled(self, handler: Handler, request: Request, size: int) -> Answer:
+        try:
+            if size > self._options.max_frame:
+                return handler.oversize(request, size)
+            return await handler.handle(request)
+        except BaseException:
+            self._unanswered.release()
+            raise
+
+    async def _frame(self, hold: Share) -> tuple[bytes, int]:
+        """Return the next request, without its length; its bytes are held as they come.
+
+        Of a request that is too large only the begin is returned; the size is of the whole.
+        """
+        async with asyncio.timeout(None if self._streams else self._options.idle_timeout):
+            first = await self._reader.readexactly(1)
+        async with asyncio.timeout(self._options.frame_timeout):
+            size = int.from_bytes(first + await self._reader.readexactly(_LENGTH - 1), "big")
+            most = self._options.max_frame
+            if size > _DISCARDED * most:
+                raise ProtocolError(f"a request of {size} bytes, over the limit of {most}")
+            taken = size if size <= most else min(size, _BEGIN)
+            found = bytearray()
+            while len(found) < taken:
+                wanted = min(taken - len(found), _READ)
+                await hold.grow(wanted)
+                found += await self._reader.readexactly(wanted)
+        return bytes(found), size
+
+    async def _discard(self, size: int) -> None:
+        """Read the rest of a request that is too large: its answer must find the client reading."""
+        async with asyncio.timeout(self._options.frame_timeout):
+            while size:
+                size -= len(await self._reader.readexactly(min(size, _READ)))
+
+    async def _answer(self, number: int, answer: Awaitable[bytes], hold: Share) -> None:
+        try:
+            await self.send(number, await answer)
+        finally:
+            hold.release()
+            self._unanswered.release()
+
+    async def send(self, number: int, body: bytes) -> None:
+        """Send a response, and wait until the client has taken most of what it was sent.
+
+        Raises:
+            TimeoutError: it took too long; the connection is of no use any more.
+        """
+        head = (len(body) + 4).to_bytes(4, "big") + number.to_bytes(4, "big", signed=True)
+        async with self._sending:
+            self._writer.write(head + body)
+            try:
+                async with asyncio.timeout(self._options.frame_timeout):
+                    await self._writer.drain()
+            except TimeoutError:
+                self._writer.transport.abort()
+                raise
+
+    # Streams -----------------------------------------------------------------------------------
+
+    def stream(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run something that sends many responses, until it or the connection ends.
+
+        Raises:
+            ProtocolError: the client has too many of them.
+        """
+        if self._streams >= self._options.max_streams:
+            raise ProtocolError(f"more than {self._options.max_streams} streams and watches")
+        self._streams += 1
+        self._spawn(self._streamed(work))
+
+    async def _streamed(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await work()
+        finally:
+            self._streams -= 1
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or task.exception() is None:
+            return
+        self._report(task.exception())
+        self._writer.transport.abort()  # a response is missing: nothing more can be trusted

@@ -1,0 +1,1 @@
+"""Reading a topic: Fetch, open segments, lookup by record number."""

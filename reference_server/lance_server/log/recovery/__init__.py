@@ -1,0 +1,1 @@
+"""Recovery: opening a data directory and bringing each topic back after a stop."""

@@ -1,0 +1,1 @@
+"""Segments: data files, their sidecars and indexes, compaction."""

@@ -1,0 +1,291 @@
+"""Judging and storing Ingest frames (LWP section 4.1, AMB-20, 25, 27, 33)."""
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Final, NamedTuple, TypeAlias
+
+from lance_server.log.log_manager import Topic
+from lance_server.lwp.compression import decompress
+from lance_server.lwp.pending_requests import FRAME_COST
+from lance_server.lwp.refusals import Refusal
+from lance_server.lwp.service import Service
+from lance_server.lwp.topic_access import permitted_topic
+from lance_server.runtime.completion import Completion
+from lance_server.runtime.memory_quota import Level
+from lance_server.security.access import Right
+from lance_server.security.authorizer import Authorizer
+from lance_spec.checksum import CRC32C, Buffer
+from lance_spec.dialect import Dialect
+from lance_spec.enums import ErrorCode, Flag
+from lance_spec.frames import Frame
+from lance_spec.messages.engine import EntryFlag
+from lance_spec.records import RecordFault, scan_records
+from lance_spec.runs import BatchMeta, Leader, content_of, count_run
+
+# Plain integers: an IntFlag costs a microsecond at each use, and these are used for each frame.
+_COMPRESSED: Final = int(Flag.COMPRESSED)
+_ENCRYPTED: Final = int(Flag.ENCRYPTED)
+_OPAQUE: Final = int(EntryFlag.OPAQUE)
+_UNVERIFIED: Final = int(EntryFlag.COUNT_UNVERIFIED)
+_NORMAL: Final = Level.NORMAL
+_REMEMBERED: Final = 4096
+"""Batches of one connection whose ids are known to be taken: between one and two times this."""
+
+_REMEMBERED_IN_NEED: Final = 64
+"""The same while memory is short."""
+
+_REMEMBERED_COST: Final = 288
+"""Bytes of memory for each of them."""
+
+_Sent: TypeAlias = tuple[bytes, Completion[None]]
+"""A batch that came on this connection: its content, and what became of it."""
+
+_Key: TypeAlias = tuple[int, int]
+"""A batch's id and its topic's."""
+
+
+class Run(NamedTuple):
+    """Batches that were stored together: their outcome, ids, and what they hold of memory."""
+
+    outcome: Completion[None]
+    ids: Sequence[int]
+    cost: int
+
+
+class Ingest:
+    """Takes the batches of one connection."""
+
+    def __init__(self, service: Service, guard: Authorizer) -> None:
+        self._engine = service.engine
+        self._counters = service.counters
+        self._disk = service.disk
+        self._security = service.security
+        self._authorizer = guard
+        self._looks_back = service.engine.window.entries > 0
+        self._validates = service.config.validate_records
+        self._memory_level = Level.NORMAL
+        self._leader: Leader | None = None
+        self._highest_id = 0
+        self._recent: dict[_Key, _Sent] = {}
+        self._older: dict[_Key, _Sent] = {}
+
+    def begin(self, memory_level: Level) -> None:
+        """Take what one read brought.
+
+        Args:
+            memory_level: how short memory is.
+        """
+        self._memory_level = memory_level
+        if not self._security.is_open:
+            self._leader = None  # whether its client may still write is to be asked
+
+    @property
+    def is_short(self) -> bool:
+        """Whether memory is short."""
+        return self._memory_level is not _NORMAL
+
+    def accept(self, frame: Frame, dialect: Dialect) -> Completion[None] | None:
+        """Store a batch, unless it is stored already; the outcome decides its acknowledgement.
+
+        Returns:
+            None when the published server would say nothing at all: an empty batch (AMB-27).
+
+        Raises:
+            Refusal: nothing of it is stored.
+        """
+        if self._security.is_open:
+            topic = self._engine.topic(frame.topic_id, text="Unknown topic")
+        else:
+            topic = permitted_topic(
+                self._engine, self._authorizer, Right.WRITE, frame.topic_id, text="Unknown topic"
+            )
+        if dialect.strict:
+            _judge_header(frame)
+        elif not frame.payload:
+            return None
+        records, flags, count = self._open(frame, dialect)
+        if dialect.checksum is CRC32C and records is frame.payload:
+            crc = frame.payload_crc
+        else:
+            crc = CRC32C.compute(records)
+        batch_id, length = frame.batch_id, len(records)
+        content = content_of(frame.timestamp_ns, length, crc)
+        key = batch_id, topic.id
+        if batch_id > self._highest_id and not topic.partition.may_know(batch_id):
+            self._highest_id = batch_id
+        elif self._looks_back:
+            known = self._find(topic, frame, key, content, dialect)
+            if known is not None:
+                self._counters.duplicates += 1
+                return known
+        self._judge_capacity()
+        now_ns = self._engine.now_ns(topic)
+        batch = BatchMeta(length, count, batch_id, frame.timestamp_ns, now_ns, crc, flags)
+        outcome = topic.partition.append(records, batch, content)
+        self._leader = Leader(topic.id, batch_id)
+        self._recent[key] = (content, outcome)
+        self._forget_some()
+        self._count(length, (count,))
+        return outcome
+
+    def accept_run(self, frames: list[Frame], first: int, dialect: Dialect) -> Run | None:
+        """Store the batches that go the same way as one that was accepted before.
+
+        Only what is certain to be new and in order is taken: the first that might be a
+        duplicate, or is to be refused, ends the run, and `accept` judges it.
+
+        Args:
+            frames: what one read brought, in order.
+            first: where to begin.
+            dialect: the peer's.
+
+        Returns:
+            None when there is nothing to take.
+        """
+        leader = self._leader
+        if leader is None or self._memory_level or not dialect.strict:
+            return None
+        topic = self._engine.find(leader.topic_id)
+        if topic is None or dialect.checksum is not CRC32C:
+            return None
+        most = _REMEMBERED - len(self._recent)
+        count = count_run(frames, first, most, leader, validates=self._validates)
+        if not count:
+            return None
+        partition, lowest = topic.partition, frames[first].batch_id
+        if lowest <= self._highest_id or partition.may_know(lowest) or self._disk.refusal():
+            return None
+        run = frames if count == len(frames) else frames[first : first + count]
+        flags = 0 if self._validates else _UNVERIFIED
+        outcome, metas, contents = partition.append_run(run, self._engine.now_ns(topic), flags)
+        ids: Sequence[int]
+        counts: Sequence[int]
+        if count == 1:
+            size, records, batch_id, *_ = metas[0]
+            ids, counts = (batch_id,), (records,)
+            self._recent[batch_id, leader.topic_id] = (contents[0], outcome)
+        else:
+            lengths, counts, ids, *_ = zip(*metas, strict=True)
+            size, keys = sum(lengths), zip(ids, repeat(leader.topic_id), strict=False)
+            known = zip(contents, repeat(outcome), strict=False)
+            self._recent.update(zip(keys, known, strict=True))
+        self._highest_id = ids[-1]
+        self._leader = Leader(leader.topic_id, ids[-1])
+        self._forget_some()
+        self._count(size, counts)
+        return Run(outcome, ids, size + count * FRAME_COST)
+
+    def _count(self, size: int, records: Sequence[int]) -> None:
+        """Count batches by the records in each."""
+        counters = self._counters
+        counters.batches_in += len(records)
+        counters.records_in += sum(records)
+        counters.bytes_in += size
+        counters.batch_size.observe_all(records)
+
+    def _forget_some(self) -> None:
+        if len(self._recent) >= (_REMEMBERED_IN_NEED if self._memory_level else _REMEMBERED):
+            self._older, self._recent = self._recent, {}
+
+    def give_back(self) -> None:
+        """Forget all but the last batches, because memory is short.
+
+        A connection that sends nothing, or is not read from, would keep what it knows otherwise.
+        """
+        if len(self._recent) > _REMEMBERED_IN_NEED:
+            newest = list(self._recent.items())[-_REMEMBERED_IN_NEED:]
+            self._recent = dict(newest)
+        self._older = {}
+
+    @property
+    def memory(self) -> int:
+        """Bytes that knowing the connection's batches costs."""
+        return _REMEMBERED_COST * (len(self._recent) + len(self._older))
+
+    def _judge_capacity(self) -> None:
+        """Refuse what cannot be stored now; nothing of it is."""
+        refusal = self._disk.refusal()
+        if refusal is None and self._memory_level is Level.CRITICAL:
+            refusal = Refusal(
+                ErrorCode.BACKPRESSURE,
+                "Nothing was stored: the server is short of memory; slow down, then retry",
+                text="Rate limit exceeded: the server is short of memory",
+            )
+            self._counters.refused_for_memory += 1
+        if refusal is not None:
+            raise refusal
+
+    def _open(self, frame: Frame, dialect: Dialect) -> tuple[Buffer, int, int]:
+        """Return the records to store, their flags and how many they are."""
+        try:
+            records: Buffer = frame.payload
+            if frame.flags & _COMPRESSED:
+                records = decompress(frame.payload, dialect.max_payload)
+            if not self._validates:
+                return records, _UNVERIFIED, frame.record_count
+            scan = scan_records(records)
+            if scan.fault is not None:
+                raise _broken_chain(scan.fault)
+            if dialect.strict and scan.count != frame.record_count:
+                raise _wrong_count(frame.record_count, scan.count)
+        except Refusal:
+            if dialect.strict:
+                raise
+            self._counters.opaque_batches += 1
+            return frame.payload, _OPAQUE, 0
+        return records, 0, scan.count
+
+    def _find(
+        self, topic: Topic, frame: Frame, key: _Key, content: bytes, dialect: Dialect
+    ) -> Completion[None] | None:
+        """Return the outcome of the same batch when it was sent before (AMB-25)."""
+        own = self._recent.get(key) or self._older.get(key)
+        if own is not None and not own[1].error and frame.batch_id:
+            if own[0] != content:
+                self._counters.conflicts += 1
+                if dialect.strict:
+                    raise _id_taken(frame.batch_id)
+                return None
+            return own[1] if frame.timestamp_ns else None
+        duplicate = topic.partition.find_duplicate(frame.batch_id, content)
+        if duplicate is None:
+            return None
+        if not duplicate.same:
+            self._counters.conflicts += 1
+            return None
+        return duplicate.outcome or _settled()
+
+
+def _settled() -> Completion[None]:
+    outcome: Completion[None] = Completion()
+    outcome.settle(None)
+    return outcome
+
+
+def _judge_header(frame: Frame) -> None:
+    """Refuse what LWP section 4.1 rules out (AMB-27, AMB-33)."""
+    if frame.flags & _ENCRYPTED:
+        raise _invalid("The Encrypted flag is reserved; send the records in the clear")
+    if not frame.batch_id:
+        raise _invalid("An Ingest frame needs a batch id other than 0")
+    if not frame.payload:
+        raise _invalid("An Ingest frame carries at least one record; this one is empty")
+
+
+def _broken_chain(fault: RecordFault) -> Refusal:
+    where = {"record": fault.index, "offset": fault.offset}
+    message = f"Record {fault.index} at payload byte {fault.offset} is not whole: {fault.reason}"
+    code = ErrorCode.INVALID_PAYLOAD if fault.truncated else ErrorCode.PAYLOAD_TOO_LARGE
+    return Refusal(code, message, details=where)
+
+
+def _wrong_count(stated: int, actual: int) -> Refusal:
+    return _invalid(f"The header says {stated} records, the payload holds {actual}")
+
+
+def _id_taken(batch_id: int) -> Refusal:
+    return _invalid(f"Batch id {batch_id} stands for another batch on this connection")
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_PAYLOAD, message)

@@ -1,0 +1,84 @@
+"""What the server says no with: one error that both dialects can word."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lance_server.storage.contract import DISK_FULL, UndecidedError
+from lance_spec.enums import ErrorCode
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer to a request, not a failure of the server
+    """A request that is answered with an ErrorResponse (LWP section 12, AMB-10).
+
+    Attributes:
+        code: the code of LWP section 12.2.
+        message: a sentence for people.
+        details: what JSON errors add.
+        text: how the published server words it, for clients that match on the words.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        text: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = dict(details or {})
+        self.text = text or message
+
+    def __repr__(self) -> str:
+        return f"<Refusal {self.code.name}: {self.message}>"
+
+
+class TopicClosedError(OSError):
+    """A topic is closed for writing: a worker makes certain what the disk has of it."""
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether there was no room, and nothing was stored: nothing is broken."""
+    return error.errno in DISK_FULL and not isinstance(error, UndecidedError)
+
+
+def storage_refusal(error: OSError) -> Refusal:
+    """Return the answer to a request that the disk did not carry out.
+
+    A full disk refuses the frame for now (AMB-35); anything else leaves open what was stored.
+    """
+    reason = error.strerror or str(error)
+    if isinstance(error, TopicClosedError):
+        return Refusal(
+            ErrorCode.BACKPRESSURE,
+            f"Nothing was stored: the topic is closed for writing: {reason}. This is tried again "
+            "until the disk allows it.",
+            text=f"I/O error: {reason}",
+        )
+    if is_disk_full(error):
+        return Refusal(
+            ErrorCode.BACKPRESSURE,
+            f"Nothing was stored: {reason}. Free space on the server's disk, then retry.",
+            text=f"I/O error: {reason}",
+        )
+    unknown = " Whether it was done is not known." if isinstance(error, UndecidedError) else ""
+    return Refusal(
+        ErrorCode.STORAGE_ERROR,
+        f"The server's disk failed: {reason}.{unknown}",
+        text=f"I/O error: {reason}",
+    )
+
+
+def topic_not_found(topic_id: int, *, existed: bool, text: str) -> Refusal:
+    """Return the answer to a request for a topic that is not there (AMB-34).
+
+    Args:
+        topic_id: the id that was asked for.
+        existed: whether a topic ever had it.
+        text: the published server's words for it, which differ by command.
+    """
+    if existed:
+        return Refusal(ErrorCode.TOPIC_DELETED, f"Topic {topic_id} was deleted", text=text)
+    return Refusal(ErrorCode.TOPIC_NOT_FOUND, f"Topic {topic_id} not found", text=text)

@@ -1,0 +1,234 @@
+"""Answers in the order of their requests, whenever each becomes ready (AMB-28)."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from lance_server.lwp.refusals import Refusal
+from lance_server.lwp.responses import INTERNAL, Answer, as_refusal, error_frame
+from lance_server.network.peer_log import peer_logger
+from lance_server.runtime.completion import Completion
+from lance_server.telemetry.counters import Counters
+from lance_spec.dialect import Dialect
+from lance_spec.enums import ErrorCode
+from lance_spec.frames import encode_acks
+
+_log = peer_logger(__name__)
+_OUT_LIMIT: Final = 256 * 1024
+"""Bytes after which answers are handed over before another command is begun."""
+_ANSWER_COST: Final = 64
+_DENIALS: Final = (ErrorCode.AUTHENTICATION_REQUIRED, ErrorCode.ACCESS_DENIED)
+
+
+class _Batches:
+    """Ingest frames in a row whose acknowledgement one outcome decides."""
+
+    __slots__ = ("began", "cost", "ids", "outcome")
+
+    def __init__(self, outcome: Completion[None], began: float) -> None:
+        self.outcome = outcome
+        self.began = began
+        self.ids: list[int] = []
+        self.cost = 0
+
+
+class _Command:
+    """A request whose answer an outcome decides; with the batch it is about, if any."""
+
+    __slots__ = ("batch_id", "cost", "is_commit", "outcome")
+
+    def __init__(self, outcome: Completion[Answer], cost: int, batch_id: int | None = None) -> None:
+        self.is_commit = False
+        self.outcome = outcome
+        self.cost = cost
+        self.batch_id = batch_id
+
+
+class ResponseQueue:
+    """What one connection is owed, and what is ready to be written.
+
+    Args:
+        counters: what the server counts.
+        wake: called when an outcome that was added is settled.
+
+    Attributes:
+        waiting: answers that are not ready, or stand after one that is not.
+        owed_bytes: memory that unanswered requests hold.
+        ready_bytes: answers that are ready and were not taken yet.
+        batches: Ingest frames that are not acknowledged yet.
+        commits: commits of offsets among those that wait.
+        command_running: whether one of the pending answers is a command's.
+    """
+
+    def __init__(self, counters: Counters, wake: Callable[[], None]) -> None:
+        self._counters = counters
+        self._wake = wake
+        self.waiting: deque[Answer | _Batches | _Command] = deque()
+        self._last: _Batches | None = None
+        self._ready: list[Answer] = []
+        self.ready_bytes = 0
+        self.owed_bytes = 0
+        self.batches = 0
+        self.commits = 0
+        self.command_running = False
+
+    def __bool__(self) -> bool:
+        return bool(self.waiting)
+
+    def __repr__(self) -> str:
+        return f"<ResponseQueue {len(self.waiting)} waiting, {self.ready_bytes} bytes ready>"
+
+    @property
+    def has_room(self) -> bool:
+        """Whether so little is ready that another command may be begun."""
+        return self.ready_bytes < _OUT_LIMIT
+
+    def add(self, answer: Answer) -> None:
+        """Add an answer behind those before it."""
+        self.waiting.append(answer)
+        self.owed_bytes += _ANSWER_COST + len(answer)
+        self._last = None
+
+    def add_error(self, dialect: Dialect, refusal: Refusal, batch_id: int | None) -> None:
+        """Add an ErrorResponse behind the answers before it."""
+        self._counters.errors += 1
+        if refusal.code in _DENIALS:
+            self._counters.denied += 1
+        self.add(error_frame(dialect, refusal, batch_id))
+
+    def add_batches(
+        self, outcome: Completion[None], batch_ids: Sequence[int], cost: int, now: float
+    ) -> None:
+        """Add the acknowledgements of batches, which an outcome decides.
+
+        Args:
+            outcome: the batches'.
+            batch_ids: the batches to acknowledge, in order.
+            cost: memory that the requests hold until then, in bytes.
+            now: the current time in seconds.
+        """
+        last = self._last
+        if last is None or last.outcome is not outcome:
+            last = self._last = _Batches(outcome, now)
+            self.waiting.append(last)
+            outcome.wake_later(self._wake)
+        last.ids += batch_ids
+        last.cost += cost
+        self.owed_bytes += cost
+        self.batches += len(batch_ids)
+
+    def add_command(self, outcome: Completion[Answer], cost: int) -> None:
+        """Add the answer of a command, which an outcome decides."""
+        self._wait_for(_Command(outcome, cost))
+        self.command_running = True
+
+    @property
+    def only_commits(self) -> bool:
+        """Whether nothing waits but commits of offsets, which another may join."""
+        return self.commits == len(self.waiting)
+
+    def add_commit(self, outcome: Completion[Answer], cost: int) -> None:
+        """Add the answer of a commit; further commits share its write to the disk."""
+        command = _Command(outcome, cost)
+        command.is_commit = True
+        self.commits += 1
+        self._wait_for(command)
+
+    def add_forwarded(self, outcome: Completion[Answer], cost: int, batch_id: int | None) -> None:
+        """Add the answer of another server; what comes after it does not wait for it."""
+        self._wait_for(_Command(outcome, cost, batch_id))
+
+    def _wait_for(self, command: _Command) -> None:
+        self.waiting.append(command)
+        self._last = None
+        self.owed_bytes += command.cost
+        command.outcome.wake_later(self._wake)
+
+    def send(self, answer: Answer) -> None:
+        """Make a frame ready at once, ahead of everything that waits."""
+        self._ready.append(answer)
+        self.ready_bytes += len(answer)
+
+    def collect(self, dialect: Dialect, now: float) -> bool:
+        """Make the answers ready up to the first that is undecided; return if there was any."""
+        waiting = self.waiting
+        if not waiting:
+            return False
+        before = len(waiting)
+        while waiting:
+            head = waiting[0]
+            if isinstance(head, _Batches):
+                if not head.outcome.done:
+                    break
+                self._settle_batches(head, dialect)
+                self._note_latency(head, now)
+            elif isinstance(head, _Command):
+                if not head.outcome.done:
+                    break
+                self._settle_command(head, dialect)
+                self._counters.answered += 1
+            else:
+                self.owed_bytes -= _ANSWER_COST + len(head)
+                self.send(head)
+                self._counters.answered += 1
+            waiting.popleft()
+        if not waiting:
+            self._last = None
+        return len(waiting) != before
+
+    def _settle_batches(self, batches: _Batches, dialect: Dialect) -> None:
+        self.owed_bytes -= batches.cost
+        self.batches -= len(batches.ids)
+        self._counters.answered += len(batches.ids)
+        error = batches.outcome.error
+        if error is None:
+            self._counters.batches_acked += len(batches.ids)
+            self.send(encode_acks(dialect, batches.ids))
+            return
+        refusal = _explained(error)
+        self._counters.errors += len(batches.ids)
+        for batch_id in batches.ids:
+            self.send(error_frame(dialect, refusal, batch_id))
+
+    def _note_latency(self, batches: _Batches, now: float) -> None:
+        took_ns = int((now - batches.began) * 1e9)
+        self._counters.ack_latency.observe(took_ns)
+        self._counters.span("lance.ingest", took_ns, batches=len(batches.ids))
+
+    def _settle_command(self, command: _Command, dialect: Dialect) -> None:
+        self.owed_bytes -= command.cost
+        self.commits -= command.is_commit
+        self.command_running = False
+        if command.outcome.error is None:
+            self.send(command.outcome.result())
+        else:
+            self._counters.errors += 1
+            refusal = _explained(command.outcome.error)
+            self.send(error_frame(dialect, refusal, command.batch_id))
+
+    def let_pass(self, frame: bytes) -> None:
+        """Make every waiting frame that equals ``frame`` ready at once."""
+        for _ in range(self.waiting.count(frame)):
+            self.waiting.remove(frame)
+            self.owed_bytes -= _ANSWER_COST + len(frame)
+            self.send(frame)
+
+    def take_ready(self) -> list[Answer]:
+        """Return what is to be written now, and forget it."""
+        ready, self._ready = self._ready, []
+        self.ready_bytes = 0
+        return ready
+
+    def drop_waiting(self) -> None:
+        """Forget every answer that is not ready."""
+        self.waiting.clear()
+        self._last = None
+        self.owed_bytes = self.batches = self.commits = 0
+
+
+def _explained(error: Exception) -> Refusal:
+    try:
+        return as_refusal(error)
+    except Exception:  # noqa: BLE001 - the log gets the traceback, the client a short word
+        _log.exception("a request failed by a mistake of this server")
+        return INTERNAL

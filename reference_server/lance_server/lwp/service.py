@@ -1,0 +1,62 @@
+"""What all connections share."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lance_server.config.settings import ServerConfig
+from lance_server.fault_injection.faults import FaultPlan
+from lance_server.fault_injection.follower import Forwarding
+from lance_server.fault_injection.forwarding import Forwarder
+from lance_server.fault_injection.role import Role
+from lance_server.log.log_manager import LogManager
+from lance_server.runtime.disk_monitor import WatchedStorage
+from lance_server.runtime.memory_quota import MemoryBudget
+from lance_server.runtime.request_stall import RequestStall
+from lance_server.security.authorizer import Security
+from lance_server.telemetry.counters import Counters
+from lance_server.telemetry.rate_sampler import Sampler
+from lance_spec.dialect import Dialect
+
+
+@dataclass(slots=True)
+class Service:
+    """What a connection needs to serve its client.
+
+    Attributes:
+        engine: the log.
+        config: what the server was told.
+        disk: the watched disk below the log.
+        security: who may connect, and what they may do.
+        counters: what is counted.
+        memory: the bound of what clients can make the server hold.
+        sampler: rates, from the counts.
+        role: the part that this node plays.
+        faults: what goes wrong on the way to clients, on request.
+        open_way: opens a way to a leader.
+        stall: whether requests wait and none completes.
+        work_clock: tells how long a connection has worked in a turn of the event loop.
+        pressure: why producers are to slow down, or None.
+        stopping: whether the server is about to end.
+        started_at: when it was started, by the monotonic clock.
+    """
+
+    engine: LogManager
+    config: ServerConfig
+    disk: WatchedStorage
+    security: Security
+    counters: Counters = field(default_factory=Counters)
+    memory: MemoryBudget = field(init=False)
+    sampler: Sampler = field(init=False)
+    role: Role = field(default_factory=Role)
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    open_way: Callable[[Role, Dialect], Forwarding] = Forwarder.to_leader
+    stall: RequestStall = field(default_factory=RequestStall)
+    work_clock: Callable[[], float] = time.perf_counter
+    pressure: str | None = None
+    stopping: bool = False
+    started_at: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.sampler = Sampler(self.counters, self.engine)
+        self.memory = MemoryBudget(self.config.max_memory, self.engine.backlog)

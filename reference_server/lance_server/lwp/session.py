@@ -1,0 +1,483 @@
+"""One connection, without its socket: frames in, answers out, in order (AMB-28).
+
+Ingest frames are stored as they come and answered when they are durable. A command is carried
+out when everything before it has been answered, and what comes after it waits: the order of
+receipt is the order of effects.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from lance_server.fault_injection.follower import FollowerRole
+from lance_server.lwp.control import ControlHandler
+from lance_server.lwp.fetch import FetchHandler
+from lance_server.lwp.frame_validation import (
+    ambiguous,
+    batch_of,
+    encrypted,
+    is_encrypted,
+    no_kind,
+    too_large,
+)
+from lance_server.lwp.heartbeat import Heartbeat
+from lance_server.lwp.ingest import Ingest
+from lance_server.lwp.pending_requests import FRAME_COST, MOST_QUEUED, PendingRequests, cost
+from lance_server.lwp.push import Subscriptions
+from lance_server.lwp.refusals import Refusal
+from lance_server.lwp.response_queue import ResponseQueue
+from lance_server.lwp.responses import Answer, error_frame
+from lance_server.lwp.service import Service
+from lance_server.lwp.stall_detector import StallDetector
+from lance_server.lwp.throttle import PostponedError, ReadGate, TokenBucket
+from lance_server.network.fairness import SLICE_REQUESTS, WorkSlice
+from lance_server.network.idle_timeout import IdleTimeout
+from lance_server.runtime.completion import Completion
+from lance_server.security.authorizer import Authorizer
+from lance_server.security.tls import Identity
+from lance_spec.checksum import Buffer
+from lance_spec.dialect import Dialect
+from lance_spec.enums import Command, ErrorCode, Flag
+from lance_spec.frames import FaultKind, Frame, FrameKind, FrameSplitter
+
+_CONTROL: Final = int(Flag.CONTROL)
+_NO_TOPIC: Final = frozenset({ErrorCode.TOPIC_NOT_FOUND, ErrorCode.TOPIC_DELETED})
+_COMMIT_OFFSET: Final = int(Command.COMMIT_OFFSET)
+
+
+class Session:
+    """The protocol state of one connection. It owns neither a clock nor a socket.
+
+    Args:
+        service: what all connections share.
+        dialects: what the peer may speak.
+        wake: called when `advance` may have something to do.
+        now: the current time in seconds.
+
+    Attributes:
+        writable: whether the socket takes more; set by whoever owns it.
+        closing: why the connection is to be closed once `data_to_send` is written, or None.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        dialects: tuple[Dialect, ...],
+        *,
+        wake: Callable[[], None],
+        now: float,
+    ) -> None:
+        self._service = service
+        self._config = service.config
+        self._counters = service.counters
+        self._flusher = service.engine.flusher
+        self._role = service.role
+        self._dialects = dialects
+        self._splitter = FrameSplitter(dialects)
+        self._authorizer = Authorizer(service.security)
+        self._reads = ReadGate(service.memory, TokenBucket(self._config.consumer_rate, now), wake)
+        self._subscriptions = Subscriptions(service, self._authorizer, self._reads, wake)
+        self._fetching = FetchHandler(service, self._authorizer, self._subscriptions, self._reads)
+        self._commands = ControlHandler(
+            service, self._authorizer, self._subscriptions, self._fetching
+        )
+        self._ingest = Ingest(service, self._authorizer)
+        self._follower = FollowerRole(service.role, self._authorizer, service.open_way)
+        self._answers = ResponseQueue(self._counters, wake)
+        self._pending_requests = PendingRequests()
+        self._slice = WorkSlice(service.work_clock)
+        self._is_postponed = False
+        self._engine, self._wake = service.engine, wake
+        self._looked_up: Frame | None = None
+        """A request for a topic that this node did not know, until it has read the shared log."""
+        self._lookup: Completion[None] | None = None
+        self._rejected: Refusal | None = None
+        self._ending = False
+        self._fault_seen = False
+        self._idle_timeout = IdleTimeout(self._config.idle_timeout, now)
+        self._stall_detector = StallDetector(now)
+        self._heartbeat = Heartbeat(self._answers, self._counters, self._stall_detector, now)
+        self.writable = True
+        self.closing: str | None = None
+
+    def __repr__(self) -> str:
+        state = self.closing or ("ending" if self._ending else "open")
+        return (
+            f"<Session {state} dialect={self._splitter.dialect} {self._answers!r} "
+            f"held={len(self._pending_requests)} owed={self._owed_bytes} bytes>"
+        )
+
+    def identify(self, client: Identity) -> None:
+        """Note who TLS says is at the other end."""
+        self._authorizer.client = client
+
+    # What the owner of the socket asks ---------------------------------------------------------
+
+    @property
+    def owed(self) -> bool:
+        """Whether the peer still waits for answers."""
+        return bool(self._answers or self._pending_requests)
+
+    @property
+    def wants_data(self) -> bool:
+        """Whether more may be read from the socket."""
+        open_to_more = self.closing is None and not self._ending and self.writable
+        return (
+            open_to_more
+            and self._owed_bytes < self._config.max_unacked_bytes
+            and len(self._answers.waiting) + len(self._pending_requests) < MOST_QUEUED
+        )
+
+    @property
+    def yields(self) -> bool:
+        """Whether it could go on, and lets others have their turn first: `advance` goes on."""
+        if not self._slice.is_over or self.closing is not None or not self._has_room():
+            return False
+        return self._may_take_held() or bool(self._subscriptions.by_topic)
+
+    @property
+    def partial_bytes(self) -> int:
+        """Bytes held of a frame that has not arrived whole."""
+        return self._splitter.pending
+
+    @property
+    def request_bytes(self) -> int:
+        """Bytes held of requests that are not being served yet."""
+        return self._splitter.pending + self._pending_requests.size
+
+    @property
+    def remembered_bytes(self) -> int:
+        """Bytes held of what is known of earlier batches."""
+        return self._ingest.memory
+
+    @property
+    def other_bytes(self) -> int:
+        """Bytes that this connection makes the server hold beside them, the log's excepted."""
+        return self._answers.ready_bytes + self._reads.reserved + self._follower.held
+
+    @property
+    def client(self) -> Identity:
+        """Who TLS says is at the other end."""
+        return self._authorizer.client
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """What the peer speaks, once it has said something."""
+        return self._splitter.dialect
+
+    @property
+    def subscribed_topics(self) -> list[int]:
+        """The topics that are pushed."""
+        return self._subscriptions.topic_ids
+
+    @property
+    def unacked_batches(self) -> int:
+        """Batches that were received and not acknowledged yet."""
+        return self._answers.batches
+
+    @property
+    def _owed_bytes(self) -> int:
+        return self._answers.owed_bytes + self._pending_requests.size
+
+    def data_to_send(self) -> list[Answer]:
+        """Return what is to be written now, and forget it."""
+        return self._answers.take_ready() if self._answers.ready_bytes else []
+
+    # What happens ------------------------------------------------------------------------------
+
+    def receive_data(self, data: Buffer, now: float) -> None:
+        """Take bytes from the socket; they may be overwritten afterwards."""
+        if not self.yields:  # else its next turn is due already
+            self._slice.begin()
+        frames = self._splitter.receive_data(data)
+        if self._rejected is not None:
+            self.close_with_rejection()
+            return
+        if not frames:
+            self._idle_timeout.heard(len(data))
+        else:
+            self._idle_timeout.heard_frame(now)
+            self._counters.frames_in += len(frames)
+            answered = 0
+            if frames[0].flags == _CONTROL and self._owes_nothing():
+                self._stall_detector.begins(now)
+                first = frames if len(frames) <= SLICE_REQUESTS else frames[:SLICE_REQUESTS]
+                answered = self._fetching.fetch_plainly(first, self._dialect, self._answers)
+                self._slice.take(answered)
+            if answered < len(frames):
+                self._ingest.begin(self._service.memory.level)
+                self._take(frames, answered, now)
+                self._flusher.flush_lone()
+        if self._splitter.fault is not None and not self._fault_seen:
+            self._on_fault(now)
+        self.go_on(now)
+
+    def end_of_stream(self, now: float) -> None:
+        """Note that nothing more is read; what was received is still answered."""
+        self._ending = True
+        self.advance(now)
+
+    def advance(self, now: float) -> None:
+        """Make the answers ready that can be, and begin what waited for them: one slice of it."""
+        self._slice.begin()
+        self.go_on(now)
+
+    def go_on(self, now: float) -> None:
+        """Do what is left of this turn's slice."""
+        self._is_postponed = self._lookup is not None and not self._lookup.done
+        nothing_waits = not (self._answers.waiting or self._pending_requests.frames)
+        if nothing_waits and not self._subscriptions.by_topic and not self._ending:
+            return
+        answers, held, dialect = self._answers, self._pending_requests, self._splitter.dialect
+        while dialect is not None and self._splitter.proven:
+            if answers.collect(dialect, now):
+                self._stall_detector.progresses(now)
+            if self._slice.is_over or not self._has_room() or not self._may_take_held():
+                break
+            frame = held.take()
+            self._ingest.begin(self._service.memory.level)
+            self._handle(frame, now)
+        if self._subscriptions.by_topic:
+            self._push(now)
+        if self._ending and not self.owed and self.closing is None:
+            self._last_words()
+
+    def _may_take_held(self) -> bool:
+        """Whether a request waits whose turn it is; batches do not wait for acknowledgements."""
+        frames, answers = self._pending_requests.frames, self._answers
+        if not frames or self._is_postponed:
+            return False
+        if not answers.waiting:
+            return True
+        if frames[0].kind is FrameKind.INGEST:
+            return not answers.command_running
+        return self._joins_commits(frames[0])
+
+    def _joins_commits(self, frame: Frame) -> bool:
+        """Whether a request is a commit, and nothing waits before it but other commits."""
+        is_commit = frame.flags == _CONTROL and frame.batch_id == _COMMIT_OFFSET
+        return is_commit and self._answers.only_commits
+
+    def tick(self, now: float) -> None:
+        """Do what time alone brings about: late keepalives, stalls, the idle timeout."""
+        if self._service.memory.is_short:
+            self._ingest.give_back()
+        if self._splitter.proven:
+            if self._heartbeat.tick(self._dialect, now, pressure=bool(self._service.pressure)):
+                for frame in self._pending_requests.take_all():
+                    self._hold(frame, now)
+            self._push(now)
+        self._close_if_idle(now)
+
+    def close(self, reason: str) -> None:
+        """Stop serving; answers that are not ready are never sent."""
+        if self.closing is None:
+            self.closing = reason
+        self._subscriptions.clear()
+        self._commands.disconnect()
+        self._reads.close()
+        self._follower.close()
+        self._answers.drop_waiting()
+        self._splitter = FrameSplitter(self._dialects)  # the old one may hold megabytes
+        self._pending_requests.clear()
+
+    # Frames ------------------------------------------------------------------------------------
+
+    def _owes_nothing(self) -> bool:
+        """Whether a request may be answered at once: nothing waits before it."""
+        return self.writable and not self._answers.waiting and not self._pending_requests.frames
+
+    def _take(self, frames: list[Frame], position: int, now: float) -> None:
+        """Take what one read brought; batches that go the same way go together."""
+        answers, held, dialect = self._answers, self._pending_requests, self._dialect
+        while position < len(frames):
+            if held.frames or answers.command_running or self._slice.is_over:
+                self._hold(frames[position], now)
+            elif not self._role.is_follower and (
+                run := self._ingest.accept_run(frames, position, dialect)
+            ):
+                self._stall_detector.produces(now, first=not answers.waiting)
+                answers.add_batches(run.outcome, run.ids, run.cost, now)
+                position += len(run.ids)
+                self._slice.take()
+                continue
+            else:
+                self._handle(frames[position], now)
+            position += 1
+
+    def _hold(self, frame: Frame, now: float) -> None:
+        """Keep a frame until what came before it is done."""
+        if frame.kind is FrameKind.KEEPALIVE and self._heartbeat.may_overtake(self._dialect):
+            self._heartbeat.keepalive(self._dialect, now)
+            return
+        self._pending_requests.add(frame)
+
+    def _handle(self, frame: Frame, now: float) -> None:
+        self._slice.take()
+        answers = self._answers
+        if not answers.waiting:
+            self._stall_detector.begins(now)
+            may_fetch = frame.flags == _CONTROL and self._has_room()
+            if may_fetch and self._fetching.fetch_plainly((frame,), self._dialect, answers):
+                return
+        kind = frame.kind
+        if self._follower.concerns(frame):
+            self._pass_on(frame)
+        elif kind is FrameKind.INGEST:
+            self._take_batch(frame, now)
+        elif is_encrypted(frame, self._dialect):
+            self._answers.add_error(self._dialect, encrypted(), None)
+        elif kind is FrameKind.CONTROL:
+            self._take_command(frame, now)
+        elif kind is FrameKind.KEEPALIVE:
+            self._heartbeat.keepalive(self._dialect, now)
+        elif kind is FrameKind.AMBIGUOUS:
+            self._answers.add_error(self._dialect, ambiguous(frame.flags), batch_of(frame))
+        elif kind is FrameKind.NONE and frame.payload:
+            self._answers.add_error(self._dialect, no_kind(), None)
+        else:
+            self._counters.ignored_frames += 1
+
+    def _take_batch(self, frame: Frame, now: float) -> None:
+        self._stall_detector.produces(now, first=False)
+        if self._ingest.is_short:
+            self._heartbeat.warn(self._dialect, now)
+        try:
+            outcome = self._ingest.accept(frame, self._dialect)
+        except Refusal as refusal:
+            if not self._looks_up(frame, refusal):
+                self._answers.add_error(self._dialect, refusal, frame.batch_id)
+            return
+        if outcome is None:
+            return
+        self._answers.add_batches(outcome, (frame.batch_id,), cost(frame), now)
+
+    def _take_command(self, frame: Frame, now: float) -> None:
+        self._answers.collect(self._dialect, now)
+        joins = self._joins_commits(frame)
+        if (self._answers and not joins) or not self._has_room():
+            self._hold(frame, now)
+            return
+        try:
+            answer = self._commands.execute(frame, self._dialect, now)
+        except PostponedError:
+            self._postpone(frame)
+            return
+        except Refusal as refusal:
+            if not self._looks_up(frame, refusal):
+                self._answers.add_error(self._dialect, refusal, None)
+            return
+        if self._authorizer.attempts_exhausted:
+            self._ending = True
+        if isinstance(answer, Completion):
+            add = self._answers.add_commit if joins else self._answers.add_command
+            add(answer, FRAME_COST)
+        else:
+            self._answers.send(answer)
+            self._counters.answered += 1
+
+    def _pass_on(self, frame: Frame) -> None:
+        """Answer a write as a follower does."""
+        batch_id = frame.batch_id if frame.kind is FrameKind.INGEST else None
+        try:
+            outcome = self._follower.take(frame, self._dialect)
+        except Refusal as refusal:
+            self._answers.add_error(self._dialect, refusal, batch_id)
+            return
+        self._answers.add_forwarded(outcome, cost(frame), batch_id)
+
+    def _postpone(self, frame: Frame) -> None:
+        """Keep a command, before all others, until there is memory for its answer."""
+        self._is_postponed = True
+        self._pending_requests.add_first(frame)
+
+    def _looks_up(self, frame: Frame, refusal: Refusal) -> bool:
+        """Keep a request for a topic that is not known until the node has read the shared log.
+
+        A topic that another node has acknowledged is never said not to be there.
+        """
+        if refusal.code not in _NO_TOPIC or self._looked_up is frame:
+            self._looked_up = self._lookup = None
+            return False
+        lookup = self._engine.catch_up()
+        if lookup is None:
+            return False
+        self._looked_up, self._lookup = frame, lookup
+        self._postpone(frame)
+        lookup.wake(self._wake)
+        return True
+
+    def _push(self, now: float) -> None:
+        """Send subscribers what there is, as far as the socket takes it (AMB-21)."""
+        while self._subscriptions and self.closing is None and self._has_room():
+            if self._slice.is_over:
+                break
+            frame = self._subscriptions.next_push(self._dialect, now)
+            if frame is None:
+                break
+            self._answers.send(frame)
+            self._slice.take()
+
+    @property
+    def _dialect(self) -> Dialect:
+        dialect = self._splitter.dialect
+        assert dialect is not None, "a frame has arrived: its header proved a dialect"
+        return dialect
+
+    def _has_room(self) -> bool:
+        return self.writable and self._answers.has_room
+
+    # Time --------------------------------------------------------------------------------------
+
+    def _close_if_idle(self, now: float) -> None:
+        """Close when no frame arrives and nothing is owed."""
+        owes = self.owed or self._heartbeat.owes_keepalives
+        if owes or self.closing is not None or not self._idle_timeout.is_too_long(now):
+            return
+        self._counters.idle_closed += 1
+        self.close(f"no frame for {self._idle_timeout.limit:g} s")
+
+    # The end -----------------------------------------------------------------------------------
+
+    def reject(self, refusal: Refusal) -> None:
+        """Serve nothing; say why as soon as the peer's first header tells its dialect."""
+        self._counters.connections_refused += 1
+        self._rejected = refusal
+        self.close_with_rejection()
+
+    def close_with_rejection(self, dialect: Dialect | None = None) -> None:
+        """Tell a peer that was turned away why, in its dialect or else in a given one."""
+        spoken = self._splitter.dialect or dialect
+        if self._rejected is not None and spoken is not None and self.closing is None:
+            self._answers.send(error_frame(spoken, self._rejected))
+            self.close(self._rejected.message)
+
+    def close_with_error(self, refusal: Refusal) -> None:
+        """Close, and say why if the peer's dialect is known."""
+        if self.closing is None and self._splitter.dialect is not None:
+            self._counters.errors += 1
+            self._answers.send(error_frame(self._splitter.dialect, refusal))
+        self.close(refusal.message)
+
+    def _on_fault(self, now: float) -> None:
+        """End a stream that broke a rule: with a word when it was a size, else without."""
+        fault = self._splitter.fault
+        assert fault is not None, "called when there is one"
+        self._fault_seen = True
+        self._counters.count_fault(fault.kind)
+        if fault.kind is FaultKind.OVERSIZE and self._dialect.strict:
+            self._ending = True
+            return
+        if self._splitter.proven:
+            self._answers.collect(self._dialect, now)
+        self.close(f"protocol fault: {fault}")
+
+    def _last_words(self) -> None:
+        """Everything is answered: say why the connection ends, if there is something to say."""
+        fault = self._splitter.fault
+        if fault is None:
+            self.close("nothing more is read from it")
+            return
+        self._counters.errors += 1
+        batch_id = None if fault.header is None else batch_of(fault.header)
+        self._answers.send(error_frame(self._dialect, too_large(fault), batch_id))
+        self.close(f"protocol fault: {fault}")

@@ -1,0 +1,1 @@
+"""Sockets and connections: binding, admission, TLS handshakes, writing, timeouts, fair turns."""

@@ -1,0 +1,314 @@
+"""``lance-server verify | repair | dump | snapshot | …``: work on data directories."""
+
+import json
+import sys
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lance_server.errors import DataDirError, LanceServerError
+from lance_server.log.recovery.recovery_report import Finding
+from lance_server.log.segments.indexes import index_segment
+from lance_server.offline.dumping import dump as dump_topic
+from lance_server.offline.dumping import find_topic
+from lance_server.offline.importing import ImportedTopic, import_topic, published_topics
+from lance_server.offline.sync_scheduler import existing, opened
+from lance_server.offline.verifying import ReadOnlyStorage, data_files
+from lance_server.offline.verifying import verify as verify_all
+from lance_server.runtime.directory_lock import administration_of
+from lance_server.storage.pwritev import PwritevStorage
+from lance_server.storage.wal_replay import unrepeated
+from lance_server.telemetry.logs import set_up_logging
+
+_HTTP_TIMEOUT = 30.0
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_DATA_DIR = click.argument("data_dir", type=_FOLDER)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+class _Group(click.Group):
+    """Ends with the exit code of an error of ours."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except LanceServerError as error:
+            click.echo(f"lance-server: {error}", err=True)
+            sys.exit(error.exit_code)
+        except BrokenPipeError:
+            raise  # whoever read has seen enough: click ends quietly
+        except OSError as error:
+            click.echo(f"lance-server: {error}", err=True)
+            sys.exit(DataDirError.exit_code)
+
+
+@click.group(cls=_Group)
+def offline() -> None:
+    """Work on a data directory that no server is using."""
+    set_up_logging("error", as_json=False)
+
+
+def _slow_peer(label: str, length: int) -> Any:
+    """Return a bar on a terminal's standard error; elsewhere nothing is shown."""
+    return click.progressbar(
+        length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()
+    )
+
+
+@offline.command()
+@_DATA_DIR
+@_JSON
+def verify(data_dir: Path, as_json: bool) -> None:
+    """Compare every byte with its checksum; change nothing.
+
+    Exit codes: 0 everything is as it was written; 1 something is not; 3 it cannot be read.
+    """
+    files = data_files(existing(data_dir))
+    with _slow_peer("verifying", sum(path.stat().st_size for path in files)) as bar:
+        found = verify_all(data_dir, bar.update)
+    figures = {
+        "topics": found.topics,
+        "segments": found.segments,
+        "batches": found.batches,
+        "records": found.records,
+        "bytes": found.size,
+    }
+    if as_json:
+        click.echo(json.dumps({**figures, "findings": [_as_json(f) for f in found.findings]}))
+    else:
+        for finding in found.findings:
+            click.echo(str(finding))
+        counted = ", ".join(f"{count} {name}" for name, count in figures.items())
+        click.echo(f"{counted}; {len(found.findings) or 'no'} findings")
+    sys.exit(1 if found.findings else 0)
+
+
+@offline.command()
+@_DATA_DIR
+@_JSON
+def repair(data_dir: Path, as_json: bool) -> None:
+    """Do what a server does at its start: cut torn tails, mark damage, keep copies.
+
+    Copies of whatever is cut away are in the folder 'quarantine' of the data directory.
+    """
+    with opened(existing(data_dir)) as (engine, _):
+        report = engine.report
+    if as_json:
+        findings = [_as_json(each) for each in report.findings]
+        click.echo(json.dumps({"clean": report.clean, "findings": findings}))
+        return
+    for finding in report.findings:
+        click.echo(str(finding))
+    click.echo(f"done: {report}")
+
+
+@offline.command()
+@_DATA_DIR
+@click.argument("topic")
+@click.option("--from", "start", default=0, type=click.IntRange(min=0), help="Offset to begin at.")
+def dump(data_dir: Path, topic: str, start: int) -> None:
+    """Print a topic's records, one JSON object a line, and what cannot be read of it.
+
+    A value that is not UTF-8 text is printed as base64. Exit codes: 0 all was read; 1 some was
+    not; 2 there is no such topic; 3 a crash left some of it in the write-ahead log: repair first.
+    """
+    problems = 0
+    waiting, _ = unrepeated(ReadOnlyStorage(), existing(data_dir))
+    if waiting:
+        raise DataDirError(
+            f"{len(waiting)} writes are in the write-ahead log and not in their places; "
+            f"run 'lance-server repair {data_dir}' first"
+        )
+    for each in dump_topic(find_topic(existing(data_dir), topic), start):
+        problems += each.problem is not None
+        click.echo(json.dumps(each.as_json(), ensure_ascii=False))
+    sys.exit(1 if problems else 0)
+
+
+@offline.command()
+@_DATA_DIR
+@click.option("--node", default=0, type=click.IntRange(0, 65_535), help="This server's number.")
+def reindex(data_dir: Path, node: int) -> None:
+    """Write the sparse indexes of all closed segments again."""
+    storage = PwritevStorage()
+    with opened(existing(data_dir)) as (engine, _):
+        segments = [
+            segment
+            for topic in [engine.topic(0), *engine.topics()]
+            for segment in topic.partition.segment_list
+        ]
+        with _slow_peer("indexing", len(segments)) as bar:
+            for segment in segments:
+                index_segment(storage, segment, node)
+                bar.update(1)
+    click.echo(f"indexed {len(segments)} segments")
+
+
+@offline.command()
+@_DATA_DIR
+@click.option("--dry-run", is_flag=True, help="Only tell what would be dropped.")
+@_JSON
+def retention(data_dir: Path, dry_run: bool, as_json: bool) -> None:
+    """Drop the segments that the topics' retention does not keep, as a running server does."""
+    rows: list[dict[str, Any]] = []
+    with opened(existing(data_dir)) as (engine, scheduler):
+        if engine.expiry.doubt:
+            click.echo(f"{engine.expiry.doubt}: nothing is dropped by age", err=True)
+        for topic in [engine.topic(0), *engine.topics()]:
+            gone = engine.upkeep.plan(topic)
+            rows += [
+                {
+                    "topic": topic.file.identity.name,
+                    "segment": segment.name.data,
+                    "bytes": segment.size,
+                    "records": segment.records,
+                }
+                for segment in gone
+            ]
+            if gone and not dry_run:
+                engine.upkeep.visit(topic)
+                scheduler.run_due()
+    if as_json:
+        click.echo(json.dumps({"dry_run": dry_run, "dropped": rows}))
+        return
+    for row in rows:
+        click.echo("{topic}: {segment}, {bytes} bytes, {records} records".format(**row))
+    total = sum(row["bytes"] for row in rows)
+    verb = "would be dropped" if dry_run else "dropped"
+    click.echo(f"{len(rows)} segments, {total} bytes {verb}")
+
+
+@offline.command("confirm-clock")
+@click.argument("http_address", metavar="HOST:PORT")
+@click.option("--token", envvar="LANCE_TOKEN", help="A token of the server's, where it has any.")
+def confirm_clock(http_address: str, token: str | None) -> None:
+    """Tell a running server that its machine's clock is right, after it was set by a large step.
+
+    HOST:PORT is the server's --http address; it was started with --admin. What is old by the
+    clock expires again.
+    """
+    _ask(http_address, "/admin/clock/confirm", {}, token, _HTTP_TIMEOUT)
+    click.echo("confirmed: what is old by the clock expires again")
+
+
+@offline.command()
+@click.argument("target", type=_FOLDER)
+@click.option("--http", "http_address", metavar="HOST:PORT", help="The server's --http address.")
+@click.option("--data-dir", type=_FOLDER, help="The data directory, instead of the address.")
+@click.option("--token", envvar="LANCE_TOKEN", help="A token of the server's, where it has any.")
+@_JSON
+def snapshot(
+    target: Path,
+    http_address: str | None,
+    data_dir: Path | None,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Have a running server copy its data directory to TARGET, a folder that is not there yet.
+
+    The server runs on this machine and was started with --http and --admin. All that it had
+    acknowledged is in the copy. Files that never change are shared with the data directory where
+    the file system can do that: copy TARGET elsewhere before you use it or change it.
+
+    Exit codes: 0 everything is in it; 1 some topics are not, or it could not be made; 3 no
+    server uses the data directory.
+    """
+    if (http_address is None) == (data_dir is None):
+        raise click.UsageError("name the server by --http or by --data-dir")
+    if data_dir is not None:
+        http_address = administration_of(data_dir)
+        if http_address is None:
+            raise click.ClickException(
+                f"the server of {data_dir} takes no requests; start it with --http and --admin"
+            )
+    assert http_address is not None, "one of the two names it"
+    body = {"target": str(target.absolute())}
+    found = json.loads(_ask(http_address, "/admin/snapshot", body, token, None))
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        for topic_id, reason in found["skipped"].items():
+            click.echo(f"topic {topic_id} is not in it: {reason}")
+        click.echo(
+            f"{found['target']}: {found['topics']} topics, {found['linked_files']} files shared, "
+            f"{found['copied_bytes']} bytes copied"
+        )
+    sys.exit(1 if found["skipped"] else 0)
+
+
+def _ask(
+    address: str, path: str, body: dict[str, Any], token: str | None, timeout: float | None
+) -> str:
+    """Send a request that changes something to a running server; return its answer."""
+    headers = {"content-type": "application/json"}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    connection = HTTPConnection(address, timeout=timeout)
+    try:
+        connection.request("POST", path, json.dumps(body), headers)
+        response = connection.getresponse()
+        answer = response.read().decode(errors="replace")
+    except (OSError, HTTPException) as error:
+        raise click.ClickException(f"{address} does not answer: {error}") from error
+    finally:
+        connection.close()
+    if response.status != HTTPStatus.OK:
+        raise click.ClickException(f"{address} refused: {answer.strip()}")
+    return answer
+
+
+@offline.command("import")
+@click.argument("source", type=_FOLDER)
+@_DATA_DIR
+@_JSON
+def import_(source: Path, data_dir: Path, as_json: bool) -> None:
+    """Take over the data directory SOURCE of a published LANCE server; it is only read.
+
+    Topics keep their names, records and retention; byte offsets begin again.
+    """
+    folders = published_topics(source)
+    total = sum(path.stat().st_size for folder in folders for path in folder.glob("*.lnc"))
+    with opened(data_dir) as (engine, scheduler), _slow_peer("importing", total) as bar:
+        found = [import_topic(engine, scheduler, folder, bar.update) for folder in folders]
+    if as_json:
+        click.echo(json.dumps({"topics": [_topic_as_json(each) for each in found]}))
+        return
+    for topic in found:
+        click.echo(_in_words(topic))
+    click.echo(f"imported {len(found)} topics")
+
+
+def _in_words(topic: ImportedTopic) -> str:
+    opaque = f", {topic.opaque} bytes that are not records" if topic.opaque else ""
+    lines = [f"{topic.name}: {topic.records} records, {topic.size} bytes{opaque}"]
+    return "\n".join([*lines, *(f"  {note}" for note in topic.notes)])
+
+
+def _topic_as_json(topic: ImportedTopic) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "segments": topic.segments,
+        "records": topic.records,
+        "bytes": topic.size,
+        "opaque_bytes": topic.opaque,
+        "notes": topic.notes,
+    }
+
+
+def _as_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "topic_id": finding.topic_id,
+        "file": str(finding.path),
+        "offset": finding.offset,
+        "length": finding.length,
+        "note": finding.note,
+    }
+
+
+NAMES: frozenset[str] = frozenset(offline.commands)
+"""The words that ask for one of these instead of a server."""

@@ -1,0 +1,95 @@
+"""Something that the disk still decides."""
+
+import logging
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
+_log = logging.getLogger(__name__)
+
+
+class Completion(Generic[T]):
+    """A result that arrives later, on the event loop's thread.
+
+    It is lighter than a future on purpose: all batches of one flush share one, and whoever
+    waits is woken without a trip through the event loop.
+
+    Attributes:
+        done: whether it is settled.
+        error: why it failed, once it has.
+    """
+
+    __slots__ = ("_value", "_waiters", "done", "error")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: Exception | None = None
+        self._value: T | None = None
+        self._waiters: dict[Callable[[], None], None] = {}
+
+    def __repr__(self) -> str:
+        state = "pending" if not self.done else f"failed: {self.error}" if self.error else "done"
+        return f"<Completion {state}, {len(self._waiters)} waiting>"
+
+    def result(self) -> T:
+        """Return the value, or raise the error; only once it is done."""
+        if self.error is not None:
+            raise self.error
+        assert self.done, "the outcome is still open"
+        return self._value  # type: ignore[return-value]  # settled: the value is a T
+
+    def wake(self, waiter: Callable[[], None]) -> None:
+        """Call ``waiter`` when it is settled, once, however often it was given."""
+        if self.done:
+            waiter()
+        else:
+            self._waiters[waiter] = None
+
+    def wake_later(self, waiter: Callable[[], None]) -> None:
+        """Call ``waiter`` when it is settled, unless it is already."""
+        if not self.done:
+            self._waiters[waiter] = None
+
+    def then(self, convert: Callable[[T], U]) -> "Completion[U]":
+        """Return the outcome of applying ``convert`` to the value, once it is there."""
+        converted: Completion[U] = Completion()
+
+        def pass_on() -> None:
+            try:
+                value = convert(self.result())
+            except Exception as error:  # noqa: BLE001 - it travels on in the new outcome
+                converted.fail(error)
+            else:
+                converted.settle(value)
+
+        self.wake(pass_on)
+        return converted
+
+    def settle(self, value: T) -> None:
+        """Succeed, and wake everyone who waits."""
+        self._value = value
+        self._finish()
+
+    def fail(self, error: Exception) -> None:
+        """Fail, and wake everyone who waits."""
+        self.error = error
+        self._finish()
+
+    def _finish(self) -> None:
+        assert not self.done, "an outcome is settled once"
+        self.done = True
+        waiters, self._waiters = self._waiters, {}
+        for waiter in waiters:
+            try:
+                waiter()
+            except Exception:  # noqa: BLE001 - it is told, and the others are woken
+                _log.exception("what waited for a result failed")
+
+
+def pass_on(source: Completion[T], target: Completion[T]) -> None:
+    """Settle ``target`` as ``source`` was."""
+    if source.error is not None:
+        target.fail(source.error)
+    else:
+        target.settle(source.result())

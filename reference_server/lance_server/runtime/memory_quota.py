@@ -1,0 +1,173 @@
+"""One bound for all the memory that clients can make the server hold (LWP section 11, design 6.1).
+
+What counts: unfinished frames, frames that wait for their turn, answers that a slow reader has
+not taken, reads under way, and batches that are not durable yet. Below 80 % of the budget
+nothing happens. From there on reads wait, who sends batches is told to slow down, and nobody
+begins a new frame; from 95 % on whatever would need more is refused. Who holds much and moves
+nothing is let go first.
+
+Nobody waits for memory that only waiters hold: a read waits while a read is under way, while
+batches are on their way to the disk, or while an answer is in front of a peer. The disk ends the
+first two; the third ends when the peer reads, or is closed because it does not
+(``slow_peer_timeout``). It never waits for what is *idle*: requests that may be waiting themselves,
+and what is known of earlier batches. When that is all that is held, the first waiter goes on, and
+the budget is exceeded by its answer at most. Requests are bounded where they are read; what is
+known of batches is forgotten while memory is short.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+from lance_server.runtime.disk_backlog import Backlog
+
+_HIGH: Final = 0.80
+_CRITICAL: Final = 0.95
+_FEW: Final = 64 * 1024
+
+
+class Level(IntEnum):
+    """How much of the budget is in use."""
+
+    NORMAL = 0
+    HIGH = 1
+    CRITICAL = 2
+
+
+_NORMAL: Final = Level.NORMAL  # taking a member from its class costs more than all the rest here
+
+
+class MemoryBudget:
+    """Counts what is held. Belongs to the event loop's thread.
+
+    Args:
+        limit: the budget in bytes.
+        backlog: what the log holds because it is not durable yet.
+
+    Attributes:
+        limit: the budget in bytes.
+        held: bytes that connections hold.
+        idle: of these, bytes that neither the disk nor a peer that reads will ever give back.
+        on_relief: called when something was given back while somebody waited for it.
+    """
+
+    def __init__(self, limit: int, backlog: Backlog | None = None) -> None:
+        self.limit = limit
+        self.held = 0
+        self.idle = 0
+        self._backlog = backlog or Backlog()
+        self.on_relief: Callable[[], None] = lambda: None
+        self._high = int(limit * _HIGH)
+        self._critical = int(limit * _CRITICAL)
+        self._waiters: dict[Callable[[], None], int] = {}
+        self._asking: Callable[[], None] | None = None
+        """Who asked last and has to wait."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<MemoryBudget {self.used} of {self.limit} bytes, {self.level.name}, "
+            f"{len(self._waiters)} waiting>"
+        )
+
+    @property
+    def used(self) -> int:
+        """Bytes in use now."""
+        return self.held + self._backlog.size
+
+    @property
+    def level(self) -> Level:
+        """How tight memory is."""
+        used = self.held + self._backlog.size
+        if used < self._high:
+            return _NORMAL
+        return Level.HIGH if used < self._critical else Level.CRITICAL
+
+    def free_bytes(self) -> int:
+        """Return how much more may be held without asking: nobody waits, and it fits."""
+        return 0 if self._waiters else self._high - self.held - self._backlog.size
+
+    @property
+    def is_short(self) -> bool:
+        """Whether somebody has to wait for memory."""
+        return bool(self._waiters) or self.level is not Level.NORMAL
+
+    def account(self) -> "Account":
+        """Return a new account, in which nothing is held yet."""
+        return Account(self)
+
+    def may_hold(self, size: int, waiter: Callable[[], None]) -> bool:
+        """Return whether ``size`` more bytes fit below the first mark.
+
+        When they do not, ``waiter`` is called once they do, in the order of asking. A few bytes
+        may go up to the second mark, so that who is at the end of a topic is not held up.
+        """
+        if size <= _FEW and self.used < self._critical:
+            self.forget(waiter)
+            return True
+        first = next(iter(self._waiters), waiter)
+        if first is waiter and self._fits(size):
+            self._waiters.pop(waiter, None)
+            return True
+        self._waiters.setdefault(waiter, size)
+        self._asking = waiter
+        return False
+
+    def forget(self, waiter: Callable[[], None]) -> None:
+        """Stop waiting."""
+        if self._waiters.pop(waiter, None) is not None and self._waiters:
+            self.on_relief()
+
+    def serve_waiters(self) -> None:
+        """Call the waiters whose turn it is; each takes what it asked for, or waits again.
+
+        One that does not ask again has nothing to ask for any more, or asks later: it leaves, so
+        that the others do not wait for it.
+        """
+        for waiter, size in list(self._waiters.items()):
+            if not self._fits(size):
+                break
+            self._asking = None
+            waiter()
+            if self._has_to_wait(waiter):
+                break
+            self._waiters.pop(waiter, None)
+
+    def _has_to_wait(self, waiter: Callable[[], None]) -> bool:
+        """Whether it asked last, and was told to wait."""
+        return self._asking is waiter
+
+    def _fits(self, size: int) -> bool:
+        used = self.used
+        return used + size <= self._high or used <= self.idle
+
+    def _change(self, amount: int) -> None:
+        self.held += amount
+        if amount < 0 and self._waiters:
+            self.on_relief()
+
+
+class Account:
+    """What one connection holds.
+
+    Attributes:
+        size: bytes held.
+        idle: of these, bytes that neither the disk nor a peer that reads will ever give back.
+    """
+
+    __slots__ = ("_budget", "idle", "size")
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+        self.size = self.idle = 0
+
+    def __repr__(self) -> str:
+        return f"<Account {self.size} bytes>"
+
+    def update(self, size: int, idle: int = 0) -> None:
+        """Note how much is held now, and how much of it nobody is about to give back."""
+        if idle != self.idle:
+            self._budget.idle += idle - self.idle
+            self.idle = idle
+        if size != self.size:
+            amount, self.size = size - self.size, size
+            self._budget._change(amount)  # noqa: SLF001 - an account is a part of its budget

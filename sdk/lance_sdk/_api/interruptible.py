@@ -1,0 +1,113 @@
+"""Waits that end with Ctrl-C, even where the signal came a moment before them."""
+
+import math
+import socket
+import threading
+import time
+from typing import Any, Final
+
+from lance_sdk._platform import wait_for
+from lance_spec.checksum import Buffer
+
+LOOK: Final = 1.0
+"""Seconds. A signal that arrives between the interpreter's last look and a wait interrupts
+neither; it is seen when the wait ends. So no wait of a user's thread is longer than this."""
+
+
+def wait_on(what: threading.Condition | threading.Event, left: float) -> bool:
+    """Wait ``left`` seconds at most; return False only when they are over.
+
+    Args:
+        what: an event, or a condition whose lock is held.
+        left: seconds; may be infinite.
+
+    Returns:
+        Whether to look again: something was announced, or there is time left.
+    """
+    return what.wait(min(left, LOOK)) or left > LOOK
+
+
+def pause(seconds: float) -> None:
+    """Do nothing for so many seconds."""
+    while seconds > 0:
+        piece = min(seconds, LOOK)
+        time.sleep(piece)
+        seconds -= piece
+
+
+def join(thread: threading.Thread, timeout: float = math.inf) -> bool:
+    """Wait until a thread has ended, ``timeout`` seconds at most; return whether it has."""
+    deadline = time.monotonic() + timeout
+    while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+        thread.join(min(left, LOOK))
+    return not thread.is_alive()
+
+
+def acquire(lock: threading.Lock, timeout: float) -> bool:
+    """Take a lock within ``timeout`` seconds; return whether it was taken."""
+    deadline = time.monotonic() + timeout
+    while not lock.acquire(timeout=min(max(deadline - time.monotonic(), 0.0), LOOK)):
+        if time.monotonic() >= deadline:
+            return False
+    return True
+
+
+def receive(sock: socket.socket, size: int, deadline: float = math.inf) -> bytes:
+    """Return what a blocking socket brings next, up to ``size`` bytes; none at the end.
+
+    Args:
+        sock: the socket; its timeout is changed.
+        size: bytes to take at most.
+        deadline: when to give up, on the clock of ``time.monotonic``.
+
+    Raises:
+        TimeoutError: nothing came in time.
+        OSError: the connection is gone.
+    """
+    while True:
+        try:
+            _limit(sock, deadline)
+            return sock.recv(size)
+        except TimeoutError:
+            if time.monotonic() >= deadline:
+                raise
+
+
+def send_all(sock: socket.socket, data: Buffer, deadline: float = math.inf) -> None:
+    """Send all of ``data`` through a blocking socket.
+
+    Args:
+        sock: the socket; its timeout is changed.
+        data: the bytes.
+        deadline: when to give up, on the clock of ``time.monotonic``.
+
+    Raises:
+        TimeoutError: the socket did not take everything in time.
+        OSError: the connection is gone.
+    """
+    left = memoryview(data)
+    while left:
+        try:
+            _limit(sock, deadline)
+            left = left[sock.send(left) :]
+        except TimeoutError:
+            if time.monotonic() >= deadline:
+                raise
+
+
+def ready(sock: Any, write: bool, deadline: float) -> bool:
+    """Wait until a socket is writable, or readable; return False when the deadline passes first.
+
+    Args:
+        sock: the socket.
+        write: writable; otherwise readable.
+        deadline: on the clock of ``time.monotonic``.
+    """
+    while (left := deadline - time.monotonic()) > 0:
+        if wait_for(sock, write=write, seconds=min(left, LOOK)):
+            return True
+    return False
+
+
+def _limit(sock: socket.socket, deadline: float) -> None:
+    sock.settimeout(min(max(deadline - time.monotonic(), 1e-6), LOOK))

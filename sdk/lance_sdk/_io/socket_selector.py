@@ -1,0 +1,66 @@
+"""Waiting for sockets, and for what ends the wait; for the thread driver."""
+
+import selectors
+import socket
+import time
+from typing import Final
+
+from lance_sdk._platform import WakeUp
+
+_LONGEST: Final = 3600.0
+"""Seconds; every wait ends, so that lost clocks are survived."""
+
+
+class SocketSelector:
+    """A selector, and what wakes it.
+
+    One thread waits; `wake` and `close` are called under the driver's lock, else its
+    descriptor could be closed, and the number used by somebody else, between a look and a write.
+
+    Attributes:
+        woken: whether it was woken already.
+    """
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._wake_up = WakeUp()
+        self._selector.register(self._wake_up, selectors.EVENT_READ)
+        self._open = True
+        self.woken = False
+
+    def __repr__(self) -> str:
+        return f"<SocketSelector open={self._open} woken={self.woken}>"
+
+    def wake(self) -> None:
+        """End the wait, this one or the next."""
+        if self._open:
+            self.woken = True
+            self._wake_up.set()
+
+    def watch(self, sock: socket.socket, *, read: bool = True, write: bool = False) -> None:
+        """Wait for a socket from now on, or for something else of it than before."""
+        events = (selectors.EVENT_READ if read else 0) | (selectors.EVENT_WRITE if write else 0)
+        known = sock in self._selector.get_map()
+        (self._selector.modify if known else self._selector.register)(sock, events)
+
+    def unwatch(self, sock: socket.socket) -> None:
+        """Wait for a socket no more."""
+        self._selector.unregister(sock)
+
+    def wait(self, deadline: float) -> int:
+        """Wait for a socket, a wake-up, or the time; return what the socket is ready for."""
+        timeout = min(max(deadline - time.monotonic(), 0.0), _LONGEST)
+        ready = 0
+        for key, mask in self._selector.select(timeout):
+            if key.fileobj is self._wake_up:
+                self._wake_up.clear()
+            else:
+                ready |= mask
+        return ready
+
+    def close(self) -> None:
+        """Let go of the descriptors; closing twice does no harm."""
+        if self._open:
+            self._open = False
+            self._selector.close()
+            self._wake_up.close()

@@ -1,0 +1,109 @@
+"""What was fetched and not yet taken by the application."""
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lance_sdk._protocol.consume.reassembly import Reassembly
+from lance_sdk._protocol.consume.truncation_check import Evidence, TakeEvidence
+from lance_sdk.types import RecordBatch
+
+if TYPE_CHECKING:
+    from lance_sdk.values.contract import Codec
+
+
+class FetchBuffer:
+    """The place up to which a log was read, and the whole records up to there.
+
+    Args:
+        label: how records name the topic.
+        codec: how their ``value`` reads the payload; None leaves it as bytes.
+
+    Attributes:
+        pieces: puts records together that were cut.
+        buffered: bytes waiting to be taken.
+        records: records received so far.
+        received_bytes: bytes of them.
+    """
+
+    def __init__(self, label: str, codec: "Codec | None" = None) -> None:
+        self._label = label
+        self._codec = codec
+        self._ready: deque[RecordBatch] = deque()
+        self._newest: RecordBatch | None = None
+        self.pieces = Reassembly(0)
+        self.buffered = 0
+        self.records = 0
+        self.received_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"<FetchBuffer {self.pieces!r} buffered={self.buffered}>"
+
+    def __bool__(self) -> bool:
+        return bool(self._ready)
+
+    @property
+    def offset(self) -> int:
+        """Offset of the next record that `take` will give."""
+        return self._ready[0].offset if self._ready else self.pieces.offset
+
+    def place(self, offset: int) -> None:
+        """Go on somewhere else, with what is there still to be taken."""
+        self.pieces = Reassembly(offset)
+
+    def clear(self) -> None:
+        """Drop what was not taken."""
+        self._ready.clear()
+        self.buffered = 0
+
+    def add(self, offset: int, count: int, data: bytes, *, opaque: bool = False) -> None:
+        """Put whole records, or bytes that are none, behind what is there."""
+        batch = RecordBatch(self._label, offset, count, data, opaque, self._codec)
+        self._newest = batch
+        self._ready.append(batch)
+        self.buffered += len(data)
+        self.records += count
+        self.received_bytes += len(data)
+
+    def take(self) -> RecordBatch | None:
+        """Take the next batch, if one is there."""
+        if not self._ready:
+            return None
+        batch = self._ready.popleft()
+        self.buffered -= len(batch.data)
+        return batch
+
+    def put_back(self, batch: RecordBatch) -> None:
+        """Put a batch, or what is left of it, before everything else."""
+        self._ready.appendleft(batch)
+        self.buffered += len(batch.data)
+
+    def tail(self, size: int) -> bytes:
+        """Return the last bytes before the next one to fetch, as far as they are here."""
+        if not size:
+            return b""
+        return (self.last_records[-size:] + self.pieces.held_bytes)[-size:]
+
+    @property
+    def last_records(self) -> bytes:
+        """Whole records that end at the place reached, where some are here."""
+        newest = self._newest
+        if newest is None or newest.opaque or newest.next_offset != self.pieces.offset:
+            return b""
+        return newest.data
+
+    def moved(self, offset: int) -> None:
+        """Take note that the place reached has another offset now, and so has what waits."""
+        shift = offset - self.pieces.offset
+        self._ready = deque(replace(batch, offset=batch.offset + shift) for batch in self._ready)
+        if self._newest is not None:
+            left = self._newest.data[-offset:]  # what stood before it is gone
+            self._newest = replace(self._newest, offset=offset - len(left), data=left)
+        self.pieces = Reassembly(offset)
+
+    def evidence(self, take: TakeEvidence) -> Evidence | None:
+        """Return what the last records before the place reached are recognised by (AMB-30)."""
+        newest = self._newest
+        if newest is None or newest.opaque or newest.next_offset != self.pieces.offset:
+            return None
+        return take(newest.data, newest.next_offset)

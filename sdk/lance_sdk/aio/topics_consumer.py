@@ -1,0 +1,360 @@
+"""A consumer of several topics, partitioned or not, outside groups, for tasks (AMB-59)."""
+# ruff: noqa: ASYNC109 - both APIs take the same parameters
+
+import logging
+import math
+import re
+import warnings
+from collections.abc import AsyncIterator, Sequence
+from time import monotonic
+from types import TracebackType
+from typing import Self, Unpack
+
+from anyio.lowlevel import checkpoint
+
+from lance_sdk._api.unit_parsing import Duration
+from lance_sdk.aio._iteration import UntilNone
+from lance_sdk.aio._offset_store import async_store
+from lance_sdk.errors import LanceError, UsageError
+from lance_sdk.groups._aio_reader import AsyncTopicReader
+from lance_sdk.groups._member_reader import Reading
+from lance_sdk.groups._membership import LONGEST_WAIT, Place, Topic, TopicsView
+from lance_sdk.groups._protocol.membership import AssignedTopic
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
+from lance_sdk.groups._topics_settings import (
+    TopicsSettings,
+    check_topics,
+    new_topics,
+    topics_stats,
+)
+from lance_sdk.groups._wakeup import AsyncWakeup
+from lance_sdk.offsets.contract import AsyncOffsetStore, Commit, TopicIdentity
+from lance_sdk.options import ConsumerOptions
+from lance_sdk.stats import TopicsStats
+from lance_sdk.types import Record, RecordBatch
+from lance_sdk.url import URL
+from lance_spec.bodies import TopicInfo
+
+__all__ = ["AsyncTopicsConsumer"]
+
+_log = logging.getLogger(__name__)
+
+
+class AsyncTopicsConsumer(TopicsView):
+    """Reads several topics of a server over one connection, partitioned or not.
+
+    ::
+
+        async with AsyncTopicsConsumer("lance://localhost:1992", ["orders", "news"]) as consumer:
+            async for record in consumer:
+                print(record.topic, record.offset, record.value)
+
+    Records of one topic, or of one partition, come in their order. Each topic has its own
+    position: one that cannot be read holds up no other, see `errors`. One task reads.
+
+    Args:
+        url: where the topics are; a topic in it is read where ``topics`` names none.
+        topics: names or numbers; the name of a partitioned topic stands for its partitions.
+        pattern: a regular expression: topics whose whole name fits are read, too, and those
+            that are created later. It also fits the partitions of a topic whose name fits.
+        refresh_interval: seconds between two looks for topics that fit the pattern.
+        max_poll_records: most records that a batch of `poll` or `batches` has; 0 leaves batches
+            as they arrive.
+        **options: the fields of `lance_sdk.config.ConsumerConfig`, for each topic. With
+            ``offsets``, a store, and ``consumer`` the position in each topic is committed, and
+            reading goes on from there; ``start`` counts where nothing is committed.
+
+    Raises:
+        ConfigError: for a URL or an option that cannot be used.
+    """
+
+    _settings: TopicsSettings
+
+    def __init__(
+        self,
+        url: str | URL,
+        topics: Sequence[str | int] = (),
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        refresh_interval: Duration = 30.0,
+        max_poll_records: int = 0,
+        **options: Unpack[ConsumerOptions],
+    ) -> None:
+        self._settings = check_topics(
+            url,
+            topics,
+            pattern=pattern,
+            refresh_interval=refresh_interval,
+            max_poll_records=max_poll_records,
+            options=options,
+        )
+        self._reading = Reading(self._settings)
+        self._reader = AsyncTopicReader(self._settings.server, self._settings.options)
+        self._starts: dict[int, Place] = {}
+        self._pending = []
+        self._news = AsyncWakeup()
+        self._armed: object = None
+        self._store: AsyncOffsetStore | None = None
+        self._refresh_at = math.inf
+        self._commits = 0
+
+    def __repr__(self) -> str:
+        names = ",".join(topic.label for topic in self.assignment)
+        return f"<AsyncTopicsConsumer {self._settings.server.server_url()} [{names}]>"
+
+    # Records
+
+    def __aiter__(self) -> AsyncIterator[Record]:
+        """Yield records of all topics; ends with ``stop_at_end`` when all are at their end.
+
+        Raises:
+            ConsumeError: a topic cannot be consumed from here.
+            OffsetStoreError: a position could not be committed, for good.
+            UsageError: the consumer is not open.
+        """
+        return UntilNone(self._next_record)
+
+    def batches(self) -> AsyncIterator[RecordBatch]:
+        """Yield records as batches, the faster way; ends and raises as iteration does."""
+        return UntilNone(self.poll)
+
+    async def _next_record(self) -> Record | None:
+        reading = self._reading
+        if self._commit_due():
+            await self._attend()
+        while (record := next(reading.records, None)) is None:
+            if await self._next(None, math.inf, whole=False) is None:
+                return None
+        reading.note(record)
+        return record
+
+    async def poll(
+        self, timeout: float | None = None, *, max_records: int | None = None
+    ) -> RecordBatch | None:
+        """Return the next records of some topic as a batch.
+
+        Args:
+            timeout: seconds to wait for some; by default until there are some.
+            max_records: most records in the batch; by default ``max_poll_records``.
+
+        Returns:
+            The batch; None when the time ran out, or at the end of all with ``stop_at_end``.
+
+        Raises:
+            ConsumeError: a topic cannot be read on; see `errors`.
+            OffsetStoreError: a position could not be committed, for good.
+            UsageError: the consumer is not open.
+        """
+        await self._attend()
+        most = self._limit(max_records)
+        if (rest := self._reading.rest()) is not None:
+            return self._piece(rest, most)
+        return await self._next(timeout, most, whole=True)
+
+    async def _next(self, timeout: float | None, most: float, *, whole: bool) -> RecordBatch | None:
+        deadline = monotonic() + (LONGEST_WAIT if timeout is None else timeout)
+        while True:
+            self._news.clear()
+            await self._attend()
+            self._armed = self._reader.arm(self._news.wake, self._armed)
+            found = self._reader.take()
+            if found is not None:
+                topic, batch = found
+                self._reading.hand_over(topic.id, batch, whole=whole)
+                return self._piece(batch, most)
+            now = monotonic()
+            if self._reader.look(lambda core: core.ended):
+                return None
+            if timeout is not None and now >= deadline:
+                await checkpoint()  # who polls without waiting still lets the others run
+                return None
+            until = min(deadline, self._refresh_at, self._attention_at(now))
+            await self._news.wait(until - now)
+
+    # Positions
+
+    async def seek(self, topic: Topic, where: Place) -> None:
+        """Go on from somewhere else in one topic; also after its error.
+
+        Args:
+            topic: one of the topics that are read, or its name.
+            where: ``beginning``, ``end``, an ``offset`` or ``next_offset`` of a record, or a
+                datetime with a time zone (AMB-37).
+
+        Raises:
+            ConfigError: when it is none of these.
+            UsageError: the topic is not read by this consumer.
+        """
+        self._move(topic, where)
+
+    async def pause(self, *topics: Topic) -> None:
+        """Hand nothing of these topics out and fetch nothing until `resume`.
+
+        Args:
+            *topics: topics that are read, or their names.
+
+        Raises:
+            UsageError: one is not read by this consumer.
+        """
+        self._pause(topics)
+
+    async def resume(self, *topics: Topic) -> None:
+        """Go on with paused topics; with others it does nothing.
+
+        Args:
+            *topics: topics that are read, or their names.
+
+        Raises:
+            UsageError: one is not read by this consumer.
+        """
+        self._resume(topics)
+
+    async def lag(self) -> dict[TopicIdentity, int]:
+        """Return the bytes between position and end of each topic, in one round trip.
+
+        Raises:
+            DeadlineExceeded: the server did not answer within ``request_timeout``.
+            UsageError: the consumer is not open.
+        """
+        return self._lags(await self._reader.ends(self.assignment))
+
+    async def commit(self) -> None:
+        """Commit everything that was handed out; durable when it returns.
+
+        Raises:
+            OffsetStoreError: it could not be kept.
+            UsageError: there is no store, or the consumer is not open.
+        """
+        self._reader.check_open()
+        if self._store is None:
+            raise UsageError("commit() needs offsets= and consumer=")
+        self._reading.done()
+        await self._save(self._reading.commits())
+
+    async def _save(self, commits: Sequence[Commit]) -> None:
+        for commit in commits:
+            if self._store is not None:
+                await self._store.save(commit)
+                self._reading.committed([commit])
+                self._commits += 1
+
+    def stats(self) -> TopicsStats:
+        """Return the counters as they stand now."""
+        fetchers = self._reader.look(MultiFetcher.fetchers)
+        return topics_stats(fetchers, self._commits, self._reader.stats())
+
+    # What is due
+
+    async def _attend(self) -> None:
+        """Do what is due: commits, and a look for topics that fit the pattern."""
+        self._reader.check_open()
+        self._reading.done()
+        found = self._reading.found(self._reader.look(MultiFetcher.found))
+        await self._save_unattended([*found, *self._reading.automatic(monotonic())])
+        if monotonic() >= self._refresh_at:
+            await self._refresh()
+
+    async def _save_unattended(self, commits: Sequence[Commit]) -> None:
+        """Commit; what can be tried again is tried again at the next automatic commit."""
+        try:
+            await self._save(commits)
+        except LanceError as error:
+            if not error.retryable:
+                raise
+            _log.warning("%r: positions were not committed: %s", self, error)
+
+    async def _refresh(self) -> None:
+        self._refresh_at = monotonic() + self._settings.refresh_interval
+        try:
+            found = await self._reader.find_topics((), self._settings.pattern)
+        except LanceError as error:
+            if not error.retryable:
+                raise
+            _log.warning("%r: no look for new topics: %s", self, error)
+        else:
+            await self._take_up(found)
+
+    async def _take_up(self, topics: Sequence[TopicInfo]) -> None:
+        """Begin to read those topics that are not read yet."""
+        for topic in new_topics(topics, self.assignment):
+            commit = None
+            if self._store is not None:
+                commit = await self._store.claim(self._settings.group, topic, 0)
+            self._reading.begin([AssignedTopic(topic, commit, 0)])
+            if (begin := self._begin_reading(topic)) is not None:
+                self._reader.do(begin)
+
+    # Opening and closing
+
+    async def open(self) -> Self:
+        """Connect, and find the topics; an ``async with`` block does it by itself.
+
+        Raises:
+            ConnectFailed: no host could be used; every attempt is listed.
+            TopicNotFound: a topic does not exist.
+            OffsetStoreError: the store cannot be used.
+            UsageError: it is open already, or was closed.
+        """
+        await self._reader.open()
+        try:
+            if self._settings.offsets is not None:
+                self._store = async_store(self._settings.offsets)
+            settings = self._settings
+            await self._take_up(await self._reader.find_topics(settings.topics, settings.pattern))
+        except BaseException:
+            await self._release()
+            await self._reader.close(0.0)
+            raise
+        if self._settings.pattern is not None:
+            self._refresh_at = monotonic() + self._settings.refresh_interval
+        return self
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Commit what is done, and disconnect; always returns.
+
+        Args:
+            timeout: seconds for the connection to end; by default ``close_timeout``.
+        """
+        await self._close(timeout, failed=False)
+
+    async def _close(self, timeout: float | None, *, failed: bool) -> None:
+        if self._reader.usable and self._settings.auto_commit != "off":
+            if failed:
+                self._reading.leave()
+            else:
+                self._reading.done()
+            try:
+                await self._save(self._reading.commits())
+            except LanceError as error:
+                _log.warning("%r: the last positions were not committed: %s", self, error)
+        await self._release()
+        await self._reader.close(timeout)
+
+    async def _release(self) -> None:
+        store, self._store = self._store, None
+        if store is None:
+            return
+        try:
+            for topic in self.assignment:
+                await store.release(self._settings.group, topic)
+            if isinstance(self._settings.offsets, str):
+                await store.close()
+        except LanceError as error:
+            _log.warning("%r: the offset store was not released: %s", self, error)
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._close(None, failed=kind is not None)
+
+    def __del__(self) -> None:
+        reader = getattr(self, "_reader", None)
+        if reader is not None and reader.usable:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
+            reader.let_go()

@@ -1,0 +1,1 @@
+"""Commands about topics, offsets, groups and the server."""

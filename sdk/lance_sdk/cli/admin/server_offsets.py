@@ -1,0 +1,47 @@
+"""What consumers have committed to a server, over its HTTP port: listed, and removed."""
+
+import json
+from typing import Any, Final
+
+from lance_sdk.cli.admin.http_port import ask, chosen_token
+from lance_sdk.offsets import Commit, TopicIdentity
+
+PREFIX: Final = "server:"
+
+
+class ServerCommits:
+    """A server's own commits, as far as `lwp offsets` looks at a store.
+
+    Args:
+        url: ``server:HOST:PORT``, the server's ``--http`` address.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._address = url.removeprefix(PREFIX).removeprefix("//")
+
+    def commits(self, consumer: str | None = None) -> list[Commit]:
+        """Return what a consumer has committed, or all have."""
+        answer = self._ask("GET", "/offsets.json")
+        found = [
+            Commit(
+                consumer=str(each["consumer_id"]),
+                topic=TopicIdentity(each["topic_id"], each["topic"]),
+                offset=each["offset"],
+                committed_at_ns=each["committed_at_ns"],
+            )
+            for each in answer["offsets"]
+        ]
+        return [commit for commit in found if consumer in {None, commit.consumer}]
+
+    def forget(self, consumer: str, topic: TopicIdentity) -> None:
+        """Remove what a consumer committed; the server was started with ``--admin``."""
+        body = {"topic_id": topic.id, "consumer_id": int(consumer)}
+        self._ask("POST", "/admin/offsets/delete", json.dumps(body))
+
+    def close(self) -> None:
+        """Do nothing: no connection is kept."""
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> Any:
+        hint = "as in server:127.0.0.1:9090"
+        token = chosen_token()
+        return ask(self._address, path, token=token, method=method, body=body, hint=hint)

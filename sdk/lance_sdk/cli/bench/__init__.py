@@ -1,0 +1,1 @@
+"""``lwp bench``: throughput and latency of a server."""

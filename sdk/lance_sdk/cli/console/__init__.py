@@ -1,0 +1,1 @@
+"""Standard streams, tables, progress, exit codes and error messages of the commands."""

@@ -1,0 +1,1 @@
+"""``lwp sf``: commands that look after store-and-forward slots."""

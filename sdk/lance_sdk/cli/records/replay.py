@@ -1,0 +1,184 @@
+"""``lwp replay``: the records of a topic, or of a file, once more into a topic."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from lance_sdk.cli import _types
+from lance_sdk.cli._complete import topic_names
+from lance_sdk.cli._settings import Settings, common_options, current_settings
+from lance_sdk.cli._target import client_options, topic_url
+from lance_sdk.cli.console.output import print_json
+from lance_sdk.cli.console.progress import Meter, progress
+from lance_sdk.cli.console.streams import tell
+from lance_sdk.cli.records.rate_limiter import Pace
+from lance_sdk.cli.records.replay_source import Place, Replayed, from_file, from_topic
+from lance_sdk.cli.records.replay_state import State
+from lance_sdk.errors import LanceError
+from lance_sdk.url import URL
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lance_sdk import Producer
+
+_SAVE_EVERY: Final = 1.0
+"""Seconds of sending between two notes of how far it is."""
+_HURRY: Final = 2.0  # seconds that Ctrl-C leaves for acknowledgements
+_PATIENT: Final = 86_400.0  # deliveries expire long before, and say why
+
+_EXAMPLES: Final = """\b
+Examples:
+  lwp replay lance://localhost:1992/orders lance://test:1992/orders --create-topic
+  lwp consume orders --json > orders.jsonl; lwp replay orders.jsonl orders-again
+  lwp replay ticks ticks-again --speed 10 --state ticks.state
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("source", metavar="[lance://HOST:PORT/]TOPIC|FILE.jsonl|-")
+@click.argument("target", metavar="[lance://HOST:PORT/]TOPIC", shell_complete=topic_names)
+@click.option(
+    "--from",
+    "start",
+    type=_types.start,
+    default="beginning",
+    show_default=True,
+    metavar="PLACE",
+    help="Where to begin: as for lwp consume, or how many lines of a file to leave out.",
+)
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Records a second.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    help="As the records' own times say, so many times as fast; 1 is the original pace.",
+)
+@click.option("-n", "--max-records", type=click.IntRange(min=1), help="Stop after so many.")
+@click.option(
+    "--state",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Note here how far it is, and go on from there the next time.",
+)
+@click.option("--create-topic", is_flag=True, help="Create TARGET when it is not there.")
+@common_options
+def replay(  # noqa: PLR0917 - click passes them by name
+    source: str,
+    target: str,
+    start: "str | int | datetime",
+    rate: float | None,
+    speed: float | None,
+    max_records: int | None,
+    state: Path | None,
+    create_topic: bool,
+) -> None:
+    """Store the records of SOURCE once more, in TARGET.
+
+    SOURCE is a topic, up to the end it has now, or a file with what lwp consume --json prints.
+    Types, keys, times and bytes stay what they are; offsets are those of TARGET.
+
+    With --state a run that was interrupted goes on where its acknowledged records end. What was
+    acknowledged after the last note is stored twice then: at most what one second sends.
+    """
+    if rate is not None and speed is not None:
+        raise click.UsageError("--rate and --speed both set the pace; leave out one")
+    settings = current_settings()
+    url = topic_url(target, settings)
+    noted = State.load(state, source, str(url))
+    records = _records(source, url, start if noted.place is None else noted.place, settings)
+    options = {"block_timeout": _PATIENT, **client_options(settings, url)}
+    pace = Pace(rate=rate, speed=speed)
+    meter = Meter()
+    bar = progress("replaying", meter, total=max_records, shown=not settings.quiet)
+    from lance_sdk import Producer  # noqa: PLC0415 - the network is loaded when it is needed
+
+    with bar, Producer(url, create_topic=create_topic, **options) as producer:
+        _send(producer, _limited(records, max_records), pace, noted, meter)
+    _summarize(meter, noted, settings)
+
+
+def _records(
+    source: str, target: URL, start: "Place | datetime", settings: Settings
+) -> Iterator[list[Replayed]]:
+    """Return the records of a topic, or of the file where there is one of that name."""
+    if source == "-" or ("://" not in source and Path(source).is_file()):
+        if start == "beginning":
+            return from_file(source, 0)
+        if isinstance(start, int):
+            return from_file(source, start)
+        raise click.UsageError(f"--from {start} is for topics; a file takes a number of lines")
+    url = topic_url(source, settings)
+    if str(url) == str(target):
+        raise click.UsageError("source and target are the same topic; it would be doubled")
+    return from_topic(url, start, settings)
+
+
+def _limited(batches: Iterator[list[Replayed]], limit: int | None) -> Iterator[list[Replayed]]:
+    left = limit
+    for batch in batches:
+        yield batch[:left]
+        if left is not None and (left := left - len(batch)) <= 0:
+            return
+
+
+def _send(
+    producer: "Producer",
+    batches: Iterator[list[Replayed]],
+    pace: Pace,
+    state: State,
+    meter: Meter,
+) -> None:
+    note = _Note(producer, state)
+    try:
+        for batch in batches:
+            for some in pace.split(batch):
+                _hand_over(producer, some, meter)
+                note.reached(some[-1].following)
+    except (KeyboardInterrupt, SystemExit):
+        with suppress(LanceError):  # what is not acknowledged by then is sent again next time
+            note.save(_HURRY)
+        raise
+    note.save()
+
+
+class _Note:
+    """Notes how far it is, once a second and at the end."""
+
+    def __init__(self, producer: "Producer", state: State) -> None:
+        self._producer = producer
+        self._state = state
+        self._place: int | None = None
+        self._saved = time.monotonic()
+
+    def reached(self, place: int) -> None:
+        """Remember that everything before a place was handed over."""
+        self._place = place
+        if time.monotonic() - self._saved > _SAVE_EVERY:
+            self.save()
+
+    def save(self, timeout: float | None = None) -> None:
+        """Note the place, once everything before it is acknowledged."""
+        self._producer.flush(timeout)
+        if self._place is not None:
+            self._state.save(self._place)
+        self._saved = time.monotonic()
+
+
+def _hand_over(producer: "Producer", records: list[Replayed], meter: Meter) -> None:
+    for kind, group in groupby(records, key=lambda record: record.kind):
+        values = [record.value for record in group]
+        producer.send_many_raw(values, kind)
+        meter.add(len(values), sum(map(len, values)))
+
+
+def _summarize(meter: Meter, state: State, settings: Settings) -> None:
+    if settings.json:
+        fields = {"records": meter.records, "seconds": meter.elapsed, "place": state.place}
+        print_json(fields)
+    elif not settings.quiet:
+        tell(f"replayed {meter.summary()}")

@@ -1,0 +1,78 @@
+"""Where ``lwp replay`` notes how far it is."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from lance_sdk.cli.console.exit_codes import Failure
+from lance_sdk.cli.records.replay_source import Place
+
+
+@dataclass(slots=True)
+class State:
+    """How far a replay is.
+
+    Attributes:
+        path: the file, or None when nothing is noted.
+        source: where the records come from.
+        target: where they go.
+        place: where in the source to go on, or None at the beginning.
+    """
+
+    path: Path | None
+    source: str
+    target: str
+    place: Place | None = None
+
+    @classmethod
+    def load(cls, path: Path | None, source: str, target: str) -> Self:
+        """Read what an earlier run noted.
+
+        Args:
+            path: the file; it need not exist.
+            source: what this run reads.
+            target: where this run writes.
+
+        Raises:
+            Failure: when the file is of another replay, or is no such file.
+        """
+        state = cls(path, source, target)
+        if path is None or not path.exists():
+            return state
+        noted = _read(path)
+        if (noted["source"], noted["target"]) != (source, target):
+            raise Failure(
+                f"{path} is the state of a replay from {noted['source']} to {noted['target']}; "
+                f"name another file, or remove it"
+            )
+        state.place = noted["place"]
+        return state
+
+    def save(self, place: Place) -> None:
+        """Note a place; the file is whole at any time."""
+        self.place = place
+        if self.path is None:
+            return
+        noted = {"source": self.source, "target": self.target, "place": place}
+        draft = self.path.with_name(f"{self.path.name}.tmp")
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump(noted, file)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self.path)
+        except OSError as error:
+            raise Failure(f"cannot write {self.path}: {error.strerror}") from error
+
+
+def _read(path: Path) -> dict[str, str | int]:
+    try:
+        noted = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Failure(f"cannot read {path}: {error}") from error
+    wanted = {"source": str, "target": str, "place": int}
+    if isinstance(noted, dict) and all(type(noted.get(k)) is kind for k, kind in wanted.items()):
+        return noted
+    raise Failure(f"{path} is not a state of a replay; name another file, or remove it")

@@ -1,0 +1,144 @@
+"""``lwp tail``: the last records of a topic, and those that come."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final, Self
+
+import click
+
+from lance_sdk.cli import _types
+from lance_sdk.cli._complete import topic_argument
+from lance_sdk.cli._settings import Settings, common_options, current_settings
+from lance_sdk.cli._target import client_options, topic_url
+from lance_sdk.cli.console.output import Output
+from lance_sdk.cli.records.batch_reader import follow, last, to_the_end
+from lance_sdk.cli.records.record_format import as_json, as_lines
+
+if TYPE_CHECKING:
+    from lance_sdk.types import RecordBatch
+    from lance_sdk.url import URL
+
+_STEPS: Final = (1.0, 30.0, 900.0, 21_600.0, 604_800.0)
+"""How many seconds back the last records are looked for, before the whole topic is read."""
+
+_EXAMPLES: Final = """\b
+Examples:
+  lwp tail lance://localhost:1992/orders
+  lwp tail orders -n 0 | grep refund
+  lwp tail orders --since 15m --no-follow
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@topic_argument
+@click.option(
+    "-n", "--lines", type=click.IntRange(min=0), help="How many to begin with  [default: 10]"
+)
+@click.option(
+    "--since", type=_types.time, metavar="TIME", help="Begin with all that are younger, e.g. 15m."
+)
+@click.option("-f/-F", "--follow/--no-follow", "go_on", default=True, help="Go on at the end.")
+@common_options
+def tail(target: str | None, *, lines: int | None, since: float | None, go_on: bool) -> None:
+    """Print the last records of a topic, then those that come.
+
+    The last records are looked for by time, first those of the last second, then further back;
+    from a server that cannot find a place by time the whole topic is read.
+    """
+    if lines is not None and since is not None:
+        raise click.UsageError("--lines and --since both say where to begin; leave out one")
+    settings = current_settings()
+    url = topic_url(target, settings)
+    log = _Log(url, settings)
+    output = Output()
+    show = as_json if settings.json else partial(as_lines, separator=b"\n")
+    wanted = 10 if lines is None else lines
+    batches = log.last(wanted) if since is None else log.read(_ago(since))
+    for batch in batches:
+        output.write(show(batch))
+    for batch in log.follow(output) if go_on else ():
+        output.write(show(batch))
+
+
+class _Log:
+    """A topic that is read from several places.
+
+    Attributes:
+        position: where to go on.
+    """
+
+    def __init__(self, url: "URL", settings: Settings) -> None:
+        self._url = url
+        self._settings = settings
+        self._options = client_options(settings, url)
+        self.position: int | str | None = "end"
+
+    def read(self, start: "datetime | str") -> Iterator["RecordBatch"]:
+        """Yield the records from a place to the present end."""
+        from lance_sdk import Consumer  # noqa: PLC0415 - the network is loaded when it is needed
+
+        options = {**self._options, "start": start, "stop_at_end": True}
+        with Consumer(self._url, **options) as consumer:
+            yield from to_the_end(consumer, self._settings)
+            self.position = consumer.position
+
+    def follow(self, output: Output) -> Iterator["RecordBatch"]:
+        """Yield what comes after the position."""
+        from lance_sdk import Consumer  # noqa: PLC0415 - as above
+
+        with Consumer(self._url, **{**self._options, "start": self.position}) as consumer:
+            yield from follow(consumer, output)
+
+    def last(self, count: int) -> Iterable["RecordBatch"]:
+        """Return the last so many records."""
+        from lance_sdk.errors import Unsupported  # noqa: PLC0415 - as above
+
+        if not count:
+            return ()
+        with suppress(Unsupported):  # then the whole topic is read, as the help says
+            for step in _STEPS:
+                found = _Last(count).fill(self.read(_ago(step)))
+                if found.full:
+                    return found.batches
+        return _Last(count).fill(self.read("beginning")).batches
+
+
+class _Last:
+    """The last records of a topic that fit a number.
+
+    Attributes:
+        batches: they.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count = 0
+        self.batches: deque[RecordBatch] = deque()
+
+    def fill(self, batches: Iterable["RecordBatch"]) -> Self:
+        """Take all batches, and keep what fits."""
+        for batch in batches:
+            self._add(batch)
+        return self
+
+    def _add(self, batch: "RecordBatch") -> None:
+        self.batches.append(batch)
+        self._count += batch.count
+        while self._count - self.batches[0].count >= self._limit:
+            self._count -= self.batches.popleft().count
+        if (over := self._count - self._limit) > 0:
+            oldest = self.batches.popleft()
+            self.batches.appendleft(last(oldest, oldest.count - over))
+            self._count = self._limit
+
+    @property
+    def full(self) -> bool:
+        """Whether there are enough."""
+        return self._count >= self._limit
+
+
+def _ago(seconds: float) -> datetime:
+    return datetime.now(UTC) - timedelta(seconds=seconds)

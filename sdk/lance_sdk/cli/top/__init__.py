@@ -1,0 +1,1 @@
+"""``lwp top``: what servers do, as it changes."""

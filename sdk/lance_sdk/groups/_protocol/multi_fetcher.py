@@ -1,0 +1,541 @@
+"""Many topics over one connection: a fetcher for each, side by side.
+
+Requests of all topics share the connection and are answered in order. Each topic has its own
+position, its own pauses and its own error: one that cannot be read holds up no other.
+
+Nothing is fetched on a connection on which anything is pushed (AMB-21). So topics are pushed
+while all of them are at their ends; when one of them has to be fetched, the pushes of all are
+ended first, and those that are at their ends are polled until none is left that is behind.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Final, TypeAlias, cast
+
+from lance_sdk._protocol.backoff import Backoff
+from lance_sdk._protocol.completion import Completion
+from lance_sdk._protocol.connection import Connection, Request
+from lance_sdk._protocol.consume.dialect_fallback import DialectFallback
+from lance_sdk._protocol.consume.fetch_response import read_answer
+from lance_sdk._protocol.consume.fetch_settings import Start
+from lance_sdk._protocol.consume.fetcher import Fetcher
+from lance_sdk._protocol.consume.subscription import Phase
+from lance_sdk._protocol.events import Event
+from lance_sdk._protocol.request_tracker import PendingRequest, RequestTracker
+from lance_sdk._tree import LanceError
+from lance_sdk.errors import (
+    RemoteProtocolError,
+    ServerError,
+    TopicChanged,
+    TopicDeleted,
+    TopicNotFound,
+    Unsupported,
+)
+from lance_sdk.offsets.contract import Commit, TopicIdentity
+from lance_sdk.types import RecordBatch
+from lance_spec.bodies import TopicInfo, decode_topic
+from lance_spec.checksum import Buffer
+from lance_spec.dialect import Dialect
+from lance_spec.enums import Command
+from lance_spec.limits import DEFAULT_TOPIC_ID, END_OFFSET
+from lance_spec.messages.lwp import Fetch, GetTopic
+
+Push: TypeAlias = Callable[[int, memoryview, float], None]
+_NO_TOPIC: Final = (TopicNotFound, TopicDeleted)
+
+
+class Intent(Enum):
+    """What the fetcher of a topic would do with the connection."""
+
+    FETCH = "fetch, or wait for the answer"
+    PUSH = "have records pushed"
+    REST = "nothing for now"
+
+
+class TopicFetcher(Fetcher):
+    """The fetcher of one topic among others.
+
+    Attributes:
+        on_ready: called when there is something to take, to raise, or to learn.
+        finding: whether the place to begin at is still to be told to the application.
+        may_subscribe: whether the connection can be used for pushes now.
+    """
+
+    on_ready: Callable[[], object] = staticmethod(lambda: None)
+    finding = False
+    may_subscribe = True
+
+    def intent(self, now: float) -> Intent:
+        """Return what it would do with the connection."""
+        fetch_state, asking = self._fetch_state, self._asking
+        if self._push.phase is not Phase.NONE:
+            return Intent.PUSH
+        if asking.data is not None or asking.end is not None:
+            return Intent.FETCH
+        if fetch_state.error is not None or now < fetch_state.resume_at or self._held:
+            return Intent.REST
+        if fetch_state.to_time is not None or fetch_state.proof is not None or self._wants_end(now):
+            return Intent.FETCH
+        if self.paused or not fetch_state.wants_data:
+            return Intent.REST
+        return Intent.PUSH if super()._wants_push() else Intent.FETCH
+
+    @property
+    def subscribed(self) -> bool:
+        """Whether something may still be pushed on this connection."""
+        return self._push.phase is not Phase.NONE
+
+    def _wants_push(self) -> bool:
+        return self.may_subscribe and super()._wants_push()
+
+    def _open_gate(self) -> None:
+        super()._open_gate()
+        something = self.fetch_buffer and not self.paused
+        found = self.finding and self.offset is not None
+        if something or found or self.error is not None or self.ended:
+            self.on_ready()
+
+
+class CommitEvidence:
+    """What the records before a commit are recognised by (AMB-30).
+
+    Args:
+        commit: it has a fingerprint.
+
+    Attributes:
+        start: byte offset of the first record.
+        length: bytes of the records.
+        changed: why they are others, once that is known.
+    """
+
+    def __init__(self, commit: Commit) -> None:
+        assert commit.fingerprint is not None, "only such a commit is evidence"
+        self._commit = commit
+        self.start = commit.fingerprint.start
+        self.length = commit.fingerprint.length
+        self.changed: TopicChanged | None = None
+
+    def matches(self, data: Buffer) -> bool:
+        """Whether these bytes are the records."""
+        try:
+            self._commit.check_records(bytes(data))
+        except TopicChanged as changed:
+            self.changed = changed
+            return False
+        return True
+
+
+class _Line:
+    """A connection as the fetcher of one topic sees it: pushes of that topic are its own."""
+
+    def __init__(self, connection: Connection, topic_id: int, pushes: dict[int, Push]) -> None:
+        self._connection = connection
+        self._topic_id = topic_id
+        self._pushes = pushes
+        self._mine: Push | None = None
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._connection.dialect
+
+    def ask(self, request: Request, now: float) -> None:
+        self._connection.ask(request, now)
+
+    @property
+    def on_push(self) -> Push | None:
+        return self._pushes.get(self._topic_id)
+
+    @on_push.setter
+    def on_push(self, push: Push | None) -> None:
+        if push is not None:
+            self._mine = self._pushes[self._topic_id] = push
+        elif self._pushes.get(self._topic_id) == self._mine:
+            self._pushes.pop(self._topic_id, None)
+        self._connection.on_push = self._pushed if self._pushes else None
+
+    def _pushed(self, topic_id: int, payload: memoryview, now: float) -> None:
+        if topic_id == 0:  # a server that pushes and does not name the topic
+            if len(self._pushes) > 1:
+                raise RemoteProtocolError("the server pushed records and named no topic")
+            topic_id = next(iter(self._pushes))
+        push = self._pushes.get(topic_id)
+        if push is not None:  # else its subscription ended while this was under way
+            push(topic_id, payload, now)
+
+
+class Lane:
+    """One topic and how far it is.
+
+    Args:
+        topic: the topic.
+        fetcher: reads it.
+
+    Attributes:
+        line: the connection, as this topic sees it; None while there is none.
+        known: whether the server has said on this connection that it is still the same topic.
+        asked: whether it was asked to.
+        retry_at: when to ask again.
+        evidence: of the records before the commit where it began.
+    """
+
+    __slots__ = ("asked", "evidence", "fetcher", "known", "line", "retry_at", "topic")
+
+    def __init__(self, topic: TopicIdentity, fetcher: TopicFetcher) -> None:
+        self.topic = topic
+        self.fetcher = fetcher
+        self.line: Connection | None = None
+        self.evidence: CommitEvidence | None = None
+        self.retry_at = -math.inf
+        self.known = self.asked = False
+
+    @property
+    def error(self) -> LanceError | None:
+        """Why there will be no more of it, once what is there was taken."""
+        if self.fetcher.error is None or (self.fetcher.fetch_buffer and not self.fetcher.paused):
+            return None
+        changed = None if self.evidence is None else self.evidence.changed
+        return changed or self.fetcher.error
+
+    def lost(self, now: float) -> None:
+        """Take note that the connection is gone."""
+        self.line, self.known, self.asked, self.retry_at = None, False, False, -math.inf
+        self.fetcher.lost(now)
+
+
+class MultiFetcher(RequestTracker):
+    """The application of a session that reads several topics, and asks about them.
+
+    Args:
+        make: makes the fetcher of a topic.
+        retry: delays after errors that may pass.
+        prefetch_bytes: data of all topics that is held ahead of the application; when it is
+            reached, only topics with nothing to take are asked for more.
+        timeout: seconds that a call may take.
+        progress: called upon every answer.
+        events: where outcomes collect.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[TopicIdentity], TopicFetcher],
+        retry: Backoff,
+        prefetch_bytes: int,
+        *,
+        timeout: float,
+        progress: Callable[[], object],
+        events: list[Event],
+    ) -> None:
+        super().__init__(timeout=timeout, progress=progress, events=events)
+        self._make = make
+        self._retry = retry
+        self._prefetch_bytes = prefetch_bytes
+        self._lanes: dict[int, Lane] = {}
+        self._order: deque[Lane] = deque()
+        self._pushes: dict[int, Push] = {}
+        self._gate: Completion | None = None
+        self._closing = False
+
+    def __repr__(self) -> str:
+        return f"<MultiFetcher topics={len(self._lanes)} calls={super().__repr__()}>"
+
+    # What the application does
+
+    def add(self, topic: TopicIdentity, where: Start, commit: Commit | None, now: float) -> None:
+        """Read one more topic, from a place, or after a commit whose records are compared first."""
+        self.remove(topic.id, now)
+        lane = Lane(topic, self._make(topic))
+        lane.fetcher.on_ready = self._open
+        if commit is not None and commit.fingerprint is not None:
+            lane.evidence = CommitEvidence(commit)
+        lane.fetcher.finding = not isinstance(where, int) and where != "beginning"
+        lane.fetcher.begin(where, lane.evidence, now)
+        self._lanes[topic.id] = lane
+        self._order.append(lane)
+
+    def remove(self, topic_id: int, now: float) -> None:
+        """Read a topic no more."""
+        lane = self._lanes.pop(topic_id, None)
+        if lane is not None:
+            lane.fetcher.seek("beginning", now)  # what is under way falls into tombstones
+            self._order.remove(lane)
+
+    def seek(self, topic_id: int, where: Start, now: float) -> None:
+        """Go on from somewhere else in a topic, also after its error."""
+        lane = self._lanes[topic_id]
+        lane.evidence = None
+        lane.fetcher.finding = not isinstance(where, int) and where != "beginning"
+        lane.fetcher.seek(where, now)
+
+    def fail(self, error: LanceError, topic_id: int | None = None) -> None:
+        """End the reading of a topic; without one, of the one that is read in another dialect."""
+        lane = self._detouring if topic_id is None else self._lanes[topic_id]
+        if lane is not None:
+            lane.fetcher.fail(error)
+
+    def submit_all(self, calls: Iterable[PendingRequest], now: float) -> None:
+        """Queue calls."""
+        for call in calls:
+            self.submit(call, now)
+
+    def check(self) -> None:
+        """Raise the error of a topic, unless that is paused.
+
+        Raises:
+            LanceError: the topic cannot be read on; `seek` may help, `pause` leaves it alone.
+        """
+        for lane in self._order:
+            if lane.error is not None and not lane.fetcher.paused:
+                raise lane.error.with_traceback(None)
+
+    def errors(self) -> dict[TopicIdentity, LanceError]:
+        """Return why topics cannot be read on."""
+        found = ((lane.topic, lane.error) for lane in self._lanes.values())
+        return {topic: error for topic, error in found if error is not None}
+
+    def take(self) -> tuple[TopicIdentity, RecordBatch] | None:
+        """Take the next batch of some topic; topics take turns."""
+        for _ in range(len(self._order)):
+            lane = self._order[0]
+            self._order.rotate(-1)
+            if (batch := lane.fetcher.take()) is not None:
+                return lane.topic, batch
+        return None
+
+    def put_back(self, topic_id: int, batch: RecordBatch) -> None:
+        """Put what is left of a batch before everything else of its topic."""
+        self._lanes[topic_id].fetcher.fetch_buffer.put_back(batch)
+
+    def pause(self, topic_id: int, rest: RecordBatch | None, now: float) -> None:
+        """Hand nothing of a topic out, and fetch nothing; ``rest`` goes back."""
+        self._lanes[topic_id].fetcher.pause(rest, now)
+
+    def resume(self, topic_id: int) -> None:
+        """Go on after a pause."""
+        self._lanes[topic_id].fetcher.resume()
+
+    def found(self) -> list[tuple[int, int]]:
+        """Return the places that were looked for and found, once each: topic and offset."""
+        places = []
+        for topic_id, lane in self._lanes.items():
+            if lane.fetcher.finding and lane.fetcher.offset is not None:
+                lane.fetcher.finding = False
+                places.append((topic_id, lane.fetcher.offset))
+        return places
+
+    def reads(self, topic_id: int) -> bool:
+        """Return whether a topic is read."""
+        return topic_id in self._lanes
+
+    def fetcher(self, topic_id: int) -> TopicFetcher:
+        """Return the fetcher of a topic."""
+        return self._lanes[topic_id].fetcher
+
+    def position(self, topic_id: int) -> int | None:
+        """Return where the next record of a topic begins; None where it is not read or known."""
+        lane = self._lanes.get(topic_id)
+        return None if lane is None else lane.fetcher.offset
+
+    def fetchers(self) -> list[TopicFetcher]:
+        """Return the fetchers of all topics."""
+        return [lane.fetcher for lane in self._lanes.values()]
+
+    def paused(self) -> list[TopicIdentity]:
+        """Return the topics that are paused."""
+        return [lane.topic for lane in self._lanes.values() if lane.fetcher.paused]
+
+    @property
+    def ended(self) -> bool:
+        """Whether every topic is at its end (``stop_at_end``)."""
+        return bool(self._lanes) and all(each.fetcher.ended for each in self._lanes.values())
+
+    def gate(self) -> Completion:
+        """Return an outcome that settles when there is something to take, to raise, or to learn."""
+        if self._gate is None or self._gate.done:
+            self._gate = Completion()
+        return self._gate
+
+    def _open(self) -> None:
+        if self._gate is not None and self._gate.settle():
+            self._events.append(self._gate)
+
+    # What the session calls
+
+    @property
+    def drained(self) -> bool:
+        """A reader that closes leaves nothing behind."""
+        return self._closing
+
+    @property
+    def fallback(self) -> DialectFallback | None:
+        """What is to be read in another dialect now (AMB-27)."""
+        lane = self._detouring
+        return None if lane is None else lane.fetcher.fallback
+
+    @property
+    def _detouring(self) -> Lane | None:
+        return next((lane for lane in self._lanes.values() if lane.fetcher.fallback), None)
+
+    def fill(self, connection: Connection, now: float) -> None:
+        """Ask for whatever any topic needs."""
+        super().fill(connection, now)
+        lanes, detouring = self._lanes.values(), self._detouring
+        crowded = sum(each.fetcher.fetch_buffer.buffered for each in lanes) >= self._prefetch_bytes
+        chosen = lanes if detouring is None else (detouring,)
+        for lane in chosen:
+            if not lane.known:
+                self._introduce(lane, connection, now)
+        known = [lane for lane in chosen if lane.known]
+        fetching = any(lane.fetcher.intent(now) is Intent.FETCH for lane in known)
+        for lane in lanes:
+            if fetching or (crowded and lane.fetcher.fetch_buffer):
+                lane.fetcher.hold_back(now)
+        blocked = fetching and any(lane.fetcher.subscribed for lane in lanes)
+        for lane in known:
+            lane.fetcher.may_subscribe = not fetching
+            if (
+                lane.line is not None
+                and not blocked
+                and not (crowded and lane.fetcher.fetch_buffer)
+            ):
+                lane.fetcher.fill(lane.line, now)
+
+    def _introduce(self, lane: Lane, connection: Connection, now: float) -> None:
+        """See that it is still the topic that it was."""
+        if lane.asked or now < lane.retry_at or lane.fetcher.error is not None:
+            return
+        lane.asked = True
+        lane.line = cast("Connection", _Line(connection, lane.topic.id, self._pushes))
+        if lane.topic.id == DEFAULT_TOPIC_ID:
+            self._use(lane, None, now)
+            return
+
+        def known(_code: int, payload: memoryview, at: float) -> None:
+            self._use(lane, decode_topic(payload), at)
+
+        def refused(error: ServerError, at: float) -> None:
+            lane.asked = False
+            if error.retryable:
+                lane.retry_at = at + self._retry.next_delay()
+            else:
+                lane.fetcher.fail(_gone(lane.topic, error))
+
+        payload = GetTopic(topic_id=lane.topic.id).encode()
+        expects = frozenset({Command.TOPIC_RESPONSE})
+        connection.ask(Request(Command.GET_TOPIC, payload, expects, known, refused), now)
+
+    def _use(self, lane: Lane, topic: TopicInfo | None, now: float) -> None:
+        assert lane.line is not None, "it was asked over it"
+        try:
+            if topic is not None:
+                _check_same(lane.topic, topic)
+            lane.fetcher.ready(lane.line, topic, now)
+        except LanceError as error:
+            lane.asked = False  # after a seek it is looked at again
+            lane.fetcher.fail(error)
+        else:
+            lane.known = True
+
+    def lost(self, now: float) -> None:
+        """Forget what was asked; it is asked again on the next connection."""
+        super().lost(now)
+        self._pushes.clear()
+        for lane in self._lanes.values():
+            lane.lost(now)
+
+    def refused(self, error: ServerError, now: float) -> None:
+        """Take an error that answers no request: it ends the subscription to a topic."""
+        lane = self._lanes.get(error.details.get("topic_id", -1))
+        if lane is None:
+            super().refused(error, now)
+        else:
+            lane.fetcher.refused(error, now)
+
+    def next_deadline(self) -> float:
+        """Return when something may be due."""
+        due = super().next_deadline()
+        for lane in self._lanes.values():
+            waits = lane.retry_at if not lane.known and not lane.asked else -math.inf
+            due = min(due, lane.fetcher.next_deadline(), waits if waits > -math.inf else due)
+        return due
+
+    def handle_timeout(self, now: float) -> None:
+        """Do what is due."""
+        super().handle_timeout(now)
+        for lane in self._lanes.values():
+            lane.fetcher.handle_timeout(now)
+            if now >= lane.retry_at:
+                lane.retry_at = -math.inf
+
+    def close(self, now: float) -> None:
+        """Ask for nothing more, and let go who waits."""
+        super().close(now)
+        self._closing = True
+        for lane in self._lanes.values():
+            lane.fetcher.close(now)
+        self._open()
+
+    def abort(self, error: LanceError, now: float) -> None:
+        """End everything with this error."""
+        super().abort(error, now)
+        for lane in self._lanes.values():
+            lane.fetcher.abort(error, now)
+        self._open()
+
+
+def end_call(topic_id: int, dialect: Dialect | None) -> PendingRequest:
+    """Return a call that asks where a log ends (AMB-06).
+
+    Where the server pushes, no Fetch may be sent, but it tells the end with the topic (AMB-29).
+    """
+    if dialect is not None and dialect.push:
+        asked = GetTopic(topic_id=topic_id).encode()
+        return PendingRequest(
+            Command.GET_TOPIC, asked, Command.TOPIC_RESPONSE, _end_of_topic, repeatable=True
+        )
+
+    def read(payload: Buffer) -> int:
+        assert dialect is not None, "an answer came"
+        return read_answer(Command.FETCH_RESPONSE, memoryview(payload), dialect).next_offset
+
+    payload = Fetch(topic_id=topic_id, start_offset=END_OFFSET, max_bytes=1).encode()
+    return PendingRequest(Command.FETCH, payload, Command.FETCH_RESPONSE, read, repeatable=True)
+
+
+def end_told(call: PendingRequest) -> int:
+    """Return what such a call was answered.
+
+    Raises:
+        Unsupported: the server does not tell the ends of topics.
+        LanceError: there was no answer.
+    """
+    if call.error is not None:
+        raise call.error.with_traceback(None)
+    if call.value is None:
+        raise Unsupported("the server does not tell where topics end: lag is not known")
+    return int(call.value)
+
+
+def _end_of_topic(payload: Buffer) -> int | None:
+    return decode_topic(payload).end_offset
+
+
+def _check_same(expected: TopicIdentity, topic: TopicInfo) -> None:
+    difference = expected.difference(TopicIdentity.of(topic))
+    if difference is not None:
+        raise TopicChanged(
+            f"topic {expected.label!r} is another one now: {difference}; join the group again to "
+            f"read the later one",
+            0,
+        )
+
+
+def _gone(topic: TopicIdentity, error: ServerError) -> LanceError:
+    if not isinstance(error, _NO_TOPIC):
+        return error
+    return type(error)(
+        f"topic {topic.label!r} (number {topic.id}) does not exist any more; it can be created "
+        f"again, and is another topic then",
+        details=error.details,
+    )

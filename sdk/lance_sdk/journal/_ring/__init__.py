@@ -1,0 +1,1 @@
+"""The journal in memory: segments, appends, reads, and the two workers."""

@@ -1,0 +1,1 @@
+"""Connections of a QWP sender: hosts, upgrade, messages and their acknowledgements."""

@@ -1,0 +1,148 @@
+"""The files of an archive, as Spark's file sink has committed them.
+
+Spark notes each file under its whole path in the folder ``_spark_metadata``, and reads what stands
+there. So an archive that was copied or moved would be read at its old place, or not at all: what
+counts here is the part of the path that lies in the archive.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+from pyarrow import fs
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.spark.storage import Entry, entries, file_system, read_file
+
+METADATA: Final = "_spark_metadata"
+_COMPACT: Final = ".compact"
+_VERSION: Final = "v1"
+_PLAIN: Final = "/=:@!$&'()*+,;~-._"
+"""What Java's URIs leave as it is in a path."""
+_MOST: Final = 1 << 30
+"""Bytes of one file of the metadata."""
+
+
+def moved_files(archive: str) -> list[str] | None:
+    """Return the files of an archive that was copied or moved, where it is now.
+
+    Args:
+        archive: folder of the archive.
+
+    Returns:
+        Their paths; None where Spark finds them itself.
+
+    Raises:
+        ConfigError: the notes cannot be read.
+        OSError: likewise.
+    """
+    lines = [line for entry in _notes(archive) for line in _lines(entry)]
+    if all(_is_here(line["path"], archive) for line in lines):
+        return None
+    there = {_inside(line["path"]): line.get("action") != "delete" for line in lines}
+    return [f"{archive.rstrip('/')}/{name}" for name, is_there in there.items() if is_there]
+
+
+def relocate(archive: str) -> int:
+    """Make the notes of an archive that was copied or moved name its files where they are now.
+
+    Args:
+        archive: folder of the archive.
+
+    Returns:
+        How many files of the notes were changed.
+
+    Raises:
+        ConfigError: the notes cannot be read.
+        OSError: they cannot be read or written.
+    """
+    changed = 0
+    for entry in _notes(archive):
+        lines = _lines(entry)
+        if not all(_is_here(line["path"], archive) for line in lines):
+            moved = [line | {"path": _moved(line["path"], archive)} for line in lines]
+            _replace(entry, "\n".join([_VERSION, *map(_encoded, moved)]))
+            changed += 1
+    return changed
+
+
+def _notes(archive: str) -> list[Entry]:
+    """Return the files of the notes that count, in their order: a compact one has all before it."""
+    try:
+        found = [e for e in entries(f"{archive.rstrip('/')}/{METADATA}") if _number(e) is not None]
+    except FileNotFoundError:
+        return []
+    found.sort(key=lambda entry: (_number(entry), not entry.name.endswith(_COMPACT)))
+    compact = [index for index, e in enumerate(found) if e.name.endswith(_COMPACT)]
+    return found[compact[-1] :] if compact else found
+
+
+def _number(entry: Entry) -> int | None:
+    name = entry.name.removesuffix(_COMPACT)
+    return int(name) if name.isdigit() and not entry.is_folder else None
+
+
+def _lines(entry: Entry) -> list[dict[str, Any]]:
+    version, *lines = read_file(entry.path, _MOST).decode().split("\n")
+    if version != _VERSION:
+        raise ConfigError(
+            f"{entry.path}: Spark has noted the archive's files in form {version!r} and this "
+            f"package reads {_VERSION!r}; use the version of lance-sdk that goes with that Spark"
+        )
+    try:
+        return [
+            line | {"path": _text(line["path"])} for line in map(json.loads, filter(None, lines))
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{entry.path} is damaged: {error!r}; restore it from a copy") from None
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{value!r} is not text")
+
+
+def _encoded(line: dict[str, Any]) -> str:
+    return json.dumps(line, separators=(",", ":"))
+
+
+def _inside(path: str) -> str:
+    """Return the part of a file's path that lies in the archive.
+
+    That is its name, and the folders of its partitions, ``name=value``, before it.
+    """
+    names = unquote(urlsplit(path).path).split("/")
+    first = len(names) - 1
+    while first and "=" in names[first - 1]:
+        first -= 1
+    return "/".join(names[first:])
+
+
+def _is_here(path: str, archive: str) -> bool:
+    """Whether a noted path lies where the archive is now."""
+    noted, now = urlsplit(path), urlsplit(_moved(path, archive))
+    return (unquote(noted.path), noted.netloc) == (unquote(now.path), now.netloc)
+
+
+def _moved(path: str, archive: str) -> str:
+    """Return a noted path as Spark would write it for the archive's place."""
+    system, root = file_system(archive.rstrip("/"))
+    inside = quote(_inside(path), safe=_PLAIN)
+    if isinstance(system, fs.LocalFileSystem):
+        return f"file://{quote(str(Path(root).absolute()), safe=_PLAIN)}/{inside}"
+    return f"{archive.rstrip('/')}/{inside}"
+
+
+def _replace(entry: Entry, content: str) -> None:
+    """Write a file of the notes so that there is the old one or the new one."""
+    system, path = file_system(entry.path)
+    folder, _, name = path.rpartition("/")
+    checksum = f"{folder}/.{name}.crc"
+    fresh = f"{folder}/.{name}.lwp-new"
+    with system.open_output_stream(fresh) as file:
+        file.write(content.encode())
+    if system.get_file_info(checksum).type != fs.FileType.NotFound:
+        system.delete_file(checksum)  # it is of the old content, and Spark reads without one
+    system.move(fresh, path)

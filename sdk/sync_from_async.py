@@ -1,0 +1,89 @@
+"""Writes the sync API of the clients whose source is the async one.
+
+    python sdk/sync_from_async.py [--check]
+
+The sync modules are committed, so that they can be read and debugged; a test holds the two
+together. What differs in more than words stands in modules that both use: the steps of a request,
+and one connection (`_pump`, `_async_pump`).
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+_SDK: Final = Path(__file__).parent / "lance_sdk"
+_WRITTEN: Final = {
+    _SDK / "fluvio" / "aio" / f"{name}.py": _SDK / "fluvio" / f"{name}.py"
+    for name in ("client", "consumer", "producer")
+}
+_LINES: Final = (
+    r"^import anyio\n",
+    r"^ +# noqa: ASYNC\d+ .*\n",
+)
+"""What the sync side has not."""
+_WORDS: Final = (
+    (r"  # noqa: ASYNC\d+ - [^\n]*", ""),
+    (r"lance_sdk\.fluvio\.aio\.", "lance_sdk.fluvio."),
+    (r"\basync with\b", "with"),
+    (r"\basync for\b", "for"),
+    (r"\basync def\b", "def"),
+    (r"\bawait ", ""),
+    (r"__aenter__", "__enter__"),
+    (r"__aexit__", "__exit__"),
+    (r"__aiter__", "__iter__"),
+    (r"\bAwaitable\[T\]", "T"),
+    (r", Awaitable\b", ""),
+    (r"\bAsyncIterator\b", "Iterator"),
+    (r"_async_pump\b", "_pump"),
+    (r"\bAsync(?=[A-Z])", ""),
+    (r"\banyio\.Lock\(\)", "threading.Lock()"),
+    (r"\banyio\.sleep\(", "pause("),
+    (r"\ban ``with``", "a ``with``"),
+    (r"\bTasks may share it", "Threads may share it"),
+    (r"The async client, on asyncio and trio\.", "The sync client."),
+    (r"for the async client\.", "for the sync client."),
+)
+_HEAD: Final = "# Written by sdk/sync_from_async.py from {source}: change that one.\n"
+
+
+def sync_of(source: Path) -> str:
+    """Return the sync module that belongs to an async one."""
+    text = source.read_text()
+    for pattern in _LINES:
+        text = re.sub(pattern, "", text, flags=re.MULTILINE)
+    for pattern, word in _WORDS:
+        text = re.sub(pattern, word, text)
+    for name, line in (
+        ("threading.", "import threading"),
+        ("pause(", "from lance_sdk._api.interruptible import pause"),
+    ):
+        if name in text:
+            text = re.sub(r"^(from |import )", f"{line}\n\\1", text, count=1, flags=re.MULTILINE)
+    written = _HEAD.format(source=source.relative_to(_SDK.parent).as_posix()) + text
+    return _formatted(_formatted(written, "check", "--fix-only", "--select", "I,F401"), "format")
+
+
+def _formatted(text: str, *arguments: str) -> str:
+    ruff = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--stdin-filename"]
+    name = str(_SDK / "fluvio" / "_written.py")
+    command = [*ruff, name, "-"]
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=True)  # noqa: S603
+    return run.stdout
+
+
+def main() -> int:
+    """Write what is not current, or with ``--check`` name it."""
+    stale = [path for source, path in _WRITTEN.items() if path.read_text() != sync_of(source)]
+    if "--check" in sys.argv[1:]:
+        for path in stale:
+            sys.stderr.write(f"{path} is not current: run {Path(__file__).name}\n")
+        return bool(stale)
+    for source, path in _WRITTEN.items():
+        path.write_text(sync_of(source))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A cluster over real brokers."""

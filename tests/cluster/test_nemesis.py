@@ -1,0 +1,302 @@
+"""Three brokers and three nodes, killed, stopped and cut off at random while clients go on."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+from tests.cluster.forwarder import Forwarder
+from tests.cluster.history import History, problems
+from tests.cluster.test_processes import lwp_cluster, reasons
+
+from lance_sdk import Client, Consumer, Producer
+from lance_sdk.errors import LanceError
+from lance_server.testing.kafka_brokers import KafkaCluster, free_port
+from lance_server.testing.process import ServerProcess, eventually
+
+SECONDS: Final = float(os.environ.get("LANCE_CLUSTER_SECONDS", "60"))
+SEED: Final = int(os.environ.get("LANCE_CLUSTER_SEED", "1"))
+NUMBERS: Final = (1, 2, 3)
+TOPIC: Final = "orders"
+
+
+class Cluster:
+    """Three brokers and three nodes.
+
+    Attributes:
+        brokers: the brokers.
+        nodes: the nodes that run, by number.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ports = {number: free_port() for number in NUMBERS}
+        self._forwarders: dict[str, list[Forwarder]] = {f"NODE{number}": [] for number in NUMBERS}
+        self.brokers = KafkaCluster(
+            folder / "kafka", 3, listeners=list(self._forwarders), advertise=self._forward
+        )
+        self.nodes: dict[int, ServerProcess] = {}
+
+    def _forward(self, listener: str, port: int) -> int:
+        forwarder = Forwarder(port)
+        self._forwarders[listener].append(forwarder)
+        return forwarder.port
+
+    def begin(self) -> None:
+        """Start everything and create the topic."""
+        self.brokers.start_all()
+        done = lwp_cluster("init", f"kafka://{self.brokers.bootstrap()}/lance")
+        assert done.returncode == 0, done.stderr
+        for number in NUMBERS:
+            self.start(number)
+        for number in NUMBERS:
+            self.await_ready(number)
+        with Client(self.url()) as client:
+            client.create_topic(TOPIC)
+
+    def url(self, first: int = 1, path: str = "") -> str:
+        """Return the URL of all nodes, one of them first."""
+        numbers = sorted(NUMBERS, key=lambda number: (number - first) % len(NUMBERS))
+        hosts = ",".join(f"127.0.0.1:{self._ports[number]}" for number in numbers)
+        return f"lance://{hosts}/{path}"
+
+    def data_dir(self, number: int) -> Path:
+        """Return where a node has its data."""
+        return self._folder / f"node{number}"
+
+    def start(self, number: int) -> None:
+        """Start a node; it is not ready yet."""
+        log = f"kafka://{self.brokers.bootstrap(f'NODE{number}')}/lance"
+        self.nodes[number] = ServerProcess(
+            self.data_dir(number),
+            *("--listen", f"127.0.0.1:{self._ports[number]}", "--http", "127.0.0.1:0"),
+            *("--cluster", log, "--node-id", str(number), "--ack-timeout", "5"),
+            *("--log-level", "error", "--segment-size", "1MiB"),
+        )
+
+    def await_ready(self, number: int) -> None:
+        """Wait until a node says that it is ready."""
+        eventually(lambda: reasons(self.nodes[number]) == [], 120)
+
+    def cut(self, number: int) -> None:
+        """Keep a node from all brokers."""
+        for forwarder in self._forwarders[f"NODE{number}"]:
+            forwarder.cut()
+
+    def heal(self, number: int) -> None:
+        """Let a node reach the brokers again."""
+        for forwarder in self._forwarders[f"NODE{number}"]:
+            forwarder.heal()
+
+    def end(self) -> None:
+        """End everything."""
+        for node in self.nodes.values():
+            if node.process.poll() is None:
+                node.process.send_signal(signal.SIGCONT)
+                node.end(signal.SIGKILL)
+        self.brokers.stop_all()
+        for forwarders in self._forwarders.values():
+            for forwarder in forwarders:
+                forwarder.close()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster that runs."""
+    found = Cluster(tmp_path)
+    try:
+        found.begin()
+        yield found
+    finally:
+        found.end()
+
+
+class Nemesis:
+    """Does harm at random, one thing at a time, and mends it.
+
+    Args:
+        cluster: what is harmed.
+        random: decides.
+
+    Attributes:
+        done: what was done, in order.
+    """
+
+    def __init__(self, cluster: Cluster, random: Random) -> None:
+        self._cluster = cluster
+        self._random = random
+        self._harms: list[Callable[[int, float], None]] = [
+            self._kill_node,
+            self._pause_node,
+            self._cut_node,
+            self._kill_broker,
+            self._pause_broker,
+            self._kill_both,
+        ]
+        self.done: list[str] = []
+
+    def run(self, seconds: float) -> None:
+        """Do harm for a while."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            harm, number = self._random.choice(self._harms), self._random.choice(NUMBERS)
+            pause = self._random.uniform(0.2, 4.0)
+            self.done.append(f"{harm.__name__} {number} for {pause:.1f} s")
+            harm(number, pause)
+            for each in NUMBERS:
+                self._cluster.await_ready(each)
+
+    def _kill_node(self, number: int, pause: float) -> None:
+        self._cluster.nodes[number].end(signal.SIGKILL)
+        time.sleep(pause)
+        self._cluster.start(number)
+
+    def _pause_node(self, number: int, pause: float) -> None:
+        process = self._cluster.nodes[number].process
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(pause)
+        process.send_signal(signal.SIGCONT)
+
+    def _cut_node(self, number: int, pause: float) -> None:
+        self._cluster.cut(number)
+        time.sleep(2 * pause)
+        self._cluster.heal(number)
+
+    def _kill_broker(self, number: int, pause: float) -> None:
+        self._cluster.brokers.kill(number)
+        time.sleep(pause)
+        self._cluster.brokers.begin(number)
+        self._cluster.brokers.await_ready(number)
+
+    def _pause_broker(self, number: int, pause: float) -> None:
+        self._cluster.brokers.pause(number)
+        time.sleep(pause)
+        self._cluster.brokers.resume(number)
+
+    def _kill_both(self, number: int, pause: float) -> None:
+        self._cluster.nodes[number].end(signal.SIGKILL)
+        self._kill_broker(self._random.choice(NUMBERS), pause)
+        self._cluster.start(number)
+
+
+class Writer:
+    """Writes numbered records until it is told to stop, one batch at a time.
+
+    Attributes:
+        acked: values that were acknowledged, in the order of sending.
+        maybe: values of which nobody knows whether they are stored.
+    """
+
+    def __init__(self, name: str, url: str) -> None:
+        self._name = name
+        self._url = url
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        self.acked: list[bytes] = []
+        self.maybe: set[bytes] = set()
+        self.longest_gap = 0.0
+
+    def _run(self) -> None:
+        number, last = 0, time.monotonic()
+        with Producer(self._url, max_in_flight=1, delivery_timeout=90) as producer:
+            while not self._stop.is_set():
+                values = [b"%s %d" % (self._name.encode(), number + each) for each in range(20)]
+                number += len(values)
+                sent = [(value, producer.send(value)) for value in values]
+                for value, delivery in sent:
+                    try:
+                        delivery.result(120)
+                    except LanceError:
+                        self.maybe.add(value)
+                    else:
+                        self.acked.append(value)
+                self.longest_gap = max(self.longest_gap, time.monotonic() - last)
+                last = time.monotonic()
+                time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Finish what was begun."""
+        self._stop.set()
+        self._thread.join()
+
+
+class Reader:
+    """Reads everything from the beginning, wherever it is served.
+
+    Attributes:
+        values: what it got, in order.
+        error: what ended it, or None.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.values: list[bytes] = []
+        self.error: LanceError | None = None
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with Consumer(self._url, start="beginning") as consumer:
+                while not self._stop.is_set():
+                    batch = consumer.poll(0.2)
+                    self.values += [bytes(record.value) for record in batch or ()]
+        except LanceError as error:
+            self.error = error
+
+    def stop(self) -> None:
+        """Read no more."""
+        self._stop.set()
+        self._thread.join()
+
+
+@pytest.mark.timeout(SECONDS * 3 + 600)
+def test_nothing_acknowledged_is_lost(cluster: Cluster) -> None:
+    """Every record is there once, in one order, on every node, and the files are equal."""
+    nemesis = Nemesis(cluster, Random(SEED))
+    writers = {
+        f"writer{number}": Writer(f"writer{number}", cluster.url(number, TOPIC))
+        for number in NUMBERS
+    }
+    readers = [Reader(cluster.url(number, TOPIC)) for number in NUMBERS]
+    try:
+        nemesis.run(SECONDS)
+    finally:
+        for each in (*writers.values(), *readers):
+            each.stop()
+    with Client(cluster.url(1)) as client:
+        topic = client.get_topic(TOPIC).id
+    await_equal_ends(cluster)
+    for node in cluster.nodes.values():
+        code, _, trouble = node.end(signal.SIGTERM)
+        assert code == 0, trouble
+    maybe = {value for each in writers.values() for value in each.maybe}
+    acked = {name: each.acked for name, each in writers.items()}
+    folders = [cluster.data_dir(number) for number in NUMBERS]
+    for reader in readers:
+        assert reader.error is None, nemesis.done
+        assert problems(History(acked, maybe, reader.values), folders, topic) == [], nemesis.done
+    total = sum(map(len, acked.values()))
+    assert total > 100
+    gaps = ", ".join(f"{each.longest_gap:.1f} s" for each in writers.values())
+    print(f"{total} acknowledged, {len(maybe)} maybe, longest gaps {gaps}: {nemesis.done}")  # noqa: T201
+
+
+def await_equal_ends(cluster: Cluster) -> None:
+    """Wait until all nodes have applied the same."""
+
+    def ends() -> set[int]:
+        found = set()
+        for number in NUMBERS:
+            with Client(cluster.url(number).split(",")[0]) as client:
+                found.add(client.get_topic(TOPIC).end_offset)
+        return found
+
+    eventually(lambda: len(ends()) == 1, 120)

@@ -1,0 +1,337 @@
+"""Nodes as processes over a real broker: starting them, what they refuse, what they survive."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from lance_server.cluster.log_address import parse_address
+from lance_server.testing import RawClient
+from lance_server.testing.kafka_brokers import KafkaCluster
+from lance_server.testing.process import ServerProcess, eventually
+from lance_spec.enums import Command, ErrorCode
+from lance_spec.frames import FrameKind
+from lance_spec.messages import lwp
+from lance_spec.records import encode_records
+
+NONCE = 9 << 40
+UNSAFE = ("--engine-unsafe",)
+
+
+def lwp_cluster(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``lwp cluster``."""
+    command = [sys.executable, "-m", "lance_sdk.cli", "cluster", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+
+
+def created(url: str) -> str:
+    """Create a cluster in a new topic and return its address."""
+    done = lwp_cluster("init", url, "--replicas", "1", *UNSAFE)
+    assert done.returncode == 0, done.stderr
+    return url
+
+
+@pytest.fixture
+def cluster(url: str) -> str:
+    """The address of the log of a new cluster."""
+    return created(url)
+
+
+class Nodes:
+    """Nodes of one cluster.
+
+    Attributes:
+        running: those that run, by number.
+    """
+
+    def __init__(self, folder: Path, url: str, stack: ExitStack) -> None:
+        self.folder = folder
+        self.url = url
+        self.running: dict[int, ServerProcess] = {}
+        self._stack = stack
+
+    def start(self, number: int, *options: str) -> ServerProcess:
+        """Start a node and wait until it is ready."""
+        node = self._stack.enter_context(
+            ServerProcess.running(self.folder / f"node{number}", *self.options(number), *options)
+        )
+        self.running[number] = node
+        eventually(lambda: reasons(node) == [])
+        return node
+
+    def options(self, number: int) -> list[str]:
+        """Return what a node is told."""
+        return [
+            *("--cluster", self.url, "--node-id", str(number), "--http", "127.0.0.1:0"),
+            *("--cluster-timeout", "20", "--ack-timeout", "2", *UNSAFE),
+        ]
+
+    def client(self, number: int) -> RawClient:
+        """Connect to a node."""
+        return RawClient(self.running[number].address)
+
+    def stop(self, number: int) -> None:
+        """Stop a node cleanly."""
+        code, _, problems = self.running.pop(number).end(signal.SIGTERM)
+        assert code == 0, problems
+
+    def files(self, number: int) -> dict[str, bytes]:
+        """Return what a stopped node has of its topics."""
+        root = self.folder / f"node{number}" / "segments"
+        return {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in sorted(root.rglob("*"))
+            if path.is_file()
+        }
+
+
+def reasons(node: ServerProcess) -> list[str]:
+    """Return why a node is not ready."""
+    assert node.http is not None, "it was asked for"
+    connection = HTTPConnection(*node.http, timeout=60)
+    try:
+        connection.request("GET", "/health/ready")
+        found = json.loads(connection.getresponse().read())["reasons"]
+    finally:
+        connection.close()
+    assert isinstance(found, list)
+    return found
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, cluster: str) -> Iterator[Nodes]:
+    """Two nodes that run."""
+    with ExitStack() as stack:
+        found = Nodes(tmp_path, cluster, stack)
+        for number in (1, 2):
+            found.start(number)
+        yield found
+
+
+def end_of(client: RawClient) -> int:
+    """Return how far a node has applied the default topic."""
+    end = client.ask_json(Command.GET_TOPIC, lwp.GetTopic(0).encode())["end_offset"]
+    assert isinstance(end, int)
+    return end
+
+
+def test_a_write_is_at_its_offset_on_every_node_and_files_are_equal(nodes: Nodes) -> None:
+    """Whoever took it."""
+    with nodes.client(1) as one, nodes.client(2) as two:
+        for number in range(40):
+            (one, two)[number % 2].store([b"value %d" % number], batch_id=NONCE + number)
+        size = sum(len(encode_records([b"value %d" % number])) for number in range(40))
+        for client in (one, two):
+            eventually(lambda client=client: end_of(client) == size)
+        assert two.read_all() == one.read_all()
+    for number in (1, 2):
+        nodes.stop(number)
+    assert nodes.files(1) == nodes.files(2) != {}
+
+
+def test_a_killed_node_has_everything_again(nodes: Nodes) -> None:
+    """It goes on at its mark, and its files are those of the node that stayed."""
+    with nodes.client(1) as one:
+        for number in range(40):
+            one.store([bytes(1000)], batch_id=NONCE + number)
+            if number == 20:
+                nodes.running.pop(2).end(signal.SIGKILL)
+        data = one.read_all()
+    nodes.start(2)
+    with nodes.client(2) as two:
+        eventually(lambda: end_of(two) == len(data))
+        two.store([b"more"], batch_id=NONCE + 100)
+        end = end_of(two)
+    with nodes.client(1) as one:
+        eventually(lambda: end_of(one) == end)
+    for number in (2, 1):
+        nodes.stop(number)
+    assert nodes.files(1) == nodes.files(2) != {}
+
+
+def test_a_log_that_does_not_answer_leaves_writes_open(nodes: Nodes, broker: KafkaCluster) -> None:
+    """They are maybe applied; reads go on; when it is back, the batch is stored once."""
+    with nodes.client(1) as one:
+        one.store([b"before"], batch_id=NONCE + 1)
+        broker.pause(1)
+        try:
+            one.send(one.batch([b"open"], batch_id=NONCE + 2))
+            while (answer := one.receive()).kind is FrameKind.BACKPRESSURE:
+                pass
+            assert one.error(answer).code == ErrorCode.QUORUM_NOT_REACHED
+            with nodes.client(1) as reader:
+                assert reader.read_all() == encode_records([b"before"])
+            eventually(
+                lambda: any("cannot be reached" in each for each in reasons(nodes.running[1]))
+            )
+        finally:
+            broker.resume(1)
+    eventually(lambda: reasons(nodes.running[1]) == [])
+    with nodes.client(2) as two:
+        two.store([b"open"], batch_id=NONCE + 2)
+        assert two.read_all() == encode_records([b"before", b"open"])
+
+
+def test_a_foreign_record_stops_all_nodes(nodes: Nodes) -> None:
+    """They say which position it has, serve what they have, and take no writes."""
+    address = parse_address(nodes.url)
+    with nodes.client(1) as one:
+        one.store([b"kept"], batch_id=NONCE + 1)
+        producer = Producer({"bootstrap.servers": address.brokers, "log_level": 2})
+        producer.produce(address.topic, b"from another program", partition=0)
+        producer.flush(30)
+        for number, node in nodes.running.items():
+            eventually(lambda node=node: any("another program" in each for each in reasons(node)))
+            with nodes.client(number) as client:
+                assert client.read_all() == encode_records([b"kept"])
+        one.send(one.batch([b"more"], batch_id=NONCE + 2))
+        assert one.error().code == ErrorCode.STORAGE_ERROR
+
+
+def test_a_log_that_was_made_again_stops_all_nodes(nodes: Nodes) -> None:
+    """They say that its id is another one; a start is refused, too."""
+    address = parse_address(nodes.url)
+    admin = AdminClient({"bootstrap.servers": address.brokers, "log_level": 2})
+    with nodes.client(1) as one:
+        one.store([b"kept"], batch_id=NONCE + 1)
+        admin.delete_topics([address.topic])[address.topic].result(30)
+        for node in nodes.running.values():
+            eventually(lambda node=node: any("has no topic" in each for each in reasons(node)))
+        created(nodes.url)
+        for node in nodes.running.values():
+            eventually(lambda node=node: any("made again" in each for each in reasons(node)))
+        assert one.read_all() == encode_records([b"kept"])
+    code, _, problems = nodes.running.pop(1).end(signal.SIGTERM)
+    assert code == 1
+    assert "made again" in problems
+    refused = start_refused(nodes, 1)
+    assert "it was made again, or belongs to another cluster" in refused
+
+
+def start_refused(nodes: Nodes, number: int) -> str:
+    """Return what a node says that does not start."""
+    with pytest.raises(AssertionError) as caught:
+        nodes.start(number)
+    return str(caught.value)
+
+
+def test_a_trimmed_position_is_refused(nodes: Nodes) -> None:
+    """A new node needs a snapshot then."""
+    from lance_server.cluster.kafka import KafkaLog  # noqa: PLC0415 - needs an extra
+
+    with nodes.client(1) as one:
+        one.store([b"kept"], batch_id=NONCE + 1)
+    log = KafkaLog.open(parse_address(nodes.url), unsafe=True)
+    log.trim(0, 1)
+    log.close()
+    assert "position 0 is trimmed" in start_refused(nodes, 3)
+
+
+class TestCommands:
+    """``lwp cluster`` and starts that are refused."""
+
+    def test_init_is_done_once(self, cluster: str) -> None:
+        """A second one changes nothing and prints the same id."""
+        again = lwp_cluster("init", cluster, "--replicas", "1", "--cluster-id", "other", *UNSAFE)
+        assert again.returncode == 0
+        assert "exists already" in again.stdout
+        assert "other" not in again.stdout
+
+    def test_init_refuses_one_broker(self, url: str) -> None:
+        """Three are needed; nothing is created."""
+        done = lwp_cluster("init", url)
+        assert done.returncode == 5
+        assert "cannot be created" in done.stderr
+
+    def test_init_refuses_a_topic_of_another_program(self, url: str) -> None:
+        """Its first record is not a Genesis."""
+        address = parse_address(url)
+        created(url.replace("test-", "other-"))
+        from lance_server.cluster.kafka import create_topic  # noqa: PLC0415 - needs an extra
+
+        assert create_topic(address, 1, 1)
+        producer = Producer({"bootstrap.servers": address.brokers, "log_level": 2})
+        producer.produce(address.topic, b"foreign", partition=0)
+        producer.flush(30)
+        done = lwp_cluster("init", url, *UNSAFE)
+        assert done.returncode == 5
+        assert "is not a record of a LANCE cluster" in done.stderr
+
+    def test_init_refuses_several_partitions(self, url: str) -> None:
+        """A cluster works with one so far."""
+        from lance_server.cluster.kafka import create_topic  # noqa: PLC0415 - needs an extra
+
+        assert create_topic(parse_address(url), 2, 1)
+        done = lwp_cluster("init", url, *UNSAFE)
+        assert done.returncode == 5
+        assert "the topic has 2 partitions" in done.stderr
+
+    def test_status_shows_log_and_nodes(self, nodes: Nodes) -> None:
+        """What it survives, and how far each node is."""
+        done = lwp_cluster("status", nodes.url)
+        assert done.returncode == 0, done.stderr
+        assert "it survives the loss of 0 of them" in done.stdout
+        for number in (1, 2):
+            assert f"node {number} at 127.0.0.1:" in done.stdout
+        assert done.stdout.count(", live, ") == 2
+
+    def test_a_node_that_runs_is_not_removed(self, nodes: Nodes) -> None:
+        """It would join again; one that is gone is."""
+        refused = lwp_cluster("remove", nodes.url, "2", *UNSAFE)
+        assert refused.returncode == 5
+        assert "node 2 runs" in refused.stderr
+        nodes.stop(2)
+        done = lwp_cluster("remove", nodes.url, "2", "--force", *UNSAFE)
+        assert done.returncode == 0, done.stderr
+        with nodes.client(1) as one:
+            eventually(lambda: one.ask_json(Command.GET_CLUSTER_STATUS)["node_count"] == 1)
+
+    def test_versions_rise_once_all_nodes_know_them(self, nodes: Nodes) -> None:
+        """All of them know the first."""
+        done = lwp_cluster("apply-version", nodes.url, "1", *UNSAFE)
+        assert done.returncode == 0, done.stderr
+
+    def test_a_missing_log_ends_the_start(self, tmp_path: Path, url: str) -> None:
+        """With the command that creates it, and an exit code of its own."""
+        code, problems = started(tmp_path, url, "--cluster-timeout", "1", *UNSAFE)
+        assert code == 5
+        assert "lwp cluster init" in problems
+
+    def test_unsafe_settings_end_the_start(self, tmp_path: Path, cluster: str) -> None:
+        """Each is named."""
+        code, problems = started(tmp_path, cluster)
+        assert code == 5
+        assert "min.insync.replicas is 1; set it to 2 or more" in problems
+
+    def test_brokers_that_do_not_answer_end_the_start(self, tmp_path: Path) -> None:
+        """After the time that was given."""
+        nowhere = "kafka://127.0.0.1:1/lance"
+        code, problems = started(tmp_path, nowhere, "--cluster-timeout", "1")
+        assert code == 5
+        assert "cannot be reached" in problems
+
+    def test_a_setting_that_the_client_does_not_know_ends_the_start(
+        self, tmp_path: Path, url: str
+    ) -> None:
+        """It is named."""
+        code, problems = started(tmp_path, f"{url}?sekurity.protocol=SSL")
+        assert code == 2
+        assert "sekurity.protocol" in problems
+
+
+def started(folder: Path, url: str, *options: str) -> tuple[int, str]:
+    """Start a node that does not come up; return its exit code and what it wrote."""
+    command = [
+        *(sys.executable, "-m", "lance_server", "--data-dir", str(folder / "node")),
+        *("--listen", "127.0.0.1:0", "--node-id", "1", "--cluster", url, *options),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    return done.returncode, done.stderr

@@ -1,0 +1,1 @@
+"""Real faults of real files: calls that fail, disks that fill, power that goes."""

@@ -1,0 +1,693 @@
+"""The world: nodes on disks that crash, clients that retry, and one log that all share.
+
+A seed decides every step. Nothing runs by itself: a node's worker, its loop and its reports move
+when the world says so. At the end faults stop, everything is served again, and what clients were
+told is held against the files of every node.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from tests.simulation.cluster.logs import DATA_DIR, NOW, SECOND, SETTINGS, contents
+
+from lance_server.cluster.applying.mark import load_mark
+from lance_server.cluster.log_manager import ReplicatedLogManager
+from lance_server.cluster.memory import MemoryLog
+from lance_server.cluster.node import NodeOptions
+from lance_server.cluster.records import encode
+from lance_server.log.log_options import LogOptions
+from lance_server.log.metadata.topic_file import Retention
+from lance_server.lwp.refusals import Refusal
+from lance_server.runtime.completion import Completion
+from lance_server.testing import CrashError, ManualScheduler, MemoryStorage
+from lance_server.testing.replicated_log import FaultyLog
+from lance_spec.checksum import CRC32C
+from lance_spec.records import encode_record
+from lance_spec.runs import BatchMeta
+
+NODES: Final = 3
+_QUIET_STEPS: Final = 4000
+
+
+class WrongError(AssertionError):
+    """An invariant does not hold."""
+
+
+class WatchedLog(FaultyLog):
+    """A node's connection, which tells the world before it trims."""
+
+    def __init__(self, log: MemoryLog, on_trim: Callable[[int], None]) -> None:
+        super().__init__(log)
+        self._on_trim = on_trim
+
+    def trim(self, shard: int, before: int) -> None:
+        """Trim, after the world has looked."""
+        self._on_trim(before)
+        super().trim(shard, before)
+
+
+class Host:
+    """A node and its machine.
+
+    Attributes:
+        number: of the node.
+        disk: its disk.
+        alive: whether it runs.
+        skew: how far its clock is off, in nanoseconds.
+    """
+
+    def __init__(self, world: "World", number: int) -> None:
+        self.world = world
+        self.number = number
+        self.disk = MemoryStorage()
+        self.alive = False
+        self.skew = 0
+        self.starts = 0
+
+    def start(self) -> None:
+        """Start a process on what the disk holds."""
+        self.starts += 1
+        self.scheduler = ManualScheduler()
+        self.scheduler.now = self.world.seconds
+        self.log = WatchedLog(self.world.log, self.world.look_at_trim)
+        options = NodeOptions(
+            self.number,
+            f"host{self.number}:1992",
+            process=self.number * 1000 + self.starts,
+            mark_bytes=self.world.random.choice((2000, 100_000)),
+            mark_seconds=self.world.random.choice((1.0, 1.0, 60.0)),
+            trims=True,
+        )
+        self.manager = ReplicatedLogManager.join(
+            DATA_DIR,
+            self.disk,
+            self.scheduler,
+            log=self.log,
+            node=options,
+            options=LogOptions(open_segments=8),
+            post=self.scheduler.call_soon,
+            clock=lambda: self.world.now_ns + self.skew,
+            now=lambda: self.scheduler.now,
+        )
+        self.alive = True
+
+    def crash(self) -> None:
+        """Lose the process and what the disk did not have to keep."""
+        random = self.world.random
+        arriving = random.randrange(len(self.log.pending) + 1)
+        self.world.late += [each.record for each in list(self.log.pending)[:arriving]]
+        self.log.pending.clear()
+        self.disk = self.disk.crash(random)
+        self.alive = False
+
+    def work(self) -> None:
+        """Run one job of the worker, and what it leads to."""
+        if self.scheduler.work:
+            self.scheduler.run_work()
+        self.scheduler.run_soon()
+
+    def pass_time(self) -> None:
+        """Let the node see what time it is."""
+        late = self.world.seconds - self.scheduler.now
+        if late > 0:
+            self.scheduler.pass_time(late)
+        self.scheduler.run_soon()
+
+
+@dataclass(slots=True)
+class Sent:
+    """A batch that a client wants stored.
+
+    Attributes:
+        number: among the client's.
+        data: its bytes.
+        state: ``new``, ``sent`` or ``acked``.
+        attempt: the last completion.
+        process: of the node that was asked.
+    """
+
+    number: int
+    data: bytes
+    state: str = "new"
+    attempt: Completion[None] | None = None
+    process: int = 0
+
+
+@dataclass(slots=True)
+class Client:
+    """A producer with ids of its own; it repeats what fails, in order, at any node.
+
+    Attributes:
+        nonce: of its ids.
+        topic_id: where it writes.
+        host: the node that it talks to.
+        batches: what it wants stored.
+        failed: whether anything ever failed.
+        committed: the highest offset that was acknowledged as committed, or -1.
+        committing: the offset of a commit that is on its way, or None.
+        commit_at: the node that was asked, and its process.
+    """
+
+    nonce: int
+    topic_id: int
+    host: Host
+    batches: list[Sent] = field(default_factory=list)
+    failed: bool = False
+    committed: int = -1
+    committing: int | None = None
+    commit_at: "tuple[Host, int] | None" = None
+
+    def batch_id(self, number: int) -> int:
+        """Return the id of a batch."""
+        return (self.nonce << 40) + number + 1
+
+
+class World:
+    """Everything there is.
+
+    Args:
+        seed: decides every step.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.seconds = 0.0
+        self.log = MemoryLog("log-1", clock=lambda: self.now_ns)
+        self.log.put(0, encode(SETTINGS_OF_WORLD.to_genesis(), 1, 0))
+        self.hosts = [Host(self, number) for number in range(1, NODES + 1)]
+        self.clients = [Client(nonce, 0, self.hosts[nonce % NODES]) for nonce in range(1, 4)]
+        self.created: dict[str, int] = {}
+        self.deleted: set[int] = set()
+        self._maybe_deleted: set[int] = set()
+        self.offsets: dict[tuple[int, int], int] = {}
+        self.seen: dict[int, bytes] = {}
+        self.late: list[bytes] = []
+        self.faults: list[str] = []
+        self._handler = _Catcher(self.faults)
+        self._names = iter("abcdefghijklmnopqrstuvwxyz" * 4)
+
+    @property
+    def now_ns(self) -> int:
+        """What a right clock shows."""
+        return NOW + int(self.seconds * SECOND)
+
+    # A run -------------------------------------------------------------------------------------
+
+    def run(self, steps: int) -> None:
+        """Live for so many steps, then end all faults and judge.
+
+        Raises:
+            WrongError: an invariant does not hold.
+        """
+        logger = logging.getLogger("lance_server")
+        logger.addHandler(self._handler)
+        try:
+            for host in self.hosts:
+                host.start()
+            self._register()
+            for _ in range(steps):
+                self._step()
+            self._heal()
+            self._judge()
+        finally:
+            logger.removeHandler(self._handler)
+
+    def _register(self) -> None:
+        """Let every node become a host, so that the log keeps what it lacks."""
+        numbers = {host.number for host in self.hosts}
+        for _ in range(_QUIET_STEPS):
+            shards = [host.manager.node.replica.shards[0] for host in self.hosts]
+            if all(shard.state.hosts == numbers for shard in shards):
+                return
+            self._turn()
+        raise WrongError("the nodes do not become hosts")
+
+    def _step(self) -> None:
+        actions: list[tuple[Callable[[], None], int]] = [
+            (self._work, 40),
+            (self._commit_append, 25),
+            (self._report, 25),
+            (self._pass_time, 12),
+            (self._send, 25),
+            (self._break_connection, 1),
+            (self._arrive_late, 2),
+            (self._crash, 1),
+            (self._crash_in_work, 2),
+            (self._restart, 4),
+            (self._lag, 2),
+            (self._cut_off, 2),
+            (self._read, 5),
+            (self._commit_offset, 6),
+            (self._create, 5),
+            (self._write_elsewhere, 4),
+            (self._delete, 4),
+            (self._set_retention, 1),
+            (self._skew, 1),
+        ]
+        functions, weights = zip(*actions, strict=True)
+        self.random.choices(functions, weights)[0]()
+        self._check_nodes()
+
+    def _live(self) -> Host | None:
+        alive = [host for host in self.hosts if host.alive]
+        return self.random.choice(alive) if alive else None
+
+    def _check_nodes(self) -> None:
+        for host in self.hosts:
+            if host.alive and host.manager.node.problem is not None:
+                raise WrongError(f"node {host.number} stopped: {host.manager.node.problem!r}")
+        if self.faults:
+            raise WrongError(self.faults[0])
+
+    # What the machines do ----------------------------------------------------------------------
+
+    def _work(self) -> None:
+        if host := self._live():
+            host.work()
+
+    def _commit_append(self) -> None:
+        host = self._live()
+        if host and host.log.pending:
+            host.log.commit()
+
+    def _report(self) -> None:
+        host = self._live()
+        if host and host.log.reports:
+            host.log.report()
+            host.scheduler.run_soon()
+
+    def _pass_time(self) -> None:
+        self.seconds += self.random.choice((0.01, 0.1, 0.3, 1.0, 3.0))
+        for host in self.hosts:
+            if host.alive and self.random.random() < 0.8:
+                host.pass_time()
+
+    def _break_connection(self) -> None:
+        """All that is on its way fails; a part of it arrives nevertheless."""
+        host = self._live()
+        if host is None:
+            return
+        arrived = self.random.randrange(len(host.log.pending) + 1)
+        for number in range(len(host.log.pending)):
+            host.log.fail(applied=number < arrived)
+
+    def _arrive_late(self) -> None:
+        """Let the log take what a process sent before it died."""
+        if self.late:
+            self.log.put(0, self.late.pop(0))
+
+    def _crash(self) -> None:
+        if host := self._live():
+            host.crash()
+
+    def _crash_in_work(self) -> None:
+        host = self._live()
+        if host is None:
+            return
+        host.disk.crash_after = host.disk.operations + self.random.randrange(20)
+        try:
+            for _ in range(6):
+                host.work()
+                host.pass_time()
+        except CrashError:
+            host.crash()
+        host.disk.crash_after = None
+
+    def _restart(self) -> None:
+        for host in self.hosts:
+            if not host.alive and self.random.random() < 0.7:
+                host.start()
+
+    def _lag(self) -> None:
+        if host := self._live():
+            end = self.log.end(0)
+            host.log.visible[0] = self.random.choice((None, max(0, end - 3), end))
+
+    def _cut_off(self) -> None:
+        if host := self._live():
+            host.log.reachable = self.random.random() < 0.6
+
+    def _skew(self) -> None:
+        if host := self._live():
+            host.skew = self.random.choice((0, 0, SECOND // 3, -SECOND // 3, 5 * SECOND))
+
+    # What clients do ---------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        client = self.random.choice(self.clients)
+        self._advance(client)
+        under_way = any(sent.state == "sent" for sent in client.batches)
+        if not under_way and (not client.host.alive or self.random.random() < 0.05):
+            client.host = self.random.choice(self.hosts)
+        if client.host.alive:
+            self._send_next(client)
+
+    def _advance(self, client: Client) -> None:
+        """Look at what became of what a client sent."""
+        for sent in client.batches:
+            if sent.state != "sent":
+                continue
+            attempt = sent.attempt
+            assert attempt is not None, "it was sent"
+            if attempt.done and attempt.error is None:
+                sent.state = "acked"
+            elif attempt.done or not client.host.alive or client.host.starts != sent.process:
+                self._fail(client)
+                return
+
+    def _fail(self, client: Client) -> None:
+        """Repeat everything that is not acknowledged, at another node perhaps."""
+        client.failed = True
+        for sent in client.batches:
+            if sent.state == "sent":
+                sent.state = "new"
+        client.host = self.random.choice(self.hosts)
+
+    def _send_next(self, client: Client) -> None:
+        under_way = sum(sent.state == "sent" for sent in client.batches)
+        waiting = [sent for sent in client.batches if sent.state == "new"]
+        if not waiting and under_way < 3:
+            number = len(client.batches)
+            value = bytes([client.nonce]) * self.random.choice((1, 40, 120))
+            sent = Sent(number, encode_record(value + number.to_bytes(4, "little")))
+            client.batches.append(sent)
+            waiting = [sent]
+        if waiting and under_way < 3:
+            self._transmit(client, waiting[0])
+
+    def _transmit(self, client: Client, sent: Sent) -> None:
+        manager = client.host.manager
+        topic = manager.find(client.topic_id)
+        if topic is None:
+            return
+        crc = CRC32C(sent.data)
+        batch_id = client.batch_id(sent.number)
+        batch = BatchMeta(
+            len(sent.data), 1, batch_id, NOW + sent.number, manager.now_ns(topic), crc, 0
+        )
+        try:
+            sent.attempt = topic.partition.append(sent.data, batch, batch.content)
+        except Refusal:
+            client.host = self.random.choice(self.hosts)
+            self._fail(client)
+            return
+        sent.state, sent.process = "sent", client.host.starts
+        host, attempt = client.host, sent.attempt
+        attempt.wake(lambda: self._note_end(host, client, sent, attempt))
+
+    def _note_end(self, host: Host, client: Client, sent: Sent, attempt: Completion[None]) -> None:
+        if attempt.error is None:
+            self._note_ack(host, client, sent)
+
+    def _note_ack(self, host: Host, client: Client, sent: Sent) -> None:
+        """What is acknowledged must be there, at the node that said so, unless it was dropped."""
+        found = find_batches(host, client.topic_id).get(client.batch_id(sent.number))
+        if not found:
+            if not host.manager.topic(client.topic_id).partition.start_offset:
+                words = f"batch {sent.number} of {client.nonce} is acknowledged and not there"
+                self.faults.append(words)
+            return
+        self.offsets[client.nonce, sent.number] = found[0][0]
+
+    def _read(self) -> None:
+        """What can be read must never change."""
+        host = self._live()
+        if host is None or (topic := host.manager.find(0)) is None:
+            return
+        for extent in host.manager.node.replica.shards[0].topics[0].extents:
+            segment = extent.segment
+            if not segment.size:
+                continue
+            raw = host.disk.peek(segment.data_path)[: segment.size]
+            known = self.seen.get(segment.base_offset, b"")
+            shorter = min(len(raw), len(known))
+            if raw[:shorter] != known[:shorter]:
+                raise WrongError(f"node {host.number} changed what was read of {segment.name}")
+            if len(raw) > len(known):
+                self.seen[segment.base_offset] = raw
+        assert topic.partition.end_offset <= host.manager.node.replica.shards[0].topics[0].state.end
+
+    def _commit_offset(self) -> None:
+        client = self.random.choice(self.clients)
+        host = client.host
+        at = client.commit_at
+        if at is not None and (not at[0].alive or at[0].starts != at[1]):
+            client.committing = None  # whoever was asked is gone
+        if client.committing is not None or not host.alive:
+            return
+        topic = host.manager.find(0)
+        if topic is None or host.manager.node.refusal() is not None:
+            return
+        offset = min(client.committed + self.random.randrange(1, 50), topic.partition.end_offset)
+        if offset <= client.committed:
+            return
+        client.committing = offset
+        end = topic.consumers.commit(client.nonce, offset)
+
+        def note() -> None:
+            if end.error is None:
+                client.committed = max(client.committed, offset)
+            client.committing = None
+
+        end.wake(note)
+        client.commit_at = host, host.starts
+
+    def _create(self) -> None:
+        host = self._live()
+        if host is None or len(self.created) > 7:
+            return
+        name = next(self._names)
+        try:
+            made = host.manager.create_topic(name, Retention())
+        except Refusal:
+            return
+
+        def note() -> None:
+            if made.error is None:
+                self.created[name] = made.result().id
+
+        made.wake(note)
+
+    def _write_elsewhere(self) -> None:
+        """Write to a topic that was created, whoever may delete it; nobody waits for it."""
+        host = self._live()
+        if host is None or not self.created or host.manager.node.refusal() is not None:
+            return
+        topic = host.manager.find(self.random.choice(sorted(self.created.values())))
+        if topic is not None:
+            data = encode_record(b"elsewhere")
+            batch = BatchMeta(len(data), 1, 1, 1, self.now_ns, CRC32C(data), 0)
+            topic.partition.append(data, batch, batch.content)
+
+    def _delete(self) -> None:
+        host = self._live()
+        if host is None or not self.created:
+            return
+        topic_id = self.random.choice(sorted(self.created.values()))
+        try:
+            gone = host.manager.delete_topic(topic_id, text="")
+        except Refusal:
+            return
+        self._maybe_deleted.add(topic_id)
+        gone.wake(lambda: self.deleted.add(topic_id) if gone.error is None else None)
+
+    def _set_retention(self) -> None:
+        host = self._live()
+        if host is None or (topic := host.manager.find(0)) is None:
+            return
+        if host.manager.node.refusal() is not None:
+            return
+        retention = Retention(0, self.random.choice((0, 300, 900)))
+        host.manager.set_retention(topic, retention)
+
+    # What must hold ----------------------------------------------------------------------------
+
+    def look_at_trim(self, before: int) -> None:
+        """The log must never lose what a registered host lacks.
+
+        Raises:
+            WrongError: it would.
+        """
+        for host in self.hosts:
+            mark = load_mark(host.disk, DATA_DIR, 0) if host.starts else None
+            durable = 0 if mark is None else mark.state.position
+            if before > durable:
+                raise WrongError(f"trimmed to {before}, node {host.number} has {durable}")
+
+    def _heal(self) -> None:
+        """End all faults, and serve everything that is still asked for."""
+        while self.late:
+            self._arrive_late()
+        for host in self.hosts:
+            host.skew = 0
+            if not host.alive:
+                host.start()
+            host.log.reachable = True
+            host.log.visible = [None]
+        for _ in range(_QUIET_STEPS):
+            self._turn()
+            if self._is_quiet():
+                break
+        else:
+            raise WrongError("not everything is served after the faults ended")
+        self._finish_batches()
+
+    def _turn(self) -> None:
+        self.seconds += 0.3
+        for host in self.hosts:
+            host.log.take_all()
+            host.pass_time()
+            host.work()
+        for client in self.clients:
+            self._advance(client)
+            waiting = [sent for sent in client.batches if sent.state == "new"]
+            if waiting and not any(sent.state == "sent" for sent in client.batches):
+                self._transmit(client, waiting[0])
+        self._check_nodes()
+
+    def _is_quiet(self) -> bool:
+        return all(sent.state == "acked" for each in self.clients for sent in each.batches)
+
+    def _finish_batches(self) -> None:
+        """Bring every node to the same position, with a mark there."""
+        for _ in range(40):
+            self._turn()
+        for host in self.hosts:
+            host.log.pending.clear()
+        end = self.log.end(0)
+        for host in self.hosts:
+            shard = host.manager.node.replica.shards[0]
+            for _ in range(_QUIET_STEPS):
+                if shard.state.position >= end:
+                    break
+                host.work()
+            else:
+                raise WrongError(f"node {host.number} does not apply what the log has")
+            self._check_nodes()
+            host.manager.node.replica.mark(0)
+            shard.index()
+
+    def _judge(self) -> None:
+        first, *others = self.hosts
+        files = contents(first.disk)
+        for host in others:
+            theirs = contents(host.disk)
+            if files != theirs:
+                names = sorted(
+                    name for name in files.keys() | theirs if files.get(name) != theirs.get(name)
+                )
+                raise WrongError(f"nodes {first.number} and {host.number} differ in {names}")
+        self._judge_batches(first)
+        self._judge_topics(first)
+        self._judge_commits(first)
+        self._judge_times(first)
+
+    def _judge_batches(self, host: Host) -> None:
+        found = find_batches(host, 0)
+        start = host.manager.topic(0).partition.start_offset
+        dropped = find_dropped(host)
+        for client in self.clients:
+            places = []
+            for sent in client.batches:
+                copies = found.get(client.batch_id(sent.number), [])
+                told = self.offsets.get((client.nonce, sent.number))
+                if told is not None and told < start:
+                    continue
+                if not copies and client.batch_id(sent.number) in dropped:
+                    continue  # retention took it before the world saw where it was
+                if len(copies) != 1:
+                    raise WrongError(
+                        f"batch {sent.number} of {client.nonce} is there {len(copies)} times"
+                    )
+                offset, data = copies[0]
+                if data != sent.data or (told is not None and told != offset):
+                    raise WrongError(f"batch {sent.number} of {client.nonce} moved to {offset}")
+                places.append(offset)
+            if not client.failed and places != sorted(places):
+                raise WrongError(f"the order of {client.nonce} is lost")
+
+    def _judge_topics(self, host: Host) -> None:
+        there = {topic.id for topic in host.manager.topics()}
+        for name, topic_id in self.created.items():
+            if topic_id not in there and topic_id not in self._maybe_deleted:
+                raise WrongError(f"topic {name} was created and is gone")
+        shard = host.manager.node.replica.shards[0]
+        if sorted(shard.topics) != sorted(shard.state.catalog.topics):
+            raise WrongError(f"shard: {shard.topics}, catalog: {shard.state.catalog.topics}")
+        for topic_id in self.deleted & there:
+            raise WrongError(f"topic {topic_id} was deleted and is there")
+
+    def _judge_commits(self, host: Host) -> None:
+        for client in self.clients:
+            kept = host.manager.topic(0).consumers.committed(client.nonce)
+            if client.committed >= 0 and (kept is None or kept < client.committed):
+                raise WrongError(f"consumer {client.nonce} is at {kept}, was at {client.committed}")
+
+    def _judge_times(self, host: Host) -> None:
+        last = 0
+        for extent in host.manager.node.replica.shards[0].topics[0].extents:
+            raw = host.disk.peek(extent.segment.sidecar_path)
+            for place in range(64, len(raw), 64):
+                time_ns = int.from_bytes(raw[place + 32 : place + 40], "little")
+                if time_ns < last:
+                    raise WrongError(f"a time falls in {extent.segment.name}")
+                last = time_ns
+
+
+SETTINGS_OF_WORLD: Final = SETTINGS.__class__(
+    **{
+        **SETTINGS.to_body(),
+        "window_entries": 10_000,
+        "window_age_secs": 100_000,
+        "segment_size": 250,
+        "max_consumers": 10,
+        "max_topics": 8,
+    }
+)
+
+
+def find_batches(host: Host, topic_id: int) -> dict[int, list[tuple[int, bytes]]]:
+    """Return offset and data of every batch that readers of a node may see, by id."""
+    found: dict[int, list[tuple[int, bytes]]] = {}
+    topic = host.manager.find(topic_id)
+    if topic is None:
+        return found
+    for segment in topic.partition.segment_list:
+        data = host.disk.peek(segment.data_path)
+        entries = host.disk.peek(segment.sidecar_path)
+        for place in range(64, len(entries), 64):
+            offset = int.from_bytes(entries[place : place + 8], "little")
+            length = int.from_bytes(entries[place + 8 : place + 12], "little")
+            batch_id = int.from_bytes(entries[place + 16 : place + 24], "little")
+            if offset + length <= segment.size:
+                copy = (segment.base_offset + offset, data[offset : offset + length])
+                found.setdefault(batch_id, []).append(copy)
+    return found
+
+
+def find_dropped(host: Host) -> set[int]:
+    """Return the ids of batches that the default topic had, by the sidecars that it keeps."""
+    folder = DATA_DIR / "segments" / "0"
+    return {
+        int.from_bytes(raw[place + 16 : place + 24], "little")
+        for name in host.disk.list_dir(folder)
+        if name.endswith(".window")
+        for raw in (host.disk.peek(folder / name),)
+        for place in range(64, len(raw), 64)
+    }
+
+
+class _Catcher(logging.Handler):
+    """Keeps what no part of a node expected."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._faults = faults
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep an error that came from nowhere."""
+        if record.exc_info is not None:
+            self._faults.append(f"{record.getMessage()}: {record.exc_info[1]!r}")

@@ -1,0 +1,104 @@
+"""Options of tables in Spark's catalog, and conditions that narrow what is looked at."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pip install 'lance-sdk[spark]'")
+
+from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
+from pyspark.sql.types import StructType
+
+from lance_sdk.errors import ConfigError
+from lance_sdk.spark.options import Options, options_of_table
+from lance_sdk.spark.pushdown import Range
+from lance_sdk.spark.source import LwpDataSource
+from lance_sdk.spark.tables import table_options, table_schema
+
+CREATED = {
+    "provider": "lwp",
+    "owner": "me",
+    "option.servers": "a:1",
+    "servers": "a:1",
+    "topic": "t",
+}
+"""What Spark hands over when a table is created."""
+
+
+def test_the_columns_of_a_table_bring_its_options_along() -> None:
+    """Also after Spark has kept them as JSON in its catalog."""
+    schema = LwpDataSource(dict(CREATED)).schema()
+    kept = StructType.fromJson(schema.jsonValue())
+    assert table_options(kept) == {"servers": "a:1", "topic": "t"}
+    assert LwpDataSource({})._options_with(kept).servers == "a:1"
+
+
+def test_a_query_that_says_where_to_read_goes_by_that_alone() -> None:
+    """What is made of a table keeps its metadata."""
+    schema = LwpDataSource(dict(CREATED)).schema()
+    options = LwpDataSource({"path": "/data"})._options_with(schema)
+    assert (options.servers, options.path, options.topics) == (None, ("/data",), ())
+
+
+def test_other_columns_bring_nothing_along() -> None:
+    """Of a query, or of a table that was created with columns of its own."""
+    assert table_options(LwpDataSource({"servers": "a:1", "topic": "t"}).schema()) == {}
+    assert table_options(table_schema(["value"], None)) == {}
+
+
+def test_a_table_with_columns_of_its_own_is_told_what_it_lacks() -> None:
+    """Spark asks nobody for its columns, so that its options have nowhere to stand."""
+    with pytest.raises(ConfigError, match="create it without columns"):
+        LwpDataSource({}).reader(table_schema(["value"], None))
+
+
+def test_a_secret_does_not_go_into_a_table() -> None:
+    """Its options are shown to whoever may read it."""
+    with pytest.raises(ConfigError, match="'token' cannot stand in a table"):
+        options_of_table({**CREATED, "token": "secret"})
+
+
+@pytest.mark.parametrize(
+    ("said", "topic", "wanted"),
+    [
+        ({}, "a", {"a"}),
+        ({"topics": "a,b"}, "b", {"b"}),
+        ({"topics": "a,b"}, "c", None),
+        ({"topicsPattern": "a.*"}, "a.b", {"a.b"}),
+        ({"topicsPattern": "a.*"}, "b", None),
+    ],
+)
+def test_a_topic_that_is_asked_for_narrows_what_is_looked_at(
+    said: dict[str, str], topic: str, wanted: set[str] | None
+) -> None:
+    """To that one, taken as it is written."""
+    kept = Range()
+    assert kept.only_topic(topic)
+    options = kept.narrowed(Options.parse({"servers": "a:1", **said}))
+    names = ["a", "b", "c", "a.b", "axb"]
+    assert (None if options is None else {n for n in names if options.wants(n)}) == wanted
+
+
+def test_conditions_on_a_topic_list_no_other(
+    produce: Any, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A condition costs what the option would."""
+    from lance_sdk.spark import batches, source  # noqa: PLC0415 - Spark's, as above
+
+    for name in ("a", "b"):
+        produce(name, 10)
+    seen: list[str] = []
+
+    def spied(log: Any, options: Options) -> Any:
+        seen.extend(view.name for view in log.look())
+        return batches.plan(log, options)
+
+    monkeypatch.setattr(source, "plan", spied)
+    said = {"path": str(server.data_dir), "pushdown": "true"}
+    schema = table_schema(["topic", "offset", "value"], None)
+    made: Any = LwpDataSource(said).reader(schema)
+    conditions = [EqualTo(("topic",), "b"), GreaterThanOrEqual(("offset",), 45)]
+    assert list(made.pushFilters(conditions)) == []
+    (partition,) = made.partitions()
+    assert [len(batch) for batch in made.read(partition)] == [9]
+    assert seen == ["b"]
