@@ -29,7 +29,7 @@ def grown(data: Path, target: Path, times: int) -> int:
         Bytes of the records in it.
     """
     from lance_sdk.spark.segments import topic_files  # noqa: PLC0415 - heavy
-    from lance_spec.segment_names import SegmentName  # noqa: PLC0415 - likewise
+    from lance_spec.disk.segment_names import SegmentName  # noqa: PLC0415 - likewise
 
     (folder,) = (
         path.parent

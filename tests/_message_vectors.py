@@ -1,7 +1,7 @@
 """The vectors whose bytes are one flat message, for tests of what is generated from the grammar."""
 
 from lance_spec import vectors
-from lance_spec.families import message
+from lance_spec.ir.families import message
 from lance_spec.vectors import Vector
 
 _FAMILIES = ("control_payload", "engine_message", "fetch_response", "tlv_decode")

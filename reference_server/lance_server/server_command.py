@@ -30,7 +30,7 @@ from lance_server.runtime.event_loop import loop_factory
 from lance_server.runtime.process import serve
 from lance_server.security.authorizer import Security
 from lance_server.telemetry.logs import set_up_logging
-from lance_spec.buffers import keep_freed
+from lance_spec.codec.buffers import keep_freed
 from lance_spec.environment import unknown_variables
 
 _log = logging.getLogger(__name__)

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from lance_spec import composed_codecs
+from lance_spec.codec import composed as composed_codecs
 from lance_spec.errors import DecodeError
 from lance_spec.explain._walk import walk
 from lance_spec.explain._watched import Watched
-from lance_spec.families import composed, families, message, messages
-from lance_spec.ir import Field, Rest
-from lance_spec.shapes import Blob, Filled, Many, Maybe, Number, Remainder, Shape, Sized, Varint
+from lance_spec.ir.families import composed, families, message, messages
+from lance_spec.ir.nodes import Field, Rest
+from lance_spec.ir.shapes import Blob, Filled, Many, Maybe, Number, Remainder, Shape, Sized, Varint
 
 
 @dataclass(frozen=True, slots=True)

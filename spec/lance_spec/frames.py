@@ -14,10 +14,17 @@ from typing import Any, Final
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32_IEEE, CRC32C, Buffer
+from lance_spec.codec.header_prefix import (
+    FrameKind,
+    Known,
+    classify,
+    known_prefixes,
+    plain_prefixes,
+    prefixes,
+)
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, Flag
 from lance_spec.limits import HEADER_SIZE, MAGIC, PREFIX_SIZE, VERSION
-from lance_spec.prefixes import FrameKind, Known, classify, known_prefixes, plain_prefixes, prefixes
 
 __all__ = [
     "FaultKind",

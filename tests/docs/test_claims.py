@@ -10,8 +10,8 @@ from lance_server.config.settings import ServerConfig
 from lance_spec.bodies import decode_error
 from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import Command
-from lance_spec.families import composed, families
 from lance_spec.frames import Frame, FrameSplitter, encode_control
+from lance_spec.ir.families import composed, families
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -7,7 +7,7 @@ import pytest
 
 from lance_sdk import Client, Consumer, Producer
 from lance_sdk.errors import TopicNotFound
-from lance_spec.offset_files import OffsetFileName, decode_offset
+from lance_spec.disk.offset_files import OffsetFileName, decode_offset
 
 Rust = Any
 LINES = [f"line {number}" for number in range(200)]

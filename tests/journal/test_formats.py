@@ -15,7 +15,7 @@ from lance_sdk.journal._slot.storage import _BASE_SEQ, _FOLD
 from lance_sdk.journal.testing import ForgetfulDisk
 from lance_spec.checksum import CRC32C
 from lance_spec.grammar.store_forward import GRAMMAR
-from lance_spec.lowering import lower
+from lance_spec.ir.lowering import lower
 from lance_spec.messages import store_forward
 from lance_spec.messages.store_forward import (
     FsnFloorRecord,
@@ -29,7 +29,7 @@ from lance_spec.messages.store_forward import (
     WatermarkRecord,
     WatermarkSimple,
 )
-from lance_spec.strategies import values
+from lance_spec.strategies.frames import values
 
 SLOT = Path("/disk/slot")
 FIRST_QWP_MESSAGE = bytes.fromhex(

@@ -22,7 +22,7 @@ from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._topics import Leader, Leaders
 from lance_sdk.fluvio.types import FluvioSettings
 from lance_sdk.testing import LoadedDice, ManualClock
-from lance_spec.fluvio_partitioner import fluvio_partition
+from lance_spec.fluvio.partitioner import fluvio_partition
 from lance_spec.messages.fluvio import ComputedReplicas, ErrorCode, Outcome, PartitionResolution
 
 from .breaking import Proxy

@@ -3,8 +3,8 @@
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.segments.indexes import encode_secondary, encode_sparse
 from lance_server.testing import LogDriver, MemoryStorage
+from lance_spec.codec.packing import NODE_ACTOR_SEQUENCE
 from lance_spec.messages.engine import SecondaryIndexEntry, SidecarEntry, SparseIndexEntry
-from lance_spec.packing import NODE_ACTOR_SEQUENCE
 
 MS = 1_000_000
 

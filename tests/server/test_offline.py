@@ -20,8 +20,8 @@ from lance_server.offline.verifying import verify
 from lance_server.runtime.directory_lock import DataDirLock
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import LogDriver
+from lance_spec.disk.redo_entries import END, Entry
 from lance_spec.records import encode_records
-from lance_spec.redo_entries import END, Entry
 
 OPTIONS = LogOptions(segment_size=300)
 

@@ -18,9 +18,9 @@ from lance_server.storage.wal_replay import FOLDER, repeat, unrepeated
 from lance_server.storage.ways import FixedWays
 from lance_server.testing import CrashError, FaultyStorage, LogDriver, MemoryStorage
 from lance_spec.checksum import CRC32C, Buffer
+from lance_spec.disk.redo_entries import END, Entry, decode_entries
+from lance_spec.disk.wal_frames import GUARD, HEADER_SIZE, lasting_name
 from lance_spec.messages.engine import RedoEntry, RedoWrite
-from lance_spec.redo_entries import END, Entry, decode_entries
-from lance_spec.wal_frames import GUARD, HEADER_SIZE, lasting_name
 
 ROOT = Path("/data")
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lance_server.listeners.fluvio.testing import FluvioPeer
-from lance_spec.fluvio_batches import Compression, FluvioRecord, pack_batches
+from lance_spec.fluvio.batches import Compression, FluvioRecord, pack_batches
 from lance_spec.messages.fluvio import (
     Batch,
     ComputedReplicas,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_spec.errors import DecodeError, EncodeError
-from lance_spec.fluvio_batches import (
+from lance_spec.fluvio.batches import (
     MAX_DELTA,
     NO_TIMESTAMP,
     Compression,
@@ -14,7 +14,7 @@ from lance_spec.fluvio_batches import (
     pack_batches,
     read_records,
 )
-from lance_spec.fluvio_mapping import from_tlv, to_tlv
+from lance_spec.fluvio.record_mapping import from_tlv, to_tlv
 from lance_spec.messages.fluvio import Batch, Record, Records
 from lance_spec.records import decode_records, encode_record
 

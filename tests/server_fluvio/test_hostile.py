@@ -11,7 +11,7 @@ import pytest
 from lance_server.listeners.fluvio.options import FluvioOptions
 from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
 from lance_server.testing import eventually
-from lance_spec.fluvio_apis import APIS
+from lance_spec.fluvio.apis import APIS
 from lance_spec.messages.fluvio import (
     ApiVersionsResponse,
     ErrorCode,

@@ -7,7 +7,7 @@ import pytest
 
 from lance_server.listeners.fluvio.options import FluvioOptions
 from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
-from lance_spec.fluvio_batches import Compression, FluvioRecord, pack_batches
+from lance_spec.fluvio.batches import Compression, FluvioRecord, pack_batches
 from lance_spec.messages.fluvio import (
     ErrorCode,
     ErrorText,

@@ -9,7 +9,7 @@ from lance_server.listeners.fluvio.options import FluvioOptions
 from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
 from lance_server.testing import RawClient, eventually
 from lance_spec.enums import Command
-from lance_spec.fluvio_batches import open_batch
+from lance_spec.fluvio.batches import open_batch
 from lance_spec.messages.fluvio import (
     ErrorCode,
     ErrorText,

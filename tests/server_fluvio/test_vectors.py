@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
-from lance_spec.fluvio_apis import APIS
-from lance_spec.fluvio_batches import open_batch
+from lance_spec.fluvio.apis import APIS
+from lance_spec.fluvio.batches import open_batch
 from lance_spec.messages import fluvio as messages
 from lance_spec.messages._cursor import whole
 from lance_spec.messages.fluvio import Batch, ErrorCode, ProduceResponse

@@ -19,8 +19,8 @@ from lance_server.listeners.qwp.testing import (
     longs,
     message,
 )
-from lance_spec import gorilla
 from lance_spec.messages.qwp import ErrorResponse, MessageFlag, Status
+from lance_spec.qwp import gorilla
 
 GORILLA = int(MessageFlag.GORILLA)
 LIMITS = QwpOptions(max_rows=100, max_records=10_000, max_symbols=50)

@@ -13,7 +13,7 @@ from lance_server.listeners.rustlog.testing import Broker, RustlogPeer
 from lance_spec.errors import DecodeError
 from lance_spec.messages import rustlog as messages
 from lance_spec.messages.rustlog import CreateTopicRequest, ErrorResponse
-from lance_spec.rustlog_json import (
+from lance_spec.rustlog.json_messages import (
     JsonRequest,
     decode_answer,
     decode_request,

@@ -19,7 +19,7 @@ from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Flag
 from lance_spec.frames import FrameFault, FrameSplitter
 from lance_spec.records import encode_records
-from lance_spec.strategies import frames as frame_bytes
+from lance_spec.strategies.frames import frames as frame_bytes
 
 pytestmark = pytest.mark.skipif(
     accelerator is None, reason="the compiled loops were not built (no C compiler)"
@@ -149,7 +149,7 @@ def test_freed_memory_is_kept_where_the_library_can_be_told() -> None:
 
 def test_only_what_is_kept_on_purpose_is_given_back() -> None:
     """A program that keeps nothing is left as it is; it may be asked any number of times."""
-    asked = "from lance_spec.buffers import give_back, keep_freed"
+    asked = "from lance_spec.codec.buffers import give_back, keep_freed"
     code = f"{asked}; print(give_back(), keep_freed(1 << 20, 1 << 20), give_back(), give_back())"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, kept, *after = said.stdout.split()

@@ -7,7 +7,7 @@ import pytest
 
 import lance_spec
 from lance_spec import ambiguities
-from lance_spec.families import families, messages
+from lance_spec.ir.families import families, messages
 
 ID = re.compile(r"\b(?:AMB|SF|FLV|RL|SPK|CLU)-\d\d\b")
 ROW = """[[row]]

@@ -4,7 +4,7 @@ import pytest
 
 from lance_spec import vectors
 from lance_spec.emit import back_ends
-from lance_spec.families import composed, families
+from lance_spec.ir.families import composed, families
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_spec.errors import DecodeError
-from lance_spec.families import GRAMMARS, message, messages
 from lance_spec.grammar._vocab import Declaration
-from lance_spec.strategies import codec, encoded, values
+from lance_spec.ir.families import GRAMMARS, message, messages
+from lance_spec.strategies.frames import codec, encoded, values
 
 DECLARATIONS = {each.name: each for grammar in GRAMMARS for each in grammar.messages}
 every_message = pytest.mark.parametrize("name", list(DECLARATIONS))

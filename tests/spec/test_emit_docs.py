@@ -12,10 +12,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lance_spec.emit.diagram import ascii_diagram, svg_diagram
-from lance_spec.emit.rst import table
-from lance_spec.families import message, messages
-from lance_spec.ir import Message
+from lance_spec.emit.docs.diagram import ascii_diagram, svg_diagram
+from lance_spec.emit.docs.rst import table
+from lance_spec.ir.families import message, messages
+from lance_spec.ir.nodes import Message
 
 GOLDEN = Path(__file__).parent / "golden"
 SVG = "{http://www.w3.org/2000/svg}"

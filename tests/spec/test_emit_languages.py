@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
-from lance_spec.emit import c_header, jsonspec, kaitai, wireshark
 from lance_spec.emit._words import snake
-from lance_spec.families import families
+from lance_spec.emit.c import header
+from lance_spec.emit.docs import json_description
+from lance_spec.emit.kaitai import description
+from lance_spec.emit.wireshark import dissector
+from lance_spec.ir.families import families
 from lance_spec.vectors import Vector
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the folder is no package
@@ -24,7 +27,7 @@ FAMILIES = pytest.mark.parametrize("family", families().values(), ids=lambda eac
 def document_of(name: str) -> dict[str, Any]:
     """The JSON form of the family that has a message."""
     (family,) = [f for f in families().values() if name in {each.name for each in f.messages}]
-    document: dict[str, Any] = json.loads(jsonspec.render(family))
+    document: dict[str, Any] = json.loads(json_description.render(family))
     return document
 
 
@@ -72,7 +75,7 @@ def test_the_json_form_is_enough_to_write_a_codec(vector: Vector) -> None:
 @FAMILIES
 def test_the_json_form_has_every_fact(family: Any) -> None:
     """Every message, field, sentence and section is there."""
-    document = json.loads(jsonspec.render(family))
+    document = json.loads(json_description.render(family))
     for subject, described in zip(family.messages, document["messages"], strict=True):
         assert described["name"] == subject.name
         assert [each["name"] for each in described["fields"]] == [f.name for f in subject.fields]
@@ -82,7 +85,7 @@ def test_the_json_form_has_every_fact(family: Any) -> None:
 @FAMILIES
 def test_kaitai_describes_every_field_in_order(family: Any) -> None:
     """Each message with fields is a type, each field an entry of its sequence."""
-    text = kaitai.render(family)
+    text = description.render(family)
     for subject in family.messages:
         if subject.fields:
             block = text.split(f"\n  {snake(subject.name)}:\n")[1].split("\n    seq:\n")[1]
@@ -93,7 +96,7 @@ def test_kaitai_describes_every_field_in_order(family: Any) -> None:
 
 def test_kaitai_has_no_tabs_and_unique_keys() -> None:
     """YAML forbids both, and silently keeps the last of two keys."""
-    text = kaitai.render(families()["lwp"])
+    text = description.render(families()["lwp"])
     keys = re.findall(r"^  (\w+):$", text, re.MULTILINE)
     assert "\t" not in text
     assert len(keys) == len(set(keys))
@@ -102,7 +105,7 @@ def test_kaitai_has_no_tabs_and_unique_keys() -> None:
 @FAMILIES
 def test_wireshark_has_a_table_for_every_message(family: Any) -> None:
     """The dissector walks these tables."""
-    text = wireshark.render(family).split("\nlocal MESSAGES = {")[1].split("\n}\n")[0]
+    text = dissector.render(family).split("\nlocal MESSAGES = {")[1].split("\n}\n")[0]
     for subject in family.messages:
         table = text.split(f"\n    {snake(subject.name)} = {{")[1].split("\n    --")[0]
         names = re.findall(r'\{name = "(\w+)"', table)
@@ -112,7 +115,7 @@ def test_wireshark_has_a_table_for_every_message(family: Any) -> None:
 @FAMILIES
 def test_wireshark_balances_its_brackets(family: Any) -> None:
     """A cheap guard against a table that does not close."""
-    text = re.sub(r'"(?:\\.|[^"\\])*"|--[^\n]*', "", wireshark.render(family))
+    text = re.sub(r'"(?:\\.|[^"\\])*"|--[^\n]*', "", dissector.render(family))
     for opening, closing in ("{}", "()", "[]"):
         assert text.count(opening) == text.count(closing)
 
@@ -120,7 +123,7 @@ def test_wireshark_balances_its_brackets(family: Any) -> None:
 def test_c_has_a_reader_and_a_writer_for_every_message() -> None:
     """Whether they work is checked where a compiler is sure to be there."""
     for family in families().values():
-        text = c_header.render(family)
+        text = header.render(family)
         for subject in family.messages:
             assert f" lance_{snake(subject.name)}_read(" in text
             assert f" lance_{snake(subject.name)}_write(" in text
@@ -131,7 +134,7 @@ def test_numbers_in_the_bits_of_a_field_are_in_every_form() -> None:
     engine = families()["engine"]
     (field,) = [
         each
-        for each in json.loads(jsonspec.render(engine))["messages"][2]["fields"]
+        for each in json.loads(json_description.render(engine))["messages"][2]["fields"]
         if each["name"] == "node_actor_sequence"
     ]
     assert [(each["name"], each["shift"]) for each in field["bits"]] == [
@@ -139,5 +142,5 @@ def test_numbers_in_the_bits_of_a_field_are_in_every_form() -> None:
         ("actor", 40),
         ("sequence", 0),
     ]
-    assert "#define LANCE_NODE_ACTOR_SEQUENCE_ACTOR(packed)" in c_header.render(engine)
-    assert "node_actor_sequence_actor:" in kaitai.render(engine)
+    assert "#define LANCE_NODE_ACTOR_SEQUENCE_ACTOR(packed)" in header.render(engine)
+    assert "node_actor_sequence_actor:" in description.render(engine)

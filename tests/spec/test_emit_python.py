@@ -22,10 +22,10 @@ from construct import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_spec.emit import python
+from lance_spec.emit.python import modules as python
 from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.grammar._vocab import Crc, Grammar, field, message
-from lance_spec.lowering import lower_grammar
+from lance_spec.ir.lowering import lower_grammar
 
 
 def a_field(name: str, parser: Any, **facts: Any) -> Any:

@@ -13,7 +13,7 @@ from lance_spec.explain import Explanation, Row, explain
 from lance_spec.frames import FrameSplitter, encode_control, encode_header, encode_keepalive
 from lance_spec.messages import groups
 from lance_spec.messages.lwp import Fetch, FetchResponse, FetchResponseExtended, KeyValue, Record
-from lance_spec.strategies import dialects, frames
+from lance_spec.strategies.frames import dialects, frames
 
 KEEPALIVE = bytes.fromhex("4c414e43 01200000 0b8ba2a3") + bytes(32)
 HELLO = bytes.fromhex("01 05000000 68656c6c6f")

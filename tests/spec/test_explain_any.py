@@ -20,8 +20,8 @@ from lance_spec.explain import (
     forms,
     is_known_name,
 )
-from lance_spec.families import composed_messages, messages
 from lance_spec.frames import encode_control, encode_header, encode_keepalive
+from lance_spec.ir.families import composed_messages, messages
 from lance_spec.messages import fluvio, qwp, rustlog
 from lance_spec.messages.engine import SidecarEntry, SidecarHeader, SparseIndexEntry, WalEntry
 from lance_spec.messages.lwp import Fetch
@@ -35,7 +35,7 @@ from lance_spec.messages.store_forward import (
     WatermarkRecord,
     WatermarkSimple,
 )
-from lance_spec.strategies import encoded
+from lance_spec.strategies.frames import encoded
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))  # the folder is no package
 from _captures import UPGRADE, dialogue, web_socket, write_pcap, write_pcapng

@@ -3,11 +3,11 @@
 import lz4.frame
 import pytest
 
+from lance_spec.codec.xxhash import xxh32
 from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import Flag
 from lance_spec.explain import Explanation, Row, explain
 from lance_spec.frames import encode_header
-from lance_spec.xxhash import xxh32
 
 HELLO = bytes.fromhex("01 05000000 68656c6c6f")
 COMPRESSED = Flag.BATCH_MODE | Flag.COMPRESSED

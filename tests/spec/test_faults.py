@@ -8,16 +8,16 @@ from construct import ConstructError
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lance_spec.composed_codecs import codec
+from lance_spec.codec.composed import codec
 from lance_spec.dialect import SPECIFIED
 from lance_spec.errors import DecodeError
 from lance_spec.explain import explain_any
-from lance_spec.families import composed, declaration, families, message
-from lance_spec.family_strategies import frames, mutated, streams
 from lance_spec.faults import KINDS, Fault, codec_of, faults
 from lance_spec.frames import FrameSplitter
+from lance_spec.ir.families import composed, declaration, families, message
 from lance_spec.messages import fluvio, groups, rustlog
-from lance_spec.strategies import cuts
+from lance_spec.strategies.families import frames, mutated, streams
+from lance_spec.strategies.frames import cuts
 
 FAMILIES = (*families(), *composed())
 FIELDS = [

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_spec import gorilla
 from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.messages import qwp
 from lance_spec.messages.qwp import TimeEncoding
-from lance_spec.qwp_upgrade import payload_class
+from lance_spec.qwp import gorilla
+from lance_spec.qwp.upgrade import payload_class
 
 WIDE = st.integers(-(2**63), 2**63 - 1)
 CHANGES = st.lists(st.integers(-(2**13), 2**13) | st.integers(-(2**31), 2**31 - 1), max_size=20)

@@ -3,12 +3,12 @@
 import pytest
 
 from lance_spec.enums import Command, Flag, RecordType
-from lance_spec.families import composed_messages, families, message, messages
 from lance_spec.frames import FrameKind
 from lance_spec.grammar._vocab import Grammar
-from lance_spec.grammar.engine import SIDECAR_HEADER
-from lance_spec.grammar.header import FRAMES
-from lance_spec.ir import Fixed
+from lance_spec.grammar.engine.files import SIDECAR_HEADER
+from lance_spec.grammar.lwp.header import FRAMES
+from lance_spec.ir.families import composed_messages, families, message, messages
+from lance_spec.ir.nodes import Fixed
 from lance_spec.messages import groups
 
 SIZES = {

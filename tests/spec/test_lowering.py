@@ -25,8 +25,8 @@ from construct import (
 )
 
 from lance_spec.grammar._vocab import Crc, Declaration, field, message
-from lance_spec.ir import Difference, Fixed, LengthField, Rest, Var
-from lance_spec.lowering import GrammarError, lower
+from lance_spec.ir.lowering import GrammarError, lower
+from lance_spec.ir.nodes import Difference, Fixed, LengthField, Rest, Var
 
 
 def a_field(name: str, parser: Any, **facts: Any) -> Any:

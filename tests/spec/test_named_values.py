@@ -7,10 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from lance_spec import enums, qwp_upgrade
+from lance_spec import enums
 from lance_spec.emit._enums import named_values
-from lance_spec.families import composed, families
-from lance_spec.grammar import lz4
+from lance_spec.grammar.lwp import lz4
+from lance_spec.ir.families import composed, families
+from lance_spec.qwp import upgrade
 
 FOUND = {
     each.__qualname__ + each.__module__: each
@@ -30,7 +31,7 @@ def of(module: ModuleType) -> list[type[IntEnum | IntFlag]]:
     ]
 
 
-EVERY = [*FOUND.values(), *of(qwp_upgrade), *of(lz4), *of(enums)]
+EVERY = [*FOUND.values(), *of(upgrade), *of(lz4), *of(enums)]
 
 
 @pytest.mark.parametrize("names", EVERY, ids=lambda each: f"{each.__module__}.{each.__name__}")

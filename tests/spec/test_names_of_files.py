@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_spec.disk.offset_files import OffsetFileName, decode_offset, encode_offset
+from lance_spec.disk.segment_names import SegmentName
 from lance_spec.errors import DecodeError, EncodeError
-from lance_spec.offset_files import OffsetFileName, decode_offset, encode_offset
-from lance_spec.segment_names import SegmentName
 
 U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 TIMES = st.tuples(U64, U64).map(sorted)

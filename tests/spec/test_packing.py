@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_spec.codec.packing import HLC_TIMESTAMP, NODE_ACTOR_SEQUENCE, PACKINGS, Packing, Part
 from lance_spec.errors import DecodeError, EncodeError
-from lance_spec.families import messages
-from lance_spec.packing import HLC_TIMESTAMP, NODE_ACTOR_SEQUENCE, PACKINGS, Packing, Part
+from lance_spec.ir.families import messages
 
 EACH = pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_spec.codec.length_prefix import PrefixSplitter
 from lance_spec.messages import rustlog
-from lance_spec.prefixed import PrefixSplitter
-from lance_spec.strategies import cuts
+from lance_spec.strategies.frames import cuts
 
 
 def framed(*payloads: bytes) -> bytes:

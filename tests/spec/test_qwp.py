@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lance_spec import qwp_upgrade
 from lance_spec.errors import DecodeError, EncodeError
-from lance_spec.grammar.qwp_columns import SECTIONS
+from lance_spec.grammar.qwp.columns import SECTIONS
 from lance_spec.messages import qwp
 from lance_spec.messages.qwp import ColumnType
+from lance_spec.qwp import upgrade
 
 OBSERVED = bytes.fromhex(
     "51575031 01 08 0100 27000000"
@@ -256,7 +256,7 @@ def test_broken_answers_are_refused(cls: Any, wire: str) -> None:
         cls.decode(bytes.fromhex(wire))
 
 
-@pytest.mark.parametrize("code", qwp_upgrade.CloseCode)
-def test_two_ways_to_close_are_orderly(code: qwp_upgrade.CloseCode) -> None:
+@pytest.mark.parametrize("code", upgrade.CloseCode)
+def test_two_ways_to_close_are_orderly(code: upgrade.CloseCode) -> None:
     """All others count against the message that was sent last."""
     assert code.orderly == (code in (1000, 1001))

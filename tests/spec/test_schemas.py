@@ -9,10 +9,11 @@ import referencing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_spec import qwp_upgrade, schemas, vectors
+from lance_spec import schemas, vectors
 from lance_spec.bodies import ErrorBody, TopicInfo
 from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import ErrorCode
+from lance_spec.qwp import upgrade
 from lance_spec.vectors import Vector
 
 U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
@@ -122,8 +123,8 @@ def test_headers_of_the_upgrade_are_judged(name: str, headers: dict[str, str], v
 
 
 def test_the_headers_in_schemas_are_those_of_the_code() -> None:
-    """`lance_spec.qwp_upgrade` and the schemas name the same headers."""
-    named = {v.lower() for k, v in vars(qwp_upgrade).items() if k.endswith("_HEADER")}
+    """`lance_spec.qwp.upgrade` and the schemas name the same headers."""
+    named = {v.lower() for k, v in vars(upgrade).items() if k.endswith("_HEADER")}
     every = set(schemas.load("qwp_upgrade_request")["properties"])
     every |= set(schemas.load("qwp_upgrade_response")["properties"])
     assert named == {each for each in every if each.startswith("x-")}

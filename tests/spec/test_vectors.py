@@ -9,12 +9,12 @@ from lance_spec import vectors
 from lance_spec.dialect import DEPLOYED, DIALECTS, SPECIFIED
 from lance_spec.errors import DecodeError
 from lance_spec.explain import explain
-from lance_spec.families import composed, families, message
 from lance_spec.frames import Frame, FrameKind, FrameSplitter
+from lance_spec.ir.families import composed, families, message
 from lance_spec.messages import fluvio, groups, qwp, replication, rustlog
 from lance_spec.messages.lwp import PAYLOADS
 from lance_spec.records import decode_records, scan_records
-from lance_spec.strategies import codec
+from lance_spec.strategies.frames import codec
 from lance_spec.vectors import Vector
 from lance_spec.vectors._faults import CHECKSUMS
 

@@ -14,7 +14,7 @@ import pytest
 
 from lance_spec import __main__ as command
 from lance_spec import vectors
-from lance_spec.families import message
+from lance_spec.ir.families import message
 from lance_spec.vectors._check import check
 from lance_spec.vectors._faults import HEADER
 

@@ -31,10 +31,9 @@ from construct import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lance_spec.composed_strategies import Drawing
-from lance_spec.emit import jsonspec, python
+from lance_spec.emit.docs import json_description
+from lance_spec.emit.python import modules as python
 from lance_spec.errors import DecodeError, EncodeError
-from lance_spec.families import composed_messages, declaration, message
 from lance_spec.grammar._columns import Elements, Nulls, PerValue, Sections
 from lance_spec.grammar._composed import (
     LEB128,
@@ -50,8 +49,10 @@ from lance_spec.grammar._composed import (
 )
 from lance_spec.grammar._vocab import Declaration, Grammar, GrammarError, field
 from lance_spec.grammar._vocab import message as declared
-from lance_spec.lowering import lower_grammar
+from lance_spec.ir.families import composed_messages, declaration, message
+from lance_spec.ir.lowering import lower_grammar
 from lance_spec.messages._cursor import Sink, Source
+from lance_spec.strategies.composed import Drawing
 
 LAST_VERSION = 9
 
@@ -309,7 +310,7 @@ def test_the_smallest_size_is_the_one_of_the_grammar(name: str) -> None:
 
 def test_the_json_form_describes_shapes() -> None:
     """Another language can follow it down to the numbers."""
-    text = jsonspec.render(lower_grammar(SAMPLE))
+    text = json_description.render(lower_grammar(SAMPLE))
     assert '"kind": "sized"' in text
     assert '"kind": "many"' in text
     assert '"nullable": true' in text

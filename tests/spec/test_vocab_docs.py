@@ -2,10 +2,10 @@
 
 import pytest
 
-from lance_spec.emit.diagram import ascii_diagram, svg_diagram
-from lance_spec.emit.rst import table
-from lance_spec.families import composed_messages, message
-from lance_spec.ir import Message
+from lance_spec.emit.docs.diagram import ascii_diagram, svg_diagram
+from lance_spec.emit.docs.rst import table
+from lance_spec.ir.families import composed_messages, message
+from lance_spec.ir.nodes import Message
 
 
 @pytest.mark.parametrize(

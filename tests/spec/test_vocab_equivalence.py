@@ -8,11 +8,11 @@ from construct import ConstructError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lance_spec import families
-from lance_spec.composed_codecs import codec
-from lance_spec.composed_strategies import composed
+from lance_spec.codec.composed import codec
 from lance_spec.errors import DecodeError
-from lance_spec.families import composed_messages, declaration
+from lance_spec.ir import families
+from lance_spec.ir.families import composed_messages, declaration
+from lance_spec.strategies.composed import composed
 
 NAMES = list(composed_messages())
 every_message = pytest.mark.parametrize("name", NAMES)

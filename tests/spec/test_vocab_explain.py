@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lance_spec import __main__ as command
 from lance_spec.explain import Explanation, Row, explain_message
-from lance_spec.families import composed_messages
-from lance_spec.fluvio_batches import Compression, FluvioRecord, pack_batches
+from lance_spec.fluvio.batches import Compression, FluvioRecord, pack_batches
+from lance_spec.ir.families import composed_messages
 from lance_spec.messages import fluvio
 
 BATCH = fluvio.Batch(

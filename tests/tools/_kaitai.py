@@ -6,14 +6,16 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from lance_spec.emit import kaitai, kaitai_nested
-from lance_spec.families import composed, families
+from lance_spec.emit.kaitai import description, nested_description
+from lance_spec.ir.families import composed, families
 
 
 def compiled(node: str, node_folder: Path, folder: Path) -> dict[str, ModuleType]:
     """Return the module of every family that has a Kaitai form."""
-    texts = {name: kaitai.render(family) for name, family in families().items()}
-    texts |= {name: kaitai_nested.render(composed()[name]) for name in kaitai_nested.FAMILIES}
+    texts = {name: description.render(family) for name, family in families().items()}
+    texts |= {
+        name: nested_description.render(composed()[name]) for name in nested_description.FAMILIES
+    }
     for name, text in texts.items():
         (folder / f"lance_{name}.ksy").write_text(text)
     files = sorted(str(path) for path in folder.glob("*.ksy"))

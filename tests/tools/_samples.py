@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lance_spec import vectors
-from lance_spec.composed_codecs import codec
-from lance_spec.composed_strategies import composed
+from lance_spec.codec.composed import codec
 from lance_spec.errors import DecodeError
 from lance_spec.explain import explain_message
-from lance_spec.families import composed as families
+from lance_spec.ir.families import composed as families
+from lance_spec.strategies.composed import composed
 
 PER_MESSAGE = 12
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lance_spec.emit import c_header, c_nested
+from lance_spec.codec.packing import PACKINGS, Packing
 from lance_spec.emit._words import snake
-from lance_spec.families import composed, families
-from lance_spec.ir import Field, Message
-from lance_spec.packing import PACKINGS, Packing
+from lance_spec.emit.c import header, nested_header
+from lance_spec.ir.families import composed, families
+from lance_spec.ir.nodes import Field, Message
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the folder is not a package
 from _message_vectors import expected, name_of, payloads
@@ -61,12 +61,12 @@ def _c_print(field: Field) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every header."""
     folder = tmp_path_factory.mktemp("c")
-    (folder / "lance_bytes.h").write_text(c_header.runtime())
-    (folder / "lance_nested.h").write_text(c_nested.runtime())
+    (folder / "lance_bytes.h").write_text(header.runtime())
+    (folder / "lance_nested.h").write_text(nested_header.runtime())
     for name, family in families().items():
-        (folder / f"lance_{name}.h").write_text(c_header.render(family))
-    for name in c_nested.FAMILIES:
-        (folder / f"lance_{name}.h").write_text(c_nested.render(composed()[name]))
+        (folder / f"lance_{name}.h").write_text(header.render(family))
+    for name in nested_header.FAMILIES:
+        (folder / f"lance_{name}.h").write_text(nested_header.render(composed()[name]))
     return folder
 
 
@@ -92,7 +92,7 @@ def test_c_reads_and_rewrites_every_vector(reader: Path) -> None:
         assert answer == ("rejected" if fields is None else f"ok{shown}"), vector.id
 
 
-@pytest.mark.parametrize("name", [*families(), *c_nested.FAMILIES])
+@pytest.mark.parametrize("name", [*families(), *nested_header.FAMILIES])
 def test_each_header_stands_alone(name: str, cc: str, folder: Path) -> None:
     """A program that includes one header, twice, compiles."""
     source = f'#include "lance_{name}.h"\n' * 2 + "int main(void) { return 0; }\n"
@@ -101,7 +101,7 @@ def test_each_header_stands_alone(name: str, cc: str, folder: Path) -> None:
     subprocess.run(arguments, cwd=folder, check=True, timeout=100)
 
 
-@pytest.mark.parametrize("name", [*families(), *c_nested.FAMILIES])
+@pytest.mark.parametrize("name", [*families(), *nested_header.FAMILIES])
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
 def test_each_header_is_cpp_too(name: str, standard: str, cxx: str, folder: Path) -> None:
     """A C++ program that includes a header, twice, compiles without a warning."""

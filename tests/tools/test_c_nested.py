@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from lance_spec.column_shapes import Sections
-from lance_spec.composed_codecs import codec
-from lance_spec.emit import c_nested
-from lance_spec.emit._c_nested_functions import is_columnar, section_function
+from lance_spec.codec.composed import codec
 from lance_spec.emit._words import snake
-from lance_spec.families import composed
-from lance_spec.ir import Field, Message
-from lance_spec.shapes import Blob, Many, Measured, Number, Varint
+from lance_spec.emit.c import nested_header
+from lance_spec.emit.c._nested_functions import is_columnar, section_function
+from lance_spec.ir.column_shapes import Sections
+from lance_spec.ir.families import composed
+from lance_spec.ir.nodes import Field, Message
+from lance_spec.ir.shapes import Blob, Many, Measured, Number, Varint
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _samples import judged, readable, samples
@@ -96,15 +96,15 @@ def _sections(subject: Message) -> Iterator[str]:
             yield '    printf(" SECTIONS-DIFFER");'
 
 
-@pytest.fixture(scope="module", params=c_nested.FAMILIES)
+@pytest.fixture(scope="module", params=nested_header.FAMILIES)
 def reader(request: pytest.FixtureRequest, cc: str, tmp_path_factory: Any) -> tuple[str, Path]:
     """A family and its program, which stops at the first access beyond the bytes."""
     family = str(request.param)
     folder = tmp_path_factory.mktemp(family)
     source = Path(__file__).parents[2] / "spec" / "generated"
     (folder / "lance_bytes.h").write_text((source / "lance_bytes.h").read_text())
-    (folder / "lance_nested.h").write_text(c_nested.runtime())
-    (folder / f"lance_{family}.h").write_text(c_nested.render(composed()[family]))
+    (folder / "lance_nested.h").write_text(nested_header.runtime())
+    (folder / f"lance_{family}.h").write_text(nested_header.render(composed()[family]))
     (folder / "reader.c").write_text("\n".join(program(family)) + "\n")
     arguments = [cc, *STRICT, *SANITIZED, "reader.c", "-o", "reader"]
     subprocess.run(arguments, cwd=folder, check=True, timeout=200)

@@ -10,7 +10,7 @@ import kaitaistruct
 import pytest
 
 from lance_spec import vectors
-from lance_spec.families import families, message
+from lance_spec.ir.families import families, message
 from lance_spec.vectors import Vector
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package

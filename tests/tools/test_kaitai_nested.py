@@ -10,13 +10,13 @@ from typing import Any
 import kaitaistruct
 import pytest
 
-from lance_spec.composed_codecs import codec
+from lance_spec.codec.composed import codec
 from lance_spec.dialect import SPECIFIED
-from lance_spec.emit import kaitai_nested
-from lance_spec.emit._c_nested_functions import is_columnar
+from lance_spec.emit.c._nested_functions import is_columnar
+from lance_spec.emit.kaitai import nested_description
 from lance_spec.enums import Command
-from lance_spec.families import composed
 from lance_spec.frames import encode_control
+from lance_spec.ir.families import composed
 from lance_spec.messages import groups, qwp
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
@@ -73,7 +73,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("family", kaitai_nested.FAMILIES)
+@pytest.mark.parametrize("family", nested_description.FAMILIES)
 def test_kaitai_reads_what_python_reads(family: str, modules: dict[str, ModuleType]) -> None:
     """The same values from valid messages; cut, lengthened and broken ones not at all."""
     wrong, read = [], 0
@@ -92,7 +92,7 @@ def test_kaitai_reads_what_python_reads(family: str, modules: dict[str, ModuleTy
     assert read > 50
 
 
-@pytest.mark.parametrize("family", kaitai_nested.FAMILIES)
+@pytest.mark.parametrize("family", nested_description.FAMILIES)
 def test_kaitai_judges_vectors_as_they_say(family: str, modules: dict[str, ModuleType]) -> None:
     """Every valid message is read; none with a fault is, but for checksums."""
     wrong = [

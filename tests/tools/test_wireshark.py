@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lance_spec import vectors
-from lance_spec.emit import wireshark
-from lance_spec.families import families
+from lance_spec.emit.wireshark import dissector
+from lance_spec.ir.families import families
 from lance_spec.vectors import Vector
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
@@ -25,7 +25,7 @@ OTHER_DIALECT = "header-crc-other"
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The dissector as the grammar renders it now."""
     path = tmp_path_factory.mktemp("lua") / "lance_lwp.lua"
-    path.write_text(wireshark.render(families()["lwp"]))
+    path.write_text(dissector.render(families()["lwp"]))
     return path
 
 

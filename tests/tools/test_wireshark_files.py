@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lance_spec import vectors
-from lance_spec.emit import wireshark
 from lance_spec.emit._words import snake
-from lance_spec.families import families
+from lance_spec.emit.wireshark import dissector
+from lance_spec.ir.families import families
 from lance_spec.vectors import Vector
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
@@ -35,7 +35,7 @@ def judge(tshark: str, tmp_path_factory: pytest.TempPathFactory) -> Judge:
     """What the dissector of a message complains of, by vector."""
     folder = tmp_path_factory.mktemp("files")
     script = folder / "lance_engine.lua"
-    script.write_text(wireshark.render(families()["engine"]))
+    script.write_text(dissector.render(families()["engine"]))
 
     @cache
     def judged(name: str) -> dict[str, str]:
@@ -78,7 +78,7 @@ def test_valid_messages_are_clean_and_each_fault_is_flagged(vector: Vector, judg
 def test_every_message_has_a_dissector(name: str, tshark: str, tmp_path: Path) -> None:
     """A display filter may name each; a name that tshark does not know fails."""
     script, capture = tmp_path / f"lance_{name}.lua", tmp_path / "empty.pcap"
-    script.write_text(wireshark.render(families()[name]))
+    script.write_text(dissector.render(families()[name]))
     write_pcap(capture, [], USER_0)
     names = [f"lance_{name}.{snake(each.name)}" for each in families()[name].messages]
     arguments = [tshark, "-r", str(capture), "-X", f"lua_script:{script}"]

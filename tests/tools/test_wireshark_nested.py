@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lance_spec.emit import wireshark_nested
 from lance_spec.emit._words import snake
-from lance_spec.families import composed
+from lance_spec.emit.wireshark import nested_dissector
+from lance_spec.ir.families import composed
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _captures import write_interfaces
@@ -30,7 +30,7 @@ def _batches(names: list[str]) -> Iterator[list[str]]:
 def judge(tshark: str, folder: Path, family: str, tests: list[tuple[str, bytes]]) -> list[str]:
     """Return what the dissectors of messages complain of, for each of some packets."""
     script = folder / f"lance_{family}.lua"
-    script.write_text(wireshark_nested.render(composed()[family]))
+    script.write_text(nested_dissector.render(composed()[family]))
     names = list(dict.fromkeys(name for name, _ in tests))
     found: dict[int, str] = {}
     for batch in _batches(names):

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lance_spec.dialect import SPECIFIED
-from lance_spec.emit import wireshark, wireshark_nested
+from lance_spec.emit.wireshark import dissector, nested_dissector
 from lance_spec.enums import Command
-from lance_spec.families import composed, families
-from lance_spec.fluvio_apis import APIS, PORTS
+from lance_spec.fluvio.apis import APIS, PORTS
 from lance_spec.frames import encode_control
+from lance_spec.ir.families import composed, families
 from lance_spec.messages import fluvio, groups, qwp, rustlog
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
@@ -39,9 +39,9 @@ def dissect(tshark: str, tmp_path: Path) -> Dissect:
         for name in ("lwp", "groups") if family == "lwp" else (family,):
             scripts.append(tmp_path / f"lance_{name}.lua")
             text = (
-                wireshark.render(families()[name])
+                dissector.render(families()[name])
                 if name in families()
-                else wireshark_nested.render(composed()[name])
+                else nested_dissector.render(composed()[name])
             )
             scripts[-1].write_text(text)
         capture = tmp_path / "capture.pcap"
@@ -158,7 +158,7 @@ def test_both_dialects_of_rustlog_are_shown(dissect: Dissect) -> None:
         (False, done),
         (True, framed(b'{"ListTopics":{}}')),
     ]
-    assert dissect("rustlog", wireshark_nested.RUSTLOG_PORT, turns) == [
+    assert dissect("rustlog", nested_dissector.RUSTLOG_PORT, turns) == [
         (" ping", ""),
         (" ping", ""),
         (" produce_request", ""),
@@ -178,7 +178,7 @@ def test_both_dialects_of_rustlog_are_shown(dissect: Dissect) -> None:
 )
 def test_faults_of_rustlog_are_named(turn: bytes, complaint: str, dissect: Dissect) -> None:
     """Types, lengths and fields are judged."""
-    ((_, text),) = dissect("rustlog", wireshark_nested.RUSTLOG_PORT, [(True, turn)])
+    ((_, text),) = dissect("rustlog", nested_dissector.RUSTLOG_PORT, [(True, turn)])
     assert text == complaint
 
 
@@ -197,7 +197,7 @@ def test_qwp_is_found_inside_web_sockets(dissect: Dissect) -> None:
     refused = qwp.ErrorResponse(status=5, wire_sequence=0, text=b"no").encode()
     seen = dissect(
         "qwp",
-        wireshark_nested.QWP_PORT,
+        nested_dissector.QWP_PORT,
         upgraded((True, QWP_MESSAGE), (False, taken), (False, refused)),
     )
     assert [text for _, text in seen[2:]] == ["", "", ""]
@@ -219,7 +219,7 @@ def test_qwp_is_found_inside_web_sockets(dissect: Dissect) -> None:
 )
 def test_faults_of_qwp_are_named(message: bytes, complaint: str, dissect: Dissect) -> None:
     """Header, tables and columns are judged."""
-    seen = dissect("qwp", wireshark_nested.QWP_PORT, upgraded((True, message)))
+    seen = dissect("qwp", nested_dissector.QWP_PORT, upgraded((True, message)))
     assert complaint in seen[-1][1]
 
 

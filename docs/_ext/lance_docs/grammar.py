@@ -10,11 +10,14 @@ from sphinx.util.typing import OptionSpec
 
 from lance_docs._base import Generated, block, heading, list_table, literal, prose
 from lance_docs.values import members
-from lance_spec import families, fluvio_apis, vectors
-from lance_spec.emit import back_ends, diagram, rst
+from lance_spec import vectors
+from lance_spec.emit import back_ends
 from lance_spec.emit._enums import named_values
+from lance_spec.emit.docs import diagram, rst
+from lance_spec.fluvio import apis
 from lance_spec.grammar._vocab import FrameForm
-from lance_spec.ir import Family, Message
+from lance_spec.ir import families
+from lance_spec.ir.nodes import Family, Message
 from lance_spec.limits import PREFIX_SIZE
 
 _SENDERS = {"client": "client", "server": "server", "both": "either side", "": "nobody: on disk"}
@@ -101,12 +104,12 @@ class BackEnds(Generated):
 class FluvioRequests(Generated):
     """The requests of Fluvio's two servers."""
 
-    sources = (fluvio_apis,)
+    sources = (apis,)
 
     def text(self) -> str:
         """Return a table with one row for each request."""
         header = ("Server", "Key", "Request", "Versions", "Message", "Answered with")
-        return list_table(header, map(_request_row, fluvio_apis.APIS), widths="8 8 20 10 24 30")
+        return list_table(header, map(_request_row, apis.APIS), widths="8 8 20 10 24 30")
 
 
 class ModuleText(Generated):
@@ -161,7 +164,7 @@ def _cell(text: str) -> str:
     return "yes" if "/" in text else text
 
 
-def _request_row(api: fluvio_apis.Api) -> tuple[str, ...]:
+def _request_row(api: apis.Api) -> tuple[str, ...]:
     answers = dict.fromkeys(api.responses.values())
     shown = ", ".join(map(literal, answers))
     first, last = api.versions

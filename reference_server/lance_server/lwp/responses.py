@@ -9,12 +9,12 @@ from lance_server.lwp.refusals import Refusal, storage_refusal
 from lance_spec._native import accelerator
 from lance_spec.bodies import ErrorBody, encode_json
 from lance_spec.checksum import CRC32C
+from lance_spec.codec.header_prefix import prefixes
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, ErrorCode, Flag
 from lance_spec.frames import encode_control, seal_control
 from lance_spec.limits import HEADER_SIZE
 from lance_spec.messages.lwp import CatchingUp, FetchResponseExtended
-from lance_spec.prefixes import prefixes
 
 Answer: TypeAlias = bytes | bytearray
 

@@ -23,9 +23,9 @@ from lance_server.storage.contract import StorageBackend, read_at, read_file
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.storage.wal_replay import unrepeated
 from lance_spec.checksum import CRC32C
+from lance_spec.codec.packing import NODE_ACTOR_SEQUENCE
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarEntry, SidecarHeader, SparseIndexEntry
-from lance_spec.packing import NODE_ACTOR_SEQUENCE
 from lance_spec.records import scan_records
 
 _MAX_INDEX: Final = 1 << 30

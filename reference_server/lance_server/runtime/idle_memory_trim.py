@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from lance_server.telemetry.counters import Counters
-from lance_spec.buffers import give_back
+from lance_spec.codec.buffers import give_back
 
 REST: Final = 1.0
 """Seconds without a frame after which freed memory is given back."""

@@ -9,7 +9,7 @@ from typing import Final
 from lance_server.runtime.sync import Queue, new_queue
 from lance_server.storage.contract import StorageBackend, read_at
 from lance_spec.checksum import Buffer
-from lance_spec.wal_frames import (
+from lance_spec.disk.wal_frames import (
     END,
     GUARD,
     HEADER_SIZE,

@@ -12,8 +12,8 @@ from lance_server.errors import DataDirError
 from lance_server.storage.contract import DISK_FULL, StorageBackend, read_at, replace_file
 from lance_server.storage.wrapper import WrapperStorage
 from lance_spec.checksum import Buffer
-from lance_spec.redo_entries import decode_entries
-from lance_spec.wal_frames import (
+from lance_spec.disk.redo_entries import decode_entries
+from lance_spec.disk.wal_frames import (
     END,
     FILE_ID_SIZE,
     GUARD,

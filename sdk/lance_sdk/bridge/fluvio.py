@@ -15,8 +15,8 @@ from lance_sdk.fluvio import (
     ReceivedRecord,
 )
 from lance_spec.errors import EncodeError
-from lance_spec.fluvio_batches import NO_TIMESTAMP, FluvioRecord
-from lance_spec.fluvio_mapping import from_tlv, to_tlv
+from lance_spec.fluvio.batches import NO_TIMESTAMP, FluvioRecord
+from lance_spec.fluvio.record_mapping import from_tlv, to_tlv
 from lance_spec.messages.fluvio import ErrorCode
 
 _COMPRESSION: Final = "compression"

@@ -12,7 +12,7 @@ from lance_sdk.bridge.other_systems import End, Parts, chosen, picked, split
 from lance_sdk.errors import RecordTooLarge
 from lance_sdk.rustlog import RustlogBatch, RustlogClient, TopicExists
 from lance_spec.enums import RecordType
-from lance_spec.fluvio_mapping import from_tlv
+from lance_spec.fluvio.record_mapping import from_tlv
 
 _REQUEST: Final = 512 * 1024
 """Bytes of records after which they are sent; in JSON they take up to four times as many."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from lance_sdk._api.other_systems import Address
 from lance_sdk.errors import LanceError
 from lance_sdk.fluvio._patience import Patience, is_passing
-from lance_spec.fluvio_apis import Server
+from lance_spec.fluvio.apis import Server
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class Ask:
     """Send a request and wait for its response.
 
     Attributes:
-        key: the request's number, see `lance_spec.fluvio_apis`.
+        key: the request's number, see `lance_spec.fluvio.apis`.
         message: the body.
         what: what is done, for errors: it names topic and partition.
         at: the SPU that is asked; None asks the SC.

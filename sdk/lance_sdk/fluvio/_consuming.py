@@ -11,7 +11,7 @@ from lance_sdk.fluvio._topics import leader, offsets
 from lance_sdk.fluvio.errors import check
 from lance_sdk.fluvio.types import FluvioSettings, ReceivedRecord, time_or_none
 from lance_spec.errors import DecodeError
-from lance_spec.fluvio_batches import DecompressionLimitError, open_batch, whole_batches
+from lance_spec.fluvio.batches import DecompressionLimitError, open_batch, whole_batches
 from lance_spec.messages.fluvio import (
     Batch,
     DeleteConsumerOffsetRequest,

@@ -3,7 +3,7 @@
 from lance_sdk.errors import ConfigError
 from lance_sdk.fluvio._partitioner import Partitioner, RoundRobin
 from lance_sdk.fluvio._topics import Leaders
-from lance_spec.fluvio_batches import FluvioRecord
+from lance_spec.fluvio.batches import FluvioRecord
 
 
 class Outbox:

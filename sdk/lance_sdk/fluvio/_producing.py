@@ -10,7 +10,7 @@ from lance_sdk.fluvio._patience import Patience, is_passing
 from lance_sdk.fluvio._topics import Leaders, leaders
 from lance_sdk.fluvio.errors import FluvioRefused, check
 from lance_sdk.fluvio.types import FluvioSettings, StoredRecords
-from lance_spec.fluvio_batches import FluvioRecord, pack_batches
+from lance_spec.fluvio.batches import FluvioRecord, pack_batches
 from lance_spec.messages.fluvio import (
     Batch,
     ProducePartition,

@@ -14,7 +14,7 @@ from lance_sdk.errors import ConnectionLost, DeadlineExceeded, RemoteProtocolErr
 from lance_sdk.fluvio._asks import Ask
 from lance_sdk.fluvio._wire import Wire, not_greeted
 from lance_sdk.fluvio.types import FluvioSettings
-from lance_spec.fluvio_apis import Server
+from lance_spec.fluvio.apis import Server
 
 T = TypeVar("T")
 _READ: Final = 256 * 1024

@@ -17,7 +17,7 @@ from lance_sdk.errors import (
 )
 from lance_sdk.fluvio._asks import Ask
 from lance_spec.errors import DecodeError, EncodeError
-from lance_spec.fluvio_apis import Api, Server, api
+from lance_spec.fluvio.apis import Api, Server, api
 from lance_spec.messages import fluvio
 from lance_spec.messages._cursor import whole, written
 from lance_spec.messages.fluvio import ApiVersionsRequest, ApiVersionsResponse, Frame, Request

@@ -25,7 +25,7 @@ from lance_sdk.fluvio.types import (
     FluvioTopic,
     Offsets,
 )
-from lance_spec.fluvio_apis import PORTS, Server
+from lance_spec.fluvio.apis import PORTS, Server
 
 T = TypeVar("T")
 

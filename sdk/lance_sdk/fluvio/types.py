@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
-from lance_spec.fluvio_batches import NO_TIMESTAMP, Compression
+from lance_spec.fluvio.batches import NO_TIMESTAMP, Compression
 
 __all__ = ["FluvioTopic", "Offsets", "ReceivedRecord", "StoredRecords"]
 

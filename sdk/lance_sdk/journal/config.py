@@ -8,7 +8,7 @@ from typing import Any, Final
 from lance_sdk._api.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal._slot.layout import FIRST_FRAME, FRAME_HEADER_SIZE, MAX_SEGMENT_BYTES
-from lance_spec.segment_names import LWP_SLOT_SUFFIX, QWP_SLOT_SUFFIX
+from lance_spec.disk.segment_names import LWP_SLOT_SUFFIX, QWP_SLOT_SUFFIX
 
 _MEMORY_TOTAL: Final = 128 << 20
 _DISK_TOTAL: Final = 10 << 30

@@ -35,7 +35,7 @@ from lance_sdk.journal.transport import Outgoing
 from lance_sdk.journal.types import Problem, SlotReport, lost_in
 from lance_spec.errors import DecodeError
 from lance_spec.messages.qwp import GorillaPayload, Payload, QwpMessage, SymbolColumn
-from lance_spec.qwp_upgrade import payload_class
+from lance_spec.qwp.upgrade import payload_class
 from lance_spec.records import scan_records
 
 Tell = Callable[[int, int], object]

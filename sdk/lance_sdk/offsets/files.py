@@ -31,8 +31,8 @@ from lance_sdk.offsets.errors import (
     StoreLocked,
     StoreUnavailable,
 )
+from lance_spec.disk.offset_files import OffsetFileName, decode_offset, encode_offset
 from lance_spec.errors import DecodeError
-from lance_spec.offset_files import OffsetFileName, decode_offset, encode_offset
 
 __all__ = ["FileStore"]
 

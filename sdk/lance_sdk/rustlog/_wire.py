@@ -12,7 +12,6 @@ from lance_sdk.errors import (
 from lance_sdk.rustlog._asks import Ask
 from lance_sdk.rustlog.errors import rustlog_error
 from lance_sdk.rustlog.types import MAX_FRAME, Dialect
-from lance_spec import rustlog_json
 from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.messages.rustlog import (
     ErrorResponse,
@@ -21,6 +20,7 @@ from lance_spec.messages.rustlog import (
     OffsetFetchRequest,
     ProduceRequest,
 )
+from lance_spec.rustlog import json_messages
 
 T = TypeVar("T")
 _LENGTH: Final = 4
@@ -69,7 +69,7 @@ class Wire:
         if not isinstance(request, _IN_JSON):
             name = type(request).__name__.removesuffix("Request")
             raise Unsupported(f"RustLog's JSON has no {name}; use dialect='binary' for it")
-        return rustlog_json.encode_request(request)
+        return json_messages.encode_request(request)
 
     def receive_data(self, data: bytes) -> bool:
         """Take in what came; return whether the answer is complete.
@@ -111,7 +111,7 @@ class Wire:
         if self._dialect == "binary":
             kind: Any = ErrorResponse if payload[0] == ErrorResponse.TYPE else ask.answer
             return kind.decode(payload)
-        answer = rustlog_json.decode_answer(payload)
+        answer = json_messages.decode_answer(payload)
         if not isinstance(answer, ask.answer | ErrorResponse):
             wanted = ask.answer.__name__
             raise DecodeError("Message", "", 0, f"a {wanted}", f"a {type(answer).__name__}")

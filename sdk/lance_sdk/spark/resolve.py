@@ -9,7 +9,7 @@ from lance_sdk.spark.file_log import FileLog
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.segments import SEGMENTS, is_topic
 from lance_sdk.spark.storage import Entry, entries, is_folder
-from lance_spec.segment_names import LWP_SLOT_SUFFIX, QWP_SLOT_SUFFIX
+from lance_spec.disk.segment_names import LWP_SLOT_SUFFIX, QWP_SLOT_SUFFIX
 
 _SLOT_SUFFIXES: Final = (QWP_SLOT_SUFFIX, LWP_SLOT_SUFFIX)
 

@@ -21,9 +21,9 @@ from lance_sdk.spark.topic_folder import (
     sort_listing,
 )
 from lance_sdk.spark.wal import WriteAheadLog, log_of, opened_repeated
+from lance_spec.disk.segment_names import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
-from lance_spec.segment_names import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
 
 SEGMENTS: Final = "segments"
 """The folder in a data directory where the topics' folders are."""

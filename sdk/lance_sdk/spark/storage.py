@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyarrow import fs
 
 from lance_sdk.errors import ConfigError
-from lance_spec.buffers import unfilled
 from lance_spec.checksum import Buffer
+from lance_spec.codec.buffers import unfilled
 
 _TRIES: Final = 5
 _BUFFERS: Final = 2

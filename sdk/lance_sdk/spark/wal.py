@@ -14,8 +14,8 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from lance_sdk.spark.storage import Entry, entries, opened
-from lance_spec.redo_entries import decode_entries
-from lance_spec.wal_frames import (
+from lance_spec.disk.redo_entries import decode_entries
+from lance_spec.disk.wal_frames import (
     GUARD,
     HEADER_SIZE,
     SECTOR,

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 
 from lance_spec.enums import Command, ErrorCode, Flag, RecordType
-from lance_spec.ir import Family
+from lance_spec.ir.nodes import Family
 
 _WIRE: tuple[type[IntEnum | IntFlag], ...] = (Flag, Command, RecordType, ErrorCode)
 

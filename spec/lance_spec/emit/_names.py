@@ -3,7 +3,7 @@
 import builtins
 
 from lance_spec.emit._words import snake
-from lance_spec.ir import Field, Fixed, Message, Var
+from lance_spec.ir.nodes import Field, Fixed, Message, Var
 
 _LOCALS = frozenset({"cls", "data", "end", "self", "sink", "source", "struct"})
 

@@ -1,6 +1,6 @@
 """Reserved fields that not every receiver checks."""
 
-from lance_spec.ir import Field
+from lance_spec.ir.nodes import Field
 
 
 def is_tolerated(field: Field) -> bool:

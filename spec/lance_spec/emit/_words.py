@@ -2,7 +2,7 @@
 
 import re
 
-from lance_spec.ir import Field, Message
+from lance_spec.ir.nodes import Field, Message
 
 
 def snake(name: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from lance_spec.emit.targets import targets
-from lance_spec.families import composed, families
+from lance_spec.ir.families import composed, families
 
 TITLES: Final[Mapping[str, str]] = {
     "lwp": "LWP",

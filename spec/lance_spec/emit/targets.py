@@ -6,17 +6,12 @@ from pathlib import Path
 from typing import Final
 
 import lance_spec
-from lance_spec.emit import (
-    c_header,
-    c_nested,
-    jsonspec,
-    kaitai,
-    kaitai_nested,
-    python,
-    wireshark,
-    wireshark_nested,
-)
-from lance_spec.families import composed, families
+from lance_spec.emit.c import header, nested_header
+from lance_spec.emit.docs import json_description
+from lance_spec.emit.kaitai import description, nested_description
+from lance_spec.emit.python import modules
+from lance_spec.emit.wireshark import dissector, nested_dissector
+from lance_spec.ir.families import composed, families
 
 _GENERATED: Final = Path("generated")
 """Where files for other languages go."""
@@ -50,27 +45,29 @@ def source_root() -> Path:
 def targets() -> list[Target]:
     """Render every generated file."""
     found = [
-        Target(_GENERATED / "lance_bytes.h", c_header.runtime()),
-        Target(_GENERATED / "lance_nested.h", c_nested.runtime()),
+        Target(_GENERATED / "lance_bytes.h", header.runtime()),
+        Target(_GENERATED / "lance_nested.h", nested_header.runtime()),
     ]
     for name, family in families().items():
         found += [
-            Target(Path("lance_spec", "messages", f"{name}.py"), python.render(family)),
-            Target(_GENERATED / f"lance_{name}.h", c_header.render(family)),
-            Target(_GENERATED / f"lance_{name}.json", jsonspec.render(family)),
-            Target(_GENERATED / f"lance_{name}.ksy", kaitai.render(family)),
-            Target(_GENERATED / f"lance_{name}.lua", wireshark.render(family)),
+            Target(Path("lance_spec", "messages", f"{name}.py"), modules.render(family)),
+            Target(_GENERATED / f"lance_{name}.h", header.render(family)),
+            Target(_GENERATED / f"lance_{name}.json", json_description.render(family)),
+            Target(_GENERATED / f"lance_{name}.ksy", description.render(family)),
+            Target(_GENERATED / f"lance_{name}.lua", dissector.render(family)),
         ]
     for name, family in composed().items():
         found += [
-            Target(Path("lance_spec", "messages", f"{name}.py"), python.render(family)),
-            Target(_GENERATED / f"lance_{name}.json", jsonspec.render(family)),
-            Target(_GENERATED / f"lance_{name}.lua", wireshark_nested.render(family)),
+            Target(Path("lance_spec", "messages", f"{name}.py"), modules.render(family)),
+            Target(_GENERATED / f"lance_{name}.json", json_description.render(family)),
+            Target(_GENERATED / f"lance_{name}.lua", nested_dissector.render(family)),
         ]
-        if name in c_nested.FAMILIES:
-            found.append(Target(_GENERATED / f"lance_{name}.h", c_nested.render(family)))
-        if name in kaitai_nested.FAMILIES:
-            found.append(Target(_GENERATED / f"lance_{name}.ksy", kaitai_nested.render(family)))
+        if name in nested_header.FAMILIES:
+            found.append(Target(_GENERATED / f"lance_{name}.h", nested_header.render(family)))
+        if name in nested_description.FAMILIES:
+            found.append(
+                Target(_GENERATED / f"lance_{name}.ksy", nested_description.render(family))
+            )
     return found
 
 

@@ -13,7 +13,7 @@ from lance_spec.explain._model import Explanation, Part
 from lance_spec.explain._protocols import PROTOCOLS, explain_conversations
 from lance_spec.explain._qwp import MAGIC, explain_answer, explain_qwp
 from lance_spec.explain._records import explain_records
-from lance_spec.families import composed, composed_messages, messages
+from lance_spec.ir.families import composed, composed_messages, messages
 
 _MOST: Final = 100
 _OWN: Final = ("lwp", "records", "qwp", "qwp-answer")

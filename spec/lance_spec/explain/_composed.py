@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from lance_spec.checksum import Buffer
-from lance_spec.composed_codecs import codec
+from lance_spec.codec.composed import codec
 from lance_spec.explain._fluvio import explain_batches
 from lance_spec.explain._model import Explanation, Part
 from lance_spec.explain._values import size
 from lance_spec.explain._watched import MOST, Watched
-from lance_spec.families import composed
+from lance_spec.ir.families import composed
 
 
 def explain_message(name: str, data: Buffer, version: int = 0, *, most: int = MOST) -> Explanation:

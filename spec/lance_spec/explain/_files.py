@@ -13,7 +13,7 @@ from lance_spec.explain._records import explain_records
 from lance_spec.explain._values import size
 from lance_spec.explain._walk import Walk, raw_row
 from lance_spec.explain._watched import Watched
-from lance_spec.families import composed, message
+from lance_spec.ir.families import composed, message
 from lance_spec.messages import qwp
 
 Explain: TypeAlias = Callable[[memoryview, int], Iterator[Part]]

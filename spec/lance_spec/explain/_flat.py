@@ -6,8 +6,8 @@ from lance_spec.checksum import CRC32C
 from lance_spec.explain._model import Part
 from lance_spec.explain._values import size
 from lance_spec.explain._walk import Walk, walk
-from lance_spec.families import message
-from lance_spec.ir import Message
+from lance_spec.ir.families import message
+from lance_spec.ir.nodes import Message
 
 
 def explain_flat(name: str, data: memoryview, start: int, stop: int, title: str = "") -> Part:

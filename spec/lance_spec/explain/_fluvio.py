@@ -9,8 +9,8 @@ from lance_spec.errors import DecodeError
 from lance_spec.explain._model import Part, Row
 from lance_spec.explain._values import size
 from lance_spec.explain._watched import Watched
-from lance_spec.families import composed
-from lance_spec.fluvio_batches import Compression, DecompressionLimitError, decompressed
+from lance_spec.fluvio.batches import Compression, DecompressionLimitError, decompressed
+from lance_spec.ir.families import composed
 from lance_spec.limits import MAX_PAYLOAD
 from lance_spec.messages import fluvio
 

@@ -11,7 +11,7 @@ from lance_spec.explain._payload import explain_command, explain_raw
 from lance_spec.explain._records import explain_records
 from lance_spec.explain._values import size
 from lance_spec.explain._walk import Walk, walk
-from lance_spec.families import message
+from lance_spec.ir.families import message
 from lance_spec.limits import MAGIC
 from lance_spec.records import scan_records
 

@@ -7,8 +7,8 @@ from lance_spec.enums import Command, Flag
 from lance_spec.explain._model import Verdict
 from lance_spec.explain._values import name, size
 from lance_spec.explain._walk import Walk
-from lance_spec.families import families
 from lance_spec.grammar._vocab import FrameForm
+from lance_spec.ir.families import families
 
 _GUARDED_BYTES = 8
 

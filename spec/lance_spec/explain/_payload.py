@@ -10,8 +10,8 @@ from lance_spec.explain._model import Part
 from lance_spec.explain._records import explain_records
 from lance_spec.explain._values import name
 from lance_spec.explain._walk import Walk, raw_row, walk
-from lance_spec.families import composed, messages
-from lance_spec.ir import Message
+from lance_spec.ir.families import composed, messages
+from lance_spec.ir.nodes import Message
 
 
 def explain_command(

@@ -6,9 +6,9 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
-from lance_spec import fluvio_apis
 from lance_spec.bodies import decode_json
-from lance_spec.composed_codecs import codec
+from lance_spec.codec.composed import codec
+from lance_spec.codec.length_prefix import PrefixSplitter
 from lance_spec.errors import DecodeError
 from lance_spec.explain._captures import Conversation, Endpoint, conversations
 from lance_spec.explain._composed import explain_part, explain_parts
@@ -16,12 +16,12 @@ from lance_spec.explain._frames import explain
 from lance_spec.explain._model import Part, Row
 from lance_spec.explain._values import hexadecimal, size, text
 from lance_spec.explain._websockets import explain_web_socket
-from lance_spec.families import composed
-from lance_spec.fluvio_apis import Api, Server
+from lance_spec.fluvio import apis
+from lance_spec.fluvio.apis import Api, Server
 from lance_spec.grammar.rustlog import MAX_FRAME
+from lance_spec.ir.families import composed
 from lance_spec.limits import DEFAULT_PORT, MAGIC
 from lance_spec.messages import fluvio
-from lance_spec.prefixed import PrefixSplitter
 
 Explain: TypeAlias = Callable[[Conversation, int], Iterator[Part]]
 
@@ -69,7 +69,7 @@ def _protocol_of(conversation: Conversation) -> str | None:
     if b"/write" in opening and opening.startswith(b"GET "):
         return "qwp"
     key = int.from_bytes(opening[4:6], "big")
-    known = {each.key for each in fluvio_apis.APIS}
+    known = {each.key for each in apis.APIS}
     return "fluvio" if len(opening) >= 14 and key in known else None
 
 
@@ -136,7 +136,7 @@ def _fluvio(conversation: Conversation, most: int) -> Iterator[Part]:
 
 
 def _fluvio_server(port: int) -> Server | None:
-    for server, known in fluvio_apis.PORTS.items():
+    for server, known in apis.PORTS.items():
         if port == known:
             return server
     return None
@@ -151,7 +151,7 @@ def _fluvio_request(
         return
     key, version = request.api_key, request.api_version
     try:
-        api = fluvio_apis.api(server or fluvio_apis.server_of(key, version), key)
+        api = apis.api(server or apis.server_of(key, version), key)
     except KeyError as error:
         yield Part(frame.title, (_unknown("api_key", str(error.args[0])),))
         return

@@ -8,7 +8,7 @@ from lance_spec.explain._composed import explain_part
 from lance_spec.explain._model import Part
 from lance_spec.messages import qwp
 from lance_spec.messages.qwp import MessageFlag
-from lance_spec.qwp_upgrade import AnyPayload, payload_class
+from lance_spec.qwp.upgrade import AnyPayload, payload_class
 
 MAGIC: Final = b"QWP1"
 _HEADER: Final = 12

@@ -6,8 +6,8 @@ from lance_spec.enums import RecordType
 from lance_spec.explain._model import Part
 from lance_spec.explain._values import name, size
 from lance_spec.explain._walk import Walk, raw_row, walk
-from lance_spec.families import message, messages
-from lance_spec.ir import Message
+from lance_spec.ir.families import message, messages
+from lance_spec.ir.nodes import Message
 from lance_spec.records import scan_records
 
 _CUT = "cut here; the next Fetch brings the rest (AMB-19)"

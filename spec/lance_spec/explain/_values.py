@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum, IntFlag
 
 from lance_spec.checksum import Buffer
-from lance_spec.ir import Field
+from lance_spec.ir.nodes import Field
 
 _HEX_BYTES = 12
 _TEXT_CHARACTERS = 60

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from lance_spec.explain._model import Row, Verdict
 from lance_spec.explain._values import hexadecimal, size, written
-from lance_spec.ir import Difference, Field, LengthField, Message
+from lance_spec.ir.nodes import Difference, Field, LengthField, Message
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from lance_spec.checksum import Buffer
 from lance_spec.errors import DecodeError
 from lance_spec.explain._model import Part, Row, Verdict
 from lance_spec.explain._values import hexadecimal, size, text, written
-from lance_spec.ir import Family, Field
+from lance_spec.ir.nodes import Family, Field
 from lance_spec.messages._cursor import Codec, Composed, Source
 from lance_spec.messages.fluvio import Batch
 

@@ -7,7 +7,7 @@ from typing import Final
 from lance_spec.explain._model import Part, Row
 from lance_spec.explain._qwp import explain_answer, explain_qwp
 from lance_spec.explain._values import hexadecimal, size, text
-from lance_spec.qwp_upgrade import CloseCode
+from lance_spec.qwp.upgrade import CloseCode
 
 _END: Final = b"\r\n\r\n"
 _MOST_HEAD: Final = 65536

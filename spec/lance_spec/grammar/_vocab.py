@@ -1,7 +1,7 @@
 """The words that the grammar is written in.
 
 A field is a `construct` parser wrapped in `Meta`, which carries what a parser cannot say: the
-sentence that explains the field, its section, unit, names and limits. `lance_spec.ir.lower`
+sentence that explains the field, its section, unit, names and limits. `lance_spec.ir.nodes.lower`
 knows this vocabulary and refuses every other word.
 """
 

@@ -28,7 +28,7 @@ from construct import Const, Construct, Int8ul, Int16ul, Int32ul, Int64ul
 
 from lance_spec.grammar._composed import Blob, Choice, Many, Nested
 from lance_spec.grammar._vocab import Declaration, Grammar, field, message
-from lance_spec.grammar.engine import EntryFlag
+from lance_spec.grammar.engine.files import EntryFlag
 
 LOG_MAGIC: Final = b"LNRL"
 LOG_FORMAT: Final = 1

@@ -1,4 +1,4 @@
-"""Codecs for tables that are sent column by column; see `lance_spec.column_shapes`.
+"""Codecs for tables that are sent column by column; see `lance_spec.ir.column_shapes`.
 
 The cursors carry how many rows a table has, and how many of them the column at hand has values
 for. Null bits are counted as one number: nothing here takes time for rows that are not there.
@@ -10,10 +10,10 @@ from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, Final, Generic, TypeVar
 
-from lance_spec import gorilla
 from lance_spec.checksum import Buffer
 from lance_spec.messages._containers import Raw
 from lance_spec.messages._cursor import Codec, Sink, Source
+from lance_spec.qwp import gorilla
 
 T = TypeVar("T")
 

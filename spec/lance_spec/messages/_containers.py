@@ -1,4 +1,4 @@
-"""Codecs for bytes, options, lists, unions and nested messages; see `lance_spec.shapes`.
+"""Codecs for bytes, options, lists, unions and nested messages; see `lance_spec.ir.shapes`.
 
 A count is held against the bytes that are left before anything is read or allocated.
 """

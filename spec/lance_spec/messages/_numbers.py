@@ -1,4 +1,4 @@
-"""Codecs for numbers in composed messages; see `lance_spec.shapes`."""
+"""Codecs for numbers in composed messages; see `lance_spec.ir.shapes`."""
 
 import struct
 from enum import IntEnum
@@ -13,7 +13,7 @@ _MAX_GROUPS: Final = 10
 
 
 class Number:
-    """An integer of fixed size; see `lance_spec.shapes.Number`."""
+    """An integer of fixed size; see `lance_spec.ir.shapes.Number`."""
 
     __slots__ = ("_size", "_struct", "_unpack_from", "limits")
 
@@ -47,7 +47,7 @@ class Number:
 
 
 class Varint:
-    """An integer in groups of seven bits; see `lance_spec.shapes.Varint`."""
+    """An integer in groups of seven bits; see `lance_spec.ir.shapes.Varint`."""
 
     __slots__ = ("limits", "zigzag")
 

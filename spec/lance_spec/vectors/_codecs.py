@@ -4,7 +4,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from lance_spec.families import families
+from lance_spec.ir.families import families
 
 
 @cache

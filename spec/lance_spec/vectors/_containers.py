@@ -7,13 +7,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
-from lance_spec import qwp_upgrade, schemas
+from lance_spec import schemas
 from lance_spec.checksum import CRC32C
 from lance_spec.errors import DecodeError
 from lance_spec.messages import store_forward
 from lance_spec.messages._cursor import Source
 from lance_spec.messages._numbers import LEB128
 from lance_spec.messages.fluvio import Records
+from lance_spec.qwp import upgrade as qwp_upgrade
 from lance_spec.vectors._foreign import plain
 
 Json: TypeAlias = dict[str, Any]

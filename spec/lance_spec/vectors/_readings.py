@@ -5,12 +5,12 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from lance_spec import bodies, group_text, schemas
+from lance_spec.codec.packing import PACKINGS
+from lance_spec.disk.offset_files import OffsetFileName, decode_offset
+from lance_spec.disk.segment_names import SegmentName
 from lance_spec.errors import DecodeError
-from lance_spec.families import message
-from lance_spec.offset_files import OffsetFileName, decode_offset
-from lance_spec.packing import PACKINGS
+from lance_spec.ir.families import message
 from lance_spec.records import decode_records, scan_records
-from lance_spec.segment_names import SegmentName
 from lance_spec.vectors._codecs import codec
 from lance_spec.vectors._faults import CHECKSUMS
 

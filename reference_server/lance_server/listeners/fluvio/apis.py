@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from lance_server.listeners.fluvio.connection import Answer
 from lance_server.listeners.fluvio.refusals import ProtocolError
-from lance_spec.fluvio_apis import APIS, Api, Server
+from lance_spec.fluvio.apis import APIS, Api, Server
 from lance_spec.messages.fluvio import ApiVersionRange, ApiVersionsResponse, Request
 
 _PLATFORM: Final = "0.18.1"

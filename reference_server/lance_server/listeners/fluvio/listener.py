@@ -13,7 +13,7 @@ from lance_server.network.peer_log import peer_logger
 from lance_server.network.sockets import bind, not_listening
 from lance_server.security.authorizer import Authorizer
 from lance_server.security.tls import identity_of
-from lance_spec.fluvio_apis import Server
+from lance_spec.fluvio.apis import Server
 
 _log = peer_logger(__name__)
 _HANDLERS: dict[Server, Callable[[Cluster, Connection], Handler]] = {"sc": Controller, "spu": Spu}

@@ -23,7 +23,7 @@ from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C
 from lance_spec.errors import DecodeError
-from lance_spec.fluvio_batches import DecompressionLimitError, records_of
+from lance_spec.fluvio.batches import DecompressionLimitError, records_of
 from lance_spec.messages.fluvio import (
     Batch,
     ErrorCode,

@@ -19,8 +19,8 @@ from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.waiting import settled
 from lance_server.runtime.completion import Completion
 from lance_spec.errors import DecodeError
-from lance_spec.fluvio_batches import pack_batches
-from lance_spec.fluvio_mapping import from_tlv
+from lance_spec.fluvio.batches import pack_batches
+from lance_spec.fluvio.record_mapping import from_tlv
 from lance_spec.limits import MAX_RECORD_VALUE, RECORD_HEADER_SIZE
 from lance_spec.messages.fluvio import (
     Batch,

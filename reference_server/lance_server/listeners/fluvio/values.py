@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from lance_server.listeners.fluvio.refusals import FluvioRefusal, told
 from lance_spec.errors import EncodeError
-from lance_spec.fluvio_batches import FluvioRecord
-from lance_spec.fluvio_mapping import to_tlv
+from lance_spec.fluvio.batches import FluvioRecord
+from lance_spec.fluvio.record_mapping import to_tlv
 from lance_spec.messages.fluvio import ErrorCode
 
 _HEADER: Final = Struct("<BL")  # type and length (LWP section 8.1)

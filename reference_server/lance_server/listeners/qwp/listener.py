@@ -22,7 +22,7 @@ from lance_server.network.peer_log import peer_logger
 from lance_server.network.sockets import bind, not_listening
 from lance_server.security.authorizer import Authorizer, Security
 from lance_server.security.tls import identity_of
-from lance_spec.qwp_upgrade import (
+from lance_spec.qwp.upgrade import (
     DURABLE_ACK_HEADER,
     MAX_BATCH_SIZE_HEADER,
     MAX_VERSION_HEADER,

@@ -30,7 +30,7 @@ from lance_spec.messages.qwp import (
     Status,
     TableBlock,
 )
-from lance_spec.qwp_upgrade import payload_class
+from lance_spec.qwp.upgrade import payload_class
 from lance_spec.records import encode_record
 
 _encode: Final = json.JSONEncoder(

@@ -17,7 +17,6 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from lance_server.listeners.qwp.refusals import bad_message, dictionary_gap
-from lance_spec import gorilla
 from lance_spec.messages.qwp import (
     Array,
     ArrayColumn,
@@ -34,6 +33,7 @@ from lance_spec.messages.qwp import (
     TimeEncoding,
     TimestampColumn,
 )
+from lance_spec.qwp import gorilla
 
 Values: TypeAlias = Iterable[Any]
 Symbols: TypeAlias = Sequence[str]

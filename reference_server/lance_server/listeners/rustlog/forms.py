@@ -5,7 +5,6 @@ from typing import Any, Final, Protocol
 
 from lance_server.listeners.rustlog.options import Speech
 from lance_server.listeners.rustlog.refusals import RustlogRefusal
-from lance_spec import rustlog_json
 from lance_spec.errors import DecodeError
 from lance_spec.messages.rustlog import (
     CreateTopicRequest,
@@ -20,6 +19,7 @@ from lance_spec.messages.rustlog import (
     Ping,
     ProduceRequest,
 )
+from lance_spec.rustlog import json_messages
 
 MAX_FRAME: Final = 10_485_760
 """Most bytes of a frame's payload (RustLog specification, Frame Structure)."""
@@ -159,14 +159,14 @@ class Json:
     def read(self, payload: bytes) -> Any:
         """Return a request."""
         try:
-            return rustlog_json.decode_request(payload)
+            return json_messages.decode_request(payload)
         except DecodeError as error:
             text = f"failed to parse request: {error}"
             raise RustlogRefusal(ErrorCode.DECODE_ERROR, text) from None
 
     def write(self, answer: Any) -> bytes:
         """Return an answer as the payload of a frame."""
-        return rustlog_json.encode_answer(answer)
+        return json_messages.encode_answer(answer)
 
     def no_frame(self, size: int) -> RustlogRefusal:
         """Return the answer to a length that no frame has."""
@@ -204,7 +204,7 @@ def form_of(payload: bytes, dialect: Speech) -> Form:
     """
     if dialect == "auto":
         first = payload[:1]
-        opens = first == b"{" or (first in rustlog_json.WHITE_SPACE and len(payload) > 1)
+        opens = first == b"{" or (first in json_messages.WHITE_SPACE and len(payload) > 1)
         return JSON if first and opens else BINARY
     return JSON if dialect == "json" else BINARY
 

@@ -12,9 +12,9 @@ from lance_server.embedded import EmbeddedServer, running
 from lance_server.listeners.rustlog.listener import RustlogListener
 from lance_server.listeners.rustlog.options import RustlogOptions
 from lance_server.storage.contract import StorageBackend
-from lance_spec import rustlog_json
 from lance_spec.messages import rustlog as messages
 from lance_spec.messages.rustlog import ErrorResponse, Frame
+from lance_spec.rustlog import json_messages
 
 _DEADLINE: Final = 10.0
 
@@ -108,10 +108,10 @@ class RustlogPeer:
             return ErrorResponse.decode(payload)
         return _answer_to(type(request)).decode(payload)
 
-    def ask_json(self, request: rustlog_json.JsonRequest) -> rustlog_json.JsonAnswer:
+    def ask_json(self, request: json_messages.JsonRequest) -> json_messages.JsonAnswer:
         """Send a JSON request and return its answer."""
-        self.send(rustlog_json.encode_request(request))
-        return rustlog_json.decode_answer(self.receive())
+        self.send(json_messages.encode_request(request))
+        return json_messages.decode_answer(self.receive())
 
     def refused(self, payload: bytes) -> tuple[int, str]:
         """Send a payload and return code and text of the binary error that answers it."""

@@ -11,8 +11,8 @@ from lance_server.log.segments.segment import Segment, View
 from lance_server.log.segments.sidecar import DAMAGED, OPAQUE, BatchIndex
 from lance_server.lwp.refusals import Refusal
 from lance_server.storage.contract import StorageBackend
-from lance_spec.buffers import unfilled
 from lance_spec.checksum import CRC32C
+from lance_spec.codec.buffers import unfilled
 from lance_spec.enums import ErrorCode
 from lance_spec.records import RecordScan, scan_records
 

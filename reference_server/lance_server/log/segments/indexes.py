@@ -10,8 +10,8 @@ from typing import Final
 from lance_server.log.segments.segment import Segment
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.storage.contract import StorageBackend, replace_file
+from lance_spec.codec.packing import NODE_ACTOR_SEQUENCE
 from lance_spec.messages.engine import SecondaryIndexEntry, SidecarEntry, SparseIndexEntry
-from lance_spec.packing import NODE_ACTOR_SEQUENCE
 
 SPARSE_SUFFIX: Final = ".sparse.idx"
 SECONDARY_SUFFIX: Final = ".secondary.idx"

@@ -8,7 +8,7 @@ from lance_sdk._api.redaction import Redaction
 from lance_sdk._protocol.hosts import Endpoint
 from lance_sdk.errors import RemoteProtocolError
 from lance_spec.checksum import Buffer
-from lance_spec.qwp_upgrade import PATHS, ROLE_HEADER
+from lance_spec.qwp.upgrade import PATHS, ROLE_HEADER
 
 try:
     from websockets.client import ClientProtocol

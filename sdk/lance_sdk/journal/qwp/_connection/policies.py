@@ -16,7 +16,7 @@ from lance_sdk.journal.rejections import QWP_FORCED, QWP_POLICIES, Category, Pol
 from lance_sdk.journal.transport import Outgoing
 from lance_spec.errors import DecodeError
 from lance_spec.messages.qwp import ErrorResponse, QwpMessage, Status
-from lance_spec.qwp_upgrade import payload_class
+from lance_spec.qwp.upgrade import payload_class
 
 
 def error_of(data: bytes) -> ErrorResponse:

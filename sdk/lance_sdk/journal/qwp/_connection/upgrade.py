@@ -12,7 +12,7 @@ from lance_sdk.journal.qwp.errors import (
     UpgradeRefused,
     VersionUnsupported,
 )
-from lance_spec.qwp_upgrade import (
+from lance_spec.qwp.upgrade import (
     DURABLE_ACK_HEADER,
     MAX_BATCH_SIZE_HEADER,
     MAX_VERSION_HEADER,

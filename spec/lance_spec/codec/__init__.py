@@ -1,0 +1,1 @@
+"""What the generated codecs are built on."""

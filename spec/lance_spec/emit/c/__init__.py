@@ -1,0 +1,1 @@
+"""Headers in C."""

@@ -1,0 +1,1 @@
+"""Kaitai Struct descriptions."""

@@ -1,0 +1,1 @@
+"""Dissectors for Wireshark, in Lua."""

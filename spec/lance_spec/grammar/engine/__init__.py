@@ -1,0 +1,1 @@
+"""Files of LANCE's storage engine."""

@@ -1,0 +1,1 @@
+"""Fluvio's protocol."""

@@ -1,0 +1,1 @@
+"""QuestDB's wire protocol."""

@@ -1,0 +1,1 @@
+"""What the grammar is lowered to, for codecs, back ends and strategies."""

@@ -1,0 +1,1 @@
+"""QuestDB's wire protocol: what its columns and its upgrade need."""

@@ -1,0 +1,1 @@
+"""RustLog's protocol: its messages in JSON."""
