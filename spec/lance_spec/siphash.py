@@ -1,4 +1,4 @@
-"""Where Fluvio's own producers put a record with a key (FLV-01)."""
+"""SipHash, and where producers that use it, as Fluvio's do, put a record with a key (FLV-01)."""
 
 from functools import lru_cache
 from typing import Final
