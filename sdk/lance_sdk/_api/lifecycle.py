@@ -9,7 +9,7 @@ from lance_sdk._api.factory import ClientCore, not_opened, open_deadline, pump_o
 from lance_sdk._api.no_pickle import NotPicklable
 from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_loss
-from lance_sdk._io.thread_driver import ThreadDriver
+from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import DeliveryWarning, NotOpenError, RecordsLost, UsageError
 from lance_sdk.types import CloseReport
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from lance_sdk._api.interruptible import join
-from lance_sdk._io.thread_driver import ThreadDriver
+from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import TransportError
 from lance_sdk.journal._slot.layout import FAILED
 from lance_sdk.journal._slot.lock import acquire

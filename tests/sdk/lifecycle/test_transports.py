@@ -13,10 +13,10 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from lance_sdk import AsyncClient, AsyncConsumer, AsyncProducer
-from lance_sdk._io.asyncio_transport import ProtocolTransport
-from lance_sdk._io.transport import Transport
-from lance_sdk._io.transport_factory import dial
-from lance_sdk._io.trio_transport import StreamTransport
+from lance_sdk._io.tasks.asyncio_transport import ProtocolTransport
+from lance_sdk._io.tasks.transport import Transport
+from lance_sdk._io.tasks.transport_factory import dial
+from lance_sdk._io.tasks.trio_transport import StreamTransport
 from lance_sdk._protocol.events import Connect
 from lance_sdk.testing import FakeServer
 from lance_spec.checksum import Buffer

@@ -62,7 +62,7 @@ class End:
 
 
 class ClientEnd(End):
-    """The end of who dialled: a `lance_sdk._io.transport.Transport`."""
+    """The end of who dialled: a `lance_sdk._io.tasks.transport.Transport`."""
 
     async def send(self, buffers: list[Any]) -> None:
         """Send buffers."""

@@ -15,7 +15,7 @@ import anyio
 from anyio import to_thread
 
 from lance_sdk._io.at_exit import EXIT_BUDGET
-from lance_sdk._io.task_driver import TaskDriver
+from lance_sdk._io.tasks.task_driver import TaskDriver
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.journal._sending.base import SenderState
 from lance_sdk.journal._sending.config import ForwardConfig

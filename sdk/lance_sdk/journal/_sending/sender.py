@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from lance_sdk._api.unit_parsing import shorten
 from lance_sdk._io.at_exit import EXIT_BUDGET
-from lance_sdk._io.thread_driver import ThreadDriver
+from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import ConfigError, DeadlineExceeded
 from lance_sdk.journal._sending.base import SenderState
 from lance_sdk.journal._sending.config import ForwardConfig

@@ -1,8 +1,8 @@
 """Which transport the running event loop gets."""
 
-from lance_sdk._io import asyncio_transport, task_spawner, trio_transport
+from lance_sdk._io.tasks import asyncio_transport, task_spawner, trio_transport
+from lance_sdk._io.tasks.transport import Transport, dial_with
 from lance_sdk._io.tls import Tls
-from lance_sdk._io.transport import Transport, dial_with
 from lance_sdk._protocol.events import Connect
 
 

@@ -18,8 +18,8 @@ from lance_sdk._io.dialer import DialFailed
 from lance_sdk._io.driver_contract import ProtocolCore
 from lance_sdk._io.event_dispatcher import EventDispatcher
 from lance_sdk._io.nonblocking_stream import Stream
-from lance_sdk._io.socket_selector import SocketSelector
-from lance_sdk._io.thread_connector import Abandoned, Connector
+from lance_sdk._io.threads.socket_selector import SocketSelector
+from lance_sdk._io.threads.thread_connector import Abandoned, Connector
 from lance_sdk._io.tls import Tls
 from lance_sdk._io.tokens import TokenSource
 from lance_sdk._io.wire_log import WireLog

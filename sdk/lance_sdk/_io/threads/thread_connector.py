@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lance_sdk._io.dialer import Dialer, DialFailed
 from lance_sdk._io.nonblocking_stream import Stream
-from lance_sdk._io.socket_selector import SocketSelector
+from lance_sdk._io.threads.socket_selector import SocketSelector
 from lance_sdk._io.tls import Tls
 from lance_sdk._io.tokens import TokenCall, TokenSource, late
 from lance_sdk._protocol.events import Connect

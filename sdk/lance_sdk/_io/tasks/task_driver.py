@@ -18,15 +18,16 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from lance_sdk._io import at_exit, at_fork, task_spawner
-from lance_sdk._io.async_tokens import obtain
+from lance_sdk._io import at_exit, at_fork
 from lance_sdk._io.dialer import DialFailed
 from lance_sdk._io.driver_contract import ProtocolCore
 from lance_sdk._io.event_dispatcher import EventDispatcher
+from lance_sdk._io.tasks import task_spawner
+from lance_sdk._io.tasks.async_tokens import obtain
+from lance_sdk._io.tasks.transport import Dial, Transport
+from lance_sdk._io.tasks.transport_factory import dial
 from lance_sdk._io.tls import Tls
 from lance_sdk._io.tokens import TokenSource
-from lance_sdk._io.transport import Dial, Transport
-from lance_sdk._io.transport_factory import dial
 from lance_sdk._io.wire_log import WireLog
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.events import Close, Connect, OffloadedTask

@@ -1,8 +1,9 @@
 """The connection under the async driver, behind a seam.
 
 `Transport` is what the driver needs. There are two: on asyncio a protocol that the event loop
-calls (`lance_sdk._io.asyncio_transport`), on trio a socket of anyio's
-(`lance_sdk._io.trio_transport`). `lance_sdk._io.transport_factory` makes the one that fits.
+calls (`lance_sdk._io.tasks.asyncio_transport`), on trio a socket of anyio's
+(`lance_sdk._io.tasks.trio_transport`). `lance_sdk._io.tasks.transport_factory` makes the one that
+fits.
 """
 
 import os

@@ -8,7 +8,7 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from lance_sdk._io.resolve import SocketAddress
-from lance_sdk._io.transport import RECEIVE_BYTES, Secure
+from lance_sdk._io.tasks.transport import RECEIVE_BYTES, Secure
 from lance_spec.checksum import Buffer
 
 

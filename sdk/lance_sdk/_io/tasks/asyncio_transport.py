@@ -13,7 +13,7 @@ import anyio.to_thread
 from anyio.lowlevel import cancel_shielded_checkpoint
 
 from lance_sdk._io.resolve import SocketAddress
-from lance_sdk._io.transport import RECEIVE_BYTES, Secure
+from lance_sdk._io.tasks.transport import RECEIVE_BYTES, Secure
 from lance_spec.checksum import Buffer
 
 _GRACE = 1.0

@@ -1,0 +1,1 @@
+"""The async driver and its transports: asyncio and trio."""

@@ -1,0 +1,1 @@
+"""The sync driver: a thread and its sockets."""
