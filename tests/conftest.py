@@ -1,8 +1,11 @@
 """For all tests: examples are judged by what is true of them, not by how busy the machine is."""
 
+import asyncio
 import gc
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and with them the
@@ -21,3 +24,12 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_loop_is_left_running() -> Iterator[None]:
+    """No test leaves an event loop behind as the one that runs: no later test could run its own."""
+    yield
+    left = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    assert left is None

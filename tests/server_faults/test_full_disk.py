@@ -24,9 +24,9 @@ from lance_server.testing import ServerProcess
 from lance_server.testing.process import eventually
 
 SIZE = 48 * 1024 * 1024
-OPTIONS = ("--segment-size", "16KiB", "--upkeep-interval", "0.1", "--storage", "pwritev2")
-MERGED = 160 * 1024
-"""Bytes of a segment that was merged: the largest batch has less."""
+OPTIONS = ("--upkeep-interval", "0.1", "--storage", "pwritev2")
+SMALL, LARGE = ("--segment-size", "16KiB"), ("--segment-size", "4MiB")
+"""Segments of a server whose first life writes many, and whose second merges them."""
 TOPICS = 3
 
 
@@ -50,10 +50,9 @@ class Ballast:
         self._path.unlink(missing_ok=True)
 
 
-def has_merged(data_dir: Path) -> bool:
-    """Whether small segments became one."""
-    sizes = [path.stat().st_size for path in data_dir.glob("segments/*/*.lnc")]
-    return max(sizes) > MERGED
+def segments_in(data_dir: Path) -> set[Path]:
+    """Return the data files of all topics."""
+    return set(data_dir.glob("segments/*/*.lnc"))
 
 
 def fill_and_free(ballast: Ballast, producers: list[Producer]) -> None:
@@ -75,25 +74,26 @@ if not LONG:
 def test_a_disk_that_fills_and_frees_loses_nothing(
     tmp_path: Path, durability: str, end: signal.Signals
 ) -> None:
-    """It is filled twice, the server ends while it is full, and the next one starts on it."""
+    """The server ends while it is full; the next starts on it and merges once there is room."""
     options = (*OPTIONS, "--durability", durability)
     with in_memory(SIZE, tmp_path) as disk:
-        ballast = Ballast(disk)
-        with ServerProcess.running(disk / "data", *options) as server:
+        ballast, data = Ballast(disk), disk / "data"
+        with ServerProcess.running(data, *options, *SMALL) as server:
             histories = create_topics(server.address, TOPICS)
             with load(server.address, histories) as producers:
                 fill_and_free(ballast, producers)
-                eventually(lambda: has_merged(disk / "data"))
                 ballast.fill()
                 meet(producers, 1, Outcome.REFUSED, Outcome.UNKNOWN)
                 for each in producers:
                     each.want(1000, Outcome.REFUSED, Outcome.UNKNOWN)
                 server.end(end)
-        with ServerProcess.running(disk / "data", *options) as server:
+        small = segments_in(data)
+        with ServerProcess.running(data, *options, *LARGE) as server:
             judge_all(server.address, histories, keep=True)
             with load(server.address, histories) as producers:
                 ballast.free()
-                meet(producers, 25, Outcome.ACKED)
+                eventually(lambda: len(small - segments_in(data)) > 3)
+                fill_and_free(ballast, producers)
                 for each in producers:
                     each.want(1000, Outcome.ACKED)
                 server.end(signal.SIGKILL)

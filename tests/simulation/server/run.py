@@ -178,6 +178,7 @@ class ServerRun:
         if self._stopped is not None:
             return
         if not life.opened:
+            self._check()
             raise ViolationError("a start never ended")
         if life.error is not None or life.server is None:
             if not self._in_trouble():
@@ -239,6 +240,7 @@ class ServerRun:
         if self._stopped is not None:
             return
         if not life.stopped:
+            self._check()
             raise ViolationError("a clean stop never ended")
         if life.error is not None and not self._in_trouble():
             raise ViolationError(f"a clean stop failed: {life.error!r}")
