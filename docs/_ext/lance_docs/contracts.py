@@ -23,6 +23,8 @@ class Contracts(Generated):
 
 
 def _row(contract: dict[str, Any]) -> tuple[str, str, str]:
+    if contract["type"] == "independence":
+        return contract["name"], ", ".join(map(literal, contract["modules"])), "each other"
     return (
         contract["name"],
         ", ".join(map(literal, contract["source_modules"])),

@@ -1,1 +1,1 @@
-"""Fluvio's protocol: its numbers and errors, batches, records, and how keys choose partitions."""
+"""Fluvio's protocol: its numbers and errors, batches and records."""
