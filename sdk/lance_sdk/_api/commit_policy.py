@@ -39,7 +39,6 @@ class CommitPlan:
         automatic: whether that happens without being asked for.
         at_server: whether the server keeps them.
         consumer: the name they are committed under.
-        consumer_id: the number that stands for it at the server.
         committed: the offset committed last, by this consumer or found at the start.
         due: when the next automatic commit may be made; infinite without any.
     """
@@ -57,13 +56,17 @@ class CommitPlan:
         self.at_server = config.offsets == SERVER
         self.generation = config.generation
         self.consumer = check_consumer_name(config.consumer) if config.consumer else ""
-        self.consumer_id = consumer_id(self.consumer)
         self._found = config.start != "beginning" and not isinstance(config.start, int)
         self.committed: int | None = None
         self.due = math.inf
 
     def __repr__(self) -> str:
         return f"<CommitPlan {self.consumer!r} committed={self.committed}>"
+
+    @property
+    def consumer_id(self) -> int:
+        """The number that stands for the consumer at the server."""
+        return consumer_id(self.consumer)
 
     @property
     def topic(self) -> TopicIdentity:

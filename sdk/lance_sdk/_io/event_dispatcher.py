@@ -54,6 +54,7 @@ class EventDispatcher:
         self._failures = 0
         self._noticed: dict[str, float] = {}
         self.hooks = HookRunner(hooks)
+        self._hooked = bool(self.hooks)
 
     def announce(self, events: list[Event]) -> list[OffloadedTask]:
         """Handle events in order; no lock may be held: outcomes run user code.
@@ -73,7 +74,7 @@ class EventDispatcher:
                 self._notice(event)
             elif isinstance(event, OffloadedTask):
                 offloaded_tasks.append(event)
-            if self.hooks:
+            if self._hooked:
                 self._tell(event)
         return offloaded_tasks
 

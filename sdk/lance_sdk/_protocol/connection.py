@@ -189,13 +189,13 @@ class Connection:
         if output:
             self._output = []
             self.sent_bytes += sum(map(len, output))
-            self.keepalive.traffic_out(now)
+            self.keepalive.last_sent = now
         return output
 
     def receive_data(self, data: Buffer, now: float) -> None:
         """Take bytes from the peer; whatever is wrong with them ends up in `fault`."""
         self.received_bytes += len(data)
-        self.keepalive.traffic_in(now)
+        self.keepalive.last_received = now
         try:
             for frame in self._splitter.receive_data(data):
                 if self.fault is None:
@@ -204,7 +204,8 @@ class Connection:
             self._fail(self.as_protocol_error(error))
         if self._splitter.fault is not None:
             self._fail(self._as_frame_error(self._splitter.fault))
-        self._answer_keepalive(now)
+        if self.keepalive.owed:
+            self._answer_keepalive(now)
 
     def _fail(self, error: LanceError) -> None:
         if self.fault is None:
@@ -289,6 +290,8 @@ class Connection:
 
     def handle_timeout(self, now: float) -> None:
         """Send a Keepalive that is due; give up on a peer that does not answer."""
+        if now < self.next_deadline():
+            return
         self._answer_keepalive(now)
         if self.keepalive.dead(now):
             silence = now - self.keepalive.last_received

@@ -28,29 +28,23 @@ class Keepalive:
         rtt: seconds between the last keepalive and its answer; None before the first.
         received: number of keepalives that arrived.
         last_received: when the last bytes arrived.
+        last_sent: when the last bytes left.
+        owed: whether the peer waits for an answer to a keepalive of its own.
     """
 
     def __init__(self, interval: float, idle_timeout: float, now: float) -> None:
         self._interval = interval
         self._idle_timeout = idle_timeout
         self._waiting: deque[tuple[float, OnPong | None]] = deque()
-        self._last_sent = now
+        self.last_sent = now
         self._last_answer = -math.inf
-        self._owed = 0
+        self.owed = False
         self.rtt: float | None = None
         self.received = 0
         self.last_received = now
 
     def __repr__(self) -> str:
-        return f"<Keepalive waiting={len(self._waiting)} owed={self._owed} rtt={self.rtt}>"
-
-    def traffic_out(self, now: float) -> None:
-        """Note that bytes left."""
-        self._last_sent = now
-
-    def traffic_in(self, now: float) -> None:
-        """Note that bytes arrived."""
-        self.last_received = now
+        return f"<Keepalive waiting={len(self._waiting)} owed={self.owed} rtt={self.rtt}>"
 
     def start(self, now: float, on_pong: OnPong | None = None) -> None:
         """Note that this side starts a keepalive."""
@@ -60,7 +54,7 @@ class Keepalive:
         """Take a Keepalive frame: the answer to the oldest of ours, or one the peer started."""
         self.received += 1
         if not self._waiting:
-            self._owed = 1  # a burst is worth one answer: it shows that this side is alive
+            self.owed = True  # a burst is worth one answer: it shows that this side is alive
             return
         sent_at, on_pong = self._waiting.popleft()
         self.rtt = now - sent_at
@@ -69,9 +63,9 @@ class Keepalive:
 
     def answer_due(self, now: float) -> bool:
         """Return whether an answer is to be sent now; if so, count it as sent."""
-        if not self._owed or now < self._last_answer + _ANSWER_INTERVAL:
+        if not self.owed or now < self._last_answer + _ANSWER_INTERVAL:
             return False
-        self._owed = 0
+        self.owed = False
         self._last_answer = now
         return True
 
@@ -86,9 +80,9 @@ class Keepalive:
     def _start_at(self) -> float:
         if self._waiting:
             return math.inf
-        return min(self._last_sent, self.last_received) + self._interval
+        return min(self.last_sent, self.last_received) + self._interval
 
     def next_deadline(self) -> float:
         """Return when one of the above may change its answer."""
-        answer_at = self._last_answer + _ANSWER_INTERVAL if self._owed else math.inf
+        answer_at = self._last_answer + _ANSWER_INTERVAL if self.owed else math.inf
         return min(answer_at, self._start_at(), self.last_received + self._idle_timeout)

@@ -17,15 +17,15 @@ def test_one_is_due_after_ten_quiet_seconds() -> None:
 def test_sending_alone_does_not_put_it_off() -> None:
     """A peer that takes frames and says nothing is asked whether it lives."""
     keepalive = Keepalive(10.0, 30.0, 0.0)
-    keepalive.traffic_out(9.0)
+    keepalive.last_sent = 9.0
     assert keepalive.start_due(10.0)
 
 
 def test_traffic_both_ways_puts_it_off() -> None:
     """While frames go both ways none is needed."""
     keepalive = Keepalive(10.0, 30.0, 0.0)
-    keepalive.traffic_out(9.0)
-    keepalive.traffic_in(8.0)
+    keepalive.last_sent = 9.0
+    keepalive.last_received = 8.0
     assert not keepalive.start_due(17.9)
     assert keepalive.start_due(18.0)
 

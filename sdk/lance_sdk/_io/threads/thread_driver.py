@@ -288,8 +288,9 @@ class ThreadDriver:
         except OSError as error:
             self._hang_up(error)
             return
-        if stream.backlog is not self._writing:  # ask for room exactly while something waits
-            self._writing = stream.backlog
+        backlog = stream.backlog
+        if backlog is not self._writing:  # ask for room exactly while something waits
+            self._writing = backlog
             self._waiter.watch(stream.sock, write=self._writing)
         if self._waiter.wait(deadline) & selectors.EVENT_READ:
             self._receive(stream)

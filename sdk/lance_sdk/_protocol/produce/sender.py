@@ -224,13 +224,14 @@ class Sender:
         return self._again.popleft() if self._again else self._batcher.next_sealed()
 
     def _send(self, batch: Batch, connection: Connection, now: float) -> None:
+        dialect = connection.dialect
         if not batch.batch_id:
             self._counter += 1
             batch.batch_id = self._nonce | self._counter
             batch.timestamp_ns = self._clock_ns()
-            batch.prepare(self._settings.compression, connection.dialect)
+            batch.prepare(self._settings.compression, dialect)
         flags, payload = batch.wire()
-        limit = connection.dialect.max_payload
+        limit = dialect.max_payload
         if batch.size > limit:
             too_large = RecordTooLarge(f"batch of {batch.size} bytes: this server takes {limit}")
             self._finish(batch, now, too_large)
@@ -354,7 +355,7 @@ class Sender:
 
     def oldest(self) -> Batch | None:
         """Return the batch that waits longest for its acknowledgement."""
-        return min(self._oldest(), key=lambda batch: batch.created, default=None)
+        return min(self._heads(), key=lambda batch: batch.created, default=None)
 
     def _finish(self, batch: Batch, now: float, failure: DeliveryError | None = None) -> None:
         if not batch.finish(now, failure):
@@ -390,25 +391,36 @@ class Sender:
 
     def next_deadline(self) -> float:
         """Return when a batch is to be sealed, sent again, or given up."""
-        due = min((batch.deadline for batch in self._oldest()), default=math.inf)
-        if self._paused_until > -math.inf:
-            due = min(due, self._paused_until)
-        return min(due, self._batcher.next_deadline(), self.spooler.next_deadline())
+        due = self._paused_until if self._paused_until > -math.inf else math.inf
+        for batch in self._heads():
+            due = min(due, batch.deadline)
+        if self.spooler.active:
+            due = min(due, self.spooler.next_deadline())
+        return min(due, self._batcher.next_deadline())
 
-    def _oldest(self) -> list[Batch]:
-        """Return the heads of the places where batches wait, each in order of age."""
-        places = (self._in_flight.values(), self._again, self.spooler.journaled.values())
-        heads = [next(iter(place), None) for place in places]
-        heads.append(self._batcher.queue[0] if self._batcher.queue else None)
-        return [batch for batch in heads if batch is not None]
+    def _heads(self) -> list[Batch]:
+        """Return the first of each place where batches wait in order of age."""
+        heads: list[Batch] = []
+        for place in (
+            self._in_flight.values(),
+            self._again,
+            self.spooler.journaled.values(),
+            self._batcher.queue,
+        ):
+            for batch in place:
+                heads.append(batch)
+                break
+        return heads
 
     def handle_timeout(self, now: float) -> None:
         """Seal what has lingered, give up what is too old, feed the journal."""
         self._batcher.handle_timeout(now)
         if now >= self._paused_until:
             self._paused_until = -math.inf
-        if any(now >= batch.deadline for batch in self._oldest()):
-            self._expire(now)
+        for batch in self._heads():
+            if now >= batch.deadline:
+                self._expire(now)
+                break
         self._feed(now)
 
     def _feed(self, now: float) -> None:

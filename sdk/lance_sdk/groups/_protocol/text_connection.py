@@ -127,7 +127,7 @@ class TextConnection(Connection):
     def receive_data(self, data: Buffer, now: float) -> None:
         """Take bytes from the peer; whatever is wrong with them ends up in `fault`."""
         self.received_bytes += len(data)
-        self.keepalive.traffic_in(now)
+        self.keepalive.last_received = now
         try:
             self._input += data
             while self._input and self.fault is None and (whole := self._whole()):
