@@ -4,8 +4,8 @@ The tables of the page about conformance results are these files, made from runs
 
     python conformance/results.py --source PROGRAM --external "NAME=HOST:PORT --token-file FILE"
 
-asks a server of others, which runs already, and writes ``published.inc`` with a judgement on each
-clause that was not kept (``judgements.toml``).
+asks a server of others, which runs already, and writes ``published.inc``, or ``NAME.inc`` with
+``--table NAME``, with a judgement on each clause that was not kept (``judgements.toml``).
 """
 
 import argparse
@@ -112,11 +112,16 @@ def main() -> None:
         help="a server, HOST:PORT with options of the kit behind, or a run file",
     )
     parser.add_argument("--source", help="which program it is, and which version")
+    parser.add_argument(
+        "--table", default="published", help="the file of its table is docs/_results/TABLE.inc"
+    )
     given = parser.parse_args()
     if given.external:
         if not given.source:
             parser.error("--external needs --source: say which program it is, and which version")
-        record([External.read(e) for e in given.external], given.source, HERE / "published.inc")
+        record(
+            [External.read(e) for e in given.external], given.source, HERE / f"{given.table}.inc"
+        )
         return
     for table in given.tables or tables:
         trials = tables[table]
