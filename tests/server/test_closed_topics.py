@@ -114,6 +114,21 @@ def test_a_topic_that_cannot_be_settled_is_read(step: str, clean: bool) -> None:
         log.engine.topic(1).consumers.commit(7, 0)
 
 
+@pytest.mark.parametrize("suffixes", [(DATA_SUFFIX,), (DATA_SUFFIX, SIDECAR_SUFFIX)])
+def test_files_of_a_segment_that_was_never_made_keep_nothing_from_being_read(
+    suffixes: tuple[str, ...],
+) -> None:
+    """The disk refused to make them whole, and then to remove them, and now refuses all changes."""
+    disk = two_topics(clean=True)
+    for suffix in suffixes:
+        disk.close(disk.open(FOLDER / f"6_1700000000000000000{suffix}", create=True))
+    faulty = FaultyStorage(disk)
+    faulty.within, faulty.fail = FOLDER, {"write": errno.EROFS, "remove": errno.EROFS}
+    log = LogDriver(faulty, options=OPTIONS)
+    assert set(log.engine.problems) == {1}
+    assert log.read_all(1).data == b"".join(DATA)
+
+
 def test_a_topic_of_which_nothing_can_be_read_says_why() -> None:
     """Requests for it are refused with the disk's reason until it is there again."""
     faulty = FaultyStorage(two_topics(clean=True))

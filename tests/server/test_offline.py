@@ -111,6 +111,23 @@ def test_bytes_without_an_entry_are_a_torn_tail(data_dir: Path) -> None:
     assert (finding.kind, finding.offset, finding.length) == ("torn tail", size, 4)
 
 
+def test_a_segment_that_was_never_made_is_no_finding(data_dir: Path) -> None:
+    """Its files stay where the disk refuses to make it and then to remove them."""
+    for suffix in (".lnc", ".batches"):
+        (data_dir / "segments" / "1" / f"99_1700000000000000000{suffix}").touch()
+    assert verify(data_dir).findings == []
+
+
+def test_a_segment_that_lost_its_content_is_a_finding(data_dir: Path) -> None:
+    """The topic's file knows that there was one."""
+    path = first(data_dir, "*.lnc")
+    path.write_bytes(b"")
+    first(data_dir, "*.batches").write_bytes(b"")
+    assert path.name.partition("-")[0] in {
+        finding.path.name.partition(".")[0] for finding in verify(data_dir).findings
+    }
+
+
 def test_verifying_changes_nothing(data_dir: Path) -> None:
     """Not a byte, whatever is found."""
     flip(first(data_dir, "*.lnc"), 9)

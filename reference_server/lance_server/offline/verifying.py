@@ -18,7 +18,7 @@ from lance_server.log.segments.indexes import (
 )
 from lance_server.log.segments.segment import DATA_SUFFIX, SegmentName
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE, OPAQUE, decode_header
-from lance_server.log.segments.sidecar_scan import read_entries
+from lance_server.log.segments.sidecar_scan import is_without_batches, read_entries
 from lance_server.storage.contract import StorageBackend, read_at, read_file
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.storage.wal_replay import unrepeated
@@ -134,13 +134,19 @@ class _Topic:
                 continue
             if name is None:
                 self._note("ignored file", text, 0, 0, "its name is not a segment's")
+            elif self._was_never_made(name):
+                continue  # a start removes its files
             elif name.sidecar not in names:
-                size = self._size(text)
-                if size:  # an empty one is a segment whose making failed; a start removes it
-                    self._note("lost sidecar", text, 0, size, "nothing vouches for its bytes")
+                self._note("lost sidecar", text, 0, self._size(text), "nothing vouches for it")
             else:
                 self._verify_segment(name, names)
             self._slow_peer(self._size(text))
+
+    def _was_never_made(self, name: SegmentName) -> bool:
+        """Whether these are files that the disk refused to make, and then to remove."""
+        known = self._file is not None and name.key in self._file.bases
+        paths = self._folder / name.data, self._folder / name.sidecar
+        return not known and is_without_batches(self._storage, *paths)
 
     def _size(self, name: str) -> int:
         fd = self._storage.open(self._folder / name)

@@ -9,7 +9,7 @@ from lance_server.log.metadata.topic_file import TopicFile
 from lance_server.log.recovery.recovery_report import Finding, Quarantine, RecoveryReport
 from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX, Segment, SegmentName
 from lance_server.log.segments.sidecar import HEADER_SIZE, decode_header, encode_header
-from lance_server.log.segments.sidecar_scan import count_entries, last_entry
+from lance_server.log.segments.sidecar_scan import count_entries, is_without_batches, last_entry
 from lance_server.storage.contract import StorageBackend, read_at, replace_file
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarHeader
@@ -60,13 +60,23 @@ class SegmentDiscovery:
         """
         names = self._names(self._storage.list_dir(self._folder))
         going = set(self._file.retiring)
-        found = [self._certain(name) for key, name in names.items() if key not in going]
+        found = [
+            self._certain(name)
+            for key, name in names.items()
+            if key not in going and not self._was_never_made(name)
+        ]
         found.sort(key=lambda segment: (segment.base_offset, segment.name))
         end = found[-1].base_offset if found else 0
         lost = [key for key, base in self._file.bases.items() if base < end and key not in names]
         if lost:
             raise OSError(errno.EIO, f"segment {lost[0]} of {self._folder} is missing")
         return found
+
+    def _was_never_made(self, name: SegmentName) -> bool:
+        """Whether these are files that the disk refused to make, and then to remove."""
+        return name.key not in self._file.bases and is_without_batches(
+            self._storage, self._folder / name.data, self._folder / name.sidecar
+        )
 
     def _certain(self, name: SegmentName) -> Segment:
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from lance_server.log.segments.segment import Segment
@@ -14,7 +15,7 @@ from lance_server.log.segments.sidecar import (
     BatchIndex,
     decode_entries,
 )
-from lance_server.storage.contract import StorageBackend, read_at
+from lance_server.storage.contract import StorageBackend, opened, read_at
 from lance_spec.checksum import CRC32C
 from lance_spec.messages.engine import EntryFlag, SidecarEntry
 
@@ -46,6 +47,18 @@ def read_entries(
 def count_entries(storage: StorageBackend, sidecar: int) -> int:
     """Return how many whole entries a sidecar has room for."""
     return max(0, storage.size(sidecar) - HEADER_SIZE) // ENTRY_SIZE
+
+
+def is_without_batches(storage: StorageBackend, data: Path, sidecar: Path) -> bool:
+    """Return whether a data file is empty and its sidecar has no entries, or is not there."""
+    with opened(storage, data) as fd:
+        if storage.size(fd):
+            return False
+    try:
+        with opened(storage, sidecar) as fd:
+            return count_entries(storage, fd) == 0
+    except FileNotFoundError:
+        return True
 
 
 def last_entry(storage: StorageBackend, sidecar: int) -> SidecarEntry | None:
