@@ -118,6 +118,15 @@ def test_a_segment_that_was_never_made_is_no_finding(data_dir: Path) -> None:
     assert verify(data_dir).findings == []
 
 
+def test_a_topic_whose_creation_was_never_finished_is_no_finding(data_dir: Path) -> None:
+    """A start removes its folder; one with records is another matter."""
+    folder = data_dir / "segments" / "9"
+    folder.mkdir()
+    assert verify(data_dir).findings == []
+    (folder / "0_1700000000000000000.lnc").write_bytes(b"records")
+    assert "lost file" in {finding.kind for finding in verify(data_dir).findings}
+
+
 def test_a_segment_that_lost_its_content_is_a_finding(data_dir: Path) -> None:
     """The topic's file knows that there was one."""
     path = first(data_dir, "*.lnc")

@@ -192,6 +192,29 @@ def test_a_creation_that_fails_leaves_nothing() -> None:
     assert log.create_topic("name").id == 2
 
 
+@pytest.mark.parametrize("refused", ["write", "sync", "sync_dir"])
+def test_a_clean_stop_undoes_a_creation_that_could_not_be_undone_before(refused: str) -> None:
+    """Where it cannot either, the stop is not a clean one."""
+    memory = MemoryStorage()
+    disk = FaultyStorage(memory)
+    log = LogDriver(disk)
+    folder = Path("/data/segments/1")
+    disk.within, disk.fail = folder, {refused: 5, "rename": 5}
+    assert isinstance(failed_creation(log), Refusal)
+    with pytest.raises(OSError, match="Input/output error"):
+        log.close()
+    disk.fail = {}
+    log.close()
+    assert folder.name not in memory.list_dir(folder.parent)
+
+
+def failed_creation(log: LogDriver) -> Exception | None:
+    """Return what kept a topic from being created."""
+    outcome = log.engine.create_topic("name", Retention())
+    log.scheduler.run_all()
+    return outcome.error
+
+
 @pytest.mark.parametrize("step", range(40))
 def test_a_crash_during_creation_or_deletion_leaves_a_whole_state(step: int) -> None:
     """At the next start a topic is there with its data, or gone; its id stays spent."""

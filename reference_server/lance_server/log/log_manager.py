@@ -578,7 +578,8 @@ class LogManager:
 
     def _seal_all(self, topics: list[Topic], attempts: list[Callable[[], object]]) -> None:
         errors: list[Exception] = []
-        for work in [*attempts, *(topic.partition.seal for topic in topics)]:
+        seals = [topic.partition.seal for topic in topics]
+        for work in [*attempts, *seals, self._folders.undo]:
             try:
                 work()
             except (OSError, DataDirError) as error:

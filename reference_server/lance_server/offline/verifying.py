@@ -162,7 +162,9 @@ class _Topic:
             self._note("damage", "metadata.json", 0, 0, str(error))
             return
         if loaded is None:
-            self._note("lost file", "metadata.json", 0, 0, "the topic cannot be served")
+            if any(name.endswith(DATA_SUFFIX) for name in self._names):
+                self._note("lost file", "metadata.json", 0, 0, "the topic cannot be served")
+            # else its creation was never finished; a start removes the folder
         else:
             self._file = loaded[0]
             self._note_going(self._file)

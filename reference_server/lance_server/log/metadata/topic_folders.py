@@ -53,7 +53,7 @@ class TopicFolders:
             UndecidedError: the next start may find the topic; the next call undoes it first.
             OSError: there is no such topic.
         """
-        self._undo()
+        self.undo()
         topic_id, epoch = self._catalog.claim(name)
         with self._undoing():
             file = self._new_topic(topic_id, epoch, name, retention)
@@ -74,7 +74,7 @@ class TopicFolders:
             UndecidedError: the next start may find them; the next call undoes it first.
             OSError: all is as before.
         """
-        self._undo()
+        self.undo()
         there = len(described.topic_ids)
         names = [partition_name(described.name, index) for index in range(there, count)]
         with self._undoing():
@@ -104,14 +104,18 @@ class TopicFolders:
             yield
         except OSError as error:
             try:
-                self._undo()
+                self.undo()
             except OSError:
                 raise UndecidedError.after(error) from error
             raise OSError(error.errno, error.strerror) from error
         self._unfinished = []
 
-    def _undo(self) -> None:
-        """Take topics that were not finished out of sight, durably."""
+    def undo(self) -> None:
+        """Take topics whose creation failed halfway out of sight, durably.
+
+        Raises:
+            OSError: they are still there; the next call tries again.
+        """
         folders, partitions = self._unfinished, self._catalog.creating
         if partitions:
             self._catalog.save()  # whatever a commit that failed has left there
