@@ -81,6 +81,30 @@ def test_a_limited_topic_is_within_its_limit_after_each_batch(
         assert topic.partition.excess == 0
 
 
+def test_a_merge_that_failed_is_finished_before_its_result_is_dropped() -> None:
+    """Also where a batch, and not a visit, takes the topic above its limit."""
+    disk = MemoryStorage()
+    faulty = FaultyStorage(disk)
+    policy = CompactionPolicy(min_segments=2, small=10_000)
+    log = LogDriver(faulty, options=LogOptions(compaction=policy))
+    topic = log.create_topic("limited", Retention(max_bytes=8000))
+    for number in range(1, 4):
+        log.store([bytes(200)], batch_id=number, topic_id=topic.id)
+        topic.partition.roll()
+        log.scheduler.run_all()
+    sidecar = topic.partition.segment_list[1].sidecar_path
+    faulty.within, faulty.fail = sidecar, {"remove": errno.EIO}
+    log.engine.upkeep.visit(topic)
+    log.scheduler.run_all()
+    assert sidecar in disk.files()
+    faulty.fail = {}
+    for number in range(4, 40):
+        log.store([bytes(900)], batch_id=number, topic_id=topic.id)
+    assert sidecar not in disk.files()
+    log.engine.release()
+    assert LogDriver(disk).engine.report.findings == []
+
+
 def test_a_limit_that_one_batch_exceeds_is_told() -> None:
     """What cannot be kept within it is kept, and counted as excess."""
     log = LogDriver(MemoryStorage())

@@ -296,6 +296,7 @@ _SAVING: Final = (
     ("create", "draft"), ("write", "draft"), ("sync", "draft"), ("rename", "draft"),
     ("sync_dir", "folder"),
 )  # fmt: skip
+_REMOVING: Final = (("remove", "*"), ("rename", "sidecar"))
 _FOCUS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "append": (("commit", "data"), ("commit", "sidecar"), ("write", "wal"), ("sync", "wal")),
     "save": _SAVING,
@@ -308,7 +309,7 @@ _FOCUS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         *_SAVING,
     ),
     "merge": (("remove", "*"), ("read_into", "*"), ("sync_dir", "folder"), *_SAVING),
-    "retire": (("remove", "*"), ("rename", "sidecar"), *_SAVING),
+    "retire": (*_REMOVING, *_SAVING),
     "create": (("make_dir", "folder"), *_SAVING),
     "delete": (("close", "*"), ("rename", "folder"), ("remove", "*"), *_SAVING),
     "commit": _SAVING,
@@ -441,20 +442,28 @@ def _burst(random: Random) -> _Writer:
 
 
 def _limit(random: Random) -> _Writer:
-    """A topic with a limit in bytes."""
+    """A topic with a limit in bytes, some of whose files the disk refused to remove once."""
     writer = _begun(random)
     topic = random.randrange(3)
     writer.add("retention", topic=topic, size=random.choice((1500, 3000)), age=0)
     writer.add("settle")
+    if random.random() < 0.4:
+        writer.small_segments(topic)
+        writer.fault_at(_REMOVING)
+        writer.upkeep(topic)
+        writer.add("settle")
+        writer.add("heal")
+    often = random.choice((0.0, 0.2))
     for _ in range(random.randint(20, 50)):
         writer.add("append", topic=topic, records=1, size=100)
         writer.add("settle")
-        if random.random() < 0.2:
+        if random.random() < often:
             writer.upkeep(topic)
             writer.add("settle")
-    writer.upkeep(topic)
-    writer.add("settle")
-    writer.add("weigh", topic=topic)
+    if random.random() < 0.7:
+        writer.upkeep(topic)
+        writer.add("settle")
+        writer.add("weigh", topic=topic)
     writer.restart()
     return writer
 

@@ -61,6 +61,11 @@ def _merge_forgotten(right: Any) -> Callable[..., Any]:
     return finish
 
 
+def _limited_alone(_: Any) -> Callable[..., Any]:
+    """Return retention that drops what a recorded merge makes before that is finished."""
+    return lambda self, topic: self._retain(topic)
+
+
 def _kept_after_close(_: Any) -> Callable[..., Any]:
     """Return a close that keeps the writer of an empty segment whose removal fails."""
 
@@ -297,6 +302,8 @@ SEQUENCES: Final = (
            (Patch(topic_file.TopicFile, "forget_base", nothing),), (), ("os",)),
     Mutant("a removal after a merge is not repeated",
            (Patch(maintenance.Maintenance, "_finish_merge", _merge_forgotten),), ("merge",)),
+    Mutant("what a merge makes is dropped before the merge is finished",
+           (Patch(maintenance.Maintenance, "_limiting", _limited_alone),), ("limit",)),
     Mutant("a merge that may be recorded is begun again, and sources go unseen", (
         _HALFWAY, Patch(topic_recovery.TopicRecovery, "_is_whole", always(True)),
     ), ("merge",)),
@@ -315,7 +322,7 @@ SEQUENCES: Final = (
     Mutant("a file that cannot be closed stops a deletion",
            (Patch(segment.SegmentWriter, "release", _release_raises),), ("delete",)),
     Mutant("a creation that failed is not undone",
-           (Patch(topic_folders.TopicFolders, "_undo", nothing),), ("create", "full")),
+           (Patch(topic_folders.TopicFolders, "undo", nothing),), ("create", "full")),
     Mutant("a commit that failed is told as committed",
            (Patch(consumer_offsets.ConsumerOffsets, "_written", _settled_anyway),), ("commit",)),
     Mutant("readers see a commit before it is durable",

@@ -202,7 +202,7 @@ class Maintenance:
             self._again.add(topic.file)
         else:
             self._busy.add(topic.file)
-            self._go_on(topic, self._retain(topic), None)
+            self._go_on(topic, self._limiting(topic), None)
 
     def _end(self, topic: MaintenanceSchedule) -> None:
         self._busy.discard(topic.file)
@@ -260,6 +260,10 @@ class Maintenance:
         yield from self._retain(topic)
         yield from self._compact(topic)
         yield from self._index(topic)
+
+    def _limiting(self, topic: MaintenanceSchedule) -> Steps:
+        yield from self._finish_merge(topic)  # before what it makes may be dropped
+        yield from self._retain(topic)
 
     def _see(self, topic: MaintenanceSchedule) -> Steps:
         """Record when segments of a time to come were seen first: they age from then on."""
@@ -326,7 +330,7 @@ class Maintenance:
         if sources[0] in partition.segment_list:
             partition.replace(sources, merged)
             _log.info("topic %d: %d segments are one now", file.identity.id, len(sources))
-        yield self._run(lambda: sweep(self._storage, file))
+        yield self._run(lambda: self._reserve.with_room(lambda: sweep(self._storage, file)))
         del self._merging[file]
 
     def _index(self, topic: MaintenanceSchedule) -> Steps:
