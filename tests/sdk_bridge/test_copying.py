@@ -47,6 +47,8 @@ class End:
 class Store(End):
     """A target that keeps what it is given at a flush, and fails when it is told to."""
 
+    stores_once = True
+
     def __init__(self, failures: Sequence[int] = ()) -> None:
         self.stored: list[bytes] = []
         self._waiting: list[bytes] = []
@@ -189,6 +191,39 @@ def test_a_source_that_breaks_doubles_nothing(breaks: set[int], end: int) -> Non
     store = Store()
     bridge(lambda reading: Breaking(reading, end, breaks), [store], lambda _: None)
     assert store.stored == [b"%d" % value for value in range(end)]
+
+
+def ended(failures: list[int], retry_for: float) -> tuple[Store, list[LanceError]]:
+    """Copy 20 records to a target that fails, each attempt a second after the one before."""
+    told: list[LanceError] = []
+    store = Store(failures)
+    stop = Stop()
+    stop.pause = lambda _: None  # type: ignore[method-assign]
+    ends = Ends(lambda: [None], lambda reading: Numbers(reading, 20), lambda *_: store)
+    state, seconds = State(None, "a://from", "b://to"), count()
+    Bridge(
+        ends,
+        state,
+        stop,
+        progress=Meter(),
+        tell=told.append,
+        retry_for=retry_for,
+        clock=lambda: float(next(seconds)),
+    ).run()
+    return store, told
+
+
+def test_a_copy_that_is_to_end_is_tried_again() -> None:
+    """An error that passes is told, and nothing is left out."""
+    store, told = ended([0, 1, 2], 60.0)
+    assert store.stored == [b"%d" % value for value in range(20)]
+    assert len(told) == 3
+
+
+def test_a_copy_gives_up_when_nothing_could_be_copied_for_so_long() -> None:
+    """Attempts are no end in themselves."""
+    with pytest.raises(ConnectionLost):
+        ended(list(range(100)), 10.0)
 
 
 def test_what_was_never_there_is_an_error_at_once() -> None:

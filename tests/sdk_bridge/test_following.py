@@ -20,6 +20,8 @@ from .urls import Urls
 
 KILLS = int(os.environ.get("LANCE_BRIDGE_KILLS", "1"))
 BURST = 4000
+PIECE = 64 * 1024
+"""Bytes that another run may double, where the target does not know them again."""
 
 
 @contextmanager
@@ -86,12 +88,13 @@ def test_a_second_signal_ends_at_once(urls: Urls) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [("rustlog", "fluvio"), ("lance", "rustlog"), ("fluvio", "lance")]
+    ("source", "target"),
+    [("rustlog", "fluvio"), ("lance", "rustlog"), ("fluvio", "lance"), ("lance", "lance")],
 )
 def test_a_killed_copy_leaves_nothing_out(
     urls: Urls, tmp_path: Path, source: str, target: str
 ) -> None:
-    """SIGKILL costs second copies of what was not noted, in order, and no record."""
+    """SIGKILL doubles nothing in LWP, elsewhere one piece at most, in order; and no record goes."""
     arguments = (
         urls.of(source, "from"),
         urls.of(target, "to"),
@@ -112,7 +115,8 @@ def test_a_killed_copy_leaves_nothing_out(
     stored = [int(each.rstrip(b".")) for each in urls.bodies("to")]
     assert set(stored) == set(range(len(wanted)))
     assert all(after == before + 1 or after <= before for before, after in pairwise(stored))
-    assert len(stored) <= (KILLS + 1) * len(wanted)
+    doubled = 0 if target == "lance" else KILLS * PIECE // 200
+    assert len(stored) <= len(wanted) + doubled
 
 
 def test_servers_may_come_and_go(tmp_path: Path) -> None:

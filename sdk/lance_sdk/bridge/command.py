@@ -11,6 +11,7 @@ from lance_sdk.bridge.copy_run import Bridge, Ends
 from lance_sdk.bridge.endpoints import Writing, open_source, open_target, partitions
 from lance_sdk.bridge.shutdown import Stop
 from lance_sdk.bridge.state import State
+from lance_sdk.cli import _types
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._target import client_options
 from lance_sdk.cli.console.error_messages import describe
@@ -20,6 +21,8 @@ from lance_sdk.cli.console.streams import tell
 from lance_sdk.errors import LanceError
 
 _LWP: Final = ("lance://", "lances://")
+_RETRY_FOR: Final = 30.0
+"""Seconds, for a copy that is to end."""
 _SECURED: Final = ("lances://", "fluvios://", "rustlogs://")
 _FILES: Final = ("ca", "cert", "key")
 _EXAMPLES: Final = """\b
@@ -43,9 +46,22 @@ Examples:
 @click.option(
     "--create-topic", is_flag=True, help="Create the target's topic when it is not there."
 )
+@click.option(
+    "--retry-for",
+    type=_types.time,
+    metavar="TIME",
+    help="How long to try again while a server is away and nothing can be copied; by default "
+    "30s, and with --follow for ever.",
+)
 @common_options
 def bridge(
-    source: str, target: str, *, follow: bool, state: Path | None, create_topic: bool
+    source: str,
+    target: str,
+    *,
+    follow: bool,
+    state: Path | None,
+    create_topic: bool,
+    retry_for: float | None,
 ) -> None:
     """Copy the records of SOURCE to TARGET: those it has now, or with --follow those to come too.
 
@@ -55,9 +71,9 @@ def bridge(
     are ?compression= for a Fluvio target, and ?dialect=json for RustLog's JSON.
 
     Keys and values stay what they are, and so do times, to the millisecond in Fluvio; RustLog
-    has neither keys nor times. Every record is stored at least once. With --state a run that
-    ended in whatever way goes on where it noted that records were stored; what was stored after
-    that, about what one second copies, is stored twice.
+    has neither keys nor times. With --state a run that ended in whatever way goes on where the
+    last one was. To an LWP server that keeps a duplicate window every record is then stored once;
+    other targets store what was sent after the last note, 64 KiB at most, twice.
 
     The first Ctrl-C lets what is under way be stored and noted, the second ends at once.
 
@@ -68,18 +84,30 @@ def bridge(
         raise click.UsageError("source and target are the same topic; it would be doubled")
     from_options = _options(source, settings, target)
     to_options = _options(target, settings, source)
-    ends = Ends(
-        lambda: partitions(source, options=from_options),
-        lambda reading: open_source(source, reading, options=from_options),
-        lambda partition, count: open_target(
-            target, Writing(create_topic, partition, count), options=to_options
-        ),
-    )
     meter = Meter()
     bar = progress("copying", meter, shown=not settings.quiet)
     with State.held(state, source, target) as noted, Stop() as stop:
+        ends = Ends(
+            lambda: partitions(source, options=from_options),
+            lambda reading: open_source(source, reading, options=from_options),
+            lambda partition, count: open_target(
+                target,
+                Writing(create_topic, partition, count, noted.identity),
+                options=to_options,
+            ),
+        )
+        if retry_for is None and not follow:
+            retry_for = _RETRY_FOR
         with bar:
-            Bridge(ends, noted, stop, progress=meter, tell=_warn, follow=follow).run()
+            Bridge(
+                ends,
+                noted,
+                stop,
+                progress=meter,
+                tell=_warn,
+                follow=follow,
+                retry_for=retry_for,
+            ).run()
         _summarize(meter, noted, settings)
         if stop.asked is not None:
             stop.end()

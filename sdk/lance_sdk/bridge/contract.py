@@ -89,6 +89,14 @@ class Source(Closing, Protocol):
 class Target(Closing, Protocol):
     """Where records go."""
 
+    @property
+    def stores_once(self) -> bool:
+        """Whether records that are written again, with the same flushes between, are stored once.
+
+        Known once the target is open.
+        """
+        ...
+
     def write(self, records: Sequence[Envelope]) -> None:
         """Take records, in order; they may be sent later.
 

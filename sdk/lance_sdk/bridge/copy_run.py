@@ -1,6 +1,8 @@
 """A copy from its beginning to its end, through whatever happens to the connections."""
 
+import math
 import random
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -9,7 +11,13 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from lance_sdk._protocol.backoff import Backoff
-from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, Target
+from lance_sdk.bridge.contract import (
+    Envelope,
+    RecordsGoneError,
+    Source,
+    SourceChangedError,
+    Target,
+)
 from lance_sdk.bridge.copying import Lane, Progress, check
 from lance_sdk.bridge.endpoints import Reading
 from lance_sdk.bridge.shutdown import Stop
@@ -56,7 +64,10 @@ class Bridge:
         stop: asks for the end.
         progress: is told of every batch.
         tell: is told of errors that pass.
-        follow: whether to go on at the end of the source, and after errors that pass.
+        follow: whether to go on at the end of the source.
+        retry_for: seconds for which an error that passes is tried again while nothing is copied;
+            None means for ever.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -68,6 +79,8 @@ class Bridge:
         progress: Progress,
         tell: Callable[[LanceError], None],
         follow: bool = False,
+        retry_for: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ends = ends
         self._state = state
@@ -75,6 +88,8 @@ class Bridge:
         self._progress = progress
         self._tell = tell
         self._follow = follow
+        self._retry_for = math.inf if retry_for is None else retry_for
+        self._clock = clock
         self._opened = False
 
     def __repr__(self) -> str:
@@ -89,15 +104,19 @@ class Bridge:
             LanceError: it cannot go on; what was noted holds.
         """
         backoff = Backoff(_BASE, _CAP, random.SystemRandom())
+        deadline: float | None = None
         while self._stop.asked is None:
             before = dict(self._state.places)
             try:
                 self._copy()
             except LanceError as error:
-                if not (self._follow and self._opened and error.retryable):
+                if not (self._opened and error.retryable):
                     raise
-                if self._state.places != before:
+                if deadline is None or self._state.places != before:
                     backoff.reset()
+                    deadline = self._clock() + self._retry_for
+                if self._clock() >= deadline:
+                    raise
                 self._tell(error)
                 self._stop.pause(backoff.next_delay())
             else:
@@ -117,13 +136,25 @@ class Bridge:
                 raise _told(failed.error) from failed.error.__cause__
             for _, lane in ways:
                 lane.settle()
+                if lane.repeats is not None and self._stop.asked is None:
+                    raise SourceChangedError(
+                        f"the source ends before offset {lane.repeats}, up to where an earlier run "
+                        "copied: it was made again or lost its end; remove the state file to copy "
+                        "it from its beginning"
+                    )
 
     def _way(self, stack: ExitStack, partition: int | None, count: int) -> _Way:
         number = partition or 0
         source = stack.enter_context(self._source(partition, count))
         target = stack.enter_context(self._ends.target(partition, count))
-        note = partial(self._state.save, number)
-        return source.batches(), Lane(target, progress=self._progress, note=note)
+        lane = Lane(
+            target,
+            progress=self._progress,
+            note=partial(self._state.save, number),
+            intend=partial(self._state.intend, number),
+            written=self._state.written.get(number),
+        )
+        return source.batches(), lane
 
     def _source(self, partition: int | None, count: int) -> Source:
         """Return a partition from where it is to be read on, once that means what it meant."""

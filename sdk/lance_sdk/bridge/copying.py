@@ -1,7 +1,8 @@
 """Copying: from a source to a target, with notes of how far it is."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from lance_sdk.bridge.contract import (
@@ -14,7 +15,9 @@ from lance_sdk.bridge.contract import (
 )
 
 _NOTE_EVERY: Final = 1.0
-"""Seconds of copying between two notes."""
+"""Seconds of copying between two notes, where what is written again is stored once."""
+_PIECE: Final = 64 * 1024
+"""Bytes of records after which is noted what another run would double."""
 
 
 class Progress(Protocol):
@@ -28,14 +31,22 @@ class Progress(Protocol):
 class Lane:
     """Stores the records of one partition, and notes how far it is.
 
+    Where the target stores once what is written again, a run that ended in whatever way is
+    repeated from the last note. The repetition has to have the same batches, so what is written
+    is noted before it is, and is flushed nowhere but at its end. Where the target does not, each
+    piece is flushed and noted by itself, and that one piece is all that a repetition can double.
+
     Args:
-        target: where they go.
+        target: where they go; it is open.
         progress: is told of every batch, or None.
         note: is told where to go on; everything before that place is stored then.
+        intend: is told up to where in the source is written next, before it is.
+        written: up to where an earlier run may have written after its last note.
         clock: monotonic seconds.
 
     Attributes:
         place: what was noted last, or None.
+        repeats: up to where records are being repeated, or None.
     """
 
     def __init__(
@@ -44,46 +55,84 @@ class Lane:
         *,
         progress: Progress | None = None,
         note: Callable[[Place], None] | None = None,
+        intend: Callable[[int], None] | None = None,
+        written: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._target = target
         self._progress = progress
         self._note = note
+        self._intend = intend
         self._clock = clock
         self._last: Envelope | None = None
         self._noted = clock()
         self.place: Place | None = None
+        self.repeats = written if target.stores_once else None
 
     def __repr__(self) -> str:
         return f"<Lane to {self._target!r}, noted {self.place}>"
 
     def take(self, records: Sequence[Envelope]) -> None:
-        """Store records; note the place about once a second, and when there are none.
+        """Store records, and note the place when that is due, or when there are none.
 
         Raises:
             LanceError: they cannot be stored; what was noted holds.
         """
-        if records:
-            self._target.write(records)
-            self._last = records[-1]
-            if self._progress is not None:
-                self._progress.add(len(records), sum(len(each.value) for each in records))
+        if self._target.stores_once:
+            self._take_once(records)
+        else:
+            for piece in _pieces(records):
+                self._write(piece)
+                self.settle()
         if not records or self._clock() - self._noted >= _NOTE_EVERY:
             self.settle()
 
+    def _take_once(self, records: Sequence[Envelope]) -> None:
+        if self.repeats is not None and records:
+            last = self.repeats
+            count = bisect_right(records, last, key=lambda each: each.following)
+            if count:
+                self._write(records[:count])
+            if count == len(records) and records[-1].following < last:
+                return
+            self.repeats = None
+            self.settle()
+            records = records[count:]
+        if records:
+            if self._intend is not None:
+                self._intend(records[-1].following)
+            self._write(records)
+
+    def _write(self, records: Sequence[Envelope]) -> None:
+        self._target.write(records)
+        self._last = records[-1]
+        if self._progress is not None:
+            self._progress.add(len(records), sum(len(each.value) for each in records))
+
     def settle(self) -> None:
-        """Have everything stored, and note it if it is new.
+        """Have everything stored, and note it if it is new; nothing in the middle of a repetition.
 
         Raises:
             LanceError: it cannot be stored; what was noted holds.
         """
-        if self._last is not None:
-            self._target.flush()
-            self.place = Place.behind(self._last)
-            self._last = None
-            if self._note is not None:
-                self._note(self.place)
         self._noted = self._clock()
+        if self._last is None or self.repeats is not None:
+            return
+        self._target.flush()
+        self.place = Place.behind(self._last)
+        self._last = None
+        if self._note is not None:
+            self._note(self.place)
+
+
+def _pieces(records: Sequence[Envelope]) -> Iterator[Sequence[Envelope]]:
+    """Cut records where the place is to be noted."""
+    begin, size = 0, 0
+    for end, record in enumerate(records, 1):
+        size += len(record.value)
+        if size >= _PIECE or end == len(records):
+            yield records[begin:end]
+            begin, size = end, 0
 
 
 def copy(
@@ -100,8 +149,8 @@ def copy(
         batches: the records, see `Source.batches`.
         target: where they go.
         progress: is told of every batch.
-        note: is told where to go on, about once a second, whenever there is nothing to copy, and
-            at the end; everything before that place is stored then.
+        note: is told where to go on, at least once a second, whenever there is nothing to copy,
+            and at the end; everything before that place is stored then.
         clock: monotonic seconds.
 
     Returns:

@@ -1,9 +1,11 @@
 """Which module opens which URL, and how."""
 
+import random
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from lance_sdk.bridge.contract import Source, Target
 from lance_sdk.errors import ConfigError
@@ -39,6 +41,33 @@ class Reading:
     wait: float = 0.25
 
 
+_DICE: Final = random.SystemRandom()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyIdentity:
+    """By what a target recognises what it has of a copy already (AMB-25).
+
+    Attributes:
+        nonce: the upper 24 bits of the copy's batch ids; not 0.
+        began_ns: the time that goes with all of them, in nanoseconds since 1970.
+    """
+
+    nonce: int = field(default_factory=lambda: _DICE.randrange(1, 1 << 24))
+    began_ns: int = field(default_factory=time.time_ns)
+
+    def checked(self) -> Self:
+        """Return the identity if a batch can carry it.
+
+        Raises:
+            ValueError: it cannot.
+            TypeError: something in it is no number.
+        """
+        if not (0 < self.nonce < 1 << 24 and 0 < self.began_ns < 1 << 64):
+            raise ValueError("no identity of a copy")
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class Writing:
     """How to write to a target.
@@ -47,11 +76,13 @@ class Writing:
         create_topic: whether to create the topic when it is not there.
         partition: which partition, where the URL names none.
         partitions: how many to create the topic with.
+        identity: of the copy; one that is gone on with keeps it.
     """
 
     create_topic: bool = False
     partition: int | None = None
     partitions: int = 1
+    identity: CopyIdentity = field(default_factory=CopyIdentity)
 
 
 def partitions(url: str, *, options: Mapping[str, Any] | None = None) -> Sequence[int | None]:

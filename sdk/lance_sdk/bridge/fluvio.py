@@ -78,6 +78,8 @@ def _carried(found: ReceivedRecord) -> Envelope:
 
 
 class _FluvioTarget(End):
+    stores_once = False
+
     def __init__(self, url: str, writing: Writing, options: Mapping[str, Any]) -> None:
         parts = split(url, _COMPRESSION)
         self._client = _client(parts, options, **_ONE_BATCH)

@@ -6,18 +6,24 @@ from itertools import groupby
 from types import TracebackType
 from typing import Any, Final, Self
 
+from lance_sdk._frame_producer import FrameProducer
 from lance_sdk._protocol.handshake import find_partitioned
 from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, Target
 from lance_sdk.bridge.endpoints import Reading, Writing
 from lance_sdk.client import Client
 from lance_sdk.consumer import Consumer
-from lance_sdk.errors import ConfigError, InvalidOffset
+from lance_sdk.errors import ConfigError, InvalidOffset, ServerError, Unsupported
 from lance_sdk.partitions import shared_options
-from lance_sdk.producer import Producer
 from lance_sdk.types import PartitionedTopic, RecordBatch
 from lance_sdk.url import URL, parse_url
+from lance_spec.limits import BATCH_COUNTER_BITS, RECORD_HEADER_SIZE
+from lance_spec.records import encode_records
 
 _PATIENT: Final = 86_400.0  # deliveries expire long before, and say why
+_BATCH_BYTES: Final = 256 * 1024
+_BATCH_RECORDS: Final = 8192
+"""Bounds of a batch; a copy that is gone on with after an update needs the same ones."""
+_COUNTER: Final = (1 << BATCH_COUNTER_BITS) - 1
 
 
 class _LanceSource:
@@ -58,18 +64,39 @@ class _LanceSource:
 
 
 class _LanceTarget:
+    """Sends batches whose bounds, ids and time follow from the source alone."""
+
     def __init__(self, url: str, writing: Writing, options: Mapping[str, Any]) -> None:
         own = {"create_topic": writing.create_topic, "block_timeout": _PATIENT}
-        self._producer = Producer(
-            _partition_of(url, writing.partition, options), **{**options, **own}
+        self._url = _partition_of(url, writing.partition, options)
+        self._options = options
+        self._identity = writing.identity
+        self._producer = FrameProducer(
+            self._url, nonce=writing.identity.nonce, batches=_COUNTER, **{**options, **own}
         )
+        self._open: list[Envelope] = []
+        self._size = 0
+        self.stores_once = False
 
     def __repr__(self) -> str:
         return f"<_LanceTarget {self._producer!r}>"
 
     def __enter__(self) -> Self:
         self._producer.__enter__()
+        try:
+            self.stores_once = self._has_window()
+        except BaseException:
+            self._producer.close(0.0)
+            raise
         return self
+
+    def _has_window(self) -> bool:
+        try:
+            with Client(self._url, **shared_options(self._options)) as client:
+                window = client.cluster_status().dedup_window
+        except (ServerError, Unsupported):
+            return False
+        return window is not None and window.entries > 0
 
     def __exit__(
         self,
@@ -80,11 +107,34 @@ class _LanceTarget:
         self._producer.__exit__(kind, error, trace)
 
     def write(self, records: Sequence[Envelope]) -> None:
-        for kind, some in groupby(records, key=lambda each: each.kind):
-            self._producer.send_many_raw([each.value for each in some], kind)
+        for each in records:
+            size = RECORD_HEADER_SIZE + len(each.value)
+            if self._open and (
+                self._size + size > _BATCH_BYTES or len(self._open) >= _BATCH_RECORDS
+            ):
+                self._send()
+            self._open.append(each)
+            self._size += size
+
+    def _send(self) -> None:
+        """Send the open batch."""
+        payload = b"".join(
+            encode_records([each.value for each in some], kind)
+            for kind, some in groupby(self._open, key=lambda each: each.kind)
+        )
+        place = self._open[0].offset % _COUNTER + 1
+        self._producer.send_batch(
+            payload,
+            len(self._open),
+            batch_id=self._identity.nonce << BATCH_COUNTER_BITS | place,
+            timestamp_ns=self._identity.began_ns,
+        )
+        self._open, self._size = [], 0
 
     def flush(self) -> None:
-        self._producer.flush()
+        if self._open:
+            self._send()
+        self._producer.finish()
 
 
 def _described(url: URL, options: Mapping[str, Any]) -> PartitionedTopic | None:

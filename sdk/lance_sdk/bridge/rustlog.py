@@ -94,6 +94,8 @@ class _RustlogSource(End):
 
 
 class _RustlogTarget(End):
+    stores_once = False
+
     def __init__(self, url: str, writing: Writing, options: Mapping[str, Any]) -> None:
         parts = split(url, _DIALECT)
         self._client = _client(parts, options)

@@ -4,12 +4,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from lance_sdk import _platform
 from lance_sdk.bridge.contract import Place
+from lance_sdk.bridge.endpoints import CopyIdentity
 from lance_sdk.errors import ConfigError
 
 _PLACE = {"offset": int, "following": int, "digest": str}
@@ -24,12 +25,16 @@ class State:
         source: where the records come from.
         target: where they go.
         places: where to go on, by partition; one that is not there begins at its beginning.
+        written: by partition, up to where in the source may have been written after its place.
+        identity: by what the target recognises the copy.
     """
 
     path: Path | None
     source: str
     target: str
     places: dict[int, Place] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
+    identity: CopyIdentity = field(default_factory=CopyIdentity)
 
     @classmethod
     @contextmanager
@@ -50,6 +55,7 @@ class State:
             return
         with _locked(path):
             state._load(path)
+            state._save()  # the identity counts from the first batch on
             yield state
 
     def _load(self, path: Path) -> None:
@@ -59,14 +65,23 @@ class State:
             return
         except (OSError, ValueError) as error:
             raise ConfigError(f"cannot read {path}: {error}") from error
-        places = _places(path, noted)
+        self._take(path, noted)
+
+    def _take(self, path: Path, noted: Any) -> None:
+        try:
+            places = {int(number): _place(each) for number, each in noted["places"].items()}
+            written = {int(each): int(end) for each, end in noted.get("written", {}).items()}
+            identity = CopyIdentity(**noted.get("identity", {})).checked()
+        except (AttributeError, KeyError, TypeError, ValueError):
+            text = f"{path} is not a state of a copy; name another file, or remove it"
+            raise ConfigError(text) from None
         if (noted.get("source"), noted.get("target")) != (self.source, self.target):
             raise ConfigError(
                 f"{path} is the state of a copy from {noted.get('source')} to "
                 f"{noted.get('target')}; "
                 "name another file, or remove it"
             )
-        self.places = places
+        self.places, self.written, self.identity = places, written, identity
 
     def save(self, partition: int, place: Place) -> None:
         """Note a place; the file is whole at any time.
@@ -75,24 +90,34 @@ class State:
             OSError: it cannot be written.
         """
         self.places[partition] = place
+        self.written.pop(partition, None)
+        self._save()
+
+    def intend(self, partition: int, following: int) -> None:
+        """Note up to where is written next: a repetition has to have the same batches.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.written[partition] = following
+        self._save()
+
+    def _save(self) -> None:
         if self.path is None:
             return
-        places = {str(number): each._asdict() for number, each in self.places.items()}
-        noted = {"source": self.source, "target": self.target, "places": places}
+        noted = {
+            "source": self.source,
+            "target": self.target,
+            "identity": asdict(self.identity),
+            "places": {str(number): each._asdict() for number, each in self.places.items()},
+            "written": {str(number): end for number, end in self.written.items()},
+        }
         draft = self.path.with_name(f"{self.path.name}.tmp")
         with draft.open("w", encoding="utf-8") as file:
             json.dump(noted, file)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.path)
-
-
-def _places(path: Path, noted: Any) -> dict[int, Place]:
-    try:
-        return {int(number): _place(each) for number, each in noted["places"].items()}
-    except (AttributeError, KeyError, TypeError, ValueError):
-        text = f"{path} is not a state of a copy; name another file, or remove it"
-        raise ConfigError(text) from None
 
 
 def _place(noted: Any) -> Place:

@@ -1,43 +1,15 @@
-"""Frames that were made already, sent by a producer's own machinery.
+"""Frames of rows, sent under ids that a repetition uses again."""
 
-A producer collects records into batches. Here the batches exist, some with the id and the time
-under which they have to be sent however often that is tried (AMB-25), so they go straight into
-its queue; window, retries, deadlines and acknowledgements are the producer's.
-"""
-
-from time import monotonic
 from typing import Any, Final
 
-from lance_sdk._protocol.produce.delivery import Batch, first_failure
-from lance_sdk.delivery import wait_for_all
-from lance_sdk.errors import BufferFull, UnsafeRecordType
-from lance_sdk.producer import Producer
+from lance_sdk._frame_producer import FrameProducer
 from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.options import Options
-from lance_spec.enums import RecordType
-from lance_spec.limits import BATCH_COUNTER_BITS
-from lance_spec.records import record_bounds
 
 _BUFFER: Final = 32 << 20
-_LOOK: Final = 1024
-"""Frames after which it is looked what became of them."""
-_UNSAFE: Final = frozenset({0x00, int(RecordType.NULL)})
 
 
-class _Made(Batch):
-    """A batch that is sealed from the start."""
-
-    __slots__ = ()
-
-    def __init__(self, frame: Frame, deadline: float, waiter: object) -> None:
-        super().__init__(int(RecordType.RAW_DATA), monotonic(), deadline, waiter)
-        self._payload = frame.payload
-        self.count = frame.count
-        self.size = len(frame.payload)
-        self.sealed = True
-
-
-class FrameSender(Producer):
+class FrameSender(FrameProducer):
     """Sends frames to one topic, in order.
 
     Args:
@@ -53,19 +25,16 @@ class FrameSender(Producer):
     ) -> None:
         super().__init__(
             options.url(topic),
+            nonce=nonce,
+            batches=frames,
             create_topic=options.create_topic,
             buffer_bytes=max(_BUFFER, 4 * options.batch_bytes),
             **options.client_options(),
             **more,
         )
-        if nonce:  # acknowledgements of what an earlier attempt sent are no strangers
-            self._sender._nonce = nonce << BATCH_COUNTER_BITS  # noqa: SLF001 - of its own parts
-            self._sender._counter = frames  # noqa: SLF001 - likewise
-        self._pending: list[Batch] = []
-        self._settle_at = _LOOK
 
     def send_frame(self, frame: Frame, *, batch_id: int = 0, timestamp_ns: int = 0) -> None:
-        """Hand a frame over; waits while too much is not acknowledged.
+        """Hand a frame over, see `FrameProducer.send_batch`.
 
         Args:
             frame: the frame.
@@ -76,61 +45,4 @@ class FrameSender(Producer):
             DeliveryError: an earlier frame could not be delivered.
             BufferFull: there was no room for a minute.
         """
-        self._check_types(frame)
-        batch = _Made(frame, monotonic() + self._limit, self._driver)
-        batch.batch_id, batch.timestamp_ns = batch_id, timestamp_ns
-        self._wait_for_room(batch.size)
-        with self._driver.lock:
-            self._driver.check()
-            self._batcher.put(batch)
-        self._driver.wake()
-        self._pending.append(batch)
-        if len(self._pending) >= self._settle_at:
-            self._settle()
-
-    def finish(self) -> None:
-        """Wait until everything is acknowledged.
-
-        Raises:
-            DeliveryError: the first frame that could not be delivered.
-        """
-        wait_for_all(self._pending, None)
-        self._settle()
-
-    @property
-    def _limit(self) -> float:
-        config = self._core.config
-        return float(config.delivery_timeout)  # type: ignore[arg-type]  # seconds by now
-
-    def _settle(self) -> None:
-        """Forget what was delivered; raise what was not."""
-        done = [batch for batch in self._pending if batch.done]
-        self._pending = [batch for batch in self._pending if not batch.done]
-        self._settle_at = _LOOK + 2 * len(self._pending)
-        if (failure := first_failure(done)) is not None:
-            raise failure
-
-    def _wait_for_room(self, size: int) -> None:
-        deadline = monotonic() + self._patience
-        while True:
-            with self._driver.lock:
-                if self._batcher.fits(size):
-                    return
-                gate = self._sender.gate(size)
-            self._driver.wake()
-            if not self._driver.wait(gate, deadline - monotonic()):
-                raise BufferFull(f"no room for a frame of {size} bytes in {self._patience:.0f} s")
-            self._settle()
-
-    def _check_types(self, frame: Frame) -> None:
-        """Refuse what a server at hand would cut its log at (AMB-13)."""
-        dialect = self._session.dialect
-        if dialect is None or dialect.all_record_types:
-            return
-        starts = memoryview(record_bounds(frame.payload)).cast("q")[:-1]
-        unsafe = next((frame.payload[at] for at in starts if frame.payload[at] in _UNSAFE), None)
-        if unsafe is not None:
-            raise UnsafeRecordType(
-                f"record type {unsafe:#04x}: a server of dialect {dialect.name!r} cuts its log "
-                "there when it recovers; write other types, or values that are not null"
-            )
+        self.send_batch(frame.payload, frame.count, batch_id=batch_id, timestamp_ns=timestamp_ns)

@@ -1,0 +1,126 @@
+"""A copy to an LWP server stores every record once, wherever it is interrupted."""
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from lance_sdk.bridge import Envelope, Writing, open_target
+from lance_sdk.bridge.contract import Place
+from lance_sdk.bridge.copying import Lane
+from lance_sdk.bridge.state import State
+from lance_sdk.errors import ConfigError
+
+from .urls import Urls
+
+NAMES = itertools.count()
+RECORDS = [
+    Envelope(1, b"%05d" % number + b"." * (number % 7 * 20_000), number, number + 1)
+    for number in range(60)
+]
+"""Of a source: some batches are full before they are flushed."""
+
+
+class InterruptedRunError(Exception):
+    """The run ended here, as by a kill."""
+
+
+class Run:
+    """One run of a copy, which ends at one of its steps.
+
+    Args:
+        url: the target.
+        state: how far it is.
+        ends_at: the step that is not done any more; None goes through.
+        sizes: how many records the source gives at a time.
+    """
+
+    def __init__(self, url: str, state: State, ends_at: int | None, sizes: Sequence[int]) -> None:
+        self._url = url
+        self._state = state
+        self._ends_at = ends_at
+        self._sizes = sizes
+        self._steps = itertools.count()
+
+    def _step(self, work: Callable[[], object]) -> None:
+        if next(self._steps) == self._ends_at:
+            raise InterruptedRunError
+        work()
+
+    def __call__(self) -> bool:
+        """Copy what is left; return whether that came to its end."""
+        place = self._state.places.get(0)
+        records = RECORDS[0 if place is None else place.following :]
+        target = open_target(self._url, Writing(identity=self._state.identity))
+        try:
+            with target:
+                lane = Lane(
+                    target,
+                    note=self._note,
+                    intend=lambda end: self._step(lambda: self._state.intend(0, end)),
+                    written=self._state.written.get(0),
+                    clock=lambda: 0.0,
+                )
+                assert target.stores_once
+                for size in itertools.cycle(self._sizes):
+                    self._step(lambda some=records[:size]: lane.take(some))  # type: ignore[misc]
+                    records = records[size:]
+                    if not records:
+                        break
+                lane.settle()
+        except InterruptedRunError:
+            return False
+        return True
+
+    def _note(self, place: Place) -> None:
+        self._step(lambda: self._state.save(0, place))
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    runs=st.lists(
+        st.tuples(st.integers(0, 30), st.lists(st.integers(0, 9), min_size=1).filter(any)),
+        max_size=4,
+    )
+)
+@example(runs=[(2, [3]), (4, [0, 1])])  # full batches, and then an end in their middle
+def test_every_record_is_stored_once(
+    urls: Urls, tmp_path: Path, runs: list[tuple[int, list[int]]]
+) -> None:
+    """However often a copy is ended, at whatever step, and however its source cuts the records."""
+    topic = f"once-{next(NAMES)}"
+    urls.fill(topic)
+    url = urls.of("lance", topic)
+    path = tmp_path / topic
+    for ends_at, sizes in [*runs, (None, [7])]:
+        with State.held(path, "fluvio://a/b", url) as state:
+            Run(url, state, ends_at, sizes)()
+    assert urls.bodies(topic) == [each.value for each in RECORDS]
+
+
+def test_a_copy_that_is_begun_again_by_another_state_is_another_copy(
+    urls: Urls, tmp_path: Path
+) -> None:
+    """Whoever removes the state wants the records once more."""
+    urls.fill("twice")
+    url = urls.of("lance", "twice")
+    for name in ("first", "second"):
+        with State.held(tmp_path / name, "fluvio://a/b", url) as state:
+            assert Run(url, state, None, [60])()
+    assert len(urls.bodies("twice")) == 2 * len(RECORDS)
+
+
+@pytest.mark.parametrize("identity", [{"nonce": 0}, {"nonce": 1 << 24}, {"began_ns": "now"}, 7])
+def test_a_state_without_a_usable_identity_is_refused(tmp_path: Path, identity: object) -> None:
+    """It cannot be told what the target has."""
+    path = tmp_path / "state"
+    noted = {"source": "a://b", "target": "c://d", "places": {}, "identity": identity}
+    path.write_text(json.dumps(noted))
+    with pytest.raises(ConfigError, match="not a state"), State.held(path, "a://b", "c://d"):
+        pass
