@@ -16,6 +16,14 @@ with warnings.catch_warnings():
     from questdb.ingress import Sender
 
 
+@pytest.fixture(autouse=True)
+def many_senders() -> Iterator[None]:
+    """Let the published client say that tests make many senders, which it does by the clock."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "questdb.Sender: Detected a burst of reconnections")
+        yield
+
+
 @pytest.fixture
 def qwp(tmp_path: Path) -> Iterator[Endpoint]:
     """Return an endpoint that does what it should, until its script says otherwise."""

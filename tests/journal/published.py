@@ -5,13 +5,13 @@ the Rust one) from what was observed: `tests/interop_questdb` runs both for real
 """
 
 import struct
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Final, Protocol
 
-from lance_sdk.journal.files import SlotFile
-from lance_sdk.journal.testing import ForgetfulDisk
+from lance_sdk.journal.files import Files, SlotFile
 from lance_spec.checksum import CRC32C
 
 _HEADER: Final = struct.Struct("<4sBBHQQ")
@@ -25,6 +25,14 @@ class RefusedError(Exception):
     """A published client does not open the slot, and says why."""
 
 
+class Server(Protocol):
+    """What gets the frames that a client sends; a set will do."""
+
+    def update(self, frames: Iterable[bytes], /) -> None:
+        """Take frames."""
+        ...
+
+
 class PublishedClient(Protocol):
     """One client that has the slot."""
 
@@ -32,7 +40,7 @@ class PublishedClient(Protocol):
         """Store a frame."""
         ...
 
-    def send(self, most: int, server: set[bytes]) -> None:
+    def send(self, most: int, server: Server) -> None:
         """Send frames; the server has them, and acknowledges all of them."""
         ...
 
@@ -63,7 +71,7 @@ class Segment:
     end: int = 24
     payloads: list[bytes] = field(default_factory=list)
     torn: bool = False
-    created: int = field(default_factory=lambda: next(_CLOCK))
+    created: int = 0
 
     @property
     def stop(self) -> int:
@@ -87,7 +95,7 @@ class Segment:
         self.file.write(0, _HEADER.pack(b"SF01", 1, flags, 0, base, self.created))
 
 
-def scan(disk: ForgetfulDisk, path: Path) -> Segment | None:
+def scan(disk: Files, path: Path) -> Segment | None:
     """Read a segment as the document says (section 6.5); None where its header is not valid."""
     file = disk.open(path, writable=True)
     data = file.read(0, file.size)
@@ -115,9 +123,13 @@ class Model:
         disk: the disk.
         slot: the folder.
         size: bytes of a segment.
+        clock: microseconds since 1970, each time more.
     """
 
-    def __init__(self, disk: ForgetfulDisk, slot: Path, size: int) -> None:
+    def __init__(
+        self, disk: Files, slot: Path, size: int, clock: Callable[[], int] = _CLOCK.__next__
+    ) -> None:
+        self.clock = clock
         self.disk = disk
         self.slot = slot
         self.size = size
@@ -144,7 +156,9 @@ class Model:
         path = self.slot / name
         if name in self.disk.names(self.slot):
             self.disk.remove(path)
-        segment = Segment(path, self.disk.create(path, self.size), base, flags)
+        segment = Segment(
+            path, self.disk.create(path, self.size), base, flags, created=self.clock()
+        )
         segment.stamp(base, flags)
         return segment
 
@@ -163,6 +177,10 @@ class Model:
         ]
         return [each for each in frames if each[0] > self.acked][:most]
 
+    def stated(self) -> int:
+        """Return what the watermark on disk says, believed or not; -1 where there is none."""
+        return -1
+
     def drained(self) -> bool:
         """Whether everything is acknowledged."""
         return not self.ring or self.acked >= self.ring[-1].stop - 1
@@ -178,8 +196,10 @@ class Model:
 class GoClient(Model):
     """The Go client: 16 bytes of watermark, no manifest, nothing synced."""
 
-    def __init__(self, disk: ForgetfulDisk, slot: Path, size: int) -> None:
-        super().__init__(disk, slot, size)
+    def __init__(
+        self, disk: Files, slot: Path, size: int, clock: Callable[[], int] = _CLOCK.__next__
+    ) -> None:
+        super().__init__(disk, slot, size, clock)
         self._watermark_path = slot / ".ack-watermark"
         opened = sorted(self._with_frames(), key=lambda each: each.base)
         self.contiguous(opened)
@@ -187,11 +207,8 @@ class GoClient(Model):
             self.ring = opened
             self._watermark = self._open_watermark()
             self.acked = opened[0].base - 1
-            data = self._watermark.read(0, 16)
-            if data[:4] == b"AKW1":
-                (fsn,) = struct.unpack_from("<q", data, 8)
-                if self.acked < fsn < opened[-1].stop:
-                    self.acked = fsn
+            if self.acked < self.stated() < opened[-1].stop:
+                self.acked = self.stated()
             return
         if ".ack-watermark" in disk.names(slot):
             disk.remove(self._watermark_path)
@@ -209,6 +226,12 @@ class GoClient(Model):
                 self.disk.remove(each.path)
         return kept
 
+    def stated(self) -> int:
+        """Return what the watermark on disk says, believed or not; -1 where there is none."""
+        data = self._watermark.read(0, 16)
+        fsn: int = struct.unpack_from("<q", data, 8)[0] if data[:4] == b"AKW1" else -1
+        return fsn
+
     def _open_watermark(self) -> SlotFile:
         if self._watermark_path.name in self.disk.names(self.slot):
             file = self.disk.open(self._watermark_path, writable=True)
@@ -223,10 +246,10 @@ class GoClient(Model):
             self.ring.append(self.create(self.next_name(), self.ring[-1].stop, 0))
             assert self.ring[-1].take(payload)
 
-    def send(self, most: int, server: set[bytes]) -> None:
+    def send(self, most: int, server: Server) -> None:
         """Send frames, then write the watermark, then delete segments."""
         frames = self.sendable(most)
-        server.update(payload for _, payload in frames)
+        server.update([payload for _, payload in frames])
         if frames:
             self.acked = frames[-1][0]
             self._watermark.write(0, b"AKW1" + bytes(4) + struct.pack("<q", self.acked))
@@ -279,8 +302,10 @@ class Records:
 class PythonClient(Model):
     """The Python client: a manifest, and a watermark of two records; frames are not synced."""
 
-    def __init__(self, disk: ForgetfulDisk, slot: Path, size: int) -> None:
-        super().__init__(disk, slot, size)
+    def __init__(
+        self, disk: Files, slot: Path, size: int, clock: Callable[[], int] = _CLOCK.__next__
+    ) -> None:
+        super().__init__(disk, slot, size, clock)
         found = self.found()
         full = sorted((each for each in found if each.payloads), key=lambda each: each.base)
         self._manifest = self._records("sf-manifest.bin", b"SFM1", keep=True)
@@ -291,6 +316,7 @@ class PythonClient(Model):
             full = self._checked(full, found, said)
         self.contiguous(full)
         self._drop_empty(found, full, said)
+        self._clear_torn(full)
         self.ring = full
         if self._manifest is None or said is None:
             self._manifest = self._records("sf-manifest.bin", b"SFM1")
@@ -306,12 +332,16 @@ class PythonClient(Model):
         watermark = self._records(".ack-watermark", b"AKW1")
         assert watermark is not None
         self._watermark = watermark
-        reached = self._watermark.last()
+        self._reached = (self._watermark.last() or (-1, 0))[0]
         self.acked = self.ring[0].base - 1
-        if reached is not None and self.acked < reached[0] < self.ring[-1].stop:
-            self.acked = reached[0]
+        if self.acked < self._reached < self.ring[-1].stop:
+            self.acked = self._reached
         self._commit()
         disk.sync_folder(slot)
+
+    def stated(self) -> int:
+        """Return what the watermark on disk said at the opening, believed or not."""
+        return self._reached
 
     def _records(self, name: str, magic: bytes, *, keep: bool = False) -> Records | None:
         """Open a side file; one of another size is made blank, unless it is only looked at."""
@@ -361,6 +391,15 @@ class PythonClient(Model):
             else:
                 self.disk.remove(each.path)
 
+    def _clear_torn(self, full: list[Segment]) -> None:
+        """Clear what is torn; where that was not in the last segment, refuse the slot once."""
+        for each in full:
+            if each.torn:
+                each.file.write(each.end, bytes(each.file.size - each.end))
+                each.torn = False
+                if each is not full[-1]:
+                    raise RefusedError("a sealed segment was torn")
+
     def _commit(self) -> None:
         assert self._manifest is not None
         self._manifest.put(self.ring[0].base, self.ring[-1].base)
@@ -376,10 +415,10 @@ class PythonClient(Model):
         self._commit()
         assert self.ring[-1].take(payload)
 
-    def send(self, most: int, server: set[bytes]) -> None:
+    def send(self, most: int, server: Server) -> None:
         """Send frames, then sync the watermark, then the manifest, then delete segments."""
         frames = self.sendable(most)
-        server.update(payload for _, payload in frames)
+        server.update([payload for _, payload in frames])
         if frames:
             self.acked = frames[-1][0]
             self._watermark.put(self.acked)

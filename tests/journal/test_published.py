@@ -14,13 +14,14 @@ from typing import Final
 import pytest
 
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotHasGap, SlotKind
+from lance_sdk.journal.files import Files
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
 
 from .published import GoClient, PublishedClient, PythonClient, RefusedError
 
 SLOT: Final = Path("/disk/slot")
 SIZE: Final = 256
-MODELS: Final[dict[str, Callable[[ForgetfulDisk, Path, int], PublishedClient]]] = {
+MODELS: Final[dict[str, Callable[[Files, Path, int], PublishedClient]]] = {
     "go": GoClient,
     "python": PythonClient,
 }

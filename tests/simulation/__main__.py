@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from tests.simulation.mutants import STORE, Mutant, Search, write_matrix
 from tests.simulation.planted import MUTANTS
-from tests.simulation.report import describe, describe_ring, describe_server
+from tests.simulation.report import describe, describe_ring, describe_server, describe_slot
 from tests.simulation.ring.planted import RING, RING_MUTANTS
 from tests.simulation.server.planted import SERVER, SERVER_MUTANTS
+from tests.simulation.slot.planted import SLOT, SLOT_MUTANTS
 
 _EVERY: Final = 200
 """Runs after which a long search writes down what it has done."""
@@ -69,6 +70,7 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     world = parser.add_mutually_exclusive_group()
     world.add_argument("--ring", action="store_true", help="the store-and-forward ring")
+    world.add_argument("--slot", action="store_true", help="a slot that clients hand over")
     world.add_argument("--server", action="store_true", help="the whole server and its peers")
     parser.add_argument("--seed", type=int, help="replay this one, and shrink it if it fails")
     parser.add_argument("--from", dest="first", type=int, default=0, help="first seed of a search")
@@ -89,6 +91,8 @@ def choose(
     """Return a world, its planted faults, and how a failure in it is told."""
     if arguments.ring:
         return RING, RING_MUTANTS, describe_ring
+    if arguments.slot:
+        return SLOT, SLOT_MUTANTS, describe_slot
     if arguments.server:
         return SERVER, SERVER_MUTANTS, describe_server
     return STORE, MUTANTS, describe

@@ -7,6 +7,7 @@ from tests.simulation.ring.plan import RingPlan
 from tests.simulation.server import run as server
 from tests.simulation.server.plan import ServerPlan
 from tests.simulation.shrink import shrink
+from tests.simulation.slot import run as slot
 
 
 def describe(plan: Plan) -> str:
@@ -19,6 +20,12 @@ def describe_ring(plan: RingPlan) -> str:
     """Return the same of a plan for a ring."""
     short = shrink(plan, ring.carry_out)
     return _told(ring.carry_out(short).violation, short, f"--ring --seed {plan.seed}")
+
+
+def describe_slot(plan: RingPlan) -> str:
+    """Return the same of a plan for a slot that passes between clients."""
+    short = shrink(plan, slot.carry_out)
+    return _told(slot.carry_out(short).violation, short, f"--slot --seed {plan.seed}")
 
 
 def describe_server(plan: ServerPlan) -> str:

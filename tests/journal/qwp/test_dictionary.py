@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind
+from lance_sdk.journal import Durability, Journal, JournalConfig, JournalFailed, SlotKind
 from lance_sdk.journal._slot.symbol_file import HEADER, NAME, decode_file, encode_chunk
 from lance_sdk.journal.qwp import QwpSender, SymbolsLost, dictionary
 from lance_sdk.journal.qwp._connection.exchange import catch_up_messages
@@ -26,6 +26,7 @@ from lance_spec.messages.store_forward import SegmentHeader, WatermarkSimple
 
 from .conftest import quick
 from .test_transport import delta
+from .world import Host, World
 
 PUBLISHED = bytes.fromhex("53594431 01 000000 01 03 02 4130 6f d5 78 8c")
 """A file of a published client with the symbol ``A0``."""
@@ -327,6 +328,68 @@ def test_a_dictionary_that_is_gone_for_good_halts_the_sender(qwp: Endpoint, sf: 
         sender.wait(timeout=5)
     sender.close()
     assert qwp.values("t") == [*range(40)]
+
+
+def test_frames_before_one_whose_symbols_are_lost_arrive() -> None:
+    """The sender halts only when they are dealt with, however many waited together."""
+    world = World(Host())
+    world.append(delta(0, "a"), delta(1, "b"), delta(5, "f"), delta(0, "a"))
+    world.run(1.0)
+    assert isinstance(world.outbox.failure, SymbolsLost)
+    assert world.outbox.failure.fsn == 2
+    assert world.wires[0].messages == [delta(0, "a"), delta(1, "b")]
+    assert world.outbox.settled_fsn == 1
+
+
+def test_a_killed_slot_that_was_drained_keeps_no_frame_of_the_old_dictionary() -> None:
+    """A client that does not know our watermark would send it again, with new symbols."""
+    disk, folder = ForgetfulDisk(), Path("/disk/slot")
+    journal = Journal.open(folder, CONFIG, files=disk)
+    open_dictionary(journal).ids(["a"])
+    journal.append(delta(0, "a"))
+    list(journal.read_from(0))
+    journal.ack(0)
+    disk = disk.killed()
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        assert not open_dictionary(journal).snapshot()
+        segments = [name for name in disk.names(folder) if name.endswith(".sfa")]
+        assert all(delta(0, "a") not in disk.content(folder / name) for name in segments)
+        assert journal.append(delta(0, "b")) == 1
+
+
+def test_without_the_file_frames_of_two_clients_teach_no_symbol() -> None:
+    """One that needs an id which both have given is kept, and not sent with either symbol."""
+    disk, folder = ForgetfulDisk(), Path("/disk/slot")
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        for frame in (delta(0, "ours"), delta(0, "theirs"), delta(1)):
+            journal.append(frame)
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        symbols = open_dictionary(journal)
+        assert symbols.unproven == {delta(1)}
+        assert not symbols.grows
+        world = World(Host(), journal=journal, dictionary=symbols)
+        world.run(1.0)
+        assert isinstance(world.outbox.failure, SymbolsLost)
+        assert delta(1) not in world.wires[0].messages
+
+
+def test_symbols_that_a_failed_sync_left_in_memory_are_written_again() -> None:
+    """The next sync sends them to the disk, which never got them (SF-38)."""
+    disk, folder = ForgetfulDisk(), Path("/disk/slot")
+    config = replace(CONFIG, durability=Durability.APPEND, synced_before_trim=(NAME,))
+    journal = Journal.open(folder, config, files=disk)
+    open_dictionary(journal).ids(["a"])
+    disk.broken["sync"] = OSError(errno.EIO, "refused")
+    with pytest.raises(JournalFailed):
+        journal.append(delta(0, "a"))
+    disk = disk.killed()
+    journal = Journal.open(folder, config, files=disk)
+    symbols = open_dictionary(journal)
+    symbols.note()
+    journal.append(delta(1))
+    disk = disk.power_lost()
+    with Journal.open(folder, config, files=disk) as journal:
+        assert open_dictionary(journal).snapshot() == ["a"]
 
 
 def test_the_grammar_agrees_about_the_file() -> None:

@@ -53,8 +53,8 @@ class _File:
         self._mount._end(fault, self.path)
 
     def close(self) -> None:
-        if self._fd in self._mount.files and not self._mount.dead:
-            self._mount.close(self._fd)
+        """Give it up without an interruption: generators do that whenever they are deleted."""
+        self._mount.files.pop(self._fd, None)
 
 
 class _Held:

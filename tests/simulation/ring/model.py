@@ -1,7 +1,8 @@
 """What a ring promised: which frames must be delivered, and under which number."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from tests.simulation.model import ViolationError
 
@@ -14,12 +15,14 @@ class RingModel:
         tried: the payloads that were ever given to `append`, in that order.
         frames: payloads by number of the appends that returned.
         promised: up to this number frames survive a loss of power; -1 for none.
+        used: the highest number of a frame that was promised; -1 for none.
         acked: up to this number frames may be gone; -1 for none.
     """
 
     tried: dict[bytes, None] = field(default_factory=dict)
     frames: dict[int, bytes] = field(default_factory=dict)
     promised: int = -1
+    used: int = -1
     acked: int = -1
 
     def appended(self, fsn: int, payload: bytes) -> None:
@@ -27,6 +30,10 @@ class RingModel:
         if self.frames.get(fsn, payload) != payload:
             raise ViolationError(f"frame {fsn} was given to two payloads")
         self.frames[fsn] = payload
+
+    def at_this_time(self) -> Self:
+        """Return a model that learns nothing more, to judge by it later."""
+        return replace(self, frames=dict(self.frames))
 
     def lose_memory(self) -> None:
         """Note that what was not promised may be gone."""
@@ -52,6 +59,7 @@ class RingModel:
         Raises:
             ViolationError: a promise was broken.
         """
+        self._note_used()
         numbers = {payload: fsn for fsn, payload in found.items()}
         for fsn, payload in self.frames.items():
             there = numbers.get(payload)
@@ -59,11 +67,14 @@ class RingModel:
                 raise ViolationError(f"frame {fsn} is lost; found {sorted(found)}")
             if there is not None and there != fsn:
                 raise ViolationError(f"frame {fsn} has number {there} now")
-        if next_fsn <= max(self.promised, *found, -1):
+        if next_fsn <= max(self.used, *found, -1):
             raise ViolationError(f"the next number would be {next_fsn}, which was given out")
         self._judge_invented(found)
         self.frames = dict(found)
         self.acked = max(self.acked, acked)
+
+    def _note_used(self) -> None:
+        self.used = max([self.used, *(fsn for fsn in self.frames if fsn <= self.promised)])
 
     def _judge_invented(self, found: Mapping[int, bytes]) -> None:
         order = list(self.tried)

@@ -67,23 +67,29 @@ class RingPlan:
         return "\n".join([*lines, *(f"  {each}" for each in self.operations)])
 
 
-class _Writer:
+class PlanWriter:
+    """Writes down operations, drawn at random."""
+
     def __init__(self, random: Random, settings: RingSettings) -> None:
         self.random = random
         self.large = settings.segment_bytes == _LARGE
         self.operations: list[Operation] = []
 
     def add(self, name: str, /, **arguments: Any) -> None:
+        """Add an operation."""
         self.operations.append(Operation(name, self.random.getrandbits(32), arguments))
 
     def append(self, share: float = 0.0) -> None:
+        """Add some appends."""
         count = self.random.randint(1, 9) if not share else int(share * 60)
         self.add("append", count=count, size=self.random.choice((1800, 2000)) if self.large else 90)
 
     def drain(self) -> None:
+        """Have some of it sent."""
         self.add("drain", share=self.random.choice((0.3, 0.7, 0.9, 1.0)))
 
     def fault(self) -> None:
+        """Plan an error."""
         random = self.random
         error = random.choice(_ERRORS)
         echoes = tuple(
@@ -97,6 +103,7 @@ class _Writer:
         )  # fmt: skip
 
     def stop_at(self) -> None:
+        """Plan the end of the process or the machine."""
         random = self.random
         self.add(
             "fault", method="*", place="*", nth=random.randrange(30), error=random.choice(STOPS),
@@ -104,6 +111,7 @@ class _Writer:
         )  # fmt: skip
 
     def restart(self) -> None:
+        """End the process, perhaps the machine, and open the slot again."""
         for each in self.random.choice(
             (("close",), ("kill",), ("power",), ("kill", "power"), ("close", "power"))
         ):
@@ -111,6 +119,7 @@ class _Writer:
         self.add("open")
 
     def any(self) -> None:
+        """Add anything."""
         chances: dict[Callable[[], None], int] = {
             self.append: 12,
             self.drain: 4,
@@ -123,7 +132,7 @@ class _Writer:
         self.random.choices(list(chances), list(chances.values()))[0]()
 
 
-def _any(writer: _Writer) -> None:
+def _any(writer: PlanWriter) -> None:
     for _ in range(writer.random.randint(15, 50)):
         if writer.random.random() < 0.1:
             writer.random.choice(
@@ -137,7 +146,7 @@ def _any(writer: _Writer) -> None:
         writer.any()
 
 
-def _fold(writer: _Writer) -> None:
+def _fold(writer: PlanWriter) -> None:
     """A fold that fails, is tried again, and a reader after it."""
     for _ in range(writer.random.randint(1, 2)):
         writer.append(share=1.0)
@@ -153,7 +162,7 @@ def _fold(writer: _Writer) -> None:
         writer.restart()
 
 
-def _doubt(writer: _Writer) -> None:
+def _doubt(writer: PlanWriter) -> None:
     """A sync that fails, another process in the same boot, and a loss of power."""
     for _ in range(writer.random.randint(1, 3)):
         writer.append()
@@ -170,7 +179,7 @@ def _doubt(writer: _Writer) -> None:
         writer.add("open")
 
 
-TEMPLATES: Final[dict[str, Callable[[_Writer], None]]] = {
+TEMPLATES: Final[dict[str, Callable[[PlanWriter], None]]] = {
     "any": _any, "fold": _fold, "doubt": _doubt,
 }  # fmt: skip
 
@@ -186,7 +195,7 @@ def make_plan(seed: int) -> RingPlan:
         random.random() < 0.7,
         Pace(random.choice((0.0, 0.1, 0.3)), 0.2, random.choice((0.01, 0.5))),
     )
-    writer = _Writer(random, settings)
+    writer = PlanWriter(random, settings)
     writer.add("open")
     writer.append()
     TEMPLATES[template](writer)

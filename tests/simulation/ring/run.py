@@ -160,19 +160,31 @@ class RingRun:
         mount.faults = self.faults
         return mount
 
-    def _open(self, mount: Mount) -> Journal:
+    def _config(self) -> JournalConfig:
+        """Return the settings of the journal."""
         settings = self.plan.settings
-        files = RingFiles(self.disk, mount, self.locked, self.boot, holes=settings.holes)
-        config = JournalConfig(
+        return JournalConfig(
             segment_bytes=settings.segment_bytes,
             max_total_bytes=_SEGMENTS * settings.segment_bytes,
             durability=Durability(settings.durability),
             background=settings.background,
             append_timeout=30.0,
         )
+
+    def _files(self, mount: Mount) -> RingFiles:
+        """Return what a process sees of the file system."""
+        holes = self.plan.settings.holes
+        return RingFiles(self.disk, mount, self.locked, self.boot, holes=holes)
+
+    def _open(self, mount: Mount) -> Journal:
+        files = self._files(mount)
         clock = self.world.seconds
         wall = lambda: self.world.wall_ns() / 1e9  # noqa: E731
-        return Journal.open(SLOT, config, files=files, clock=clock, wall_clock=wall)
+        return Journal.open(SLOT, self._config(), files=files, clock=clock, wall_clock=wall)
+
+    def _opened(self, journal: Journal, found: dict[int, bytes]) -> None:
+        """Do what a program does right after it has opened its journal."""
+        self.model.judge_opened(journal.acked_fsn, journal.next_fsn, found)
 
     # What the application does -----------------------------------------------------------------
 
@@ -188,7 +200,7 @@ class RingRun:
             try:
                 journal = self._open(mount)
                 found = dict(journal.read_from(journal.acked_fsn + 1))
-                self.model.judge_opened(journal.acked_fsn, journal.next_fsn, found)
+                self._opened(journal, found)
                 opened.append(journal)
             except (OSError, LanceError) as error:
                 errors.append(error)
@@ -309,7 +321,7 @@ class RingRun:
         self._read(journal)
 
     def _read(self, journal: Journal) -> dict[int, bytes]:
-        wanted = RingModel(self.model.tried, dict(self.model.frames))
+        wanted = self.model.at_this_time()
         start = journal.acked_fsn + 1
         try:
             found = dict(journal.read_from(start))

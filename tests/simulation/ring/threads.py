@@ -10,6 +10,7 @@ from tests.simulation.world import SimLock, World
 
 from lance_sdk.journal._ring import shared_state, workers
 from lance_sdk.journal._slot import side_files
+from lance_sdk.journal.qwp import dictionary
 
 
 class _Waiters:
@@ -154,7 +155,7 @@ class SimThreading:
 @contextmanager
 def simulated(world: World) -> Iterator[None]:
     """Let the ring use threads of a world inside a ``with`` block."""
-    modules: tuple[Any, ...] = (shared_state, workers, side_files)
+    modules: tuple[Any, ...] = (shared_state, workers, side_files, dictionary)
     before = [module.threading for module in modules]
     for module in modules:
         module.threading = SimThreading(world)

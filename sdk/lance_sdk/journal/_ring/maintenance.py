@@ -118,6 +118,7 @@ class Maintenance:
             with state.lock:
                 segment = state.ring.foldable() if state.slot.holes == "on" else None
                 acked = state.ring.acked_fsn
+                upto = -1 if segment is None else segment.stop - 1
             if segment is None:
                 return
             # One frame stays after the fold, so that the segment is never empty.
@@ -126,6 +127,11 @@ class Maintenance:
                 offset, found = segment.offset_of(fsn + 1, window)
             if found != fsn + 1:
                 return  # the file ends early; the reader tells
+            if segment.unsynced:
+                # Where the frames behind the fold were lost, those before it would be found again.
+                self._sync([segment], upto)
+                if state.failure is not None:
+                    return
             state.slot.sync_acks()
             try:
                 given = state.slot.fold(segment, fsn, offset, state.lock)
@@ -169,6 +175,11 @@ class Maintenance:
             # succeeds would prove nothing.
             state.fail(error)
             return
+        except BaseException:  # Ctrl-C in the middle of it
+            with state.lock:
+                for each in segments:
+                    each.unsynced = True
+            raise
         with state.lock:
             state.syncs += bool(segments)
             if state.failure is None:

@@ -139,6 +139,8 @@ def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Open
         snapshot.problems[:0] = told
     if config.kind is SlotKind.QWP and _spare_the_first(files, path, snapshot):
         snapshot = read_slot(files, path, config.kind)
+    if config.kind is SlotKind.QWP:
+        _give_up_drained(snapshot)
     problems = _Problems(files, path, config.quarantine_bytes, snapshot)
     # Records that guide the next recovery are right before anything they speak of is touched.
     slot = DiskSlot(
@@ -150,7 +152,8 @@ def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Open
         watermark=_watermark(files, path, snapshot, problems),
         floor=_floor(files, path, snapshot, problems),
         state=_state(files, path, snapshot, problems),
-        symbols=_symbols(snapshot),
+        symbols=snapshot.symbols,
+        blanks=[each.path for each in snapshot.empty if _accounts(each, snapshot)],
         generation=_generation(snapshot, config.kind),
         no_manifest=problems.no_manifest,
     )
@@ -182,6 +185,18 @@ def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Open
         total_bytes=config.total_bytes(on_disk=True),
     )
     return Opened(slot, ring, tuple(problems.all))
+
+
+def _give_up_drained(snapshot: SlotSnapshot) -> None:
+    """Keep no frame of a sound slot of which every frame is acknowledged.
+
+    A client that does not know our watermark would send them again, and the dictionary begins
+    anew: they would get other symbols (SF-04).
+    """
+    if snapshot.acked_fsn >= snapshot.next_fsn - 1 and not snapshot.problems:
+        snapshot.chain.trimmed += [each for each, _ in snapshot.chain.order]
+        snapshot.chain.order.clear()
+        snapshot.assignments.clear()
 
 
 def _ends(segments: list[Segment], active: Segment | None) -> tuple[Segment | None, Segment | None]:
@@ -291,16 +306,11 @@ def _floor(files: Files, path: Path, snapshot: SlotSnapshot, problems: "_Problem
 
 def _state(files: Files, path: Path, snapshot: SlotSnapshot, problems: "_Problems") -> SideFile:
     said = snapshot.state.record
-    values = (*snapshot.stamps, NO_FSN, 0, *_symbols(snapshot))
+    values = (*snapshot.stamps, NO_FSN, 0, *snapshot.symbols)
     state = _side(files, path / STATE, said, SlotStateRecord, values, problems=problems)
     if snapshot.notes:
         state.sync()
     return state
-
-
-def _symbols(snapshot: SlotSnapshot) -> tuple[int, int]:
-    said = snapshot.state.record
-    return (said.symbols, said.symbols_crc) if said else (0, 0)
 
 
 def _side(
@@ -363,11 +373,13 @@ def _removable(snapshot: SlotSnapshot) -> list[SegmentFile]:
 
 
 def _accounts(each: SegmentFile, snapshot: SlotSnapshot) -> bool:
-    """Whether a blank file stays: it accounts for frames between others that power took."""
-    if each.claim is not None or each.header_problem or each.generation is None:
+    """Whether a file without frames stays: it accounts for some between others that power took."""
+    if each.width or each.header_problem or each.generation is None:
         return False
     numbers = [found.generation or 0 for found, _ in snapshot.chain.order]
-    return bool(numbers) and min(numbers) < each.generation < max(numbers)
+    every = (*snapshot.empty, *snapshot.chain.unplaced, *snapshot.chain.trimmed)
+    aside = [found.generation or 0 for found in every if _kept(found)]
+    return bool(numbers) and min(numbers) < each.generation < max(numbers + aside)
 
 
 def _kept(each: SegmentFile) -> bool:

@@ -58,6 +58,8 @@ class SlotSnapshot:
         notes: what another writer did with the slot, for people.
         foreign: segments that this project did not write.
         sizes: bytes of each side file that exists, by name.
+        symbols: what the slot's state notes of the dictionary; nothing where another client was
+            that keeps one, too, or none of our frames is left.
     """
 
     chain: SegmentList
@@ -77,6 +79,7 @@ class SlotSnapshot:
     gaps: list[tuple[int, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     foreign: set[Path] = field(default_factory=set)
+    symbols: tuple[int, int] = (0, 0)
 
     @property
     def stamps(self) -> tuple[int, int]:
@@ -128,6 +131,8 @@ def read_slot(files: Files, slot: Path, kind: SlotKind) -> SlotSnapshot:
         notes=seen.notes,
         foreign=seen.foreign,
     )
+    if state.record and seen.manifest_holds and sizes.get(WATERMARK) != DUAL_SIZE:
+        snapshot.symbols = state.record.symbols, state.record.symbols_crc
     _settle(snapshot, slot)
     return snapshot
 

@@ -224,10 +224,12 @@ class DiskSlot:
         state: SideFile,
         generation: int,
         symbols: tuple[int, int] = (0, 0),
+        blanks: Sequence[Path] = (),
         no_manifest: OSError | None = None,
     ) -> None:
         self.path: Path | None = path
         self._no_manifest = no_manifest
+        self._blanks = blanks
         self.holes = "on" if config.holes else "off"
         self._files = files
         self._folder = path
@@ -238,6 +240,7 @@ class DiskSlot:
         self._floor = floor
         self._state = state
         self._stamps: tuple[int, ...] = (0, 0)
+        self._head_base = 0
         self._stamps_unsynced = False
         self._durable = NO_FSN
         self._boot = files.boot()
@@ -385,6 +388,10 @@ class DiskSlot:
         """Store the manifest, and by which stamps its segments are known again."""
         bases = [next_fsn if each is None else each.base for each in (head, active)]
         stamps = tuple(0 if each is None else each.created_us for each in (head, active))
+        if bases[0] < self._head_base:
+            # It was given up, and is only here because its removal failed, or seemed to.
+            bases[0], stamps = self._head_base, (self._stamps[0], stamps[1])
+        self._head_base = bases[0]
         self._stamps_unsynced |= stamps != self._stamps
         self._stamps = stamps
         self._manifest.store(*bases)
@@ -496,6 +503,9 @@ class DiskSlot:
         """Delete what is acknowledged, then the files that spoke of it."""
         self._manifest.store(next_fsn, next_fsn)
         self.delete(drained)
+        for path in self._blanks:
+            with suppress(FileNotFoundError):
+                self._files.remove(path)
         for name in (MANIFEST, *self._config.synced_before_trim, WATERMARK):
             with suppress(FileNotFoundError):
                 self._files.remove(self._folder / name)

@@ -22,7 +22,7 @@ import crc32c as castagnoli
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal._ring.journal import Journal
 from lance_sdk.journal._slot.layout import CORRUPT, FRAME_HEADER, FRAME_HEADER_SIZE, crc32c
-from lance_sdk.journal._slot.scan import scan
+from lance_sdk.journal._slot.scan import Run, scan
 from lance_sdk.journal._slot.symbol_file import (
     HEADER,
     MOST_BYTES,
@@ -97,6 +97,7 @@ class SymbolDictionary:
         framed: symbols below this id were brought by a stored frame, or are sent to every host
             when it is connected to.
         grows: whether symbols may be added; not where some are lost, whose ids frames still use.
+        unproven: frames that may have been written with another dictionary; see `_unproven`.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class SymbolDictionary:
         self._lock = threading.Lock()
         self.framed = len(self._symbols)
         self.grows = True
+        self.unproven: frozenset[bytes] = frozenset()
 
     def __repr__(self) -> str:
         return f"<SymbolDictionary {len(self._symbols)} symbols, {self._path or 'memory'}>"
@@ -252,7 +254,7 @@ def open_dictionary(journal: Journal) -> SymbolDictionary:
         data = files.read(path, 2 * MOST_BYTES + 1)
     except FileNotFoundError:
         data = b""
-    if journal.acked_fsn >= journal.next_fsn - 1:
+    if journal.acked_fsn >= journal.next_fsn - 1 and not any(_payloads_of(files, slot)):
         if data:
             files.remove(path)  # no frame needs it, and no host must learn it
         journal.note_symbols(0, 0)
@@ -261,28 +263,113 @@ def open_dictionary(journal: Journal) -> SymbolDictionary:
         raise ConfigError(f"{path}: over {2 * MOST_BYTES} bytes; no sender writes such a file")
     loaded = decode_file(data)
     count, crc = journal.noted_symbols
-    if not data and not count and not _needed(files, slot):
+    if not data and not count and not _needed(files, slot, most=1):
         return SymbolDictionary([], path, 0, journal)
-    if not loaded.damage and _covers(loaded.symbols, count, crc, files, slot):
-        return SymbolDictionary(loaded.symbols, path, loaded.end, journal)
-    return _rebuilt(path, loaded, journal)
+    whole = not loaded.damage and len(loaded.symbols) >= max(count, _needed(files, slot))
+    if whole and (
+        not count or _holds(loaded.symbols, count, crc) or _anothers(loaded, files, slot)
+    ):
+        _write_again(files, path, data[: loaded.end])
+        found = SymbolDictionary(loaded.symbols, path, loaded.end, journal)
+    else:
+        found = _rebuilt(path, loaded, journal)
+    if journal.problems:
+        behind = _unproven(found.snapshot(), journal, slot, intact=whole)
+        found.unproven |= frozenset(behind)
+    if found.unproven:
+        found.grows = False  # they use ids that nothing else may get
+    return found
+
+
+def _write_again(files: Files, path: Path, data: bytes) -> None:
+    """Write the file's bytes as they are, so that the next sync sends them to the disk.
+
+    After a sync that failed the system may show what the disk never got (SF-38).
+    """
+    if data:
+        file = files.open(path, writable=True)
+        try:
+            file.write(0, data)
+        finally:
+            file.close()
+
+
+def _anothers(loaded: Loaded, files: Files, slot: Path) -> bool:
+    """Whether frames show that a dictionary is that of another client, which ours became.
+
+    It has given ids to other symbols than our note is about, and its frames agree with it.
+    """
+    agrees = False
+    for path in _segments_of(files, slot):
+        data = _content(files, path)
+        for payload in _frames(data, scan(memoryview(data)).runs[0]):
+            start, count, place = _delta_head(payload)
+            if start and count:
+                with suppress(DamagedChunkError):
+                    told = read_entries(payload, place, count)[0]
+                    if loaded.symbols[start : start + count] != told:
+                        return False
+                    agrees = True
+    return agrees
+
+
+def _unproven(symbols: list[str], journal: Journal, slot: Path, *, intact: bool) -> Iterator[bytes]:
+    """Yield frames that nothing ties to the dictionary.
+
+    Frames behind damage are found again by us and not by published clients. Such a client may
+    have opened the slot after a loss of power that took a part of the dictionary, and have given
+    lost ids to other symbols. So a frame there, unless it stands alone, is believed only where our
+    own note vouches for the dictionary, or, in a slot without a note, where the file is intact and
+    the damage none that a published client takes for the end of the frames: there it starts with
+    zeros.
+    """
+    count, crc = journal.noted_symbols
+    if count and _holds(symbols, count, crc):
+        return
+    for path in _segments_of(journal.files, slot):
+        data = _content(journal.files, path)
+        found = scan(memoryview(data))
+        behind = False
+        for number, run in enumerate(found.runs):
+            if behind:
+                yield from (each for each in _frames(data, run) if delta_of(each)[0])
+            if number < len(found.holes):
+                hole = found.holes[number].offset
+                behind |= (
+                    bool(count) or not intact or not any(data[hole : hole + FRAME_HEADER_SIZE])
+                )
+
+
+def _holds(symbols: list[str], count: int, crc: int) -> bool:
+    """Whether a dictionary begins with the symbols that our note is about."""
+    return len(symbols) >= count and crc32c(encode_entries(symbols[:count])) == crc
 
 
 def _covers(symbols: list[str], count: int, crc: int, files: Files, slot: Path) -> bool:
     """Whether every stored frame finds its symbols."""
-    if count and (len(symbols) < count or crc32c(encode_entries(symbols[:count])) != crc):
+    if count and not _holds(symbols, count, crc):
         return False
     return len(symbols) >= _needed(files, slot)
 
 
-def _needed(files: Files, slot: Path) -> int:
-    """Return how many symbols the newest segment's frames refer to; ids only grow.
+def _needed(files: Files, slot: Path, *, most: int | None = None) -> int:
+    """Return how many symbols frames refer to; ids only grow.
 
     A frame that begins with id 0 needs nothing beside it.
+
+    Args:
+        files: the file system.
+        slot: the folder.
+        most: of so many segments with frames, the newest ones; None means of all.
     """
-    newest = list(_segments_of(files, slot))[-1:]
-    found = (delta_of(each) for path in newest for each in _payloads(files, path))
-    return max((start + count for start, count in found if start), default=0)
+    needed = seen = 0
+    for path in reversed(list(_segments_of(files, slot))):
+        found = [delta_of(each) for each in _payloads(files, path)]
+        needed = max([needed, *(start + count for start, count in found if start)])
+        seen += bool(found)
+        if seen == most:
+            break
+    return needed
 
 
 def _rebuilt(path: Path, loaded: Loaded, journal: Journal) -> SymbolDictionary:
@@ -297,11 +384,7 @@ def _rebuilt(path: Path, loaded: Loaded, journal: Journal) -> SymbolDictionary:
     if count and crc32c(encode_entries(symbols[:count])) != crc and len(symbols) >= count:
         symbols = []  # these are other symbols
     found = len(symbols)
-    for payload in _payloads_of(files, slot):
-        start, new, place = _delta_head(payload)
-        if new and start <= len(symbols):
-            with suppress(DamagedChunkError):
-                symbols[start : start + new] = read_entries(payload, place, new)[0]
+    symbols, unproven = _learned(symbols, journal, slot)
     lost = not _covers(symbols, count, crc, files, slot)
     damage = loaded.damage or ("it ends early" if lost or len(symbols) > found else "")
     if damage and loaded.end:
@@ -322,7 +405,48 @@ def _rebuilt(path: Path, loaded: Loaded, journal: Journal) -> SymbolDictionary:
     files.replace(path, data)
     dictionary = SymbolDictionary(symbols, path, len(data), journal)
     dictionary.grows = not lost
+    dictionary.unproven = frozenset(unproven)
     return dictionary
+
+
+def _learned(known: list[str], journal: Journal, slot: Path) -> tuple[list[str], set[bytes]]:
+    """Return the symbols that frames add to those known, and frames that may mean others.
+
+    Where another client numbers symbols in its own way, our note says which of them are ours.
+    """
+    count, crc = journal.noted_symbols
+    frames = [each for each in _payloads_of(journal.files, slot) if any(delta_of(each))]
+    first, unproven, contradicted = _told_by(frames, known, keep=True)
+    for symbols in (first, _told_by(frames, known, keep=False)[0]):
+        if count and _holds(symbols, count, crc):
+            return symbols, set()
+    if contradicted:
+        unproven |= {each for each in frames if delta_of(each)[0] > len(known)}
+    return first, unproven
+
+
+def _told_by(
+    frames: list[bytes], known: list[str], *, keep: bool
+) -> tuple[list[str], set[bytes], bool]:
+    """Return the symbols that frames bring; the first one of an id is kept, or the last one.
+
+    Also those frames that need more than was known where they stand, and whether frames
+    contradict each other.
+    """
+    symbols, early, contradicted = known[:], set[bytes](), False
+    for payload in frames:
+        start, new, place = _delta_head(payload)
+        if start > len(symbols):
+            early.add(payload)
+            continue
+        with suppress(DamagedChunkError):
+            told = read_entries(payload, place, new)[0]
+            there = symbols[start : start + new]
+            differs = there != told[: len(there)]
+            contradicted |= differs
+            if not (differs and keep):
+                symbols[start : start + new] = told
+    return symbols, early, contradicted
 
 
 def _segments_of(files: Files, slot: Path) -> Iterator[Path]:
@@ -330,7 +454,7 @@ def _segments_of(files: Files, slot: Path) -> Iterator[Path]:
     found: list[tuple[int, Path]] = []
     for name in files.names(slot):
         if name.endswith(".sfa"):
-            with suppress(DecodeError):
+            with suppress(DecodeError, FileNotFoundError):
                 header = SegmentHeader.decode(files.read(slot / name, SegmentHeader.SIZE))
                 found.append((header.base_seq, slot / name))
     yield from (path for _, path in sorted(found))
@@ -343,15 +467,28 @@ def _payloads_of(files: Files, slot: Path) -> Iterator[bytes]:
 
 
 def _payloads(files: Files, path: Path) -> Iterator[bytes]:
-    file = files.open(path, writable=False)
+    data = _content(files, path)
+    for run in scan(memoryview(data)).runs:
+        yield from _frames(data, run)
+
+
+def _content(files: Files, path: Path) -> bytes:
+    """Return a segment's bytes; nothing where it was acknowledged and deleted meanwhile."""
     try:
-        data = file.read(0, file.size)
+        file = files.open(path, writable=False)
+    except FileNotFoundError:
+        return b""
+    try:
+        return file.read(0, file.size)
     finally:
         file.close()
-    for run in scan(memoryview(data)).runs:
-        place = run.offset
-        while place < run.end:
-            length = FRAME_HEADER.unpack_from(data, place)[1]
-            place += FRAME_HEADER_SIZE
-            yield data[place : place + length]
-            place += length
+
+
+def _frames(data: bytes, run: Run) -> Iterator[bytes]:
+    """Yield the frames of a run in a segment's bytes."""
+    place = run.offset
+    while place < run.end:
+        length = FRAME_HEADER.unpack_from(data, place)[1]
+        place += FRAME_HEADER_SIZE
+        yield data[place : place + length]
+        place += length

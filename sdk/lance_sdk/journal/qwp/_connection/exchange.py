@@ -108,6 +108,7 @@ class Exchange:
         self.try_at_once = False
         self._dictionary = dictionary
         self._known_symbols = 0
+        self._lost: SymbolsLost | None = None
         self._teach(len(dictionary))
 
     def __repr__(self) -> str:
@@ -121,7 +122,7 @@ class Exchange:
     def fill(self, now: float) -> None:
         """Queue frames, as many as the network should have at once."""
         link = self._link
-        while link.queued < _MOST_QUEUED and link.is_open and self.ended is None:
+        while link.queued < _MOST_QUEUED and link.is_open and not (self.ended or self._lost):
             frame = self._outbox.next_frame(now)
             if frame is None:
                 return
@@ -142,9 +143,11 @@ class Exchange:
         if count and not self._dictionary.agrees(frame.payload):
             # Another client numbers symbols in its own way: whoever needs ours learns them again.
             self._known_symbols = 0
-        if start > self._known_symbols and not self._teach(start):
-            slot, known = self._outbox.journal.path, self._known_symbols
-            self._outbox.failed(SymbolsLost(slot, frame.fsn, known, start))
+        unproven = frame.payload in self._dictionary.unproven
+        if unproven or (start > self._known_symbols and not self._teach(start)):
+            slot, known = self._outbox.journal.path, 0 if unproven else self._known_symbols
+            self._lost = SymbolsLost(slot, frame.fsn, known, start)
+            self._halt_at_lost()
             return
         if not count or self._dictionary.agrees(frame.payload):
             self._known_symbols = max(self._known_symbols, start + count)
@@ -154,6 +157,11 @@ class Exchange:
             self._answered_at = now
         self._link.send(frame.payload)
         self._sent_messages.sent_frame(frame.fsn)
+
+    def _halt_at_lost(self) -> None:
+        """Halt before a frame whose symbols are lost, once those before it are dealt with."""
+        if self._lost is not None and self._outbox.settled_fsn >= self._lost.fsn - 1:
+            self._outbox.failed(self._lost)
 
     def _teach(self, upto: int) -> bool:
         """Send the symbols below an id that the host does not know; return whether there are.
@@ -198,6 +206,7 @@ class Exchange:
             self._settled(self._sent_messages.durable_ack(DurableAck.decode(data)), now)
         else:
             self._refused(error_of(data), now)
+        self._halt_at_lost()
 
     def _taken(self, now: float) -> None:
         fsn = self._sent_messages.taken()
