@@ -277,6 +277,22 @@ async def test_a_pattern_finds_topics_and_those_that_come_later(
         assert [topic.label for topic in consumer.assignment] == [f"{stem}a", f"{stem}b"]
 
 
+@pytest.mark.parametrize("start", ["beginning", "end"])
+async def test_partitions_that_are_added_are_read_from_their_beginning(
+    make: Callable[..., Any], server: EmbeddedServer, start: str
+) -> None:
+    """Within the refresh interval; nothing that is written to them is passed over."""
+    name = f"orders{uuid4().hex[:8]}"
+    with Client(server.url) as client:
+        client.create_topic(name, partitions=1)
+        options = {"start": start, "refresh_interval": 0.02}
+        async with make("TopicsConsumer", [name], **options) as consumer:
+            client.add_partitions(name, 2)
+            append(server.url, f"{name}-1", 1)
+            assert (await consumer.poll(10.0)).topic == f"{name}-1"
+            assert [topic.label for topic in consumer.assignment] == [f"{name}-0", f"{name}-1"]
+
+
 async def test_positions_are_committed_for_each_topic(
     make: Callable[..., Any], server: EmbeddedServer, orders: PartitionedTopic, tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ thrown in, and pauses in between; the clients only wait.
 
 import difflib
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -196,6 +196,18 @@ def find_topics(
     if pattern is not None:
         found |= {topic.id: topic for topic in topics if matches(topic, pattern)}
     return list(found.values())
+
+
+def look_for_topics(
+    wholes: Collection[str], pattern: re.Pattern[str] | None
+) -> Procedure[list[TopicInfo]]:
+    """Return the partitions that some topics have now, and the topics that fit a pattern."""
+    return [
+        topic
+        for topic in (yield from list_topics())
+        if (topic.partition is not None and topic.partition.topic in wholes)
+        or (pattern is not None and matches(topic, pattern))
+    ]
 
 
 def _named(topics: list[TopicInfo], name: str, server_url: str) -> Sequence[TopicInfo]:

@@ -26,6 +26,7 @@ from lance_sdk.groups._topics_settings import (
     check_topics,
     new_topics,
     topics_stats,
+    wholes_of,
 )
 from lance_sdk.groups._wakeup import AsyncWakeup
 from lance_sdk.offsets.contract import AsyncOffsetStore, Commit, TopicIdentity
@@ -57,7 +58,8 @@ class AsyncTopicsConsumer(TopicsView):
         topics: names or numbers; the name of a partitioned topic stands for its partitions.
         pattern: a regular expression: topics whose whole name fits are read, too, and those
             that are created later. It also fits the partitions of a topic whose name fits.
-        refresh_interval: seconds between two looks for topics that fit the pattern.
+        refresh_interval: seconds between two looks for topics that fit the pattern, and for
+            partitions that the named topics got; what comes late is read from its beginning.
         max_poll_records: most records that a batch of `poll` or `batches` has; 0 leaves batches
             as they arrive.
         **options: the fields of `lance_sdk.config.ConsumerConfig`, for each topic. With
@@ -91,6 +93,7 @@ class AsyncTopicsConsumer(TopicsView):
         self._reading = Reading(self._settings)
         self._reader = AsyncTopicReader(self._settings.server, self._settings.options)
         self._starts: dict[int, Place] = {}
+        self._wholes: frozenset[str] = frozenset()
         self._pending = []
         self._news = AsyncWakeup()
         self._armed: object = None
@@ -246,7 +249,7 @@ class AsyncTopicsConsumer(TopicsView):
     # What is due
 
     async def _attend(self) -> None:
-        """Do what is due: commits, and a look for topics that fit the pattern."""
+        """Do what is due: commits, and a look for new topics and partitions."""
         self._reader.check_open()
         self._reading.done()
         found = self._reading.found(self._reader.look(MultiFetcher.found))
@@ -266,21 +269,27 @@ class AsyncTopicsConsumer(TopicsView):
     async def _refresh(self) -> None:
         self._refresh_at = monotonic() + self._settings.refresh_interval
         try:
-            found = await self._reader.find_topics((), self._settings.pattern)
+            found = await self._reader.look_for_topics(self._wholes, self._settings.pattern)
         except LanceError as error:
             if not error.retryable:
                 raise
             _log.warning("%r: no look for new topics: %s", self, error)
         else:
-            await self._take_up(found)
+            await self._take_up(found, late=True)
 
-    async def _take_up(self, topics: Sequence[TopicInfo]) -> None:
-        """Begin to read those topics that are not read yet."""
+    async def _take_up(self, topics: Sequence[TopicInfo], *, late: bool = False) -> None:
+        """Begin to read those topics that are not read yet.
+
+        What came after this consumer was opened is read from its beginning, not from its end:
+        all that is in it was stored since.
+        """
         for topic in new_topics(topics, self.assignment):
             commit = None
             if self._store is not None:
                 commit = await self._store.claim(self._settings.group, topic, 0)
             self._reading.begin([AssignedTopic(topic, commit, 0)])
+            if late and commit is None and self._settings.start == "end":
+                self._starts[topic.id] = "beginning"
             if (begin := self._begin_reading(topic)) is not None:
                 self._reader.do(begin)
 
@@ -300,12 +309,14 @@ class AsyncTopicsConsumer(TopicsView):
             if self._settings.offsets is not None:
                 self._store = async_store(self._settings.offsets)
             settings = self._settings
-            await self._take_up(await self._reader.find_topics(settings.topics, settings.pattern))
+            found = await self._reader.find_topics(settings.topics, settings.pattern)
+            self._wholes = wholes_of(found, settings.topics)
+            await self._take_up(found)
         except BaseException:
             await self._release()
             await self._reader.close(0.0)
             raise
-        if self._settings.pattern is not None:
+        if self._wholes or self._settings.pattern is not None:
             self._refresh_at = monotonic() + self._settings.refresh_interval
         return self
 

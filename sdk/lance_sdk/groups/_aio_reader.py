@@ -1,7 +1,7 @@
 """The topics of a member, read over one connection to their server, for tasks."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -73,6 +73,12 @@ class AsyncTopicReader(AsyncClient):
         for call in calls.values():
             await self._driver.wait(call, None)  # the core settles it within request_timeout
         return {topic_id: end_told(call) for topic_id, call in calls.items()}
+
+    async def look_for_topics(
+        self, wholes: Collection[str], pattern: re.Pattern[str] | None
+    ) -> list[TopicInfo]:
+        """Return the partitions that some topics have now, and the topics that fit a pattern."""
+        return await self._run(admin_steps.look_for_topics(wholes, pattern))
 
     async def find_topics(
         self, wanted: Sequence[str | int], pattern: re.Pattern[str] | None = None

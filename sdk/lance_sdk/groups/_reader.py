@@ -1,7 +1,7 @@
 """The topics of a member, read over one connection to their server."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from time import monotonic
@@ -143,6 +143,12 @@ class TopicReader(Client):
         for call in calls.values():
             self._driver.wait(call, None)  # the core settles it within request_timeout
         return {topic_id: end_told(call) for topic_id, call in calls.items()}
+
+    def look_for_topics(
+        self, wholes: Collection[str], pattern: re.Pattern[str] | None
+    ) -> list[TopicInfo]:
+        """Return the partitions that some topics have now, and the topics that fit a pattern."""
+        return self._run(admin_steps.look_for_topics(wholes, pattern))
 
     def find_topics(
         self, wanted: Sequence[str | int], pattern: re.Pattern[str] | None = None

@@ -1,7 +1,7 @@
 """What a consumer of several topics is told, checked once for both APIs."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -96,6 +96,12 @@ def _compiled(pattern: str | re.Pattern[str] | None) -> re.Pattern[str] | None:
         return None if pattern is None else re.compile(pattern)
     except (re.error, TypeError) as error:
         raise ConfigError(f"pattern={pattern!r} is not a regular expression: {error}") from None
+
+
+def wholes_of(found: Iterable[TopicInfo], wanted: Collection[str | int]) -> frozenset[str]:
+    """Return the names among those that were wanted that stand for partitions (AMB-59)."""
+    named = {each.partition.topic for each in found if each.partition is not None}
+    return frozenset(name for name in named if name in wanted)
 
 
 def new_topics(
