@@ -374,12 +374,13 @@ def _removable(snapshot: SlotSnapshot) -> list[SegmentFile]:
 
 def _accounts(each: SegmentFile, snapshot: SlotSnapshot) -> bool:
     """Whether a file without frames stays: it accounts for some between others that power took."""
-    if each.width or each.header_problem or each.generation is None:
+    if each.width or each.header_problem or each.generation is None or each is snapshot.active:
         return False
     numbers = [found.generation or 0 for found, _ in snapshot.chain.order]
     every = (*snapshot.empty, *snapshot.chain.unplaced, *snapshot.chain.trimmed)
-    aside = [found.generation or 0 for found in every if _kept(found)]
-    return bool(numbers) and min(numbers) < each.generation < max(numbers + aside)
+    others = [found for found in every if _kept(found) or found is snapshot.active]
+    last = max([*numbers, *(found.generation or 0 for found in others)], default=0)
+    return bool(numbers) and min(numbers) < each.generation < last
 
 
 def _kept(each: SegmentFile) -> bool:

@@ -145,7 +145,7 @@ def _by_generation(
         if len(wrong) != 1 or not _confirmed(placed, wrong[0], manifest):
             continue
         right = next(base for each, base in placed if each is wrong[0])
-        if right <= acked < (wrong[0].claim or 0):
+        if right <= acked < (wrong[0].claim or 0) or _fits_better(wrong[0], placed, acked):
             continue
         if _flipped(wrong[0].claim, right) and all(each.claim != right for each in segments):
             return SegmentList(placed, ordered[:start])
@@ -171,6 +171,13 @@ def _confirmed(
     if manifest is not None:
         return base == manifest.active_base
     return last is not wrong and last.claim == base
+
+
+def _fits_better(doubtful: SegmentFile, placed: list[tuple[SegmentFile, int]], acked: int) -> bool:
+    """Whether the watermark lies in a segment by its own claim, and otherwise beyond all frames."""
+    last, base = placed[-1]
+    claim = doubtful.claim
+    return acked >= base + last.width and claim is not None and acked < claim + doubtful.width
 
 
 def _flipped(claim: int | None, right: int) -> bool:
