@@ -17,6 +17,8 @@ class RingModel:
         promised: up to this number frames survive a loss of power; -1 for none.
         used: the highest number of a frame that was promised; -1 for none.
         acked: up to this number frames may be gone; -1 for none.
+        names_unsure: whether the folder could not be synced: removed files may be back, and the
+            numbers of frames that are acknowledged may be used again.
     """
 
     tried: dict[bytes, None] = field(default_factory=dict)
@@ -24,6 +26,7 @@ class RingModel:
     promised: int = -1
     used: int = -1
     acked: int = -1
+    names_unsure: bool = False
 
     def appended(self, fsn: int, payload: bytes) -> None:
         """Note that `append` returned a number."""
@@ -67,7 +70,7 @@ class RingModel:
                 raise ViolationError(f"frame {fsn} is lost; found {sorted(found)}")
             if there is not None and there != fsn:
                 raise ViolationError(f"frame {fsn} has number {there} now")
-        if next_fsn <= max(self.used, *found, -1):
+        if next_fsn <= max(-1 if self.names_unsure else self.used, *found, -1):
             raise ViolationError(f"the next number would be {next_fsn}, which was given out")
         self._judge_invented(found)
         self.frames = dict(found)

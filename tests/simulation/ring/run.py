@@ -101,6 +101,7 @@ class RingRun:
     def _look_around(self) -> None:
         """Note what is promised by now, errors that nobody caught, and the end of a life."""
         self.troubled |= self._trouble()
+        self.model.names_unsure |= any(SLOT in fault.paths for fault in self.faults)
         if self.journal is not None:
             self.model.promised = max(self.model.promised, self.journal.durable_fsn)
         if self.world.errors:

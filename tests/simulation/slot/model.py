@@ -127,5 +127,5 @@ class SlotModel(RingModel):
             if there is not None and there != fsn:
                 raise ViolationError(f"frame {fsn} has number {there} now")
         self._note_used()
-        if next_fsn <= max(self.used, *numbers.values(), -1):
+        if next_fsn <= max(-1 if self.names_unsure else self.used, *numbers.values(), -1):
             raise ViolationError(f"the next number would be {next_fsn}, which was given out")
