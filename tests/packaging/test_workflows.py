@@ -31,7 +31,7 @@ def test_a_workflow_names_files_that_are_there(path: Path) -> None:
     document = yaml.safe_load(path.read_text())
     named = [each for each in values_of(document, "file") if "${{" not in each]
     named += [each.removeprefix("./") for each in values_of(document, "uses") if each[0] == "."]
-    named += re.findall(r"python (\S+\.py)", path.read_text())
+    named += re.findall(r"python (\S+\.py)\b", path.read_text())
     assert [each for each in named if not (ROOT / each).is_file()] == []
 
 

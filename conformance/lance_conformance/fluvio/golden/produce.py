@@ -5,8 +5,6 @@ import struct
 from importlib import import_module
 from typing import Any, NamedTuple
 
-import lz4.frame
-
 from lance_conformance.fluvio.golden.codec import (
     Cursor,
     Entry,
@@ -226,7 +224,7 @@ def _open(kind: int, data: bytes) -> bytes:
         if kind == 1:
             return gzip.decompress(data)
         if kind == 3:
-            return bytes(lz4.frame.decompress(data))
+            return bytes(import_module("lz4.frame").decompress(data))
         return bytes(_cramjam(kind).decompress(data)) if kind in (2, 4) else data
     except Exception as problem:
         raise Malformed(str(problem)) from problem

@@ -4,9 +4,8 @@ import gzip
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
+from importlib import import_module
 from typing import Any
-
-import lz4.frame
 
 from lance_conformance.fluvio.wire.words import UnreadableError
 
@@ -29,7 +28,7 @@ def close(kind: Compression, data: bytes) -> bytes:
     if kind is Compression.GZIP:
         return gzip.compress(data, 6, mtime=0)
     if kind is Compression.LZ4:
-        return bytes(lz4.frame.compress(data))
+        return bytes(_lz4().compress(data))
     if kind in _CRAMJAM:
         return bytes(_cramjam(kind).compress(data))
     return data
@@ -53,6 +52,10 @@ def open_(kind: int, data: bytes) -> bytes:
 _CRAMJAM = {Compression.SNAPPY: "snappy", Compression.ZSTD: "zstd"}
 
 
+def _lz4() -> Any:
+    return import_module("lz4.frame")  # likewise
+
+
 def _cramjam(kind: Compression) -> Any:
     import cramjam  # noqa: PLC0415 - LWP cases must run without it
 
@@ -65,7 +68,7 @@ def _open_gzip(data: bytes) -> bytes:
 
 
 def _open_lz4(data: bytes) -> bytes:
-    opener = lz4.frame.LZ4FrameDecompressor()
+    opener = _lz4().LZ4FrameDecompressor()
     return _whole(opener.decompress(data, max_length=MOST), ended=opener.eof)
 
 

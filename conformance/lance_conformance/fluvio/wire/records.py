@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from lance_conformance.fluvio.wire.compression import Compression, close, open_
 from lance_conformance.fluvio.wire.words import (
     Reader,
@@ -16,6 +14,7 @@ from lance_conformance.fluvio.wire.words import (
     option,
     varint,
 )
+from lance_conformance.wire.crc import crc32c
 
 NOW_MS = 1_706_918_400_123
 """The time of records that no case cares about."""

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,14 +15,17 @@ PACKAGE: Final = Path(__file__).resolve().parents[2]
 NAME: Final = "server_case.json"
 
 
-def path() -> Path:
-    """Where the data is: among the vectors of the installed distribution, or of a checkout.
+def path() -> Traversable:
+    """Where the data is: in the single file, among the installed vectors, or in a checkout.
 
     It is read as a file, so that the kit loads none of the packages that it may be asked about.
 
     Raises:
         FileNotFoundError: The package was torn from its distribution.
     """
+    own = files("lance_conformance").joinpath(NAME)  # release/single_file.py puts it there
+    if own.is_file():
+        return own
     for folder in (PACKAGE.parent / "lance_spec" / "_vectors", PACKAGE.parent.parent / "vectors"):
         if (folder / NAME).is_file():
             return folder / NAME

@@ -2,15 +2,16 @@
 
 import ssl
 from functools import cache
-from typing import Final
-
-import trustme
+from typing import TYPE_CHECKING, Final
 
 from lance_conformance.engine.access import Access, Tls
 from lance_conformance.server.golden.restartable import Restartable
 from lance_conformance.server.golden.server import Connections, sessions
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.tls import Door
+
+if TYPE_CHECKING:
+    import trustme
 
 TOKEN: Final = b"Golden-Token-7f3a"
 HOST: Final = "127.0.0.1"
@@ -37,12 +38,14 @@ def access_in(setting: str) -> Access:
 
 
 @cache
-def _authority() -> trustme.CA:
+def _authority() -> "trustme.CA":
+    import trustme  # noqa: PLC0415 - comes with the extra, and only TLS needs it
+
     return trustme.CA()
 
 
 @cache
-def _own_certificate() -> trustme.LeafCert:
+def _own_certificate() -> "trustme.LeafCert":
     return _authority().issue_cert(HOST)
 
 
@@ -56,6 +59,8 @@ def _server_context(rules: Specified, *, demanded: bool) -> ssl.SSLContext:
 
 @cache
 def _tls(setting: str) -> Tls:
+    import trustme  # noqa: PLC0415 - likewise
+
     usual, anonymous, stranger = _context(), _context(), _context()
     trustme.CA().issue_cert("stranger.invalid").configure_cert(stranger)
     if setting == "mtls":
