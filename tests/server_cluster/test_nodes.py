@@ -61,6 +61,7 @@ class Cluster:
             data_dir=self.folder / f"node{number}",
             node_id=number,
             http=Address("127.0.0.1", 0),
+            admin=True,
         )
         node = EmbeddedServer(config, storage, cluster=member or ClusterMember(self.log))
         self.nodes[number] = node

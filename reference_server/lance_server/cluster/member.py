@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lance_server.cluster.log_manager import ReplicatedLogManager
-from lance_server.cluster.node import POOL, NodeOptions
+from lance_server.cluster.node import POOL
+from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.replicated_log import ReplicatedLog, ReplicatedLogError
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.errors import ConfigError, DataDirError
@@ -28,12 +29,14 @@ class ClusterMember:
         advertise: where clients reach the node; by default where it listens.
         ack_timeout: seconds after which an append is answered as maybe applied.
         release: of the software, as other nodes are told.
+        trim_log: whether the log is told to delete what every node has made durable.
     """
 
     log: ReplicatedLog
     advertise: Address | None = None
     ack_timeout: float = 10.0
     release: str = ""
+    trim_log: bool = False
     _config: ServerConfig | None = field(default=None, init=False)
 
     @property
@@ -76,6 +79,7 @@ class ClusterMember:
             release=self.release,
             ack_timeout=self.ack_timeout,
             segment_age_secs=config.segment_age_secs,
+            trims=self.trim_log,
         )
         try:
             return ReplicatedLogManager.join(

@@ -16,6 +16,8 @@ from lance_server.cluster.applying.results import Applied, Result
 from lance_server.cluster.applying.settings import APPLY_VERSION
 from lance_server.cluster.applying.shard import Changes, NodeEntry, Shard
 from lance_server.cluster.housekeeping import proposals, trim_position
+from lance_server.cluster.marked_work import MarkedWork
+from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.records import encode
 from lance_server.cluster.replicated_log import (
     AppendError,
@@ -24,6 +26,7 @@ from lance_server.cluster.replicated_log import (
     ReplicatedLog,
     StopNodeError,
 )
+from lance_server.errors import ConfigError
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import Completion
 from lance_server.runtime.scheduling import Job, Scheduler, Timer
@@ -38,42 +41,6 @@ _STEP_BYTES: Final = 4 * 1024 * 1024
 _WAIT: Final = 0.25
 _RETRY: Final = 0.25
 _TICK: Final = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class NodeOptions:
-    """What one node is told; nothing here influences what comes of records.
-
-    Attributes:
-        node_id: its number in the cluster.
-        address: where clients reach it.
-        release: of the software.
-        process: a random number that no other process has.
-        ack_timeout: seconds after which an append is answered as maybe applied.
-        max_outstanding: bytes that may be appended and not applied.
-        mark_bytes: bytes of records after which a mark is written.
-        mark_seconds: seconds after which a mark is written.
-        status_seconds: seconds between two NodeStatus.
-        housekeeping_seconds: seconds between two looks at what is to be proposed.
-        max_lag_secs: seconds that applying may lag while the node is ready.
-        segment_age_secs: age at which an open segment is proposed to be closed; 0 for never.
-        trims: whether the log is told to delete what all hosts have. A node that joins later
-            needs the whole log, so that is off where there is no other way to join.
-    """
-
-    node_id: int
-    address: str
-    process: int
-    release: str = ""
-    ack_timeout: float = 10.0
-    max_outstanding: int = 64 * 1024 * 1024
-    mark_bytes: int = 64 * 1024 * 1024
-    mark_seconds: float = 1.0
-    status_seconds: float = 1.0
-    housekeeping_seconds: float = 1.0
-    max_lag_secs: float = 1.0
-    segment_age_secs: int = 7 * 24 * 3600
-    trims: bool = False
 
 
 @dataclass(slots=True)
@@ -196,6 +163,7 @@ class ClusterNode:
         self._target: int | None = None
         self._lags_since = -math.inf
         self._proposed: dict[Any, float] = {}
+        self._marked_work = MarkedWork()
         self.skew_ns = 0
         self.options = options
         self.replica = replica
@@ -232,6 +200,7 @@ class ClusterNode:
 
     def _finish(self) -> None:
         assert self._stopping is not None, "it stops"
+        self._fail_pending("the node stops")
         stopping = self._stopping
         if self.problem is not None:
             self._close()
@@ -254,7 +223,21 @@ class ClusterNode:
         self._readers.clear()
         self._log.close()
 
+    def at_mark(self, work: Callable[[Replica], None]) -> Completion[None]:
+        """Do work on the worker thread while all files are as a mark says, and nothing is applied.
+
+        Args:
+            work: gets the data. What it raises, the completion fails with.
+        """
+        if self.problem is not None or self._stopping is not None:
+            outcome: Completion[None] = Completion()
+            outcome.fail(ConfigError(f"the node does not apply: {self.problem or 'it stops'}"))
+            return outcome
+        return self._marked_work.ask(work)
+
     def _fail_pending(self, reason: str) -> None:
+        if not self._is_stepping:
+            self._marked_work.fail(ConfigError(reason))
         pending, self._pending = self._pending, {}
         self.outstanding = 0
         for each in pending.values():
@@ -352,6 +335,9 @@ class ClusterNode:
 
     def _work(self) -> Step:
         """Read, apply and mark (worker thread)."""
+        if self._marked_work:
+            self._mark_all()
+            self._marked_work.do(self.replica)
         applied: list[Applied] = []
         proposed: list[tuple[int, Any]] = []
         lost: LogUnavailableError | None = None
@@ -424,6 +410,7 @@ class ClusterNode:
 
     def _stepped(self, done: Completion[Step]) -> None:
         self._is_stepping = False
+        self._marked_work.settle()
         lost: LogUnavailableError | None = None
         if done.error is not None:
             self._break(done.error)

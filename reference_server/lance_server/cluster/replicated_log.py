@@ -68,7 +68,7 @@ class LogTrimmedError(StopNodeError):
     def __init__(self, shard: int, position: int, earliest: int) -> None:
         super().__init__(
             f"shard {shard}: position {position} is trimmed, the log begins at {earliest}; "
-            "bootstrap the node from a snapshot or from another node"
+            "start the node on a snapshot of another one: `lance-server snapshot DIR`"
         )
         self.position = position
         self.earliest = earliest

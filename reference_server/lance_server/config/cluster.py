@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _RETRY_SECONDS: Final = 0.5
 _ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never bound here
-_NEEDS_CLUSTER: Final = ("advertise", "cluster_config", "engine_unsafe")
+_NEEDS_CLUSTER: Final = ("advertise", "cluster_config", "engine_unsafe", "trim_log")
 
 CLUSTER: Final = group(
     click.option(
@@ -54,6 +54,12 @@ CLUSTER: Final = group(
         "applied.",
     ),
     click.option(
+        "--trim-log/--keep-log",
+        default=False,
+        help="Delete from the log what every node has made durable. A new node then begins with a "
+        "snapshot of another one; an empty one cannot. Set it on all nodes: the leader does it.",
+    ),
+    click.option(
         "--engine-unsafe/--engine-safe",
         default=False,
         help="Take a log whose settings can lose acknowledged records, as one broker alone does; "
@@ -83,6 +89,7 @@ def build_member(options: Mapping[str, Any], config: ServerConfig) -> "ClusterMe
         advertise=options["advertise"],
         ack_timeout=options["ack_timeout"],
         release=version("lance-sdk"),
+        trim_log=options["trim_log"],
     )
 
 

@@ -213,8 +213,6 @@ class Routes:
         target = body.get("target") if isinstance(body, dict) else None
         if not isinstance(target, str) or "\0" in target:
             return text(400, "Send target, the path of a folder that is not there yet")
-        if self._server.engine.cluster_facts():
-            return text(409, "A node of a cluster is not copied: a new node reads the shared log")
         try:
             report = await settled(self._server.engine.snapshots.take(Path(target)))
         except OSError as error:

@@ -30,7 +30,7 @@ from lance_server.log.recovery.startup import LogOpener, Opened, save_clean_mark
 from lance_server.log.reopening import Reopener
 from lance_server.log.retention import tell_if_best_effort
 from lance_server.log.scrubber import Scrubber
-from lance_server.log.snapshot import Snapshots
+from lance_server.log.snapshot import SnapshotMaker, Snapshots
 from lance_server.log.topic import Topic
 from lance_server.lwp.refusals import Refusal, storage_refusal, topic_not_found
 from lance_server.runtime.completion import Completion, pass_on
@@ -107,7 +107,7 @@ class LogManager:
             compaction=options.compaction,
             node=options.node,
         )
-        self.snapshots = Snapshots(self, data_dir, storage, scheduler, self.upkeep)
+        self.snapshots: SnapshotMaker = Snapshots(self, data_dir, storage, scheduler, self.upkeep)
         self.report = RecoveryReport()
         self.scrubber = Scrubber(storage, scheduler, self.report, options.scrub_days)
 

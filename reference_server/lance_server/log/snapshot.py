@@ -10,6 +10,7 @@ durable there. The copy gets its name when it is whole.
 import errno
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -121,6 +122,7 @@ class SnapshotWriter:
 
     Attributes:
         report: what is in it.
+        begun: whether its folder was made.
     """
 
     def __init__(
@@ -138,6 +140,7 @@ class SnapshotWriter:
         self._draft = target.with_name(target.name + _UNFINISHED)
         self._link_file = link
         self.report = SnapshotReport(target)
+        self.begun = False
 
     def __repr__(self) -> str:
         return f"<SnapshotWriter {self._target}: {self.report.topics} topics>"
@@ -156,6 +159,7 @@ class SnapshotWriter:
             raise ConfigError(
                 f"'{self._draft}' is left from a snapshot that was cut short; remove it"
             )
+        self.begun = True
         self._storage.make_dir(self._draft)
         self._storage.make_dir(self._draft / "segments")
         for name in (f"segments/{CATALOG_FILE}", CLOCK_FILE):
@@ -287,6 +291,10 @@ class SnapshotWriter:
         else:
             self.report.linked += 1
 
+    def _copy_whole(self, source: Path, target: Path) -> None:
+        with opened(self._source, source) as fd:
+            self._write(target, self._chunks(fd, self._source.size(fd)))
+
     def _copy(self, source: Path, target: Path, size: int) -> None:
         with opened(self._source, source) as fd:
             self._write(target, self._chunks(fd, size))
@@ -305,6 +313,59 @@ class SnapshotWriter:
                 place += len(chunk)
             self._storage.sync(fd)
         self.report.copied += place
+
+
+class SnapshotMaker(ABC):
+    """Makes snapshots, one at a time. Belongs to the event loop's thread.
+
+    Attributes:
+        under_way: settled when the one that is being made is done, or None.
+    """
+
+    under_way: Completion[SnapshotReport] | None
+
+    @abstractmethod
+    def take(
+        self, target: Path, storage: StorageBackend | None = None, link: Link = os.link
+    ) -> Completion[SnapshotReport]:
+        """Copy the data directory as it is served.
+
+        The outcome fails with a `ConfigError` where something is in the way, and with an
+        `OSError` where a disk refused; nothing of the copy is left then.
+
+        Args:
+            target: the folder that it becomes, outside of the data directory.
+            storage: the backend for the copy.
+            link: gives a file a second name.
+
+        Raises:
+            ConfigError: it is inside the data directory, or another one is being made.
+        """
+
+    @staticmethod
+    def fail(outcome: Completion[SnapshotReport], error: Exception, left: Exception | None) -> None:
+        """Tell that there is no snapshot.
+
+        Args:
+            outcome: of the snapshot.
+            error: why there is none.
+            left: why what was made of it could not be removed, or None.
+        """
+        if left is not None:
+            _log.warning("what was made of a snapshot could not be removed: %s", left)
+        outcome.fail(error)
+
+
+def check_target(target: Path, data_dir: Path, under_way: object) -> None:
+    """Refuse a target that cannot be.
+
+    Raises:
+        ConfigError: it is inside the data directory, or a snapshot is being made.
+    """
+    if under_way is not None:
+        raise ConfigError("a snapshot is being made; wait for its end")
+    if not target.is_absolute() or target.resolve().is_relative_to(data_dir.resolve()):
+        raise ConfigError(f"'{target}' must be an absolute path outside of the data directory")
 
 
 class SnapshotTask:
@@ -372,14 +433,9 @@ class SnapshotTask:
             then()
         elif undo:
             removed = self._run(self._writer.give_up)
-            removed.wake(lambda: self._fail(error, removed.error))
+            removed.wake(lambda: SnapshotMaker.fail(self.outcome, error, removed.error))
         else:
             self.outcome.fail(error)
-
-    def _fail(self, error: Exception, left: Exception | None) -> None:
-        if left is not None:
-            _log.warning("what was made of a snapshot could not be removed: %s", left)
-        self.outcome.fail(error)
 
 
 class Log(Protocol):
@@ -402,7 +458,7 @@ class Log(Protocol):
         ...
 
 
-class Snapshots:
+class Snapshots(SnapshotMaker):
     """Makes snapshots of a log, one at a time. Belongs to the event loop's thread.
 
     Args:
@@ -430,7 +486,7 @@ class Snapshots:
         self._storage = storage
         self._scheduler = scheduler
         self._upkeep = upkeep
-        self.under_way: Completion[SnapshotReport] | None = None
+        self.under_way = None
 
     def __repr__(self) -> str:
         return f"<Snapshots of {self._data_dir}>"
@@ -438,23 +494,12 @@ class Snapshots:
     def take(
         self, target: Path, storage: StorageBackend | None = None, link: Link = os.link
     ) -> Completion[SnapshotReport]:
-        """Copy the data directory as it is served.
-
-        The outcome fails with a `ConfigError` where something is in the way, and with an
-        `OSError` where a disk refused; nothing of the copy is left then.
-
-        Args:
-            target: the folder that it becomes, outside of the data directory.
-            storage: the backend for the copy.
-            link: gives a file a second name.
+        """Copy the data directory as it is served, see `SnapshotMaker.take`.
 
         Raises:
-            ConfigError: it is inside the data directory, or another one is being made.
+            ConfigError: the target is inside the data directory, or another copy is being made.
         """
-        if self.under_way is not None:
-            raise ConfigError("a snapshot is being made; wait for its end")
-        if not target.is_absolute() or target.resolve().is_relative_to(self._data_dir.resolve()):
-            raise ConfigError(f"'{target}' must be an absolute path outside of the data directory")
+        check_target(target, self._data_dir, self.under_way)
         backend = storage or PwritevStorage()
         task = SnapshotTask(
             SnapshotWriter(self._storage, self._data_dir, backend, target, link),

@@ -16,7 +16,7 @@ from tests.simulation.cluster.logs import DATA_DIR, NOW, SECOND, SETTINGS, conte
 from lance_server.cluster.applying.mark import load_mark
 from lance_server.cluster.log_manager import ReplicatedLogManager
 from lance_server.cluster.memory import MemoryLog
-from lance_server.cluster.node import NodeOptions
+from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.records import encode
 from lance_server.log.log_options import LogOptions
 from lance_server.log.metadata.topic_file import Retention

@@ -1,0 +1,39 @@
+"""What one node of a cluster is told."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """What one node is told; nothing here influences what comes of records.
+
+    Attributes:
+        node_id: its number in the cluster.
+        address: where clients reach it.
+        release: of the software.
+        process: a random number that no other process has.
+        ack_timeout: seconds after which an append is answered as maybe applied.
+        max_outstanding: bytes that may be appended and not applied.
+        mark_bytes: bytes of records after which a mark is written.
+        mark_seconds: seconds after which a mark is written.
+        status_seconds: seconds between two NodeStatus.
+        housekeeping_seconds: seconds between two looks at what is to be proposed.
+        max_lag_secs: seconds that applying may lag while the node is ready.
+        segment_age_secs: age at which an open segment is proposed to be closed; 0 for never.
+        trims: whether the log is told to delete what all hosts have made durable. A node that
+            joins later begins with a snapshot of another one.
+    """
+
+    node_id: int
+    address: str
+    process: int
+    release: str = ""
+    ack_timeout: float = 10.0
+    max_outstanding: int = 64 * 1024 * 1024
+    mark_bytes: int = 64 * 1024 * 1024
+    mark_seconds: float = 1.0
+    status_seconds: float = 1.0
+    housekeeping_seconds: float = 1.0
+    max_lag_secs: float = 1.0
+    segment_age_secs: int = 7 * 24 * 3600
+    trims: bool = False
