@@ -11,7 +11,7 @@ import pytest
 from lance_sdk._platform import punch
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind, inspect
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
-from lance_spec.messages.store_forward import SegmentFrame, SegmentHeader
+from lance_spec.messages.store_forward import SegmentFrame, SegmentHeader, WatermarkSimple
 
 SIZE = 1 << 20
 SLOT = Path("/disk/slot")
@@ -77,6 +77,19 @@ def test_any_client_can_read_a_segment_with_a_hole() -> None:
     assert folded.payload == bytes(length)
     report = inspect(SLOT, SlotKind.QWP, files=disk)
     assert (report.first_fsn, report.frames, report.problems) == (700, 200, ())
+
+
+@pytest.mark.parametrize("said", [None, 5000], ids=["lost", "beyond the last frame"])
+def test_what_a_hole_was_made_of_is_not_sent_without_a_watermark(said: int | None) -> None:
+    """Those zeros are no frame that anybody appended."""
+    disk, watermark = ForgetfulDisk(), SLOT / ".ack-watermark"
+    with Journal.open(SLOT, configured(), files=disk) as journal:
+        half_acked(journal)
+    disk.remove(watermark)
+    if said is not None:
+        disk.put(watermark, WatermarkSimple(said).encode())
+    with Journal.open(SLOT, configured(), files=disk) as journal:
+        assert next(journal.read_from(journal.acked_fsn + 1)) == (700, b"0700" * 256)
 
 
 def test_a_hole_grows_with_later_acknowledgements() -> None:

@@ -104,7 +104,7 @@ class SlotRun(RingRun):
         model, known = self.slot_model, len(self._dictionary)
         lost = {each for each in found.values() if delta_of(each)[0] > known}
         lost |= self._dictionary.unproven & {*found.values()}
-        for each in lost - model.fragile:
+        for each in lost - model.fragile - model.gone:
             raise ViolationError(f"the symbols of {model.rows[each]} are lost")
         model.mute |= lost
 

@@ -35,6 +35,7 @@ class SegmentFile:
         header_problem: what is wrong with the header; "" when nothing is.
         header_offset: where that is.
         blank: whether the header is all zeros, as where it never reached the disk.
+        folded: whether its first frame is what acknowledged ones became: a page of zeros or more.
     """
 
     path: Path
@@ -47,6 +48,7 @@ class SegmentFile:
     header_problem: str = ""
     header_offset: int = 0
     blank: bool = False
+    folded: bool = False
 
     @property
     def width(self) -> int:

@@ -8,6 +8,8 @@ from lance_sdk.journal._ring.segment import HAS_MANIFEST
 from lance_sdk.journal._slot.layout import (
     DUAL_SIZE,
     FIRST_FRAME,
+    FRAME_HEADER,
+    FRAME_HEADER_SIZE,
     FSN_FLOOR,
     MANIFEST,
     STATE,
@@ -32,6 +34,8 @@ from lance_spec.messages.store_forward import (
     WatermarkRecord,
 )
 
+_PAGE = 4096
+"""Fewer bytes are not given back (see `DiskSlot.fold`)."""
 _TOO_NEW = {"version", "flags", "reserved"}
 """Header fields with which a newer writer would say that its format differs (SF-02)."""
 
@@ -166,6 +170,7 @@ def _found(path: Path, view: memoryview) -> SegmentFile:
         flags=0,
         created_us=0,
         scan=scan(view) if len(view) > FIRST_FRAME else Scan(),
+        folded=_is_folded(view),
     )
     try:
         header = SegmentHeader.decode(view[:FIRST_FRAME])
@@ -182,6 +187,14 @@ def _found(path: Path, view: memoryview) -> SegmentFile:
         return found
     found.claim, found.flags, found.created_us = header.base_seq, header.flags, header.created_us
     return found
+
+
+def _is_folded(view: memoryview) -> bool:
+    start = FIRST_FRAME + FRAME_HEADER_SIZE
+    if len(view) < start:
+        return False
+    _, length = FRAME_HEADER.unpack_from(view, FIRST_FRAME)
+    return length >= _PAGE - start and last_nonzero(view[: start + length], start) == start
 
 
 def _side(
@@ -259,9 +272,16 @@ def _waiting(snapshot: SlotSnapshot, reached: int | None) -> SegmentFile | None:
     return max(fitting, key=lambda each: each.generation or 0, default=None)
 
 
+def _begins_folded(snapshot: SlotSnapshot) -> bool:
+    return bool(snapshot.chain.order) and snapshot.chain.order[0][0].folded
+
+
 def _settle_acked(snapshot: SlotSnapshot, slot: Path) -> None:
     snapshot.acked_fsn = snapshot.head_base - 1
     watermark = snapshot.watermark.record
+    covers = watermark is not None and signed(watermark.fsn) < snapshot.next_fsn
+    if not covers and snapshot.head_base > 0 and _begins_folded(snapshot):
+        snapshot.acked_fsn = snapshot.head_base  # acknowledged, whatever became of the watermark
     if watermark is None:
         return
     fsn = signed(watermark.fsn)
