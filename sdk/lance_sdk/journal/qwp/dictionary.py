@@ -271,11 +271,9 @@ def open_dictionary(journal: Journal) -> SymbolDictionary:
     ):
         _write_again(files, path, data[: loaded.end])
         found = SymbolDictionary(loaded.symbols, path, loaded.end, journal)
+        found.unproven = frozenset(_unproven(loaded.symbols, journal, slot, intact=True))
     else:
         found = _rebuilt(path, loaded, journal)
-    if journal.problems:
-        behind = _unproven(found.snapshot(), journal, slot, intact=whole)
-        found.unproven |= frozenset(behind)
     if found.unproven:
         found.grows = False  # they use ids that nothing else may get
     return found
@@ -324,7 +322,7 @@ def _unproven(symbols: list[str], journal: Journal, slot: Path, *, intact: bool)
     zeros.
     """
     count, crc = journal.noted_symbols
-    if count and _holds(symbols, count, crc):
+    if not journal.problems or (count and _holds(symbols, count, crc)):
         return
     for path in _segments_of(journal.files, slot):
         data = _content(journal.files, path)
@@ -376,7 +374,8 @@ def _rebuilt(path: Path, loaded: Loaded, journal: Journal) -> SymbolDictionary:
     """Complete a dictionary from the frames, as a host does that receives them.
 
     Slots of old clients have no dictionary: there every frame brings all its symbols, and a later
-    one may give an id to another symbol.
+    one may give an id to another symbol. While there are frames that may mean other symbols, the
+    file stays as it is: what was completed would look like the truth at the next opening.
     """
     files, slot = journal.files, path.parent
     count, crc = journal.noted_symbols
@@ -385,25 +384,30 @@ def _rebuilt(path: Path, loaded: Loaded, journal: Journal) -> SymbolDictionary:
         symbols = []  # these are other symbols
     found = len(symbols)
     symbols, unproven = _learned(symbols, journal, slot)
+    unproven |= set(_unproven(symbols, journal, slot, intact=False))
     lost = not _covers(symbols, count, crc, files, slot)
     damage = loaded.damage or ("it ends early" if lost or len(symbols) > found else "")
-    if damage and loaded.end:
-        files.rename(path, path.with_name(NAME + CORRUPT))
     if damage:
         SESSION.warning(
-            "store-and-forward: %s is damaged (%s) and was set aside as %s%s; of %d symbols, %d "
-            "were found in frames%s",
+            "store-and-forward: %s is damaged (%s) and %s; of %d symbols, %d were found in "
+            "frames%s",
             path,
             damage,
-            NAME,
-            CORRUPT,
+            "stays as it is" if unproven else f"was set aside as {NAME}{CORRUPT}",
             len(symbols),
             len(symbols) - found,
-            "; others are lost: frames that need them are kept and not sent" if lost else "",
+            "; others are lost: frames that need them are kept and not sent"
+            if lost or unproven
+            else "",
         )
-    data = HEADER + (encode_chunk(symbols) if symbols else b"")
-    files.replace(path, data)
-    dictionary = SymbolDictionary(symbols, path, len(data), journal)
+    end = loaded.end
+    if not unproven:
+        if damage and loaded.end:
+            files.rename(path, path.with_name(NAME + CORRUPT))
+        data = HEADER + (encode_chunk(symbols) if symbols else b"")
+        files.replace(path, data)
+        end = len(data)
+    dictionary = SymbolDictionary(symbols, path, end, journal)
     dictionary.grows = not lost
     dictionary.unproven = frozenset(unproven)
     return dictionary
