@@ -246,7 +246,7 @@ def values_of(data: bytes) -> list[bytes]:
     return [value for _, value in decode_records(data)]
 
 
-ROUNDS = int(os.environ.get("LANCE_KILL_ROUNDS", "7"))
+ROUNDS = int(os.environ.get("LANCE_KILL_ROUNDS", "3"))
 """For each way of writing; the long profile sets 170."""
 
 

@@ -85,13 +85,18 @@ def any_server(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("upstream", "downstream"),
+    ("any_server", "upstream", "downstream"),
     [
-        pytest.param([2_000, 60_001, 250_007, 600_011], [], id="while frames arrive"),
-        pytest.param([], [400, 1_001, 3_000, 6_007], id="while acknowledgements leave"),
-        pytest.param([100_000, 101_000, 102_000], [5_000], id="again soon after a restart"),
+        pytest.param("forgetful_server", [2_000, 60_001, 250_007, 600_011], [],
+                     id="while frames arrive"),
+        pytest.param("forgetful_server", [], [400, 1_001, 3_000, 6_007],
+                     id="while acknowledgements leave"),
+        pytest.param("forgetful_server", [100_000, 101_000, 102_000], [5_000],
+                     id="again soon after a restart"),
+        pytest.param("server", [2_000, 250_007], [1_001, 5_000], id="on a disk that keeps all"),
     ],
-)
+    indirect=["any_server"],
+)  # fmt: skip
 def test_a_killed_and_restarted_server_has_every_record_once_in_order(
     any_server: Any, wire: Lay, upstream: list[int], downstream: list[int]
 ) -> None:
