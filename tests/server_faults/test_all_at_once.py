@@ -108,6 +108,7 @@ class Machine:
         ):
             server.end(self._random.choice([signal.SIGKILL, signal.SIGTERM]))
         self.happened["fault at a start"] += any(self._control.hits())
+        self._repeat_changes()  # a kill may have cut its last entry short
 
     def _judge(self, server: ServerProcess) -> None:
         """Look at everything; begin with new topics when there is much of it."""
