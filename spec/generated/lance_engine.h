@@ -409,7 +409,7 @@ static inline enum lance_result lance_wal_end_write(
     return out.result;
 }
 
-/* One entry of this server's write-ahead log; a WalEnd follows the last (AMB-50, AMB-47). */
+/* One entry of the first release's write-ahead log; a WalEnd follows the last (AMB-50, AMB-47). */
 struct lance_redo_entry {
     /* CRC32C of the body (AMB-50). */
     uint32_t crc;
@@ -487,6 +487,192 @@ static inline enum lance_result lance_redo_write_write(
     lance_put_uint(&out, in->offset, 8u);
     lance_require(&out.result, in->name.size <= 65535u);
     lance_put_uint(&out, in->name.size, 2u);
+    lance_put(&out, in->name.data, in->name.size);
+    lance_put(&out, in->data.data, in->data.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* Opens the second 512 bytes of a file of this server's write-ahead log (AMB-50). */
+struct lance_wal_generation {
+    /* CRC32C of bytes 8 to 23 (AMB-50). */
+    uint32_t crc;
+    /* Random bytes, drawn when the file was made (AMB-50). */
+    struct lance_bytes file_id;
+    /* Rises each time that the file is used again (AMB-50). */
+    uint64_t generation;
+};
+
+#define LANCE_WAL_GENERATION_SIZE 24u
+#define LANCE_WAL_GENERATION_MAGIC_AT 0u
+#define LANCE_WAL_GENERATION_CRC_AT 4u
+#define LANCE_WAL_GENERATION_FILE_ID_AT 8u
+#define LANCE_WAL_GENERATION_GENERATION_AT 16u
+static_assert(LANCE_WAL_GENERATION_GENERATION_AT + 8u == LANCE_WAL_GENERATION_SIZE,
+              "WalGeneration has the size of its fields");
+
+/* Read a whole WalGeneration; variable parts point into `data`. */
+static inline enum lance_result lance_wal_generation_read(
+    struct lance_wal_generation *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    lance_take_const(&in, (const uint8_t *)"LWAL", 4u);
+    out->crc = (uint32_t)lance_take_uint(&in, 4u);
+    out->file_id = lance_take(&in, 8u);
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    return lance_finish_read(&in);
+}
+
+/* Write a WalGeneration into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_wal_generation_write(
+    const struct lance_wal_generation *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put(&out, (const uint8_t *)"LWAL", 4u);
+    lance_put_uint(&out, in->crc, 4u);
+    lance_require(&out.result, in->file_id.size == 8u);
+    lance_put(&out, in->file_id.data, in->file_id.size);
+    lance_put_uint(&out, in->generation, 8u);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* One commit of this server's write-ahead log, from byte 1024 on; a WalEnd follows the last (AMB-50, AMB-47). */
+struct lance_wal_frame {
+    /* CRC32C of the body (AMB-50). */
+    uint32_t crc;
+    /* A WalCommit (AMB-50). */
+    struct lance_bytes body;
+};
+
+#define LANCE_WAL_FRAME_MIN_SIZE 12u
+#define LANCE_WAL_FRAME_MAGIC_AT 0u
+#define LANCE_WAL_FRAME_LENGTH_AT 4u
+#define LANCE_WAL_FRAME_CRC_AT 8u
+#define LANCE_WAL_FRAME_BODY_AT 12u
+
+/* Read a whole WalFrame; variable parts point into `data`. */
+static inline enum lance_result lance_wal_frame_read(
+    struct lance_wal_frame *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    lance_take_const(&in, (const uint8_t *)"LWAL", 4u);
+    uint32_t length = (uint32_t)lance_take_uint(&in, 4u);
+    lance_require(&in.result, length >= 32u && length <= 67108864u);
+    out->crc = (uint32_t)lance_take_uint(&in, 4u);
+    out->body = lance_take(&in, length);
+    return lance_finish_read(&in);
+}
+
+/* Write a WalFrame into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_wal_frame_write(
+    const struct lance_wal_frame *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_put(&out, (const uint8_t *)"LWAL", 4u);
+    lance_require(&out.result, in->body.size <= 67108864u);
+    lance_put_uint(&out, in->body.size, 4u);
+    lance_put_uint(&out, in->crc, 4u);
+    lance_put(&out, in->body.data, in->body.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* What one commit made durable together (AMB-50). */
+struct lance_wal_commit {
+    /* That of the file; another one is left from other data (AMB-50). */
+    struct lance_bytes file_id;
+    /* That of the file; a lower one is left from an earlier use (AMB-50). */
+    uint64_t generation;
+    /* Rises within a generation (AMB-50). */
+    uint64_t index;
+    /* Rises over all files; commits are repeated by it (AMB-50). */
+    uint64_t number;
+    /* WalWrites, back to back (AMB-50). */
+    struct lance_bytes writes;
+};
+
+#define LANCE_WAL_COMMIT_MIN_SIZE 32u
+#define LANCE_WAL_COMMIT_FILE_ID_AT 0u
+#define LANCE_WAL_COMMIT_GENERATION_AT 8u
+#define LANCE_WAL_COMMIT_INDEX_AT 16u
+#define LANCE_WAL_COMMIT_NUMBER_AT 24u
+#define LANCE_WAL_COMMIT_WRITES_AT 32u
+
+/* Read a whole WalCommit; variable parts point into `data`. */
+static inline enum lance_result lance_wal_commit_read(
+    struct lance_wal_commit *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->file_id = lance_take(&in, 8u);
+    out->generation = (uint64_t)lance_take_uint(&in, 8u);
+    out->index = (uint64_t)lance_take_uint(&in, 8u);
+    out->number = (uint64_t)lance_take_uint(&in, 8u);
+    out->writes = lance_take(&in, in.left);
+    return lance_finish_read(&in);
+}
+
+/* Write a WalCommit into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_wal_commit_write(
+    const struct lance_wal_commit *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_require(&out.result, in->file_id.size == 8u);
+    lance_put(&out, in->file_id.data, in->file_id.size);
+    lance_put_uint(&out, in->generation, 8u);
+    lance_put_uint(&out, in->index, 8u);
+    lance_put_uint(&out, in->number, 8u);
+    lance_put(&out, in->writes.data, in->writes.size);
+    *size = room - out.left;
+    return out.result;
+}
+
+/* A write to a file of the data directory, or its removal, repeated after a crash (AMB-50). */
+struct lance_wal_write {
+    /* 0 writes; 1 says that the file, or the folder, was removed, and has no data (AMB-50). */
+    uint8_t kind;
+    /* Where in the file to write, in bytes (AMB-50). */
+    uint64_t offset;
+    /* The file, relative to the data directory, in UTF-8; a segment's as it is while open (AMB-50). */
+    struct lance_bytes name;
+    /* What to write (AMB-50). */
+    struct lance_bytes data;
+};
+
+#define LANCE_WAL_WRITE_MIN_SIZE 15u
+#define LANCE_WAL_WRITE_KIND_AT 0u
+#define LANCE_WAL_WRITE_NAME_LENGTH_AT 1u
+#define LANCE_WAL_WRITE_LENGTH_AT 3u
+#define LANCE_WAL_WRITE_OFFSET_AT 7u
+#define LANCE_WAL_WRITE_NAME_AT 15u
+
+/* Read a whole WalWrite; variable parts point into `data`. */
+static inline enum lance_result lance_wal_write_read(
+    struct lance_wal_write *out, const uint8_t *data, size_t size)
+{
+    struct lance_reader in = {data, size, LANCE_OK};
+    out->kind = (uint8_t)lance_take_uint(&in, 1u);
+    lance_require(&in.result, out->kind <= 1u);
+    uint16_t name_length = (uint16_t)lance_take_uint(&in, 2u);
+    uint32_t length = (uint32_t)lance_take_uint(&in, 4u);
+    out->offset = (uint64_t)lance_take_uint(&in, 8u);
+    out->name = lance_take(&in, name_length);
+    out->data = lance_take(&in, length);
+    return lance_finish_read(&in);
+}
+
+/* Write a WalWrite into `room` bytes; `size` receives how many it takes. */
+static inline enum lance_result lance_wal_write_write(
+    const struct lance_wal_write *in, uint8_t *data, size_t room, size_t *size)
+{
+    struct lance_writer out = {data, room, LANCE_OK};
+    lance_require(&out.result, in->kind <= 1u);
+    lance_put_uint(&out, in->kind, 1u);
+    lance_require(&out.result, in->name.size <= 65535u);
+    lance_put_uint(&out, in->name.size, 2u);
+    lance_require(&out.result, in->data.size <= 4294967295u);
+    lance_put_uint(&out, in->data.size, 4u);
+    lance_put_uint(&out, in->offset, 8u);
     lance_put(&out, in->name.data, in->name.size);
     lance_put(&out, in->data.data, in->data.size);
     *size = room - out.left;

@@ -221,7 +221,7 @@ types:
         doc: "Length of no batch"
         doc-ref: "AMB-47"
   redo_entry:
-    doc: "One entry of this server's write-ahead log; a WalEnd follows the last"
+    doc: "One entry of the first release's write-ahead log; a WalEnd follows the last"
     doc-ref: "AMB-50, AMB-47"
     seq:
       - id: length
@@ -261,6 +261,104 @@ types:
         doc-ref: "AMB-50"
       - id: data
         size-eos: true
+        doc: "What to write"
+        doc-ref: "AMB-50"
+  wal_generation:
+    doc: "Opens the second 512 bytes of a file of this server's write-ahead log"
+    doc-ref: "AMB-50"
+    seq:
+      - id: magic
+        contents: [76, 87, 65, 76]
+        doc: "The letters LWAL"
+        doc-ref: "AMB-50"
+      - id: crc
+        type: u4
+        doc: "CRC32C of bytes 8 to 23"
+        doc-ref: "AMB-50"
+      - id: file_id
+        size: 8
+        doc: "Random bytes, drawn when the file was made"
+        doc-ref: "AMB-50"
+      - id: generation
+        type: u8
+        doc: "Rises each time that the file is used again"
+        doc-ref: "AMB-50"
+  wal_frame:
+    doc: "One commit of this server's write-ahead log, from byte 1024 on; a WalEnd follows the last"
+    doc-ref: "AMB-50, AMB-47"
+    seq:
+      - id: magic
+        contents: [76, 87, 65, 76]
+        doc: "The letters LWAL"
+        doc-ref: "AMB-50"
+      - id: length
+        type: u4
+        valid:
+          min: 32
+          max: 67108864
+        doc: "Length of the body, in bytes"
+        doc-ref: "AMB-50"
+      - id: crc
+        type: u4
+        doc: "CRC32C of the body"
+        doc-ref: "AMB-50"
+      - id: body
+        size: length
+        doc: "A WalCommit"
+        doc-ref: "AMB-50"
+  wal_commit:
+    doc: "What one commit made durable together"
+    doc-ref: "AMB-50"
+    seq:
+      - id: file_id
+        size: 8
+        doc: "That of the file; another one is left from other data"
+        doc-ref: "AMB-50"
+      - id: generation
+        type: u8
+        doc: "That of the file; a lower one is left from an earlier use"
+        doc-ref: "AMB-50"
+      - id: index
+        type: u8
+        doc: "Rises within a generation"
+        doc-ref: "AMB-50"
+      - id: number
+        type: u8
+        doc: "Rises over all files; commits are repeated by it"
+        doc-ref: "AMB-50"
+      - id: writes
+        size-eos: true
+        doc: "WalWrites, back to back"
+        doc-ref: "AMB-50"
+  wal_write:
+    doc: "A write to a file of the data directory, or its removal, repeated after a crash"
+    doc-ref: "AMB-50"
+    seq:
+      - id: kind
+        type: u1
+        valid:
+          min: 0
+          max: 1
+        doc: "0 writes; 1 says that the file, or the folder, was removed, and has no data"
+        doc-ref: "AMB-50"
+      - id: name_length
+        type: u2
+        doc: "Length of the name, in bytes"
+        doc-ref: "AMB-50"
+      - id: length
+        type: u4
+        doc: "Length of the data, in bytes"
+        doc-ref: "AMB-50"
+      - id: offset
+        type: u8
+        doc: "Where in the file to write, in bytes"
+        doc-ref: "AMB-50"
+      - id: name
+        size: name_length
+        doc: "The file, relative to the data directory, in UTF-8; a segment's as it is while open"
+        doc-ref: "AMB-50"
+      - id: data
+        size: length
         doc: "What to write"
         doc-ref: "AMB-50"
   replicated_write:

@@ -61,7 +61,7 @@ local MESSAGES = {
     wal_end = {
         {name = "length", kind = "uint", size = 4, base = "dec", const = "00000000", doc = "Length of no batch (AMB-47)"},
     },
-    -- One entry of this server's write-ahead log; a WalEnd follows the last (AMB-50, AMB-47).
+    -- One entry of the first release's write-ahead log; a WalEnd follows the last (AMB-50, AMB-47).
     redo_entry = {
         {name = "length", kind = "uint", size = 4, base = "dec", low = 18, high = 67108864, doc = "Length of the body (AMB-50)"},
         {name = "crc", kind = "uint", size = 4, base = "dec", doc = "CRC32C of the body (AMB-50)"},
@@ -74,6 +74,37 @@ local MESSAGES = {
         {name = "name_length", kind = "uint", size = 2, base = "dec", doc = "Length of the name (AMB-50)"},
         {name = "name", kind = "bytes", length = "name_length", doc = "The file, relative to the data directory, in UTF-8, with '/' between its parts (AMB-50)"},
         {name = "data", kind = "bytes", doc = "What to write (AMB-50)"},
+    },
+    -- Opens the second 512 bytes of a file of this server's write-ahead log (AMB-50).
+    wal_generation = {
+        {name = "magic", kind = "bytes", size = 4, const = "4C57414C", doc = "The letters LWAL (AMB-50)"},
+        {name = "crc", kind = "uint", size = 4, base = "dec", doc = "CRC32C of bytes 8 to 23 (AMB-50)"},
+        {name = "file_id", kind = "bytes", size = 8, doc = "Random bytes, drawn when the file was made (AMB-50)"},
+        {name = "generation", kind = "uint", size = 8, base = "dec", doc = "Rises each time that the file is used again (AMB-50)"},
+    },
+    -- One commit of this server's write-ahead log, from byte 1024 on; a WalEnd follows the last (AMB-50, AMB-47).
+    wal_frame = {
+        {name = "magic", kind = "bytes", size = 4, const = "4C57414C", doc = "The letters LWAL (AMB-50)"},
+        {name = "length", kind = "uint", size = 4, base = "dec", low = 32, high = 67108864, doc = "Length of the body (AMB-50)"},
+        {name = "crc", kind = "uint", size = 4, base = "dec", doc = "CRC32C of the body (AMB-50)"},
+        {name = "body", kind = "bytes", length = "length", doc = "A WalCommit (AMB-50)"},
+    },
+    -- What one commit made durable together (AMB-50).
+    wal_commit = {
+        {name = "file_id", kind = "bytes", size = 8, doc = "That of the file; another one is left from other data (AMB-50)"},
+        {name = "generation", kind = "uint", size = 8, base = "dec", doc = "That of the file; a lower one is left from an earlier use (AMB-50)"},
+        {name = "index", kind = "uint", size = 8, base = "dec", doc = "Rises within a generation (AMB-50)"},
+        {name = "number", kind = "uint", size = 8, base = "dec", doc = "Rises over all files; commits are repeated by it (AMB-50)"},
+        {name = "writes", kind = "bytes", doc = "WalWrites, back to back (AMB-50)"},
+    },
+    -- A write to a file of the data directory, or its removal, repeated after a crash (AMB-50).
+    wal_write = {
+        {name = "kind", kind = "uint", size = 1, base = "dec", low = 0, high = 1, doc = "0 writes; 1 says that the file, or the folder, was removed, and has no data (AMB-50)"},
+        {name = "name_length", kind = "uint", size = 2, base = "dec", doc = "Length of the name (AMB-50)"},
+        {name = "length", kind = "uint", size = 4, base = "dec", doc = "Length of the data (AMB-50)"},
+        {name = "offset", kind = "uint", size = 8, base = "dec", doc = "Where in the file to write (AMB-50)"},
+        {name = "name", kind = "bytes", length = "name_length", doc = "The file, relative to the data directory, in UTF-8; a segment's as it is while open (AMB-50)"},
+        {name = "data", kind = "bytes", length = "length", doc = "What to write (AMB-50)"},
     },
     -- Tells a follower to write the same bytes to the same place as the leader (Design section 4.1.1, AMB-43, AMB-48).
     replicated_write = {

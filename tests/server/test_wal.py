@@ -19,8 +19,23 @@ from lance_server.storage.ways import FixedWays
 from lance_server.testing import CrashError, FaultyStorage, LogDriver, MemoryStorage
 from lance_spec.checksum import CRC32C, Buffer
 from lance_spec.disk.redo_entries import END, Entry, decode_entries
-from lance_spec.disk.wal_frames import GUARD, HEADER_SIZE, lasting_name
-from lance_spec.messages.engine import RedoEntry, RedoWrite
+from lance_spec.disk.wal_frames import (
+    GUARD,
+    HEADER_SIZE,
+    Use,
+    encode_frame,
+    encode_removal,
+    encode_write,
+    lasting_name,
+)
+from lance_spec.messages.engine import (
+    RedoEntry,
+    RedoWrite,
+    WalCommit,
+    WalFrame,
+    WalGeneration,
+    WalWrite,
+)
 
 ROOT = Path("/data")
 
@@ -361,6 +376,28 @@ def test_an_entry_is_what_the_grammar_says(sequence: int, offset: int, data: byt
     body = RedoWrite(sequence, offset, b"segments/1/a", data).encode()
     declared = RedoEntry(CRC32C.compute(body), body).encode()
     assert Entry(sequence, "segments/1/a", offset, data).encode() == declared
+
+
+numbers = st.integers(0, 2**64 - 1)
+uses = st.builds(Use, st.binary(min_size=8, max_size=8), numbers)
+
+
+@given(uses)
+def test_a_generation_is_what_the_grammar_says(use: Use) -> None:
+    """The checksum is of the two fields behind it (AMB-50)."""
+    covered = WalGeneration(0, *use).encode()[8:]
+    assert use.encode() == WalGeneration(CRC32C.compute(covered), *use).encode()
+
+
+@given(uses, numbers, numbers, numbers, st.binary(max_size=40))
+def test_a_frame_is_what_the_grammar_says(
+    use: Use, index: int, number: int, offset: int, data: bytes
+) -> None:
+    """A write and a removal, in one commit (AMB-50)."""
+    writes = [*encode_write(b"segments/1/a", offset, data), *encode_removal(b"segments/2")]
+    declared = WalWrite(0, offset, b"segments/1/a", data), WalWrite(1, 0, b"segments/2", b"")
+    body = WalCommit(*use, index, number, b"".join(each.encode() for each in declared)).encode()
+    assert encode_frame(use, index, number, writes) == WalFrame(CRC32C.compute(body), body).encode()
 
 
 # Frames, generations, and what they tell ---------------------------------------------------------

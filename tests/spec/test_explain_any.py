@@ -11,6 +11,14 @@ from hypothesis import strategies as st
 
 from lance_spec.checksum import CRC32C
 from lance_spec.dialect import SPECIFIED
+from lance_spec.disk.wal_frames import (
+    GUARD,
+    SECTOR,
+    Use,
+    encode_frame,
+    encode_removal,
+    encode_write,
+)
 from lance_spec.enums import Command, Flag
 from lance_spec.explain import (
     Explanation,
@@ -196,6 +204,35 @@ def test_names_tell_what_bytes_do_not(name: str, data: bytes, title: str) -> Non
     assert is_known_name(name)
     explanation = explain_any(data, file_name=name)
     assert (explanation.faults, titles(explanation)[-1]) == ((), title)
+
+
+def wal_file(use: Use, *commits: bytes) -> bytes:
+    """Return a file of this server's write-ahead log, with room behind the commits."""
+    head = GUARD.ljust(SECTOR, b"\0") + use.encode().ljust(SECTOR, b"\0")
+    return head + b"".join(commits) + bytes(60)
+
+
+def test_this_servers_write_ahead_log_is_taken_apart() -> None:
+    """AMB-50: down to each write; what an earlier use of the file left is not a commit."""
+    use, name = Use(b"12345678", 2), b"segments/1/0_1.lnc"
+    commit = encode_frame(use, 1, 5, [*encode_write(name, 0, HELLO), *encode_removal(b"x")])
+    old = encode_frame(use._replace(generation=1), 2, 3, encode_write(name, 9, HELLO))
+    explanation = explain_any(wal_file(use, commit, old), file_name="wal/0.wal")
+    assert explanation.faults == ()
+    assert [each.partition(" at")[0] for each in titles(explanation)[1:]] == [
+        "RedoEntry", "WalGeneration", "WalFrame 0", "WalCommit", "WalWrite 0", "WalWrite 1",
+        f"After the last commit, {len(old) + 60} bytes",
+    ]  # fmt: skip
+
+
+def test_damage_in_a_write_ahead_log_is_shown() -> None:
+    """The checksum of a commit is judged, and that of the generation."""
+    use = Use(b"12345678", 2)
+    data = bytearray(wal_file(use, encode_frame(use, 1, 5, encode_write(b"a", 0, HELLO))))
+    data[-61] ^= 1
+    data[SECTOR + 4] ^= 1
+    broken = explain_any(bytes(data), file_name="0.wal").broken
+    assert [each.field for each in broken] == ["crc", "crc"]
 
 
 def test_a_log_that_is_written_may_end_inside_a_record() -> None:

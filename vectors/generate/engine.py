@@ -18,7 +18,7 @@ from generate.shapes import (
     Measured,
     Num,
 )
-from generate.wire import record
+from generate.wire import crc, record
 
 MAX_BATCH = 2**24 + 5
 
@@ -89,6 +89,41 @@ WAL_ENTRY = Struct(
     ),
 )
 WAL_END = Struct("WalEnd", (f("length", Const(U32LE, 0)),))
+LOG_MAGIC = Const(Fixed(4), b"LWAL")
+WAL_GENERATION = Struct(
+    "WalGeneration",
+    (f("magic", LOG_MAGIC), f("crc", U32LE), f("file_id", Fixed(8)), f("generation", U64LE)),
+)
+WAL_FRAME = Struct(
+    "WalFrame",
+    (
+        f("magic", LOG_MAGIC),
+        f("length", Length(U32LE.but(limits=(32, 64 << 20)), "body")),
+        f("crc", U32LE),
+        f("body", Measured("length")),
+    ),
+)
+WAL_COMMIT = Struct(
+    "WalCommit",
+    (
+        f("file_id", Fixed(8)),
+        f("generation", U64LE),
+        f("index", U64LE),
+        f("number", U64LE),
+        f("writes", REST),
+    ),
+)
+WAL_WRITE = Struct(
+    "WalWrite",
+    (
+        f("kind", U8.but(limits=(0, 1))),
+        f("name_length", Length(U16LE, "name")),
+        f("length", Length(U32LE, "data")),
+        f("offset", U64LE),
+        f("name", Measured("name_length")),
+        f("data", Measured("length")),
+    ),
+)
 REPLICATED_WRITE = Struct(
     "ReplicatedWrite",
     (
@@ -115,6 +150,47 @@ NEW: dict[str, Any] = WRITE | {"flags": 2, "write_offset": 0}
 LARGEST: dict[str, Any] = WRITE | {"topic_id": 2**32 - 1, "global_offset": 2**64 - 1}
 
 
+FILE_ID = bytes(range(0xA0, 0xA8))
+SEGMENT = b"segments/7/0_1706918400000000000.lnc"
+LOGGED: dict[str, Any] = {"kind": 0, "offset": 24, "name": SEGMENT, "data": HELLO}
+REMOVED: dict[str, Any] = {"kind": 1, "offset": 0, "name": b"segments/7", "data": b""}
+
+
+def checksum(data: bytes) -> int:
+    """Return the CRC32C of some bytes."""
+    return crc("crc32c", data)
+
+
+def wal_write(value: dict[str, Any]) -> bytes:
+    """Return a write as it stands in a commit."""
+    return b"".join(
+        (
+            value["kind"].to_bytes(1, "little"),
+            len(value["name"]).to_bytes(2, "little"),
+            len(value["data"]).to_bytes(4, "little"),
+            value["offset"].to_bytes(8, "little"),
+            value["name"],
+            value["data"],
+        )
+    )
+
+
+COMMIT: dict[str, Any] = {
+    "file_id": FILE_ID,
+    "generation": 3,
+    "index": 1,
+    "number": 41,
+    "writes": wal_write(LOGGED),
+}
+COMMIT_BYTES = b"".join(
+    (
+        FILE_ID,
+        *(COMMIT[name].to_bytes(8, "little") for name in ("generation", "index", "number")),
+        COMMIT["writes"],
+    )
+)
+
+
 def named(name: str, comment: str, /, **value: Any) -> Example:
     """Return an example."""
     return Example(name, comment, value)
@@ -131,6 +207,58 @@ OTHERS: tuple[tuple[str, Struct, tuple[Example, ...]], ...] = (
         ),
     ),
     ("AMB-47", WAL_END, (named("end", "Four bytes of zeros."),)),
+    (
+        "AMB-50",
+        WAL_GENERATION,
+        (
+            named(
+                "third",
+                "The third use of a file; the checksum is of the two fields behind it.",
+                crc=checksum(FILE_ID + (3).to_bytes(8, "little")),
+                file_id=FILE_ID,
+                generation=3,
+            ),
+        ),
+    ),
+    (
+        "AMB-50",
+        WAL_FRAME,
+        (
+            named(
+                "commit",
+                "A commit of one write, with its checksum.",
+                crc=checksum(COMMIT_BYTES),
+                body=COMMIT_BYTES,
+            ),
+            named(
+                "empty",
+                "The smallest body: a commit without a write.",
+                crc=checksum(COMMIT_BYTES[:32]),
+                body=COMMIT_BYTES[:32],
+            ),
+        ),
+    ),
+    (
+        "AMB-50",
+        WAL_COMMIT,
+        (
+            named("one", "One write.", **COMMIT),
+            named(
+                "two",
+                "A write and a removal, back to back.",
+                **COMMIT | {"writes": wal_write(LOGGED) + wal_write(REMOVED)},
+            ),
+        ),
+    ),
+    (
+        "AMB-50",
+        WAL_WRITE,
+        (
+            named("write", "A record at byte 24 of the segment that is open.", **LOGGED),
+            named("removal", "The removal of a topic's folder.", **REMOVED),
+            named("far", "A write at the largest offset.", **LOGGED | {"offset": 2**64 - 1}),
+        ),
+    ),
     (
         "AMB-48",
         REPLICATED_WRITE,

@@ -11,7 +11,8 @@ from lance_spec.explain._qwp import MAGIC as QWP_MAGIC
 from lance_spec.explain._qwp import explain_qwp
 from lance_spec.explain._records import explain_records
 from lance_spec.explain._values import size
-from lance_spec.explain._walk import Walk, raw_row
+from lance_spec.explain._wal import explain_wal
+from lance_spec.explain._walk import raw_row
 from lance_spec.explain._watched import Watched
 from lance_spec.ir.families import composed, message
 from lance_spec.messages import qwp
@@ -165,17 +166,6 @@ def _log(data: memoryview, most: int) -> Iterator[Part]:
     return explain_records(data, 0, len(data), most=most, may_be_cut=True)
 
 
-def _wal(data: memoryview, most: int) -> Iterator[Part]:
-    place, number = 0, 0
-    while place < len(data) and number < most:
-        ended = not any(data[place : place + 4])
-        found: Walk = read(message("WalEnd" if ended else "WalEntry"), data, place, len(data))
-        yield part(f"{'WalEnd' if ended else 'WalEntry'} at byte {place}", found)
-        if ended or not found.whole:
-            return
-        place, number = found.end, number + 1
-
-
 def _log_record(data: memoryview, _most: int) -> Iterator[Part]:
     yield explain_part("LogRecord", "replication.LogRecord", data)
 
@@ -201,7 +191,7 @@ KINDS: Final = (
         ".secondary.idx",
         _row_of("SecondaryIndexEntry"),
     ),
-    FileKind("wal", "a write-ahead log", b"", ".wal", _wal),
+    FileKind("wal", "a write-ahead log", b"", ".wal", explain_wal),
 )
 """Every kind of file; those that their bytes tell apart come first."""
 

@@ -12,7 +12,15 @@ from enum import IntFlag
 from typing import ClassVar, Self
 
 from lance_spec.checksum import CRC32C, Buffer
-from lance_spec.messages._layout import Layout, octets, short_bytes, trailing, unexpected, within
+from lance_spec.messages._layout import (
+    Layout,
+    exactly,
+    octets,
+    short_bytes,
+    trailing,
+    unexpected,
+    within,
+)
 
 _SIDECAR_HEADER = Layout(
     "SidecarHeader",
@@ -54,6 +62,10 @@ _WAL_ENTRY = Layout("WalEntry", "I", "length")
 _WAL_END = Layout("WalEnd", "I", "length")
 _REDO_ENTRY = Layout("RedoEntry", "I I", "length", "crc")
 _REDO_WRITE = Layout("RedoWrite", "Q Q H", "sequence", "offset", "name_length")
+_WAL_GENERATION = Layout("WalGeneration", "4s I 8s Q", "magic", "crc", "file_id", "generation")
+_WAL_FRAME = Layout("WalFrame", "4s I I", "magic", "length", "crc")
+_WAL_COMMIT = Layout("WalCommit", "8s Q Q Q", "file_id", "generation", "index", "number")
+_WAL_WRITE = Layout("WalWrite", "B H I Q", "kind", "name_length", "length", "offset")
 _REPLICATED_WRITE_HEAD = Layout(
     "ReplicatedWrite", "I Q H", "topic_id", "global_offset", "segment_name_length"
 )
@@ -473,7 +485,7 @@ class WalEnd:
 
 @dataclass(slots=True)
 class RedoEntry:
-    """One entry of this server's write-ahead log; a WalEnd follows the last.
+    """One entry of the first release's write-ahead log; a WalEnd follows the last.
 
     8 bytes or more (AMB-50, AMB-47).
     """
@@ -554,6 +566,189 @@ class RedoWrite:
         name = octets("RedoWrite", "name", self.name)
         data = octets("RedoWrite", "data", self.data)
         head = _REDO_WRITE.pack(self.sequence, self.offset, len(name))
+        return head + name + data
+
+
+@dataclass(slots=True)
+class WalGeneration:
+    """Opens the second 512 bytes of a file of this server's write-ahead log.
+
+    24 bytes (AMB-50).
+    """
+
+    crc: int
+    """CRC32C of bytes 8 to 23 (AMB-50)."""
+
+    file_id: bytes
+    """Random bytes, drawn when the file was made (AMB-50)."""
+
+    generation: int
+    """Rises each time that the file is used again (AMB-50)."""
+
+    SIZE: ClassVar[int] = 24
+    MAGIC: ClassVar[bytes] = b"LWAL"
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the WalGeneration that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            magic, crc, file_id, generation = _WAL_GENERATION.unpack(data)
+        except struct.error:
+            raise _WAL_GENERATION.short(data) from None
+        if magic != b"LWAL":
+            raise unexpected("WalGeneration", "magic", 0, 'b"LWAL"', magic)
+        return cls(crc, file_id, generation)
+
+    def encode(self) -> bytes:
+        """Return the WalGeneration as bytes; unfit values raise `EncodeError`."""
+        return _WAL_GENERATION.pack(
+            b"LWAL", self.crc, exactly("WalGeneration", "file_id", self.file_id, 8), self.generation
+        )
+
+
+@dataclass(slots=True)
+class WalFrame:
+    """One commit of this server's write-ahead log, from byte 1024 on; a WalEnd follows the last.
+
+    12 bytes or more (AMB-50, AMB-47).
+    """
+
+    crc: int
+    """CRC32C of the body (AMB-50)."""
+
+    body: Buffer = field(repr=False)
+    """A WalCommit (AMB-50)."""
+
+    MIN_SIZE: ClassVar[int] = 12
+    MAGIC: ClassVar[bytes] = b"LWAL"
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the WalFrame that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            magic, length, crc = _WAL_FRAME.unpack_from(data)
+        except struct.error:
+            raise _WAL_FRAME.short(data) from None
+        if magic != b"LWAL":
+            raise unexpected("WalFrame", "magic", 0, 'b"LWAL"', magic)
+        if not 32 <= length <= 67108864:
+            raise unexpected("WalFrame", "length", 4, "32 to 67108864", length)
+        end = 12 + length
+        if end > len(data):
+            raise short_bytes("WalFrame", "body", data, end, length)
+        if end != len(data):
+            raise trailing("WalFrame", data, end)
+        return cls(crc, data[12:])
+
+    def encode(self) -> bytes:
+        """Return the WalFrame as bytes; unfit values raise `EncodeError`."""
+        return self.encode_prefix() + self.body
+
+    def encode_prefix(self) -> bytes:
+        """Return the bytes before ``body``, for writers that send that uncopied."""
+        body = octets("WalFrame", "body", self.body)
+        return _WAL_FRAME.pack(
+            b"LWAL", within("WalFrame", "length", len(body), 32, 67108864), self.crc
+        )
+
+
+@dataclass(slots=True)
+class WalCommit:
+    """What one commit made durable together.
+
+    32 bytes or more (AMB-50).
+    """
+
+    file_id: bytes
+    """That of the file; another one is left from other data (AMB-50)."""
+
+    generation: int
+    """That of the file; a lower one is left from an earlier use (AMB-50)."""
+
+    index: int
+    """Rises within a generation (AMB-50)."""
+
+    number: int
+    """Rises over all files; commits are repeated by it (AMB-50)."""
+
+    writes: bytes
+    """WalWrites, back to back (AMB-50)."""
+
+    MIN_SIZE: ClassVar[int] = 32
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the WalCommit that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            file_id, generation, index, number = _WAL_COMMIT.unpack_from(data)
+        except struct.error:
+            raise _WAL_COMMIT.short(data) from None
+        return cls(file_id, generation, index, number, bytes(data[32:]))
+
+    def encode(self) -> bytes:
+        """Return the WalCommit as bytes; unfit values raise `EncodeError`."""
+        writes = octets("WalCommit", "writes", self.writes)
+        head = _WAL_COMMIT.pack(
+            exactly("WalCommit", "file_id", self.file_id, 8),
+            self.generation,
+            self.index,
+            self.number,
+        )
+        return head + writes
+
+
+@dataclass(slots=True)
+class WalWrite:
+    """A write to a file of the data directory, or its removal, repeated after a crash.
+
+    15 bytes or more (AMB-50).
+    """
+
+    kind: int
+    """0 writes; 1 says that the file, or the folder, was removed, and has no data (AMB-50)."""
+
+    offset: int
+    """Where in the file to write (bytes; AMB-50)."""
+
+    name: bytes
+    """The file, relative to the data directory, in UTF-8; a segment's as it is while open.
+
+    AMB-50.
+    """
+
+    data: bytes
+    """What to write (AMB-50)."""
+
+    MIN_SIZE: ClassVar[int] = 15
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the WalWrite that ``data`` is; other bytes raise `DecodeError`."""
+        try:
+            kind, name_length, length, offset = _WAL_WRITE.unpack_from(data)
+        except struct.error:
+            raise _WAL_WRITE.short(data) from None
+        if not 0 <= kind <= 1:
+            raise unexpected("WalWrite", "kind", 0, "0 to 1", kind)
+        end = 15 + name_length
+        if end > len(data):
+            raise short_bytes("WalWrite", "name", data, end, name_length)
+        name = bytes(data[15:end])
+        end += length
+        if end > len(data):
+            raise short_bytes("WalWrite", "data", data, end, length)
+        data_ = bytes(data[end - length : end])
+        if end != len(data):
+            raise trailing("WalWrite", data, end)
+        return cls(kind, offset, name, data_)
+
+    def encode(self) -> bytes:
+        """Return the WalWrite as bytes; unfit values raise `EncodeError`."""
+        name = octets("WalWrite", "name", self.name)
+        data = octets("WalWrite", "data", self.data)
+        head = _WAL_WRITE.pack(
+            within("WalWrite", "kind", self.kind, 0, 1), len(name), len(data), self.offset
+        )
         return head + name + data
 
 
