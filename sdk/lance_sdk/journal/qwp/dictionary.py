@@ -263,7 +263,8 @@ def open_dictionary(journal: Journal) -> SymbolDictionary:
         raise ConfigError(f"{path}: over {2 * MOST_BYTES} bytes; no sender writes such a file")
     loaded = decode_file(data)
     count, crc = journal.noted_symbols
-    if not data and not count and not _needed(files, slot, most=1):
+    most = None if journal.problems else 1  # whole frames may follow those that others wrote
+    if not data and not count and not _needed(files, slot, most=most):
         return SymbolDictionary([], path, 0, journal)
     whole = not loaded.damage and len(loaded.symbols) >= max(count, _needed(files, slot))
     if whole and (
