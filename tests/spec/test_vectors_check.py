@@ -227,18 +227,20 @@ def test_every_test_is_in_the_list_of_ids() -> None:
 )
 def test_an_id_keeps_its_bytes(tmp_path: Path, old: str, new: str, complaint: str) -> None:
     """A test that changes needs a new id, and a withdrawn id is not used again."""
-    shutil.copytree(CHECKOUT / "generate", tmp_path / "generate")
+    folder = tmp_path / "vectors"
+    shutil.copytree(CHECKOUT / "generate", folder / "generate")
+    shutil.copy(CHECKOUT.parent / "pyproject.toml", tmp_path)
     lines = [line.replace(old, new, 1) for line in LOCK.read_text().splitlines()]
     lines = [
         line.split(" withdrawn")[0] + " withdrawn" if "withdrawn" in line else line
         for line in lines
     ]
-    (tmp_path / "ids.lock").write_text("\n".join(lines) + "\n")
+    (folder / "ids.lock").write_text("\n".join(lines) + "\n")
     arguments = [sys.executable, "-m", "generate"]
-    finished = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
+    finished = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
     assert finished.returncode == 1
     assert complaint in finished.stdout
-    assert not (tmp_path / "crc.json").exists()
+    assert not (folder / "crc.json").exists()
 
 
 def test_a_checksum_test_stands_beside_the_same_bytes(folder: Path) -> None:

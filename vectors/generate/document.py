@@ -1,7 +1,9 @@
 """The container that every family of vectors shares."""
 
+import tomllib
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 Test = dict[str, Any]
 Note = dict[str, Any]
@@ -24,6 +26,9 @@ WIDE = frozenset(
 """64-bit fields: written as decimal strings, since many JSON readers round large numbers."""
 
 
+_PROJECT: Final = Path(__file__).resolve().parents[2] / "pyproject.toml"
+CORPUS: Final[str] = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]["version"]
+"""The release that a file belongs to; the files of one release belong together."""
 LWP = {"name": "LWP", "version": "1.0", "revision": "1.2 (2026-02-04)"}
 
 
@@ -38,6 +43,7 @@ def document(
     return {
         "schema": f"schema/{family}_v1.schema.json",
         "spec": spec,
+        "corpus": CORPUS,
         "numberOfTests": sum(len(group["tests"]) for group in groups),
         "header": header,
         "notes": notes,

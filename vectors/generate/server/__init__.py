@@ -6,7 +6,7 @@ language. What they are called, and when an id may change, is the kit's business
 
 from typing import Any
 
-from generate.document import LWP
+from generate.document import CORPUS, LWP
 from generate.server import batches, compression, headers, records, sizes
 
 HEADER = [
@@ -27,6 +27,7 @@ def build() -> dict[str, Any]:
     return {
         "schema": "schema/server_case_v1.schema.json",
         "spec": LWP,
+        "corpus": CORPUS,
         "numberOfTests": len(cases),
         "header": HEADER,
         "testGroups": [{"area": area, "tests": tests} for area, tests in groups.items()],
