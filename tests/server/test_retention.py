@@ -277,6 +277,25 @@ def test_an_old_segment_is_closed_without_a_write() -> None:
     assert topic.partition.segments == 0
 
 
+def test_a_visit_by_who_waited_for_the_first_batch_of_a_segment_is_no_error() -> None:
+    """It comes before the new segment is noted; the segment's age counts from then on."""
+    log = LogDriver(MemoryStorage())
+    topic = log.engine.topic(0)
+    outcome = log.append([b"first"], batch_id=1)
+    errors: list[Exception] = []
+
+    def visit() -> None:
+        try:
+            log.engine.upkeep.visit(topic)
+        except KeyError as error:
+            errors.append(error)
+
+    outcome.wake(visit)
+    log.scheduler.run_all()
+    assert topic.partition.live_key is not None
+    assert errors == []
+
+
 def test_a_plan_changes_nothing() -> None:
     """What would be dropped can be asked for without dropping it."""
     disk = MemoryStorage()

@@ -222,7 +222,10 @@ class Maintenance:
         live = topic.partition.live_key
         if live is None:
             return False
-        _, since = self._live[topic.file]
+        known, since = self._live.get(topic.file, (None, 0))
+        if live != known:  # it begins at this moment: who waited for its batch is here first
+            self._live[topic.file] = live, self._expiry.boottime_ns()
+            return False
         return bool(age and since + age * _NANOSECONDS < self._expiry.boottime_ns())
 
     def _go_on(
