@@ -43,6 +43,12 @@ class ClusterLogError(LanceServerError):
     exit_code = 5
 
 
+class PeerError(LanceServerError):
+    """A server that a data directory is compared with does not answer as it should."""
+
+    exit_code = 4
+
+
 class UncleanStopError(LanceServerError):
     """The drain deadline passed before everything that was received had been made durable."""
 

@@ -15,6 +15,8 @@ from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.replicated_log import LogTrimmedError
 from lance_server.cluster.snapshot import NodeSnapshotWriter
 from lance_server.errors import ConfigError, DataDirError
+from lance_server.offline.comparing import compare
+from lance_server.offline.peer import Peer
 from lance_server.testing import FaultyStorage, MemoryStorage, ask_http
 
 COPY = 9
@@ -68,6 +70,19 @@ def test_a_copy_stays_as_it_was_made(cluster: Cluster) -> None:
     write(cluster, 21, 40)
     cluster.stop(1)
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+
+
+def test_a_copy_has_the_bytes_that_a_node_hands_out(cluster: Cluster) -> None:
+    """As far as it goes; what was written after it is counted, and no finding."""
+    write(cluster, 1, 20)
+    target = cluster.folder / "copy"
+    answer = ask_http(cluster.nodes[1], "/admin/snapshot", "POST", {"target": str(target)})
+    assert answer.status == 200, answer
+    write(cluster, 21, 5)
+    with Peer("lance://{}:{}".format(*cluster.nodes[1].address)) as peer:
+        found = compare(target, peer)
+    assert found.findings == []
+    assert found.compared == 4 * found.only_there > 0
 
 
 def test_nodes_trim_their_log_and_a_copy_joins_all_the_same(cluster: Cluster) -> None:

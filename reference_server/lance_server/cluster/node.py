@@ -549,7 +549,8 @@ class ClusterNode:
                 StopNodeError(
                     f"the records that this node has applied are not those of node {others[0]}: "
                     "one of them has read another log; compare their files with "
-                    "`lance-server verify`, and bootstrap the wrong one again"
+                    "`lance-server verify DIR --against URL`, and start the wrong one on a "
+                    "snapshot of another"
                 )
             )
 

@@ -12,9 +12,11 @@ import click
 from lance_server.errors import DataDirError, LanceServerError
 from lance_server.log.recovery.recovery_report import Finding
 from lance_server.log.segments.indexes import index_segment
+from lance_server.offline.comparing import compare
 from lance_server.offline.dumping import dump as dump_topic
 from lance_server.offline.dumping import find_topic
 from lance_server.offline.importing import ImportedTopic, import_topic, published_topics
+from lance_server.offline.peer import Peer
 from lance_server.offline.sync_scheduler import existing, opened
 from lance_server.offline.verifying import ReadOnlyStorage, data_files
 from lance_server.offline.verifying import verify as verify_all
@@ -61,14 +63,33 @@ def _slow_peer(label: str, length: int) -> Any:
 
 @offline.command()
 @_DATA_DIR
+@click.option(
+    "--against",
+    metavar="URL",
+    help="Compare with the bytes of a running server, too: lance://HOST:PORT, or lances:// for "
+    "TLS.",
+)
+@click.option("--token", envvar="LANCE_TOKEN", help="A token of that server's, where it has any.")
+@click.option(
+    "--tls-ca",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Certificates to believe at that server, instead of the system's.",
+)
 @_JSON
-def verify(data_dir: Path, as_json: bool) -> None:
+def verify(
+    data_dir: Path, against: str | None, token: str | None, tls_ca: Path | None, as_json: bool
+) -> None:
     """Compare every byte with its checksum; change nothing.
 
-    Exit codes: 0 everything is as it was written; 1 something is not; 3 it cannot be read.
+    With --against the bytes of all topics are those of another server, a node of the same cluster
+    as a rule, as far as both have them. What only one has behind its end is told, and no finding.
+
+    Exit codes: 0 everything is as it was written; 1 something is not; 3 it cannot be read; 4 the
+    other server does not answer.
     """
     files = data_files(existing(data_dir))
-    with _slow_peer("verifying", sum(path.stat().st_size for path in files)) as bar:
+    size = sum(path.stat().st_size for path in files)
+    with _slow_peer("verifying", size) as bar:
         found = verify_all(data_dir, bar.update)
     figures = {
         "topics": found.topics,
@@ -77,7 +98,17 @@ def verify(data_dir: Path, as_json: bool) -> None:
         "records": found.records,
         "bytes": found.size,
     }
+    if against is not None:
+        with Peer(against, token, tls_ca) as peer, _slow_peer("comparing", size) as bar:
+            compared = compare(data_dir, peer, bar.update)
+        found.findings += compared.findings
+        figures |= {
+            "bytes compared": compared.compared,
+            "bytes only here": compared.only_here,
+            "bytes only there": compared.only_there,
+        }
     if as_json:
+        figures = {name.replace(" ", "_"): count for name, count in figures.items()}
         click.echo(json.dumps({**figures, "findings": [_as_json(f) for f in found.findings]}))
     else:
         for finding in found.findings:
