@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lance_sdk import Record, RecordBatch
+from lance_sdk._protocol.consume import consume_errors
 from lance_sdk.errors import (
     ClosedError,
     ConfigError,
@@ -299,8 +300,11 @@ async def test_what_is_no_record_is_named_after_the_good_ones(
             await consumer.poll()
 
 
-async def test_a_truncated_log_is_not_waited_for_forever(face: Any, server: FakeServer) -> None:
+async def test_a_truncated_log_is_not_waited_for_forever(
+    face: Any, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It raises; with on_truncation="reset" it goes on at the new end (AMB-31)."""
+    monkeypatch.setattr(consume_errors, "BELIEVED_AFTER", 0.0)
     log = fill(server)
     options = {"backoff_cap": 0.002, "poll_interval": 0.001}
     async with face.consumer(server.url(), start=len(log), **options) as consumer:

@@ -110,7 +110,7 @@ def test_a_log_that_ends_before_is_waited_for_and_then_given_up(consumer: Any) -
     """As with any place beyond the end (AMB-31)."""
     rig = resumed(consumer)
     log = rig.log(RECORDS[:8])
-    for _ in range(10):
+    for _ in range(30):
         log.serve()
         rig.wire.advance(1.0)
     assert isinstance(rig.fetcher.error, LogTruncated)

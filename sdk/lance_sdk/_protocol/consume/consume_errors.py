@@ -16,8 +16,10 @@ from lance_spec.bodies import TopicInfo
 
 _PATIENCE: Final = 3
 """CATCHING_UP answers with an unmoved end after which a host knows no more (AMB-31)."""
-_ALL_HOSTS_SECONDS: Final = 15.0
-"""Seconds for which several hosts are asked before all of them are believed."""
+LONGEST_WAIT: Final = 5.0
+"""Seconds after which a host that ends before the position is asked again, at most."""
+BELIEVED_AFTER: Final = 15.0
+"""Seconds for which hosts are asked before they are believed: 5 s, three times (AMB-31)."""
 
 
 class HostLagsError(RemoteProtocolError):
@@ -36,8 +38,8 @@ class TruncationDetector:
     """Counts answers that name the same end before the position.
 
     Args:
-        hosts: how many hosts may be asked. With one the log counts as truncated when the host
-            does not go on; with several when none of them does, for a while.
+        hosts: how many hosts may be asked. The log counts as truncated when none of them goes on
+            for 15 seconds.
     """
 
     __slots__ = ("_count", "_end", "_hosts", "_short", "_since")
@@ -63,10 +65,9 @@ class TruncationDetector:
         if self._count < _PATIENCE:
             return Verdict.WAIT
         self._count, self._short = 0, self._short + 1
-        if self._hosts == 1:
+        if self._short >= self._hosts and now - self._since >= BELIEVED_AFTER:
             return Verdict.TRUNCATED
-        asked = self._short >= self._hosts and now - self._since >= _ALL_HOSTS_SECONDS
-        return Verdict.TRUNCATED if asked else Verdict.ELSEWHERE
+        return Verdict.WAIT if self._hosts == 1 else Verdict.ELSEWHERE
 
 
 def misaligned(offset: int) -> MisalignedOffset:

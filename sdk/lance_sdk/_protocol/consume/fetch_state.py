@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.consume.consume_errors import (
+    LONGEST_WAIT,
     HostLagsError,
     TruncationDetector,
     Verdict,
@@ -384,7 +385,7 @@ class FetchState:
             HostLagsError: another host is to be asked.
         """
         self.end, self._end_at = end, now
-        self.resume_at = now + self._retry.next_delay()
+        self.resume_at = now + min(self._retry.next_delay(), LONGEST_WAIT)
         message = f"the log ends at {end}, before the position {start}, and does not grow"
         verdict = self._patience.judge(end, now)
         if verdict is Verdict.ELSEWHERE:
