@@ -1,71 +1,93 @@
-"""``lwp bridge`` between our server and a real cluster whose SPU is killed again and again."""
+"""``lwp bridge`` while both servers and the command itself are killed again and again.
 
-import subprocess
-import sys
+The Fluvio end is our listener, and a real cluster.
+"""
+
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import partial
+from itertools import cycle
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from lance_sdk import Client, Consumer, Producer
 from lance_sdk.errors import TopicNotFound
 from lance_sdk.fluvio import FluvioClient
-from lance_server.testing import ServerProcess, eventually
+from lance_server.testing import eventually
 
 from .cluster import Cluster
+from .conftest import OPTIONS
+from .restarted import RestartedBridge, RestartedServer
 
 RECORDS = 30_000
-KILLS = 5
-BATCH = 64 * 1024 // 100 + 1
-"""Records of 100 bytes in one batch of the bridge."""
-VALUES = [b"%0100d" % number for number in range(RECORDS)]
+KILLS = 10
+SIZE = 250
+BATCH = 64 * 1024 // SIZE + 1
+"""Records in one batch that the bridge sends to Fluvio."""
+VALUES = [b"%0*d" % (SIZE, number) for number in range(RECORDS)]
 
 
-@contextmanager
-def bridging(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run the command in a process of its own."""
-    command = [sys.executable, "-m", "lance_sdk.cli", "bridge", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+class Fluvio(NamedTuple):
+    """A cluster that may be disturbed.
+
+    Attributes:
+        sc: where its SC listens.
+        kills: what kills each of its servers, and starts it again.
+    """
+
+    sc: str
+    kills: Sequence[Callable[[], None]]
+
+
+@pytest.fixture(params=["listener", "cluster"])
+def fluvio(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fluvio]:
+    """Return our listener, and a real cluster."""
+    directory = tmp_path / "fluvio"
+    if request.param == "listener":
+        with RestartedServer(directory, *OPTIONS) as server:
+            yield Fluvio(server.sc, [server.kill])
+        return
+    run: Path = request.getfixturevalue("run")
+    directory.mkdir()
+    with Cluster(run, directory) as cluster:
+        yield Fluvio(cluster.sc, [partial(restart_spu, cluster), partial(restart_sc, cluster)])
+
+
+def restart_spu(cluster: Cluster) -> None:
+    """Kill the only SPU, and start it again."""
+    (spu,) = cluster.spus
+    cluster.kill(f"spu-{spu}")
+    cluster.start_spu(spu)
+
+
+def restart_sc(cluster: Cluster) -> None:
+    """Kill the SC, and start it again."""
+    cluster.kill("sc")
+    cluster.start_sc()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RestartedServer]:
+    """Return our server, the LWP end."""
+    with RestartedServer(tmp_path / "data") as running:
+        yield running
 
 
 def disturbed(
-    cluster: Cluster, fill: Callable[[Sequence[bytes]], None], copied: Callable[[], int]
+    fill: Callable[[Sequence[bytes]], None],
+    copied: Callable[[], int],
+    kills: Sequence[Callable[[], None]],
 ) -> None:
-    """Fill the source in parts; kill the SPU as soon as something of each part was copied."""
-    (spu,) = cluster.spus
-    for part in batched(VALUES, RECORDS // KILLS):
+    """Fill the source in parts; kill one by turns as soon as something of each part was copied."""
+    size = RECORDS // KILLS
+    for at, kill in zip(range(0, RECORDS, size), cycle(kills), strict=False):
         before = copied()
-        fill(part)
+        fill(VALUES[at : at + size])
         eventually(lambda: copied() > before, 60)  # noqa: B023 - it is over at once
-        cluster.kill(f"spu-{spu}")
-        cluster.start_spu(spu)
-
-
-def batched(values: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
-    """Yield parts of a list."""
-    return (values[at : at + size] for at in range(0, len(values), size))
-
-
-@pytest.fixture
-def own(run: Path, tmp_path: Path) -> Iterator[Cluster]:
-    """Return a cluster that may be disturbed."""
-    directory = tmp_path / "cluster"
-    directory.mkdir()
-    with Cluster(run, directory) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    """Return where our server is."""
-    with ServerProcess.running(tmp_path / "data") as server:
-        yield "lance://{}:{}".format(*server.address)
+        kill()
 
 
 def in_the_log(url: str) -> int:
@@ -75,50 +97,49 @@ def in_the_log(url: str) -> int:
     return 0
 
 
-def test_kills_of_a_source_double_nothing(own: Cluster, url: str, tmp_path: Path) -> None:
+def test_kills_double_nothing_in_our_log(
+    fluvio: Fluvio, server: RestartedServer, tmp_path: Path
+) -> None:
     """From the cluster into our log: every record that the cluster has, once, in order."""
-    with FluvioClient(own.sc, retry_for=60) as client:
+    with FluvioClient(fluvio.sc, retry_for=60) as client:
         client.create_topic("orders")
-        producer = client.producer("orders")
 
         def fill(values: Sequence[bytes]) -> None:
-            for value in values:
-                producer.send(value)
-            producer.flush()
+            with client.producer("orders") as producer:
+                for value in values:
+                    producer.send(value)
 
+        ends = f"fluvio://{fluvio.sc}/orders", f"{server.url}/copied"
         state = str(tmp_path / "state")
-        ends = f"fluvio://{own.sc}/orders", f"{url}/copied"
-        with bridging(*ends, "--create-topic", "--follow", "--state", state):
-            disturbed(own, fill, lambda: in_the_log(url))
-            end = client.offsets("orders").end
-            eventually(lambda: in_the_log(url) >= end, 100)
+        with RestartedBridge(*ends, "--create-topic", "--state", state) as bridge:
+            kills = [bridge.kill, server.kill, *fluvio.kills]
+            disturbed(fill, lambda: in_the_log(server.url), kills)
+            assert bridge.finish() == 0
         with client.consumer("orders", stop_at_end=True) as consumer:
             there = [each.value for each in consumer]
-    with Consumer(f"{url}/copied", start="beginning", stop_at_end=True) as copies:
+    with Consumer(f"{server.url}/copied", start="beginning", stop_at_end=True) as copies:
         assert [each.value for each in copies] == there
     assert set(there) == set(VALUES)
 
 
-def test_kills_of_a_target_double_one_batch_at_most(own: Cluster, url: str, tmp_path: Path) -> None:
+def test_a_kill_doubles_one_batch_at_most_in_the_cluster(
+    fluvio: Fluvio, server: RestartedServer, tmp_path: Path
+) -> None:
     """From our log into the cluster: nothing is missing, and a kill doubles one batch at most."""
-    with (
-        Producer(f"{url}/orders", create_topic=True) as producer,
-        FluvioClient(own.sc, retry_for=60) as client,
-    ):
+    with FluvioClient(fluvio.sc, retry_for=60) as client:
         client.create_topic("copied")
 
         def fill(values: Sequence[bytes]) -> None:
-            for value in values:
-                producer.send(value)
-            producer.flush()
+            with Producer(f"{server.url}/orders", create_topic=True) as producer:
+                producer.send_many(values)
 
         fill(VALUES[:1])
-        state = str(tmp_path / "state")
-        with bridging(f"{url}/orders", f"fluvio://{own.sc}/copied", "--follow", "--state", state):
-            disturbed(own, fill, lambda: client.offsets("copied").end)
-            with client.consumer("copied") as consumer:
-                found = Counter[bytes]()
-                while len(found) < RECORDS:
-                    found.update(each.value for each in consumer.poll(60))
+        ends = f"{server.url}/orders", f"fluvio://{fluvio.sc}/copied"
+        with RestartedBridge(*ends, "--state", str(tmp_path / "state")) as bridge:
+            kills = [bridge.kill, server.kill, *fluvio.kills]
+            disturbed(fill, lambda: client.offsets("copied").end, kills)
+            assert bridge.finish() == 0
+        with client.consumer("copied", stop_at_end=True) as consumer:
+            found = Counter(each.value for each in consumer)
     assert set(found) == set(VALUES)
     assert found.total() - RECORDS - 1 <= KILLS * BATCH
