@@ -148,6 +148,11 @@ def _more(terminal: int) -> bytes:
         return b""
 
 
+DISK_FIGURES = (
+    "sync_p50_ms", "sync_p99_ms", "pending_bytes", "free", "scrubbed_bytes", "scrub_passes",
+)  # fmt: skip
+
+
 def node(address: str, end: int, committed: int, peers: dict[str, Any]) -> Look:
     """A node that has applied ``end`` bytes of one topic, as it tells that itself."""
     topic = {
@@ -162,7 +167,7 @@ def node(address: str, end: int, committed: int, peers: dict[str, Any]) -> Look:
     status: dict[str, Any] = {
         "address": address, "node_id": 1, "unready": [], "uptime_seconds": 1.0,
         "rates": dict.fromkeys(rates, 0),
-        "disk": dict.fromkeys(("sync_p50_ms", "sync_p99_ms", "pending_bytes", "free"), 0),
+        "disk": dict.fromkeys(DISK_FIGURES, 0) | {"damaged": []},
         "counters": {"connections_open": 0}, "memory": {"used": 0, "limit": 1},
         "cluster": {"is_leader": end > 50, "behind": 100 - end, "peer_states": peers},
         "topics": [topic], "consumers": [consumer], "connections": [],
@@ -178,6 +183,25 @@ def test_nodes_of_a_cluster_tell_a_topic_once() -> None:
     assert [each["committed"] for each in found["consumers"]] == [30]
     assert [each["role"] for each in found["servers"]] == ["follower", "leader"]
     assert [each["behind_records"] for each in found["servers"]] == [60, 10]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "state"),
+    [
+        ([], "leader"),
+        (["0_1.lnc"], "leader; damaged: 0_1.lnc"),
+        (["0_1.lnc", "5_2.lnc", "9_3.lnc"], "leader; damaged: 0_1.lnc and 2 more"),
+    ],
+)
+def test_damage_that_reading_against_checksums_found_is_shown(
+    damaged: list[str], state: str
+) -> None:
+    """With the server's state, in the table and as JSON."""
+    look = node("a:2", 90, 10, {"1": {"address": "a:1"}})
+    look.status["disk"]["damaged"] = damaged
+    figures = gather([look])
+    assert figures["servers"][0]["damaged_segments"] == damaged
+    assert next(tables(figures, rows=2)).rows[0][1] == state
 
 
 def test_rows_that_are_left_out_are_counted() -> None:

@@ -87,6 +87,9 @@ def _server(look: Look) -> dict[str, Any]:
         "sync_p99_ms": disk["sync_p99_ms"],
         "pending_bytes": disk["pending_bytes"],
         "free_bytes": disk["free"],
+        "damaged_segments": list(disk["damaged"]),
+        "scrubbed_bytes": disk["scrubbed_bytes"],
+        "scrub_passes": disk["scrub_passes"],
         "memory_used": status["memory"]["used"],
         "memory_limit": status["memory"]["limit"],
         "behind_records": cluster.get("behind", 0),
@@ -143,7 +146,12 @@ def _connection(look: Look, told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def why(server: Mapping[str, Any]) -> str:
-    """Return in what state a server is: what it is, and why it stores nothing if so."""
+    """Return in what state a server is: its role, or why it stores nothing, and any damage."""
     if server["error"] is not None:
         return printable(server["error"])
-    return server["role"] if not server["unready"] else "; ".join(server["unready"])
+    state = "; ".join(server["unready"]) or str(server["role"])
+    damaged = server["damaged_segments"]
+    if not damaged:
+        return state
+    others = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+    return f"{state}; damaged: {printable(damaged[0])}{others}"
