@@ -9,12 +9,14 @@ from typing import Final
 from greenlet import GreenletExit
 from tests.simulation.disk import File, Folder, Move, Piece, SimDisk
 from tests.simulation.faults import STOPS, Fault
+from tests.simulation.model import ViolationError
 from tests.simulation.world import World
 
 from lance_server.storage.contract import NoShortcuts, WouldBlockError, Write
 from lance_spec.checksum import Buffer
 
 _FIRST_FD: Final = 3
+_TOPIC_FILES: Final = {".lnc", ".batches"}
 _COLD: Final = 0.1
 """How likely a read that must not wait finds nothing in memory."""
 
@@ -37,6 +39,7 @@ class Mount(NoShortcuts):
         faults: what is to go wrong.
         files: the open files.
         dead: whether the process is over.
+        is_loop: whether the thread of the event loop asks; it must not wait for what workers do.
     """
 
     def __init__(self, disk: SimDisk, world: World, kind: str, stop: Callable[[str], None]) -> None:
@@ -44,6 +47,7 @@ class Mount(NoShortcuts):
         self.faults: list[Fault] = []
         self.files: dict[int, tuple[Path, File]] = {}
         self.dead = False
+        self.is_loop: Callable[[], bool] = lambda: False
         self._disk = disk
         self._world = world
         self._kind = kind
@@ -213,6 +217,7 @@ class Mount(NoShortcuts):
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""
         path, file = self._file(fd)
+        self._judge_sync(path)
         try:
             fault = self._begin("sync", path)
             self._change(path)
@@ -221,6 +226,12 @@ class Mount(NoShortcuts):
             raise
         file.sync()
         self._end(fault, path)
+
+    def _judge_sync(self, path: Path) -> None:
+        """Judge that the event loop syncs no topic's file, unless it takes a failed write back."""
+        troubled = self.faults or self._disk.room is not None or self._disk.read_only
+        if path.suffix in _TOPIC_FILES and not troubled and self.is_loop():
+            self._world.errors.append(ViolationError(f"the event loop waits for a sync of {path}"))
 
     def truncate(self, fd: int, size: int) -> None:
         """Set the file's length."""

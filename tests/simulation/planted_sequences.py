@@ -61,6 +61,20 @@ def _merge_forgotten(right: Any) -> Callable[..., Any]:
     return finish
 
 
+def _room_at_once(right: Any) -> Callable[..., Any]:
+    """Return a commit that makes room in the log itself, where it is full."""
+
+    def take(self: Any, length: int) -> Any:
+        file = right(self, length)
+        if file is None and self._files and not self._finished:
+            self._asked = length
+            self._make_room()
+            file = right(self, length)
+        return file
+
+    return take
+
+
 def _limited_alone(_: Any) -> Callable[..., Any]:
     """Return retention that drops what a recorded merge makes before that is finished."""
     return lambda self, topic: self._retain(topic)
@@ -313,6 +327,8 @@ SEQUENCES: Final = (
            (Patch(topic_recovery, "write_again", nothing),)),
     Mutant("a log file goes on where a failed new use may have begun",
            (Patch(wal_file.WalFile, "recycle", _use_taken_back),), ("burst",), ("wal",)),
+    Mutant("a commit makes room in the write-ahead log itself",
+           (Patch(wal.WalStorage, "_take", _room_at_once),), ("recycle", "burst"), ("inline",)),
     Mutant("replay looks for names that segments had",
            (Patch(wal_replay, "lasting_name", _as_it_is),), (), ("wal",)),
     Mutant("an exception of one who waits stops the others", (

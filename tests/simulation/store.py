@@ -142,6 +142,7 @@ class Life:
         kind = "cache" if "os" in settings.mode else settings.kind
         self.mount = Mount(disk, world, kind, stop)
         self.loop = Loop(world)
+        self.mount.is_loop = self.loop.is_current
         self.engine: LogManager | None = None
         self.storage: WatchedStorage | None = None
         self.error: Exception | None = None

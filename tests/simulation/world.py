@@ -345,8 +345,12 @@ class Loop:
         self._world = world
         self._soon: deque[Job] = deque()
         self._asleep: greenlet | None = None
-        world.spawn(self._serve)
+        self._thread = world.spawn(self._serve)
         self._pools = Pools(world, self.post)
+
+    def is_current(self) -> bool:
+        """Whether the loop's own thread asks."""
+        return getcurrent() is self._thread
 
     def _serve(self) -> None:
         while True:
