@@ -74,6 +74,7 @@ class RingModel:
             raise ViolationError(f"the next number would be {next_fsn}, which was given out")
         self._judge_invented(found)
         self.frames = dict(found)
+        self.promised = min(self.promised, next_fsn - 1)  # what has no frame is not promised
         self.acked = max(self.acked, acked)
 
     def _note_used(self) -> None:

@@ -318,20 +318,21 @@ def _unproven(symbols: list[str], journal: Journal, slot: Path, *, intact: bool)
     Frames behind damage are found again by us and not by published clients. Such a client may
     have opened the slot after a loss of power that took a part of the dictionary, and have given
     lost ids to other symbols. So a frame there, unless it stands alone, is believed only where our
-    own note vouches for the dictionary, or, in a slot without a note, where the file is intact and
+    own note vouches for its symbols, or, in a slot without a note, where the file is intact and
     the damage none that a published client takes for the end of the frames: there it starts with
     zeros.
     """
     count, crc = journal.noted_symbols
-    if not journal.problems or (count and _holds(symbols, count, crc)):
+    if not journal.problems:
         return
+    known = count if count and _holds(symbols, count, crc) else 0
     for path in _segments_of(journal.files, slot):
         data = _content(journal.files, path)
         found = scan(memoryview(data))
         behind = False
         for number, run in enumerate(found.runs):
             if behind:
-                yield from (each for each in _frames(data, run) if delta_of(each)[0])
+                yield from (each for each in _frames(data, run) if delta_of(each)[0] > known)
             if number < len(found.holes):
                 hole = found.holes[number].offset
                 behind |= (
