@@ -10,6 +10,7 @@ from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.results import Result, Status
 from lance_server.cluster.applying.shard import Changes
 from lance_server.cluster.applying.topic import ReplicatedTopic
+from lance_server.cluster.linear_reads import ReadBarriers
 from lance_server.cluster.node import ClusterNode
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.partition import ReplicatedConsumers, ReplicatedPartition
@@ -39,9 +40,11 @@ class ReplicatedLogManager(LogManager):
 
     Attributes:
         node: puts records into the log and applies all of them.
+        barriers: those of linear reads.
     """
 
     node: ClusterNode
+    barriers: ReadBarriers
 
     @classmethod
     def join(
@@ -91,6 +94,7 @@ class ReplicatedLogManager(LogManager):
             post=post,
             publish=manager._publish,
         )
+        manager.barriers = ReadBarriers(manager.node)
         manager.snapshots = NodeSnapshots(manager.node, data_dir, storage, scheduler)
         for shard in replica.shards:
             for topic in shard.topics.values():
@@ -317,6 +321,18 @@ class ReplicatedLogManager(LogManager):
         barrier = self.node.propose(0, None)
         barrier.wake(lambda: known.settle(None))
         return known
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether a read waits for `read_barrier` first."""
+        return self.node.options.linear_reads
+
+    def read_barrier(self) -> Completion[None]:
+        """Return what is settled when all that was acknowledged before this call is applied here.
+
+        It fails with a `Refusal` where the log cannot tell.
+        """
+        return self.barriers.wait()
 
     def cluster_facts(self) -> dict[str, Any]:
         """Return what GetClusterStatus tells of the cluster."""

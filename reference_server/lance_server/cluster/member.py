@@ -30,6 +30,7 @@ class ClusterMember:
         ack_timeout: seconds after which an append is answered as maybe applied.
         release: of the software, as other nodes are told.
         trim_log: whether the log is told to delete what every node has made durable.
+        linear_reads: whether a read waits until all that was acknowledged before it is applied.
     """
 
     log: ReplicatedLog
@@ -37,6 +38,7 @@ class ClusterMember:
     ack_timeout: float = 10.0
     release: str = ""
     trim_log: bool = False
+    linear_reads: bool = False
     _config: ServerConfig | None = field(default=None, init=False)
 
     @property
@@ -80,6 +82,7 @@ class ClusterMember:
             ack_timeout=self.ack_timeout,
             segment_age_secs=config.segment_age_secs,
             trims=self.trim_log,
+            linear_reads=self.linear_reads,
         )
         try:
             return ReplicatedLogManager.join(

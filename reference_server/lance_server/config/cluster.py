@@ -60,6 +60,13 @@ CLUSTER: Final = group(
         "snapshot of another one; an empty one cannot. Set it on all nodes: the leader does it.",
     ),
     click.option(
+        "--read-consistency",
+        type=click.Choice(["local", "linear"]),
+        default="local",
+        help="What a request that reads sees: what this node has applied (local), or all that any "
+        "node had acknowledged before the request came (linear), for which each waits for the log.",
+    ),
+    click.option(
         "--engine-unsafe/--engine-safe",
         default=False,
         help="Take a log whose settings can lose acknowledged records, as one broker alone does; "
@@ -80,6 +87,8 @@ def build_member(options: Mapping[str, Any], config: ServerConfig) -> "ClusterMe
             if options[name]:
                 written = "--" + name.replace("_", "-")
                 raise ConfigError(f"{written} is for a node of a cluster; add --cluster")
+        if options["read_consistency"] != "local":
+            raise ConfigError("--read-consistency is for a node of a cluster; add --cluster")
         return None
     _judge(options, config)
     from lance_server.cluster.member import ClusterMember  # noqa: PLC0415 - loaded where wanted
@@ -90,6 +99,7 @@ def build_member(options: Mapping[str, Any], config: ServerConfig) -> "ClusterMe
         ack_timeout=options["ack_timeout"],
         release=version("lance-sdk"),
         trim_log=options["trim_log"],
+        linear_reads=options["read_consistency"] == "linear",
     )
 
 

@@ -548,6 +548,17 @@ class LogManager:
         """Return what is settled when all that was acknowledged is known here; None: it is."""
         return None
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether a read waits for `read_barrier` first: a single server knows all there is."""
+        return False
+
+    def read_barrier(self) -> Completion[None]:
+        """Return what is settled when all that was acknowledged before this call is known here."""
+        known: Completion[None] = Completion()
+        known.settle(None)
+        return known
+
     def cluster_facts(self) -> dict[str, Any]:
         """Return what GetClusterStatus tells beside a single server's facts: nothing."""
         return {}

@@ -63,6 +63,7 @@ class FetchHandler:
         self._engine = service.engine
         self._counters = service.counters
         self._role = service.role
+        self._is_linear = service.engine.is_linear
         self._security = service.security
         self._authorizer = guard
         self._subscriptions = subscriptions
@@ -92,6 +93,8 @@ class FetchHandler:
             How many were answered.
         """
         if not self._security.is_open or self._role.behind or self._subscriptions.by_topic:
+            return 0
+        if self._is_linear:  # each waits for a barrier first
             return 0
         if dialect is not self._dialect:
             self._dialect, self._form, self._fast_fetch = dialect, fetch_form(dialect), _no_lane

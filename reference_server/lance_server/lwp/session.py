@@ -41,6 +41,16 @@ from lance_spec.frames import FaultKind, Frame, FrameKind, FrameSplitter
 
 _CONTROL: Final = int(Flag.CONTROL)
 _NO_TOPIC: Final = frozenset({ErrorCode.TOPIC_NOT_FOUND, ErrorCode.TOPIC_DELETED})
+_READS: Final = frozenset(
+    {
+        Command.FETCH,
+        Command.GET_TOPIC,
+        Command.LIST_TOPICS,
+        Command.OFFSET_FOR_TIME,
+        Command.SUBSCRIBE,
+    }
+)
+"""Commands that tell what the log holds: they wait for a barrier where reads are linear."""
 _COMMIT_OFFSET: Final = int(Command.COMMIT_OFFSET)
 
 
@@ -87,8 +97,10 @@ class Session:
         self._slice = WorkSlice(service.work_clock)
         self._is_postponed = False
         self._engine, self._wake = service.engine, wake
+        self._is_linear = service.engine.is_linear
         self._looked_up: Frame | None = None
-        """A request for a topic that this node did not know, until it has read the shared log."""
+        """A request that waits until this node has read the shared log: for a topic that it did
+        not know, or a linear read."""
         self._lookup: Completion[None] | None = None
         self._rejected: Refusal | None = None
         self._ending = False
@@ -357,6 +369,8 @@ class Session:
         if (self._answers and not joins) or not self._has_room():
             self._hold(frame, now)
             return
+        if self._is_linear and self._awaits_barrier(frame):
+            return
         try:
             answer = self._commands.execute(frame, self._dialect, now)
         except PostponedError:
@@ -404,6 +418,26 @@ class Session:
         self._looked_up, self._lookup = frame, lookup
         self._postpone(frame)
         lookup.wake(self._wake)
+        return True
+
+    def _awaits_barrier(self, frame: Frame) -> bool:
+        """Keep a read until the node has applied all that was acknowledged before it anywhere.
+
+        Where the node cannot tell, the read is refused.
+        """
+        if frame.batch_id & 0xFF not in _READS:
+            return False
+        if self._looked_up is not frame or self._lookup is None:
+            self._looked_up, self._lookup = frame, self._engine.read_barrier()
+            self._postpone(frame)
+            self._lookup.wake(self._wake)
+            return True
+        error = self._lookup.error
+        if error is None:
+            return False
+        assert isinstance(error, Refusal), "a barrier fails with a refusal"
+        self._looked_up = self._lookup = None
+        self._answers.add_error(self._dialect, error, None)
         return True
 
     def _push(self, now: float) -> None:
