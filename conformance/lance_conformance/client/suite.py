@@ -16,6 +16,7 @@ from lance_conformance.client.cases import (
     reads,
     records,
     segmentation,
+    variation,
 )
 from lance_conformance.client.cases.registry import AREAS, QUESTIONS, client_clauses
 from lance_conformance.client.inprocess import client_of
@@ -31,6 +32,7 @@ from lance_conformance.spec.clauses import Clause
 
 MODULES = (
     header, segmentation, keepalive, acks, records, admin, reads, push, codes, disconnect, misc,
+    variation,
 )  # fmt: skip
 """Named so that importing this module fills the registry."""
 

@@ -28,6 +28,11 @@ AREAS: Mapping[str, str] = {
     "stall": "Limits and time",
     "pass": "Token authentication",
     "cert": "TLS",
+    "late": "Late on a connection",
+    "large": "Large payloads",
+    "wide": "Wide values",
+    "many": "Many",
+    "again": "Again",
 }
 
 
@@ -50,6 +55,7 @@ def scene(
     *,
     dialects: tuple[str, ...] = BOTH,
     quick: bool = True,
+    weight: int = 1,
 ) -> None:
     """Register a case that is data.
 
@@ -60,6 +66,7 @@ def scene(
         scenario: The case.
         dialects: Where it has a meaning.
         quick: Whether it belongs to the quick profile.
+        weight: How many times the usual deadline it gets.
     """
 
     async def question(play: ClientCaseContext) -> None:
@@ -67,4 +74,6 @@ def scene(
 
     question.__doc__ = title
     twin = first_of_its_family(case_id)
-    QUESTIONS.case(case_id, clause, dialects=dialects, quick=quick, twin_of=twin)(question)
+    QUESTIONS.case(case_id, clause, dialects=dialects, quick=quick, weight=weight, twin_of=twin)(
+        question
+    )

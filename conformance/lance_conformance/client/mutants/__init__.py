@@ -4,9 +4,10 @@ from lance_conformance.client.mutants import (
     answers,
     deciding,
     framing,
+    operators,
     outgoing,
     reading,
 )
 from lance_conformance.client.mutants.registry import all_mutants
 
-__all__ = ["all_mutants", "answers", "deciding", "framing", "outgoing", "reading"]
+__all__ = ["all_mutants", "answers", "deciding", "framing", "operators", "outgoing", "reading"]

@@ -1,0 +1,272 @@
+"""The rules again where clients are wrong only sometimes: late, large, wide, many, repeated."""
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lance_conformance.client.cases.acks import REFUSAL
+from lance_conformance.client.cases.admin import asks
+from lance_conformance.client.cases.header import ACK, FETCHED, NOT_LATE, TOPICS, Carrier
+from lance_conformance.client.cases.reads import ALL, BAD
+from lance_conformance.client.cases.registry import scene
+from lance_conformance.client.checks import Order, Sent
+from lance_conformance.client.client_case import ClientCase
+from lance_conformance.client.operations import (
+    Op,
+    encoded,
+    fetch,
+    flush,
+    get_topic,
+    list_topics,
+    send,
+    send_async,
+    set_retention,
+)
+from lance_conformance.client.received_frame import ReceivedFrame
+from lance_conformance.client.script import Answer, Plus, Xor, on
+from lance_conformance.wire.tlv import records
+
+LATE = (1, 8, 40)
+"""Right answers of a connection before the wrong one."""
+SIZES = (130, 300, 1_100, 5_000, 70_000)
+"""Bytes of a payload, behind the sizes up to which something may be done in another way."""
+NUMBERS = (9, 17, 65, 129, 257, 1_025)
+HANDFULS = (9, 17, 65, 129)
+"""The same where each is a request of its own."""
+
+# -- late on a connection --------------------------------------------------------------------------
+
+Fault = tuple[str, str, Carrier, Answer, tuple[str, ...]]
+FAULTS: Mapping[str, Fault] = {
+    "magic": ("11.1/magic", "wrong magic bytes", TOPICS, Answer(header={"magic": b"LANX"}), ()),
+    "version": ("17.5/version", "version 2", TOPICS, Answer(header={"version": 2}), ()),
+    "header-crc": ("17.3/header-crc", "a wrong header CRC", TOPICS,
+                   Answer(header={"header_crc": Xor(1)}), ()),
+    "payload-crc": ("9.4/checked", "a wrong payload CRC", TOPICS,
+                    Answer(header={"payload_crc": Xor(1)}), ()),
+    "length": ("13.1/payload-limit", "4 GiB of payload announced", TOPICS,
+               Answer(header={"payload_length": 0xFFFF_FFFF}), NOT_LATE),
+    "ack-id": ("4.2/batch-id", "another batch id", ACK, Answer(header={"batch_id": Plus(1)}), ()),
+    "fetched-crc": ("9.4/checked", "a wrong payload CRC", FETCHED,
+                    Answer(header={"payload_crc": Xor(1)}), ()),
+    "fetched-size": ("17.5/invalid-fetch", "a size that is not its own", FETCHED,
+                     Answer(fetched={"returned": Plus(1)}), BAD),
+    "fetched-next": ("17.5/invalid-fetch", "a next offset inside its data", FETCHED,
+                     Answer(fetched={"next_offset": Plus(-1)}), BAD),
+}  # fmt: skip
+"""Clause, words, carrier, answer and kinds by name."""
+
+for name, (clause, words, carrier, answer, kinds) in FAULTS.items():
+    for count in LATE:
+        scene(
+            f"late/{name}-{count}",
+            clause,
+            f"{carrier.beginning} with {words} is not believed after {count} that were right.",
+            ClientCase(
+                (carrier.op.safe(*kinds),) * (count + 1),
+                (on(carrier.trigger, answer, nth=count + 1),),
+            ),
+            quick=False,
+        )
+
+for count in LATE:
+    scene(
+        f"late/another-topic-{count}", "17.5/invalid-response",
+        f"An answer about another topic is an error after {count} that were right.",
+        ClientCase((*(get_topic(),) * count, get_topic().fails(*NOT_LATE)),
+                   (on("get", Answer(body={"id": 9}), nth=count + 1),)), quick=False,
+    )  # fmt: skip
+    scene(
+        f"late/another-command-{count}", "17.5/unexpected",
+        f"A Fetch that a TopicResponse answers fails after {count} that were right.",
+        ClientCase((fetch().safe(),) * (count + 1),
+                   (on("fetch", Answer(header={"batch_id": 0x80}), nth=count + 1),)), quick=False,
+    )  # fmt: skip
+
+# -- large payloads --------------------------------------------------------------------------------
+
+
+def _one_record(size: int) -> tuple[tuple[int, bytes], ...]:
+    return ((1, bytes(each % 251 for each in range(size))),)
+
+
+def _goes_out(*values: bytes) -> Sent:
+    payload = records(values)
+
+    def holds(sighting: ReceivedFrame) -> str:
+        frame = sighting.frame
+        right = frame.payload == payload and frame.record_count == len(values)
+        return "" if right else f"{frame.record_count} records in {len(frame.payload)} bytes"
+
+    return Sent("ingest", holds, f"{len(values)} records in {len(payload)} bytes, as given")
+
+
+for size in SIZES:
+    large = _one_record(size)
+    value = large[0][1]
+    whole = {"type": 1, "value": encoded(value)}
+    scene(
+        f"large/topics-crc-{size}", "9.4/checked",
+        f"A TopicResponse of more than {size} bytes with a wrong payload CRC is not believed.",
+        ClientCase((list_topics().safe(),), (
+            on("list", Answer(header={"payload_crc": Xor(1)}, body={"notes": "n" * size})),)),
+        quick=False,
+    )  # fmt: skip
+    for fault, clause, words, answer, kinds in (
+        ("crc", "9.4/checked", "a wrong payload CRC",
+         Answer(header={"payload_crc": Xor(1 << 31)}), ()),
+        ("size", "17.5/invalid-fetch", "another size than its own",
+         Answer(fetched={"returned": Plus(1)}), BAD),
+        ("next", "17.5/invalid-fetch", "a next offset inside its data",
+         Answer(fetched={"next_offset": Plus(-1)}), BAD),
+    ):  # fmt: skip
+        scene(
+            f"large/fetched-{fault}-{size}", clause,
+            f"A FetchResponse of more than {size} bytes with {words} is not believed.",
+            ClientCase((fetch(max_bytes=1 << 20).safe(*kinds),),
+                       (on("fetch", answer, nth=0),), records=large),
+            quick=False,
+        )  # fmt: skip
+    scene(
+        f"large/sends-{size}", "8.4/batch", f"A record of {size} bytes goes out whole.",
+        ClientCase((send(value),), checks=(_goes_out(value),), paired=False), quick=False,
+    )  # fmt: skip
+    scene(
+        f"large/reads-{size}", "17.2/decoder", f"A record of {size} bytes is read whole.",
+        ClientCase((fetch(max_bytes=1 << 20).gives(records=[whole]),), records=large,
+                   paired=False), quick=False,
+    )  # fmt: skip
+
+# -- wide values -----------------------------------------------------------------------------------
+
+
+def _told(payload: bytes, at: int) -> Callable[[ReceivedFrame], str]:
+    """A request has these bytes at a place."""
+
+    def holds(sighting: ReceivedFrame) -> str:
+        found = sighting.frame.payload[at : at + len(payload)]
+        return "" if found == payload else f"{found.hex()} at byte {at}, must be {payload.hex()}"
+
+    return holds
+
+
+def _limits(age: int, size: int) -> Op:
+    return Op("set_retention", {**set_retention().arguments, "max_age_secs": age,
+                                "max_bytes": size})  # fmt: skip
+
+
+for bit in (8, 16, 24, 31, 33, 48, 56):
+    scene(
+        f"wide/ack-bit-{bit}", "4.2/batch-id",
+        f"A batch is not acknowledged by an Ack whose id differs in bit {bit}.",
+        ClientCase((ACK.op.safe(),), (on("ingest", Answer(header={"batch_id": Xor(1 << bit)})),)),
+        quick=False,
+    )  # fmt: skip
+for bit in (8, 16, 24, 31):
+    scene(
+        f"wide/topic-id-{bit}", "5.5/request",
+        f"A topic whose id is 2^{bit} + 7 is asked for as it is.",
+        ClientCase((get_topic(), get_topic((1 << bit) + 7).fails()),
+                   checks=(asks("get", struct.pack("<I", (1 << bit) + 7), f"2^{bit} + 7",
+                                some=True),), paired=False), quick=False,
+    )  # fmt: skip
+    scene(
+        f"wide/another-topic-{bit}", "17.5/invalid-response",
+        f"An answer about a topic whose id differs in bit {bit} is an error.",
+        ClientCase((get_topic().fails(*NOT_LATE),),
+                   (on("get", Answer(body={"id": 7 ^ 1 << bit}), nth=0),)), quick=False,
+    )  # fmt: skip
+for bit in (16, 31, 32, 33, 53, 62):
+    scene(
+        f"wide/offset-{bit}", "5.8/request", f"A Fetch from 2^{bit} asks for that offset.",
+        ClientCase((list_topics(), fetch(1 << bit).safe()),
+                   checks=(Sent("fetch", _told(struct.pack("<Q", 1 << bit), 4), f"2^{bit}",
+                                some=True),), paired=False), quick=False,
+    )  # fmt: skip
+    scene(
+        f"wide/max-bytes-{bit}", "5.10/request", f"A limit of 2^{bit} bytes has that size.",
+        ClientCase((_limits(1, 1 << bit),),
+                   checks=(asks("retention", struct.pack("<IQQ", 7, 1, 1 << bit),
+                                f"2^{bit} bytes"),), paired=False), quick=False,
+    )  # fmt: skip
+for bit in (8, 16, 24, 31):
+    scene(
+        f"wide/max-age-{bit}", "5.10/request", f"A limit of 2^{bit} seconds has that age.",
+        ClientCase((_limits(1 << bit, 1 << 20),),
+                   checks=(asks("retention", struct.pack("<IQQ", 7, 1 << bit, 1 << 20),
+                                f"2^{bit} seconds"),), paired=False), quick=False,
+    )  # fmt: skip
+
+# -- many ------------------------------------------------------------------------------------------
+
+
+def _topics(count: int, **more: int) -> list[dict[str, Any]]:
+    return [{"id": n + 1, "name": f"topic-{n:04}", **more} for n in range(count)]
+
+
+for number in NUMBERS:
+    values = tuple(b"%d" % n for n in range(number))
+    scene(
+        f"many/topics-{number}", "5.3/answer", f"A list of {number} topics has all of them.",
+        ClientCase((list_topics().gives(topics=_topics(number)),), (
+            on("list", Answer(body={"topics": _topics(number, created_at=1)}, good=True)),)),
+        quick=False,
+    )  # fmt: skip
+    scene(
+        f"many/sends-{number}", "8.4/batch", f"{number} records in one batch go out as given.",
+        ClientCase((send(*values),), checks=(_goes_out(*values),), paired=False), quick=False,
+    )  # fmt: skip
+    scene(
+        f"many/reads-{number}", "17.2/decoder", f"{number} records in one answer are read.",
+        ClientCase((fetch().gives(
+            records=[{"type": 1, "value": encoded(value)} for value in values]),),
+            records=tuple((1, value) for value in values), paired=False), quick=False,
+    )  # fmt: skip
+for number in HANDFULS:
+    scene(
+        f"many/in-flight-{number}", "17.7/order",
+        f"{number} batches that are sent at once arrive in order and are acknowledged.",
+        ClientCase(
+            (*(send_async(b"%d" % n) for n in range(number)),
+             flush().gives(failed=[], **{"count:acked": number})),
+            checks=(Order(tuple(records([b"%d" % n]) for n in range(number))),), paired=False),
+        quick=False, weight=1 + number // 16,
+    )  # fmt: skip
+    scene(
+        f"many/refused-{number}", "12.1/batch-errors",
+        f"After {number} refused batches the next one is delivered.",
+        ClientCase((*(ACK.op.fails("fatal"),) * number, send(b"last")),
+                   tuple(on("ingest", REFUSAL, nth=n + 1) for n in range(number))),
+        quick=False, weight=1 + number // 16,
+    )  # fmt: skip
+    scene(
+        f"many/fetches-{number}", "17.8/offset", f"{number} Fetches bring what is there.",
+        ClientCase((fetch().gives(records=ALL),) * number, paired=False), quick=False,
+    )  # fmt: skip
+
+# -- again -----------------------------------------------------------------------------------------
+
+FIRST = {"id": 7, "name": "kit-topic"}
+CHANGES: Mapping[str, tuple[str, Op, Op, Answer]] = {
+    "list": ("5.3/answer", list_topics().gives(topics=[FIRST]),
+             list_topics().gives(topics=_topics(2)),
+             Answer(body={"topics": _topics(2, created_at=1)}, good=True)),
+    "get": ("5.3/answer", get_topic().gives(**FIRST), get_topic().gives(id=7, name="another"),
+            Answer(body={"name": "another"}, good=True)),
+}  # fmt: skip
+for trigger, (clause, first, then, answer) in CHANGES.items():
+    what: Any = trigger
+    scene(
+        f"again/{trigger}-changes", clause,
+        f"The answer to {trigger} that is told is the one that came, not the one before.",
+        ClientCase((first, then), (on(what, answer, nth=2),)), quick=False,
+    )  # fmt: skip
+    scene(
+        f"again/{trigger}-again", clause,
+        f"The same answer to {trigger} is told in the same way five times.",
+        ClientCase((first,) * 5, paired=False), quick=False,
+    )  # fmt: skip
+scene(
+    "again/fetch-again", "17.8/seek", "The same Fetch brings the same records five times.",
+    ClientCase((fetch().gives(records=ALL),) * 5, paired=False), quick=False,
+)  # fmt: skip

@@ -1,0 +1,376 @@
+"""Operators: one wrongness, applied to each place of the golden client where it makes sense.
+
+These clients are wrong only sometimes: after some frames, above a size, in high bits, beyond a
+number, or the second time.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lance_conformance.client.golden.specified import Specified
+from lance_conformance.client.golden.values import Batch, Body, Record
+from lance_conformance.client.mutants.registry import golden, mutant
+from lance_conformance.server.golden.codec import Wire
+
+AFTER = (1, 4, 16, 32)
+"""Right answers after which a rule is no longer looked at."""
+ABOVE = (100, 255, 256, 1_000, 4_000, 65_000)
+"""Bytes above which a rule is no longer looked at."""
+BITS = (8, 16, 31, 32, 33, 53, 60)
+"""Bits to which a number of eight bytes is cut."""
+BITS_32 = (4, 8, 16, 24, 31)
+"""Bits to which a number of four bytes is cut."""
+MOST = (8, 16, 64, 128, 256, 1_024)
+"""Of anything there is at most so many."""
+HANDFULS = (8, 16, 64, 128)
+"""The same of requests."""
+
+Hook = Callable[..., Any]
+
+ASKED: Mapping[str, tuple[str, ...]] = {
+    "magic_ok": ("late/magic-*",),
+    "version_ok": ("late/version-*",),
+    "header_crc_ok": ("late/header-crc-*",),
+    "payload_crc_ok": ("late/payload-crc-*", "late/fetched-crc-*", "large/*-crc-*"),
+    "length_ok": ("late/length-*",),
+    "check_size": ("late/fetched-size-*", "large/fetched-size-*"),
+    "check_next": ("late/fetched-next-*", "large/fetched-next-*"),
+    "acknowledged": ("late/ack-id-*", "wide/ack-bit-*", "many/in-flight-*"),
+    "answers": ("late/another-command-*",),
+    "found": ("late/another-topic-*", "wide/another-topic-*"),
+    "topic": ("wide/topic-id-*",),
+    "fetch": ("wide/offset-*",),
+    "retention": ("wide/max-bytes-*", "wide/max-age-*"),
+    "chain": ("large/sends-*", "many/sends-*"),
+    "count": ("many/sends-*",),
+    "records": ("large/reads-*", "many/reads-*", "many/fetches-*", "again/fetch-*"),
+    "topics_of": ("many/topics-*", "again/list-*"),
+    "topic_of": ("again/get-*",),
+    "to_send": ("many/in-flight-*",),
+    "error": ("many/refused-*",),
+    "fetched": ("many/fetches-*", "again/fetch-*"),
+}
+"""The cases about each place; the others have nothing to do with a wrongness there."""
+
+
+def register(hook: Hook, name: str, title: str, replacement: Hook) -> None:
+    """Register a client that is wrong in one place, and put it to the cases about that place.
+
+    Args:
+        hook: The rule.
+        name: The mutant's id.
+        title: How it is wrong, as a sentence.
+        replacement: What stands in the rule's place.
+    """
+    replacement.__name__, replacement.__doc__ = name.replace("-", "_"), title
+    mutant(hook, asked=ASKED[hook.__name__])(replacement)
+
+
+def _golden(client: Specified, hook: Hook) -> Hook:
+    found: Hook = getattr(golden(client), hook.__name__)
+    return found
+
+
+def _kept(client: Specified, what: str, first: Any) -> Any:
+    """What a client remembers; it is made anew for each connect."""
+    return vars(client).setdefault(f"kept_{what}", first)
+
+
+def _times(client: Specified, what: object) -> int:
+    """How often this was asked, this time with it."""
+    counts: Counter[object] = _kept(client, "counts", Counter())
+    counts[what] += 1
+    return counts[what]
+
+
+def _cut(value: int, bits: int) -> int:
+    return value & ((1 << bits) - 1)
+
+
+# -- a check that is left out ----------------------------------------------------------------------
+
+
+def left_out_after(hook: Hook, what: str, count: int, passed: Hook) -> None:
+    """A check that answers pass unseen after the first ones.
+
+    Args:
+        hook: The check.
+        what: It in words, for the name.
+        count: How many answers are looked at.
+        passed: What comes of it where nothing is looked at, from the hook's arguments.
+    """
+
+    def replacement(client: Specified, *arguments: Any) -> Any:
+        if _times(client, hook.__name__) > count:
+            return passed(*arguments)
+        return _golden(client, hook)(*arguments)
+
+    register(hook, f"skips-{what}-after-{count}",
+             f"After {count} answers {what.replace('-', ' ')} is not looked at.",
+             replacement)  # fmt: skip
+
+
+def left_out_above(hook: Hook, what: str, size: int, length: Callable[..., int]) -> None:
+    """A check that large answers pass unseen.
+
+    Args:
+        hook: The check; True and None are what comes of it where all is right.
+        what: It in words, for the name.
+        size: Bytes up to which it is looked at.
+        length: Bytes of an answer, from the hook's arguments.
+    """
+
+    def replacement(client: Specified, *arguments: Any) -> Any:
+        return length(*arguments) > size or _golden(client, hook)(*arguments)
+
+    register(hook, f"skips-{what}-above-{size}",
+             f"Above {size} bytes {what.replace('-', ' ')} is not looked at.",
+             replacement)  # fmt: skip
+
+
+def _crc_left_out_after(what: str, command: int, count: int) -> None:
+    """The payload checksum of one kind of answer that is not looked at after the first ones."""
+
+    def payload_crc_ok(client: Specified, header: Wire, payload: bytes, /) -> bool:
+        late = header.batch_id == command and _times(client, "payload-crc") > count
+        return late or golden(client).payload_crc_ok(header, payload)
+
+    register(Specified.payload_crc_ok, f"skips-payload-crc-of-{what}-after-{count}",
+             f"After {count} answers with {what} the payload checksum is not looked at.",
+             payload_crc_ok)  # fmt: skip
+
+
+def _yes(*_arguments: Any) -> bool:
+    return True
+
+
+def _whatever_waits(waiting: Sequence[Batch], frame: Wire) -> Sequence[Batch]:
+    return waiting if frame.flags & 0x08 else []
+
+
+for _count in AFTER:
+    for _hook, _what, _passed in (
+        (Specified.magic_ok, "magic", _yes),
+        (Specified.version_ok, "version", _yes),
+        (Specified.header_crc_ok, "header-crc", _yes),
+        (Specified.length_ok, "length", _yes),
+        (Specified.check_size, "size", _yes),
+        (Specified.check_next, "next-offset", _yes),
+        (Specified.acknowledged, "batch-id", _whatever_waits),
+        (Specified.answers, "command", _yes),
+        (Specified.found, "topic-id", lambda topic, _topic_id: topic),
+    ):
+        left_out_after(_hook, _what, _count, _passed)
+    _crc_left_out_after("topics", 0x80, _count)
+    _crc_left_out_after("data", 0x11, _count)
+
+
+def _of_command(command: int, header: Wire, payload: bytes) -> int:
+    return len(payload) if header.batch_id == command else 0
+
+
+for _size in ABOVE:
+    for _command, _what in ((0x80, "topics"), (0x11, "data")):
+        left_out_above(
+            Specified.payload_crc_ok, f"payload-crc-of-{_what}", _size,
+            lambda header, payload, command=_command: _of_command(command, header, payload),
+        )  # fmt: skip
+    left_out_above(Specified.check_size, "size", _size, lambda _, size: size)
+    left_out_above(Specified.check_next, "next-offset", _size, lambda _, size, __: size)
+
+# -- large records ---------------------------------------------------------------------------------
+
+
+def _spoils_large(size: int, how: str, spoil: Callable[[Record], Record]) -> None:
+    def spoiled(record: Record) -> Record:
+        return spoil(record) if len(record.value) > size else record
+
+    def chain(client: Specified, given: Sequence[Record], /) -> bytes:
+        return golden(client).chain([spoiled(each) for each in given])
+
+    def records(client: Specified, data: bytes, /) -> tuple[list[Record], int]:
+        found, end = golden(client).records(data)
+        return [spoiled(each) for each in found], end
+
+    register(Specified.chain, f"sends-records-above-{size}-{how}",
+             f"Records above {size} bytes are sent {how}.", chain)  # fmt: skip
+    register(Specified.records, f"reads-records-above-{size}-{how}",
+             f"Records above {size} bytes are read {how}.", records)  # fmt: skip
+
+
+for _size in ABOVE:
+    _spoils_large(_size, "shortened", lambda record: record._replace(value=record.value[:-1]))
+    _spoils_large(
+        _size, "damaged",
+        lambda record: record._replace(value=record.value[:-1] + bytes([record.value[-1] ^ 1])),
+    )  # fmt: skip
+
+# -- numbers that are cut --------------------------------------------------------------------------
+
+
+def _cuts_argument(hook: Hook, what: str, at: int, bits: int) -> None:
+    """A number of a request that is cut.
+
+    Args:
+        hook: What makes the request's payload.
+        what: The number in words, for the name.
+        at: Its place among the arguments of the hook.
+        bits: To how many bits.
+    """
+
+    def replacement(client: Specified, *arguments: int) -> bytes:
+        cut = [_cut(each, bits) if n == at else each for n, each in enumerate(arguments)]
+        payload: bytes = _golden(client, hook)(*cut)
+        return payload
+
+    register(hook, f"cuts-{what}-to-{bits}", f"Of {what.replace('-', ' ')} {bits} bits are sent.",
+             replacement)  # fmt: skip
+
+
+def _compares(bits: int) -> None:
+    def acknowledged(_client: Specified, waiting: Sequence[Batch], frame: Wire) -> Sequence[Batch]:
+        same = [b for b in waiting if _cut(b.batch_id ^ frame.batch_id, bits) == 0]
+        return same if frame.flags & 0x08 else []
+
+    register(Specified.acknowledged, f"compares-{bits}-bits-of-batch-ids",
+             f"Of batch ids {bits} bits are compared.", acknowledged)  # fmt: skip
+
+
+def _compares_topics(bits: int) -> None:
+    def found(client: Specified, topic: Body, topic_id: int, /) -> Body:
+        same = _cut(topic["id"] ^ topic_id, bits) == 0
+        return topic if same else golden(client).found(topic, topic_id)
+
+    register(Specified.found, f"compares-{bits}-bits-of-topic-ids",
+             f"Of topic ids {bits} bits are compared.", found)  # fmt: skip
+
+
+for _bits in BITS:
+    _cuts_argument(Specified.fetch, "fetch-offsets", 1, _bits)
+    _cuts_argument(Specified.retention, "max-bytes", 2, _bits)
+for _bits in (8, 16, 24, 31, 32, 40, 48, 53):
+    _compares(_bits)
+for _bits in BITS_32:
+    _cuts_argument(Specified.topic, "topic-ids", 0, _bits)
+    _compares_topics(_bits)
+for _bits in (4, 8, 12, 16, 24, 31):
+    _cuts_argument(Specified.retention, "max-ages", 1, _bits)
+
+# -- at most so many -------------------------------------------------------------------------------
+
+
+def _swapped(given: Sequence[Record], most: int) -> Sequence[Record]:
+    if len(given) <= most:
+        return given
+    return [*given[: most - 1], given[most], given[most - 1], *given[most + 1 :]]
+
+
+def _without(given: Sequence[Record], most: int) -> Sequence[Record]:
+    return [*given[:most], *given[most + 1 :]]
+
+
+def _twice(given: Sequence[Record], most: int) -> Sequence[Record]:
+    return [*given[:most], *given[most : most + 1], *given[most:]]
+
+
+def _many_records(most: int, how: str, changed: Hook) -> None:
+    def chain(client: Specified, given: Sequence[Record], /) -> bytes:
+        return golden(client).chain(changed(given, most))
+
+    def records(client: Specified, data: bytes, /) -> tuple[list[Record], int]:
+        found, end = golden(client).records(data)
+        return list(changed(found, most)), end
+
+    register(Specified.chain, f"{how}-the-record-sent-after-{most}",
+             f"Of a batch the record after the first {most} is wrong: {how}.", chain)  # fmt: skip
+    register(Specified.records, f"{how}-the-record-read-after-{most}",
+             f"Of an answer the record after the first {most} is wrong: {how}.",
+             records)  # fmt: skip
+
+
+def _most(most: int) -> None:
+    def topics(client: Specified, body: Body, /) -> list[Body]:
+        return golden(client).topics_of(body)[:most]
+
+    def count(client: Specified, given: Sequence[Record], /) -> int:
+        return min(most, golden(client).count(given))
+
+    register(Specified.topics_of, f"lists-{most}-topics", f"A list has {most} topics at most.",
+             topics)  # fmt: skip
+    register(Specified.count, f"counts-to-{most}", f"More than {most} records count as {most}.",
+             count)  # fmt: skip
+
+
+def _handful(most: int) -> None:
+    def acknowledged(client: Specified, waiting: Sequence[Batch], frame: Wire) -> Sequence[Batch]:
+        found = golden(client).acknowledged(waiting, frame)
+        return found if not found or _times(client, "acks") <= most else []
+
+    def to_send(client: Specified, batches: Sequence[Batch], /) -> Sequence[Batch]:
+        return golden(client).to_send(batches[:most])
+
+    def backwards(client: Specified, batches: Sequence[Batch], /) -> Sequence[Batch]:
+        found = golden(client).to_send(batches)
+        return found if len(batches) <= most else [*reversed(found)]
+
+    def error(client: Specified, payload: bytes, /) -> tuple[int, str, Body]:
+        code, text, details = golden(client).error(payload)
+        return (0x40 if _times(client, "errors") > most else code), text, details
+
+    def records(client: Specified, data: bytes, /) -> tuple[list[Record], int]:
+        found, end = golden(client).records(data)
+        return ([] if _times(client, "fetches") > most else found), end
+
+    register(Specified.acknowledged, f"takes-{most}-acks", f"After {most} Acks none counts.",
+             acknowledged)  # fmt: skip
+    register(Specified.to_send, f"sends-{most}-batches", f"Only {most} batches are sent.",
+             to_send)  # fmt: skip
+    register(Specified.to_send, f"sends-backwards-after-{most}",
+             f"With more than {most} batches the last one is sent first.", backwards)  # fmt: skip
+    register(Specified.error, f"mistakes-errors-after-{most}",
+             f"After {most} errors every one is taken for one of authentication.",
+             error)  # fmt: skip
+    register(Specified.records, f"reads-{most}-times", f"After {most} answers no record is read.",
+             records)  # fmt: skip
+
+
+for _number in MOST:
+    _most(_number)
+    for _how, _changed in (("loses", _without), ("swaps", _swapped), ("repeats", _twice)):
+        _many_records(_number, _how, _changed)
+for _number in HANDFULS:
+    _handful(_number)
+
+# -- the second time -------------------------------------------------------------------------------
+
+
+def _stale(hook: Hook, what: str) -> None:
+    """An answer that is told again although another one came."""
+
+    def replacement(client: Specified, *arguments: Any) -> Any:
+        return _kept(client, what, _golden(client, hook)(*arguments))
+
+    register(hook, f"keeps-{what}", f"What came of {what.replace('-', ' ')} once is told again.",
+             replacement)  # fmt: skip
+
+
+def _again(hook: Hook, what: str, times: int, spoil: Hook) -> None:
+    """An answer that is told wrongly after it was told some times."""
+
+    def replacement(client: Specified, *arguments: Any) -> Any:
+        found = _golden(client, hook)(*arguments)
+        return spoil(found) if _times(client, what) > times else found
+
+    register(hook, f"spoils-{what}-after-{times}",
+             f"What is told of {what.replace('-', ' ')} is wrong after {times} times.",
+             replacement)  # fmt: skip
+
+
+_stale(Specified.topics_of, "lists")
+_stale(Specified.topic_of, "topics")
+for _number in (1, 2, 4):
+    _again(Specified.topics_of, "lists", _number, lambda topics: topics[:-1])
+    _again(Specified.topic_of, "topics", _number, lambda topic: {**topic, "name": "another"})
+    _again(Specified.fetched, "data", _number,
+           lambda found: found._replace(records=found.records[:-1]))  # fmt: skip
