@@ -33,6 +33,8 @@ _AGAIN: Final = (0.01, 0.3)
 """Seconds after which a peer that behaves connects again."""
 _RELIEF: Final = 0.5
 """Seconds in which who waits for memory learns that there is some."""
+_SLOWED: Final = 12.0
+"""Seconds after which a connection that has had more than its rate gets its next answer."""
 _BEAT: Final = 1.0
 """Seconds between two keepalives of a peer that behaves."""
 _LOOK: Final = 0.02
@@ -314,6 +316,10 @@ class ServerRun:
                 )
             batch.place, batch.seen = place, True
 
+    def may_be_hole(self, model: TopicModel, first: int, behind: int) -> bool:
+        """Whether a crash may have retired a range of offsets: nothing was ever seen there."""
+        return self.result.crashes > 0 and not any(first <= at < behind for at in model.taken)
+
     def do_append(self, peer: int, count: int, size: int) -> None:
         """Have a peer send batches."""
         client = self.good[peer]
@@ -447,7 +453,7 @@ class ServerRun:
         if link is None or fate == "stay":
             return
         if fate == "shut":
-            link.to_server.end()
+            peer.end()
             return
         {"reset": link.reset, "leave": link.close, "vanish": link.vanish}[fate]()
         peer.lose()
@@ -524,7 +530,8 @@ class ServerRun:
         memory = self.life.server.service.memory
         waiting = list(memory._waiters)
         if waiting and not self._is_on_its_way(self.life.server):
-            self.world.run(until=self.world.now + _RELIEF)
+            slowed = _SLOWED if self.plan.settings.limits.rate else 0.0
+            self.world.run(until=self.world.now + _RELIEF + slowed)
         still = [each for each in waiting if each in memory._waiters]
         if still and not self._is_on_its_way(self.life.server):
             raise ViolationError(f"requests wait for memory that nobody gives back: {memory}")
