@@ -7,7 +7,7 @@ import logging
 import os
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +50,17 @@ options, or another server has the data directory; 3 the data directory cannot b
 address cannot be listened on; 5 the log of the cluster cannot be used.
 """
 
+_SECTIONS: Final[dict[str, Callable[[Any], Any]]] = {
+    "Storage": STORAGE,
+    "Network": NETWORK,
+    "Limits": LIMITS,
+    "Security": SECURITY,
+    "Operation": OPERATION,
+    "Other protocols": LISTENERS,
+    "Cluster": CLUSTER,
+}
+"""How the help groups the options."""
+
 _FILE_KEY: Final = "lance_server.file"
 _ARGUMENTS_KEY: Final = "lance_server.arguments"
 
@@ -61,6 +72,22 @@ class _Command(click.Command):
         """Parse the command line."""
         ctx.meta[_ARGUMENTS_KEY] = tuple(args)
         return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by what they are about; see `click.Command`."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        titles = {name: title for title, add in _SECTIONS.items() for name in _names(add)}
+        for param in self.get_params(ctx):
+            if (line := param.get_help_record(ctx)) is not None:
+                sections.setdefault(titles.get(param.name or "", "Options"), []).append(line)
+        for title, lines in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(lines)
+
+
+def _names(add: Callable[[Any], Any]) -> list[str | None]:
+    """Return the names of the options that a group of options adds."""
+    return [param.name for param in click.command(add(lambda: None)).params]
 
 
 def _read_file(context: click.Context, _: click.Parameter, path: Path | None) -> Path | None:

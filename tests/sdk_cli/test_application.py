@@ -55,6 +55,36 @@ def test_help_lists_every_command_in_the_order_of_work(lwp: Call) -> None:
     assert [name for name in names if name in BUILT_IN] == BUILT_IN
 
 
+def test_no_command_stands_outside_a_section(lwp: Call) -> None:
+    """Also none of those that other packages of this distribution bring."""
+    assert "Others:" not in lwp("--help").stdout
+
+
+def commands() -> list[list[str]]:
+    """Return the words of each command, and of each command of a group, that takes options."""
+    found: list[list[str]] = []
+    context = click.Context(_app.lwp)
+    for name in _app.lwp.list_commands(context):
+        command = _app.lwp.get_command(context, name)
+        if command is None or name in {"vectors", "cluster"}:
+            continue
+        found.append([name])
+        if isinstance(command, click.Group):
+            found += [[name, each] for each in command.list_commands(context)]
+    return found
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_help_of_each_command_tells_its_options_from_the_shared_ones(
+    words: list[str], lwp: Call
+) -> None:
+    """Whoever looks for what a command does need not read how it connects."""
+    text = lwp(*words, "--help").stdout
+    assert text.count("\nConnection:\n") == text.count("  --url URL")
+    assert "\nOutput:\n" in text
+    assert "  --url" not in text.split("\nOptions:\n")[-1].split("\nConnection:\n")[0]
+
+
 def test_help_tells_every_exit_code(lwp: Call) -> None:
     """A script's author need not guess."""
     epilog = lwp("--help").stdout.split("Exit codes:")[1]

@@ -231,6 +231,17 @@ class TestProduceAndConsume:
             f"key-3:{number}" for number in range(3, 20, 5)
         ]
 
+    def test_all_records_can_have_one_key(self, orders: str, lwp: Call) -> None:
+        """As a source that is one key by itself has."""
+        lwp("produce", orders, "--key", "sensor-7", stdin="a:1\nb:2")
+        found = lwp("consume", orders, "--key-separator", "=").stdout.splitlines()
+        assert found[-2:] == ["sensor-7=a:1", "sensor-7=b:2"]
+
+    def test_a_key_comes_from_one_place(self, orders: str, lwp: Call) -> None:
+        """From the line, or from the command."""
+        outcome = lwp("produce", orders, "--key", "k", "--key-separator", ":", stdin="a:1")
+        assert (outcome.exit_code, "--key and --key-separator" in outcome.stderr) == (2, True)
+
     def test_printed_records_of_a_partitioned_topic_are_committed(
         self, server: Any, lwp: Call, tmp_path: Path
     ) -> None:

@@ -1,11 +1,14 @@
 """Options: how they are written and which are refused."""
 
+import re
 from pathlib import Path
 
+import click
 import pytest
 
 from lance_server.config.settings import Address, ServerConfig, parse_size
 from lance_server.errors import ConfigError
+from lance_server.server_command import command
 from lance_spec.dialect import DEPLOYED, SPECIFIED
 
 
@@ -68,3 +71,17 @@ def test_the_dialects_follow_from_the_options() -> None:
     assert ServerConfig(data_dir=Path("/data")).dialects == (SPECIFIED, DEPLOYED)
     (pinned,) = ServerConfig(data_dir=Path("/data"), dialect="deployed", max_payload=4096).dialects
     assert (pinned.name, pinned.max_payload) == ("deployed", 4096)
+
+
+def test_the_help_groups_the_options_by_what_they_are_about() -> None:
+    """Eighty options in one list are not read."""
+    text = command.get_help(click.Context(command))
+    titles = re.findall(r"^([A-Z][a-z ]+):$", text, re.MULTILINE)
+    assert titles == [
+        *("Options", "Storage", "Network", "Limits", "Security", "Operation"),
+        *("Other protocols", "Cluster"),
+    ]
+    options = text.split("\nOptions:\n")[1].split("\nStorage:\n")[0]
+    assert re.findall(r"^  (--[a-z-]+)", options, re.MULTILINE) == [
+        *("--config", "--check-config", "--version", "--help"),
+    ]

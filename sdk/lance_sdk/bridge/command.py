@@ -12,6 +12,7 @@ from lance_sdk.bridge.endpoints import Writing, open_source, open_target, partit
 from lance_sdk.bridge.shutdown import Stop
 from lance_sdk.bridge.state import State
 from lance_sdk.cli import _types
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._target import client_options
 from lance_sdk.cli.console.error_messages import describe
@@ -33,7 +34,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
 @click.option("-f", "--follow", is_flag=True, help="Go on when the end is reached.")

@@ -40,12 +40,11 @@ _COMMANDS: Final = {
 _SECTIONS: Final = {
     "Topics and records": ("topics", "produce", "consume", "tail", "replay", "bridge"),
     "Consumers": ("offsets", "group"),
-    "Servers": ("ping", "status", "top"),
+    "Servers": ("ping", "status", "top", "cluster"),
     "Files": ("sf", "pipeline"),
-    "Tools": ("bench", "explain", "vectors", "completion"),
+    "Tools": ("bench", "explain", "vectors", "completion", "demo"),
 }
 """How the help groups the commands; the others stand last."""
-_OUTPUT: Final = {"--json", "--quiet", "--verbose", "--help", "--version"}
 
 
 class _Application(LazyGroup):
@@ -58,17 +57,6 @@ class _Application(LazyGroup):
         except OSError as error:  # the help and the version of ``lwp`` itself
             raise click.exceptions.Exit(_unprintable(error)) from None
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by what they are about, and the commands; see `click.Command`."""
-        sections: dict[str, list[tuple[str, str]]] = {"Connection": [], "Output": []}
-        for param in self.get_params(ctx):
-            if (line := param.get_help_record(ctx)) is not None:
-                sections["Connection" if _OUTPUT.isdisjoint(param.opts) else "Output"].append(line)
-        for title, lines in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(lines)
-        self.format_commands(ctx, formatter)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by what they are about; see `click.Group`."""
         named = [name for names in _SECTIONS.values() for name in names]
@@ -77,8 +65,9 @@ class _Application(LazyGroup):
         for title, names in {**_SECTIONS, "Others": rest}.items():
             found = ((name, self.get_command(ctx, name)) for name in names)
             lines = [(name, each.get_short_help_str(limit)) for name, each in found if each]
-            with formatter.section(title):
-                formatter.write_dl(lines)
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; any end but a good one goes through ``ctx.exit``."""

@@ -5,6 +5,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options
 from lance_sdk.cli.console.exit_codes import Failure
 from lance_sdk.cli.console.output import print_line
@@ -20,7 +21,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("shell", type=click.Choice(_SHELLS))
 @common_options
 def completion(shell: str) -> None:

@@ -7,6 +7,7 @@ from typing import BinaryIO, Final
 
 import click
 
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli.console.exit_codes import Failure
 from lance_sdk.cli.console.output import print_json, print_line
@@ -29,7 +30,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("source", nargs=-1, required=True, metavar="HEX...|@FILE|-")
 @click.option(
     "--as",

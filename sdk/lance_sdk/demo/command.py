@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli.console import number_format
 from lance_sdk.cli.console.exit_codes import Failure
@@ -25,7 +26,7 @@ _STEPS: Final = 5
 _SLICE: Final = 1024  # rows read between two looks at the progress bar
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--rows",
     type=click.IntRange(1, ROWS),

@@ -8,6 +8,7 @@ import click
 
 from lance_sdk._api.interruptible import pause
 from lance_sdk.cli import _types
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli._target import client_options
 from lance_sdk.cli.console import number_format
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from lance_sdk import Client
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("-c", "--count", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option(
     "--interval", type=_types.time, default="200ms", show_default=True, help="Pause between two."

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli._target import client_options
 from lance_sdk.cli.console import number_format
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from lance_spec.bodies import ClusterStatus
 
 
-@click.command()
+@click.command(cls=Command)
 @common_options
 def status() -> None:
     """Show how a server is: its role, its cluster, what it speaks.

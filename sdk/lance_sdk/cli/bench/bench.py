@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from lance_sdk.cli import _types
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._target import client_options, topic_url
 from lance_sdk.cli.bench.latencies import PERCENTILES, Latencies
@@ -32,7 +33,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("target", required=False, metavar="[[lance://HOST:PORT/]TOPIC]")
 @click.option("--records", type=click.IntRange(min=1), default=100_000, show_default=True)
 @click.option(

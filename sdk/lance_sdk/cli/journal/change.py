@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli.console import number_format
 from lance_sdk.cli.console.exit_codes import printable
@@ -20,7 +21,7 @@ from lance_sdk.cli.journal.commands import (
 from lance_sdk.cli.journal.progress import frames_bar
 
 
-@click.command()
+@click.command(cls=Command)
 @slot_argument
 @common_options
 @click.pass_context
@@ -53,7 +54,7 @@ def repair(ctx: click.Context, slot: Path) -> None:
     fail_if_lost(ctx, done.lost_frames)
 
 
-@click.command()
+@click.command(cls=Command)
 @slot_argument
 @click.option("--to", "upto", type=int, required=True, metavar="FSN", help="Last frame to give up.")
 @click.option("--discard", is_flag=True, help="Keep no copy in the dead-letter file.")
@@ -88,7 +89,7 @@ def trim(ctx: click.Context, slot: Path, upto: int, *, discard: bool, yes: bool)
     fail_if_lost(ctx, found.lost_frames)
 
 
-@click.command()
+@click.command(cls=Command)
 @slot_argument
 @common_options
 @click.pass_context

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from lance_sdk.cli._lazy import LazyGroup
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli.console import number_format
 from lance_sdk.cli.console.exit_codes import ExitCode, printable, require_command
@@ -45,7 +46,7 @@ def sf(ctx: click.Context) -> None:
     require_command(ctx)
 
 
-@click.command()
+@click.command(cls=Command)
 @slot_argument
 @common_options
 @click.pass_context
@@ -70,7 +71,7 @@ def inspect(ctx: click.Context, slot: Path) -> None:
     fail_if_lost(ctx, report.damaged)
 
 
-@click.command()
+@click.command(cls=Command)
 @slot_argument
 @common_options
 @click.pass_context

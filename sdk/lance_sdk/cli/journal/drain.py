@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lance_sdk.cli import _types
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli._target import client_options
 from lance_sdk.cli.console import number_format
@@ -29,7 +30,7 @@ _SLICE = 0.2
 """Seconds between two looks at the drainers, so that Ctrl-C is seen."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--conf", metavar="STRING", help="Connect string such as ws::addr=HOST:PORT; for QWP slots."

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli.console import number_format
 from lance_sdk.cli.console.output import Output
@@ -15,7 +16,7 @@ from lance_sdk.cli.console.streams import tell
 from lance_sdk.cli.journal.commands import fail_if_lost, slot_argument
 
 
-@click.command()
+@click.command(cls=Command)
 @slot_argument
 @click.option("--acked", is_flag=True, help="Also acknowledged frames that are still there.")
 @click.option("--dead-letters", is_flag=True, help="The dead-letter file instead of the frames.")

@@ -13,6 +13,7 @@ import click
 
 from lance_sdk.cli import _types
 from lance_sdk.cli._complete import topic_argument
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._target import client_options, is_partitioned, topic_url
 from lance_sdk.cli.console.output import Output
@@ -39,7 +40,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @topic_argument
 @click.option(
     "--from",

@@ -36,7 +36,10 @@ def keyed_type(*, key: bool, time: bool) -> RecordType:
 
 
 def keyed(
-    batches: Iterable[list[bytes]], separator: str | None, clock_ns: Callable[[], int] | None
+    batches: Iterable[list[bytes]],
+    separator: str | None,
+    clock_ns: Callable[[], int] | None,
+    same_key: str | None = None,
 ) -> Iterator[list[bytes]]:
     """Turn lines into values with a key, a time, or both before them.
 
@@ -44,6 +47,7 @@ def keyed(
         batches: lists of lines.
         separator: what stands between a line's key and its value, or None for no keys.
         clock_ns: returns the time of day in nanoseconds, or None for no times.
+        same_key: the key of every line, where the lines bring none.
 
     Raises:
         Failure: naming the first line without the separator; those before it were yielded.
@@ -52,12 +56,13 @@ def keyed(
 
     number = 0
     between = None if separator is None else separator.encode()
+    common = None if same_key is None else same_key.encode()
     for batch in batches:
         now = None if clock_ns is None else clock_ns()
         done: list[bytes] = []
         for line in batch:
             number += 1
-            key, value = None, line
+            key, value = common, line
             if between is not None:
                 key, found, value = line.partition(between)
                 if not found:

@@ -11,6 +11,7 @@ import click
 
 from lance_sdk.cli import _types
 from lance_sdk.cli._complete import topic_argument
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._target import client_options, is_partitioned, topic_url
 from lance_sdk.cli.console import number_format
@@ -42,11 +43,12 @@ _EXAMPLES: Final = """\b
 Examples:
   lwp produce lance://localhost:1992/orders --create-topic < orders.jsonl
   tail -F app.log | lwp produce logs --url lance://localhost:1992
+  lwp produce readings --key sensor-7 < today.csv
   lwp produce prices --key-separator , --compression auto < prices.csv
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @topic_argument
 @click.option("--create-topic", is_flag=True, help="Create the topic when it is not there.")
 @click.option(
@@ -74,6 +76,7 @@ Examples:
 @click.option(
     "-K", "--key-separator", metavar="TEXT", help="What stands before TEXT on a line is its key."
 )
+@click.option("--key", metavar="TEXT", help="The key of every record.")
 @click.option("--stamp", is_flag=True, help="Store with each record the time at which it was read.")
 @click.option("-0", "--null", is_flag=True, help="Records end with a zero byte, not a newline.")
 @common_options
@@ -86,14 +89,16 @@ def produce(
     linger: float | None,
     compression: str | None,
     key_separator: str | None,
+    key: str | None,
     stamp: bool,
     null: bool,
 ) -> None:
     """Store every line of stdin as one record.
 
     A record holds the line's bytes as they are, without the newline. The command ends when
-    all are acknowledged, that is, durable at the server. With --key-separator or --stamp the
-    record's type says that a key or a time is there, and no longer that the rest is JSON.
+    all are acknowledged, that is, durable at the server. With --key-separator, --key or
+    --stamp the record's type says that a key or a time is there, and no longer that the rest is
+    JSON.
     """
     settings = current_settings()
     url = topic_url(target, settings)
@@ -103,10 +108,10 @@ def produce(
     records = read_records(stdin.read1, separator=b"\0" if null else b"\n", limit=MAX_RECORD_VALUE)
     if kind == "json":
         records = checked(records)
-    marked = key_separator is not None or stamp
-    record_type = keyed_type(key=key_separator is not None, time=stamp) if marked else _TYPES[kind]
-    if marked:
-        records = keyed(records, key_separator, time_ns if stamp else None)
+    has_key = _has_key(key_separator, key)
+    record_type = keyed_type(key=has_key, time=stamp) if has_key or stamp else _TYPES[kind]
+    if has_key or stamp:
+        records = keyed(records, key_separator, time_ns if stamp else None, key)
     meter = Meter()
     # A bar must not run through the lines that somebody is typing.
     bar = progress("producing", meter, shown=not (settings.quiet or stdin.isatty()))
@@ -119,6 +124,12 @@ def produce(
     finally:
         if opened:
             _summarize(meter, sum(each.acked_records for each in _stats(opened[0])), settings)
+
+
+def _has_key(separator: str | None, key: str | None) -> bool:
+    if separator is not None and key is not None:
+        raise click.UsageError("--key and --key-separator exclude each other: say one of them")
+    return separator is not None or key is not None
 
 
 def _open(url: URL, options: dict[str, Any]) -> "Producer[Any] | PartitionedProducer":

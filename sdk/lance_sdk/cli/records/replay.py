@@ -11,6 +11,7 @@ import click
 
 from lance_sdk.cli import _types
 from lance_sdk.cli._complete import topic_names
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._target import client_options, topic_url
 from lance_sdk.cli.console.output import print_json
@@ -40,7 +41,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(cls=Command, epilog=_EXAMPLES)
 @click.argument("source", metavar="[lance://HOST:PORT/]TOPIC|FILE.jsonl|-")
 @click.argument("target", metavar="[lance://HOST:PORT/]TOPIC", shell_complete=topic_names)
 @click.option(

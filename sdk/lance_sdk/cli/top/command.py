@@ -8,6 +8,7 @@ import click
 
 from lance_sdk._api.interruptible import pause
 from lance_sdk.cli import _types
+from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli.admin.http_port import chosen_token
 from lance_sdk.cli.console.exit_codes import Failure, printable
@@ -23,7 +24,7 @@ _TIMEOUT: Final = 5.0
 """Seconds that a picture waits for a server."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("addresses", metavar="[HOST:PORT]...", nargs=-1)
 @click.option("--once", is_flag=True, help="Show one moment, and end.")
 @click.option(
