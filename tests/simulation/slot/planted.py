@@ -8,7 +8,7 @@ from tests.simulation.mutants import Mutant, Patch, Search, always, nothing
 from tests.simulation.slot import run
 from tests.simulation.slot.plan import make_plan
 
-from lance_sdk.journal._slot import recovery, snapshot, storage
+from lance_sdk.journal._slot import snapshot, storage
 from lance_sdk.journal._slot.other_writers import WriterCheck
 from lance_sdk.journal.qwp import dictionary
 from lance_sdk.journal.qwp._connection import exchange
@@ -70,6 +70,5 @@ SLOT_MUTANTS: Final = (
     Mutant("a drained slot keeps its segments",
            (Patch(storage.DiskSlot, "_leave_nothing", nothing),)),
     Mutant("a drained slot is opened with its frames and a new dictionary",
-           (Patch(recovery, "_give_up_drained", nothing),
-            Patch(dictionary, "_payloads_of", always(()))), (), ("delta",)),
+           (Patch(dictionary, "_payloads_of", always(())),), (), ("delta",)),
 )  # fmt: skip

@@ -139,8 +139,6 @@ def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Open
         snapshot.problems[:0] = told
     if config.kind is SlotKind.QWP and _spare_the_first(files, path, snapshot):
         snapshot = read_slot(files, path, config.kind)
-    if config.kind is SlotKind.QWP:
-        _give_up_drained(snapshot)
     problems = _Problems(files, path, config.quarantine_bytes, snapshot)
     # Records that guide the next recovery are right before anything they speak of is touched.
     slot = DiskSlot(
@@ -185,18 +183,6 @@ def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Open
         total_bytes=config.total_bytes(on_disk=True),
     )
     return Opened(slot, ring, tuple(problems.all))
-
-
-def _give_up_drained(snapshot: SlotSnapshot) -> None:
-    """Keep no frame of a sound slot of which every frame is acknowledged.
-
-    A client that does not know our watermark would send them again, and the dictionary begins
-    anew: they would get other symbols (SF-04).
-    """
-    if snapshot.acked_fsn >= snapshot.next_fsn - 1 and not snapshot.problems:
-        snapshot.chain.trimmed += [each for each, _ in snapshot.chain.order]
-        snapshot.chain.order.clear()
-        snapshot.assignments.clear()
 
 
 def _ends(segments: list[Segment], active: Segment | None) -> tuple[Segment | None, Segment | None]:
