@@ -85,13 +85,20 @@ def server(tmp_path: Path) -> Iterator[RestartedServer]:
 def disturbed(
     fill: Callable[[Sequence[bytes]], None],
     copied: Callable[[], int],
-    kills: Sequence[Callable[[], None]],
+    bridge: RestartedBridge,
+    servers: Sequence[Callable[[], None]],
 ) -> None:
     """Fill the source in parts; kill one by turns as soon as something of each part was copied."""
+    kills = [bridge.kill, *servers]
+
+    def moved(before: int) -> bool:
+        bridge.supervise()
+        return copied() > before
+
     for at, kill in zip(range(0, RECORDS, PART), cycle(kills), strict=False):
         before = copied()
         fill(VALUES[at : at + PART])
-        eventually(lambda: copied() > before, 60)  # noqa: B023 - it is over at once
+        eventually(partial(moved, before), 60)
         kill()
 
 
@@ -117,8 +124,8 @@ def test_kills_double_nothing_in_our_log(
         ends = f"fluvio://{fluvio.sc}/orders", f"{server.url}/copied"
         state = str(tmp_path / "state")
         with RestartedBridge(*ends, "--create-topic", "--state", state) as bridge:
-            kills = [bridge.kill, server.kill, *fluvio.kills]
-            disturbed(fill, lambda: in_the_log(server.url), kills)
+            servers = [server.kill, *fluvio.kills]
+            disturbed(fill, lambda: in_the_log(server.url), bridge, servers)
             assert bridge.finish() == 0
         with client.consumer("orders", stop_at_end=True) as consumer:
             there = [each.value for each in consumer]
@@ -141,8 +148,8 @@ def test_a_kill_doubles_one_batch_at_most_in_the_cluster(
         fill(VALUES[:1])
         ends = f"{server.url}/orders", f"fluvio://{fluvio.sc}/copied"
         with RestartedBridge(*ends, "--state", str(tmp_path / "state")) as bridge:
-            kills = [bridge.kill, server.kill, *fluvio.kills]
-            disturbed(fill, lambda: client.offsets("copied").end, kills)
+            servers = [server.kill, *fluvio.kills]
+            disturbed(fill, lambda: client.offsets("copied").end, bridge, servers)
             assert bridge.finish() == 0
         with client.consumer("copied", stop_at_end=True) as consumer:
             found = Counter(each.value for each in consumer)
