@@ -14,15 +14,15 @@ from lance_conformance.server.golden.state import Body, Connection, Refused, Rep
 from lance_conformance.server.mutants import judging
 from lance_conformance.server.mutants.registry import golden
 
-AFTER = (1, 8, 99, 999)
+AFTER = (1, 3, 8, 31, 50, 99, 999)
 """Frames of a connection after which a rule is no longer looked at."""
-ABOVE = (200, 255, 256, 1000, 4000, 65_000, 1_000_000)
+ABOVE = (200, 255, 256, 500, 1000, 2000, 4000, 16_000, 65_000, 1_000_000)
 """Bytes of a payload above which a rule is no longer looked at."""
 BELOW = 10
 """Bytes of a payload below which a rule is not looked at."""
-BITS = (8, 16, 31, 32, 48, 53, 63)
+BITS = (8, 16, 24, 31, 32, 40, 48, 53, 56, 63)
 """Bits to which a number is cut."""
-MOST = (8, 16, 64, 128, 256)
+MOST = (8, 16, 32, 64, 128, 256)
 """Of anything there is at most so many."""
 PACE = 0.05
 """Seconds of the self-test for one of a run."""
@@ -354,7 +354,7 @@ def _in_microseconds(server: Specified, connection: Connection, frame: Wire, /) 
 MIN_LIMIT_BITS = 31
 for _bits in BITS:
     _cuts(_bits)
-for _bits in (8, 16, 24, 31):
+for _bits in (4, 8, 12, 16, 20, 24, 28, 31):
     _cuts_32(_bits)
 for _bits in (7, 8, 16):
     _cuts_counts(_bits)
@@ -523,7 +523,7 @@ def _topic_key(topic: Topic) -> int:
     return topic.id
 
 
-for _times in (1, 2, 4):
+for _times in (1, 2, 3, 4):
     _again("forgets-the-time", "A topic has another creation time after {} answers.",
            Specified.found_body, _topic_key,
            lambda body, late: {**body, "created_at": body["created_at"] + late},
@@ -718,5 +718,5 @@ def _mixes_segments(size: int) -> None:
              start)  # fmt: skip
 
 
-for _size in (1 << 16, 1 << 18):
+for _size in (1 << 16, 1 << 17, 1 << 18):
     _mixes_segments(_size)
