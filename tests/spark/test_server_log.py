@@ -9,10 +9,18 @@ from typing import Any
 import pytest
 
 from lance_sdk import Client, Producer
-from lance_sdk.errors import ConfigError, DeadlineExceeded, MisalignedOffset, TopicNotFound
+from lance_sdk.errors import (
+    ConfigError,
+    DeadlineExceeded,
+    MisalignedOffset,
+    TopicDeleted,
+    TopicNotFound,
+)
+from lance_sdk.spark import server_log
+from lance_sdk.spark.checkpoint import TopicCheckpoint
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.server_log import batches_of
+from lance_sdk.spark.server_log import ServerLog, batches_of
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
 
@@ -201,3 +209,30 @@ def test_other_records_than_planned_are_noticed(
     anonymous = [replace(split, identity=None) for split in splits]
     with pytest.raises(DataLost, match="not those that were there"):
         reader.rows(anonymous)
+
+
+def test_a_planned_batch_is_waited_for_where_the_server_is_behind(
+    reader: Any, produce: Fill, at: At
+) -> None:
+    """A replica may be, and a server whose files showed a batch a moment before it did."""
+    values = produce("orders", 5)
+    options = Options.parse({**at, "topic": "orders"})
+    behind = ServerLog(options, sleep=lambda _: values.extend(produce("orders", 5, first=5)))
+    (view,) = behind.look()
+    planned = TopicCheckpoint(view.identity, 0, 2 * view.end)
+    rows = reader.rows(behind.splits(planned), "value")
+    assert [row["value"] for row in rows] == values
+    assert len(values) == 10
+
+
+def test_a_topic_that_is_being_deleted_is_gone(
+    monkeypatch: pytest.MonkeyPatch, produce: Fill, at: At
+) -> None:
+    """A server says so for a while, and not that there is none."""
+    produce("orders", 5)
+
+    def deleted(_: Any, name: str) -> Any:
+        raise TopicDeleted(f"topic {name!r} was deleted")
+
+    monkeypatch.setattr(server_log, "_topics_named", deleted)
+    assert ServerLog(Options.parse({**at, "topic": "orders"})).look({"orders"}) == []

@@ -10,7 +10,6 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-import numpy as np
 import pyarrow as pa
 from crc32c import crc32c
 
@@ -20,6 +19,7 @@ from lance_sdk.errors import (
     DeadlineExceeded,
     LogTruncated,
     MisalignedOffset,
+    TopicDeleted,
     TopicNotFound,
     TransportError,
     Unsupported,
@@ -34,9 +34,9 @@ from lance_sdk.spark.losses import lost, planned_range
 from lance_sdk.spark.options import Options, RecordFormat
 from lance_sdk.spark.splits import wanted_bytes
 from lance_sdk.spark.storage import ReadMemory
+from lance_sdk.spark.walk import Walk, replaced
 from lance_sdk.types import RecordBatch
 from lance_spec.bodies import TopicInfo
-from lance_spec.records import record_bounds
 
 _SMALLEST_SPLIT: Final = 1 << 20
 """Bytes below which a split costs more in starting a task than in reading."""
@@ -112,15 +112,6 @@ def batches_of(consumer: Consumer, options: Options) -> Iterator[RecordBatch]:
             )
 
 
-def replaced(checkpoint: TopicCheckpoint, known: Fingerprint) -> DataLost:
-    """Return the error for a log whose records are not those that a query has read."""
-    return DataLost(
-        f"topic {checkpoint.topic.label!r}: the records before offset {known.end} are not those "
-        "that the query has read; the log was cut and grew again, or was replaced. Begin with "
-        "another checkpointLocation, or say failOnDataLoss=false to go on"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class ServerSplit:
     """A range of a topic at a server.
@@ -186,7 +177,7 @@ class ServerSplit:
             with Client(self.options.url(), **self.options.client_options()) as client:
                 now = TopicIdentity.of(client.get_topic(self.topic))
             difference = self.identity.difference(now)
-        except TopicNotFound:
+        except (TopicNotFound, TopicDeleted):
             difference = "it is gone"
         if difference is None:
             return True
@@ -316,7 +307,7 @@ class ServerLog:
             for name in names:
                 try:
                     found += _topics_named(client, name)
-                except TopicNotFound:
+                except (TopicNotFound, TopicDeleted):  # which it is for a while, if it was there
                     if name not in known and options.topics_pattern is None:
                         raise
         return [self._view(info) for info in found]
@@ -453,7 +444,7 @@ class ServerLog:
     ) -> TopicCheckpoint:
         """Go on by reading the records."""
         size = wanted_bytes(min(limit, max(0, view.end - checkpoint.offset)), self._options)
-        walk = _Walk(checkpoint, limit, max(_SMALLEST_SPLIT, size), records)
+        walk = Walk(checkpoint, limit, max(_SMALLEST_SPLIT, size), records)
         begin = walk.begin(view.start)
         with open_consumer(self._options, view.name, begin) as consumer:
             for batch in batches_of(consumer, self._options):
@@ -472,11 +463,26 @@ class ServerLog:
         """
         if checkpoint.offset <= checkpoint.start:
             return []
-        name = checkpoint.topic.label
-        now = {view.name: view for view in self.look({name})}
         fail = self._options.fail_on_data_loss
-        start, end = planned_range(checkpoint, now.get(name), fail=fail)
+        start, end = planned_range(checkpoint, self._caught_up(checkpoint), fail=fail)
         return self._cut(checkpoint, start, end) if start < end else []
+
+    def _caught_up(self, checkpoint: TopicCheckpoint) -> TopicView | None:
+        """Return the topic of a micro-batch; wait for one that does not reach its end yet.
+
+        A replica may be behind, and so may the server whose files the batch was planned from.
+        """
+        name, wait = checkpoint.topic.label, _FIRST_WAIT
+        until = monotonic() + self._options.catch_up_timeout
+        while True:
+            now = next((view for view in self.look({name}) if view.name == name), None)
+            left = until - monotonic()
+            if now is None or now.end >= checkpoint.offset or left <= 0:
+                return now
+            if checkpoint.topic.difference(now.identity) is not None:
+                return now
+            self._sleep(min(wait, left))
+            wait = min(2 * wait, _LONGEST_WAIT)
 
     def _cut(self, checkpoint: TopicCheckpoint, start: int, end: int) -> list[InputSplit]:
         """Return the splits of a checkpoint as far as they lie in a range."""
@@ -515,91 +521,3 @@ class ServerLog:
         if position is None:
             raise TopicNotFound(f"the server does not say where topic {topic!r} ends")
         return position
-
-
-class _Walk:
-    """Reads on from a checkpoint: compares what is before it, and cuts what is behind it."""
-
-    def __init__(
-        self, checkpoint: TopicCheckpoint, limit: int, split_bytes: int, records: int = EVERYTHING
-    ) -> None:
-        self._checkpoint = checkpoint
-        self._left = limit
-        self._records = 0
-        self._most_records = records
-        self._split_bytes = split_bytes
-        self._proof = b""
-        self._proving: Fingerprint | None = None
-        self._offset = checkpoint.offset
-        self._fingerprint = checkpoint.fingerprint
-        self._cuts: list[Cut] = []
-        self._split = 0
-        self._crc = 0
-
-    def begin(self, earliest: int) -> int:
-        """Return where to read from: where the fingerprint begins, if that is still there."""
-        known = self._checkpoint.fingerprint
-        if known is None or known.start < earliest:
-            return self._checkpoint.offset
-        self._proving = known
-        return known.start
-
-    def take(self, batch: RecordBatch, end: int) -> bool:
-        """Take a batch; return whether more is wanted."""
-        data, offset = batch.data, batch.offset
-        if self._proving is not None and self._offset > offset:
-            size = min(len(data), self._offset - offset)
-            self._proof += data[:size]
-            data, offset = data[size:], offset + size
-        if self._proving is not None and len(self._proof) >= self._proving.length:
-            self._judge(self._proving)
-        if not data:
-            return True
-        count = batch.count if data is batch.data else None
-        return self._walk(data, offset, min(len(data), end - offset), count)
-
-    def checkpoint(self) -> TopicCheckpoint:
-        """Return how far the walk came."""
-        if self._split:
-            self._cuts.append(Cut(self._offset, self._crc))
-        if self._offset == self._checkpoint.offset:
-            return self._checkpoint.resting()
-        cuts = tuple(self._cuts)
-        return self._checkpoint.moved(self._offset, self._fingerprint, cuts, self._records)
-
-    def _judge(self, known: Fingerprint) -> None:
-        if not known.matches(self._proof[: known.length]):
-            raise replaced(self._checkpoint, known)
-        self._proving = None
-
-    def _walk(self, data: bytes, offset: int, size: int, count: int | None) -> bool:
-        """Take what there is room for; return whether there is room for more.
-
-        Args:
-            data: whole records.
-            offset: of the first one.
-            size: bytes of those that may be taken.
-            count: how many records there are, where that is known.
-        """
-        room, taken = self._most_records - self._records, size
-        if count is None or size < len(data) or size > self._left or count > room:
-            bounds = np.frombuffer(record_bounds(data), np.int64)
-            fitting = bounds[bounds <= min(size, self._left)][: room + 1]
-            taken, count = int(fitting[-1]), len(fitting) - 1
-            if not taken and not self._cuts and not self._split and size:
-                taken, count = int(bounds[1]), 1  # a record that is too large is taken all the same
-        if not taken:
-            return False
-        self._add(data[:taken], offset)
-        self._left -= taken
-        self._records += count
-        return self._left > 0 and count < room and taken == len(data)
-
-    def _add(self, data: bytes, offset: int) -> None:
-        self._crc = crc32c(data, self._crc)
-        self._split += len(data)
-        self._offset = offset + len(data)
-        self._fingerprint = Fingerprint.of(data, self._offset)
-        if self._split >= self._split_bytes:
-            self._cuts.append(Cut(self._offset, self._crc))
-            self._split = self._crc = 0
