@@ -130,7 +130,7 @@ async def test_flush_raises_what_failed(face: Any, server: FakeServer) -> None:
     assert not caught.value.maybe_applied
 
 
-async def test_flush_gives_up_waiting_in_time(face: Any, server: FakeServer) -> None:
+async def test_flush_gives_up_waiting_in_time(face: Any, server: FakeServer, until: Any) -> None:
     """The delivery goes on."""
     server.on_ingest = silent
     producer = face.producer(server.url())
@@ -138,6 +138,7 @@ async def test_flush_gives_up_waiting_in_time(face: Any, server: FakeServer) -> 
         await producer.send(b"a")
         with pytest.raises(DeadlineExceeded, match="the delivery goes on"):
             await producer.flush(timeout=0.05)
+        await until(server, lambda: len(server.ingested) == 1)
         server.on_ingest = None
         server.drop_all()
         await producer.flush(timeout=10)
