@@ -17,20 +17,20 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-_SOURCE = Path("spec/lance_spec/_accelerator.c")
+_SOURCES = Path("spec/lance_spec/native")
 _LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
 
 
 class AcceleratorHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Compiles one C file into an extension module."""
+    """Compiles the C files of one folder into an extension module."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and have the module put into the wheel, or beside its source when editable."""
+        """Compile, and have the module put into the wheel, or into the package when editable."""
         name = "_accelerator" + str(sysconfig.get_config_var("EXT_SUFFIX"))
-        source = Path(self.root, _SOURCE)
+        sources = Path(self.root, _SOURCES)
         editable = version == "editable"
-        folder = source.parent if editable else Path(tempfile.mkdtemp(prefix="lance-build-"))
-        failure = _compile(source, folder / name)
+        folder = sources.parent if editable else Path(tempfile.mkdtemp(prefix="lance-build-"))
+        failure = _compile(sources, folder / name)
         if failure:
             self.app.display_warning(f"building without compiled loops: {failure}")
             return
@@ -97,14 +97,16 @@ def absolute_links(text: str, addresses: dict[str, str], version: str) -> str:
     return _LINK.sub(absolute, text)
 
 
-def _compile(source: Path, target: Path) -> str | None:
+def _compile(sources: Path, target: Path) -> str | None:
     """Compile a module; return why that was not possible, or None."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     shared = (
         ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
     )
+    options = ["-O2", *shared, "-fPIC", "-fvisibility=hidden"]
     include = f"-I{sysconfig.get_path('include')}"
-    command = [*compiler, "-O2", *shared, "-fPIC", include, str(source), "-o", str(target)]
+    files = [str(path) for path in sorted(sources.glob("*.c"))]
+    command = [*compiler, *options, include, *files, "-o", str(target)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler that Python was built with
     except OSError as error:

@@ -205,7 +205,7 @@ def test_a_class_without_slots_is_refused() -> None:
     class Other:
         kind = None
 
-    with pytest.raises(TypeError, match="is no slot"):
+    with pytest.raises(TypeError, match="is not a slot"):
         accelerator.split_frames(
             memoryview(b""), 0, {}, 9, CRC32C.compute, True, memoryview(b""), Other, []
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-SOURCE = FOLDER.parents[1] / "spec" / "lance_spec" / "_accelerator.c"
+SOURCES = sorted((FOLDER.parents[1] / "spec" / "lance_spec" / "native").glob("*.c"))
 CALLS = int(os.environ.get("LANCE_SANITIZE_CALLS", "3000"))
 """Of entry points; ``tox run -e sanitize`` makes more."""
 SEED = os.environ.get("LANCE_SANITIZE_SEED", "1")
@@ -23,13 +23,13 @@ FLAGS = ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"]
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], dict[str, str]]:
     """Compile the module; return what runs it, and in which environment."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
-    if shutil.which(compiler[0]) is None or not SOURCE.exists():
+    if shutil.which(compiler[0]) is None or not SOURCES:
         pytest.skip("there is no C compiler here, or no source")
     libraries = [library_of(compiler, name) for name in ("libasan.so", "libubsan.so")]
     target = tmp_path_factory.mktemp("sanitized") / "_accelerator.so"
     include = f"-I{sysconfig.get_path('include')}"
     stopping = "-fno-sanitize-recover=undefined"
-    command = [*compiler, *FLAGS, stopping, "-shared", "-fPIC", include, str(SOURCE)]
+    command = [*compiler, *FLAGS, stopping, "-shared", "-fPIC", include, *map(str, SOURCES)]
     done = subprocess.run(
         [*command, "-o", str(target)], capture_output=True, text=True, check=False
     )

@@ -1,13 +1,17 @@
-/* Runs of Ingest frames (LWP section 4.1), their acknowledgements and their sidecar entries.
- *
- * Part of _accelerator.c, which includes it once.
- */
+#include "runs.h"
+
+#include <string.h>
+
+#include "bytes.h"
+#include "checksum.h"
+#include "frames.h"
+#include "records.h"
 
 #define LASTING_SHIFT 40 /* the bits above are the producer's nonce */
 #define CONTENT_SIZE 16
 #define ENTRY_SIZE 64
 
-static PyObject *slot(PyObject *frame, int field) { return *(PyObject **)((char *)frame + shape.offsets[field]); }
+static PyObject *slot(PyObject *frame, int field) { return *(PyObject **)((char *)frame + frame_shape.offsets[field]); }
 
 /* Return an unsigned slot; -1 is told from an error by PyErr_Occurred. */
 static uint64_t number(PyObject *frame, int field) { return PyLong_AsUnsignedLongLong(slot(frame, field)); }
@@ -69,7 +73,7 @@ static PyObject *count_run(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!nnKKOKpO!", &PyList_Type, &frames, &first, &most, &topic, &above, &kind,
                           &unwanted, &validates, &PyType_Type, &type))
         return NULL;
-    if (type != shape.type && learn_shape(type) < 0)
+    if (type != frame_shape.type && learn_frame_shape(type) < 0)
         return NULL;
     if (first < 0 || first > PyList_GET_SIZE(frames))
         return PyErr_Format(PyExc_ValueError, "there is no frame %zd", first);
@@ -82,18 +86,6 @@ static PyObject *count_run(PyObject *module, PyObject *args)
             above = number(frame, BATCH_ID);
     }
     return PyLong_FromSsize_t(count);
-}
-
-static void store32(uint8_t *at, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        at[i] = (uint8_t)(value >> 8 * i);
-}
-
-static void store64(uint8_t *at, uint64_t value)
-{
-    store32(at, (uint32_t)value);
-    store32(at + 4, (uint32_t)(value >> 32));
 }
 
 /* Build (length, record count, batch id, client time, server time, CRC, flags) as a NamedTuple. */
@@ -154,7 +146,7 @@ static PyObject *gather_run(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!OOO!O!O!", &PyList_Type, &frames, &server_time, &flags, &PyType_Type, &meta_type,
                           &PyType_Type, &type, &PyByteArray_Type, &data))
         return NULL;
-    if (type != shape.type && learn_shape(type) < 0)
+    if (type != frame_shape.type && learn_frame_shape(type) < 0)
         return NULL;
     if (!PyType_IsSubtype(meta_type, &PyTuple_Type))
         return PyErr_Format(PyExc_TypeError, "%s is no tuple", meta_type->tp_name);
@@ -203,7 +195,7 @@ static int store_entry(uint8_t *at, PyObject *meta, uint64_t start, uint64_t dur
     store32(at + 52, (uint32_t)numbers[6]);
     store32(at + 56, 0);
     uint32_t crc;
-    if (instruction) {
+    if (crc_instruction) {
         crc = crc_by_instruction(at, ENTRY_SIZE - 4);
     } else {
         PyObject *guarded = PyBytes_FromStringAndSize((const char *)at, ENTRY_SIZE - 4);
@@ -238,3 +230,10 @@ static PyObject *join_entries(PyObject *module, PyObject *args)
     }
     return entries;
 }
+
+PyMethodDef run_methods[] = {
+    {"count_run", count_run, METH_VARARGS, count_doc},
+    {"gather_run", gather_run, METH_VARARGS, gather_doc},
+    {"join_entries", join_entries, METH_VARARGS, entries_doc},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,7 +1,9 @@
-/* Records on their way into a batch (LWP section 8).
- *
- * Part of _accelerator.c, which includes it once.
- */
+#include "batch.h"
+
+#include <string.h>
+#include <structmember.h>
+
+#include "records.h"
 
 enum { LAST, USED, BOUND, PLAIN_TYPE, OPEN_FIELDS };
 enum { HANDLE_BATCH, HANDLE_INDEX, HANDLE_FIELDS };
@@ -34,7 +36,7 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
         if (usable)
             found[i] = ((PyMemberDescrObject *)slot)->d_member->offset;
         else
-            PyErr_Format(PyExc_TypeError, "%s.%s is no slot", type->tp_name, names[i]);
+            PyErr_Format(PyExc_TypeError, "%s.%s is not a slot", type->tp_name, names[i]);
         Py_DECREF(slot);
         if (!usable)
             return -1;
@@ -170,3 +172,9 @@ static PyObject *join_records(PyObject *module, PyObject *const *arguments, Py_s
     }
     return joined;
 }
+
+PyMethodDef batch_methods[] = {
+    {"add_to_batch", (PyCFunction)(void (*)(void))add_to_batch, METH_FASTCALL, add_doc},
+    {"join_records", (PyCFunction)(void (*)(void))join_records, METH_FASTCALL, join_doc},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,12 +1,15 @@
-/* What a server does for each Fetch: which batches answer it, and the header before them.
- *
- * Part of _accelerator.c, which includes it once.
- */
+#include "fetch.h"
+
 #include <limits.h>
+#include <string.h>
 
 #ifdef HAVE_PREADV2
 #include <sys/uio.h>
 #endif
+
+#include "bytes.h"
+#include "checksum.h"
+#include "frames.h"
 
 #define RESPONSE_HEADER 16
 #define LARGE (256 * 1024) /* reads from so many bytes on let other threads run */
@@ -72,17 +75,17 @@ static Py_ssize_t next_hole(PyObject *holes, Py_ssize_t place, Py_ssize_t none)
     return found < none ? found : none;
 }
 
-/* Sum the records of the batches that go together; `behind` is set to `first` where that is none. */
-static uint64_t sum_run(const Py_buffer columns[COLUMNS], Py_ssize_t first, Py_ssize_t *behind)
+/* Sum the records of the batches that go together; `stop` is set to `first` where that is none. */
+static uint64_t sum_run(const Py_buffer columns[COLUMNS], Py_ssize_t first, Py_ssize_t *stop)
 {
     uint64_t sum = 0;
-    for (Py_ssize_t place = first; place < *behind; place++) {
+    for (Py_ssize_t place = first; place < *stop; place++) {
         if (u8_of(&columns[KINDS], place)) {
-            *behind = place;
+            *stop = place;
             break;
         }
         if (!u8_of(&columns[CHECKED], place)) {
-            *behind = first;
+            *stop = first;
             break;
         }
         sum += u32_of(&columns[COUNTS], place);
@@ -93,7 +96,7 @@ static uint64_t sum_run(const Py_buffer columns[COLUMNS], Py_ssize_t first, Py_s
 /* Put the checksum of a run together from those of its batches, where that is quicker than summing up. */
 static void combine_run(const Py_buffer columns[COLUMNS], uint64_t start, Run *run)
 {
-    run->has_crc = instruction && run->end - start >= (uint64_t)run->batches * WORTHWHILE;
+    run->has_crc = crc_instruction && run->end - start >= (uint64_t)run->batches * WORTHWHILE;
     run->crc = 0;
     for (Py_ssize_t place = run->first; run->has_crc && place < run->first + run->batches; place++) {
         uint64_t size = u64_of(&columns[ENDS], place) - u64_of(&columns[STARTS], place);
@@ -113,15 +116,15 @@ static int find_whole(const Py_buffer columns[COLUMNS], PyObject *holes, uint64_
     Py_ssize_t first = places_to(&columns[STARTS], 0, count, start) - 1;
     if (first < 0 || u64_of(&columns[STARTS], first) != start)
         return 0;
-    Py_ssize_t behind = places_to(&columns[ENDS], first, count, limit);
-    if ((behind = next_hole(holes, first, behind)) < 0)
+    Py_ssize_t stop = places_to(&columns[ENDS], first, count, limit);
+    if ((stop = next_hole(holes, first, stop)) < 0)
         return -1;
-    run->records = sum_run(columns, first, &behind);
-    if (behind <= first)
+    run->records = sum_run(columns, first, &stop);
+    if (stop <= first)
         return 0;
     run->first = first;
-    run->batches = behind - first;
-    run->end = u64_of(&columns[ENDS], behind - 1);
+    run->batches = stop - first;
+    run->end = u64_of(&columns[ENDS], stop - 1);
     combine_run(columns, start, run);
     return 1;
 }
@@ -182,7 +185,7 @@ static int payload_crc(PyObject *frame, Py_ssize_t length, PyObject *function, i
     return done;
 }
 
-/* Write the header before a payload that stands in a bytearray behind it. */
+/* Write the header before a payload that follows it in a bytearray. */
 static void write_header(PyObject *frame, const char *prefix, uint64_t command, uint32_t topic_id, uint32_t crc)
 {
     uint8_t *at = (uint8_t *)PyByteArray_AS_STRING(frame);
@@ -200,7 +203,7 @@ static int seal_frame(PyObject *frame, const char *prefix, uint64_t command, uin
 {
     Py_ssize_t length = PyByteArray_GET_SIZE(frame) - FRAME_HEADER;
     uint32_t crc = 0;
-    if (length && payload_crc(frame, length, function, instruction && is_crc32c, &crc) < 0)
+    if (length && payload_crc(frame, length, function, crc_instruction && is_crc32c, &crc) < 0)
         return -1;
     if (PyByteArray_GET_SIZE(frame) != length + FRAME_HEADER) {
         PyErr_SetString(PyExc_BufferError, "the frame changed its size while its checksum was computed");
@@ -224,7 +227,7 @@ static int read_cached(int descriptor, void *at, size_t size, uint64_t offset)
     ssize_t got;
     if (size < LARGE)
         return preadv2(descriptor, &part, 1, (off_t)offset, RWF_NOWAIT) == (ssize_t)size;
-    Py_BEGIN_ALLOW_THREADS /* the memory is nobody else's yet, and the caller keeps the file open */
+    Py_BEGIN_ALLOW_THREADS /* no other thread knows this memory yet, and the caller keeps the file open */
     got = preadv2(descriptor, &part, 1, (off_t)offset, RWF_NOWAIT);
     Py_END_ALLOW_THREADS
     return got == (ssize_t)size;
@@ -290,7 +293,7 @@ PyDoc_STRVAR(answer_doc,
 "end of the file. `form` is (prefix, command, counted, checksum, is_crc32c), where `counted` says\n"
 "whether records are counted or the answer only says 1. None where `whole_batches` finds none,\n"
 "where more is to be known than the columns tell, or where the disk would have to be waited for.\n\n"
-"The checksum of large batches is put together from theirs, so that who receives them also notices\n"
+"The checksum of large batches is put together from theirs, so that the receiver also notices\n"
 "what the disk has changed since they were checked.");
 
 static PyObject *answer_fetch(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
@@ -325,3 +328,9 @@ static PyObject *answer_fetch(PyObject *module, PyObject *const *args, Py_ssize_
         Py_RETURN_NONE;
     return frame;
 }
+
+PyMethodDef fetch_methods[] = {
+    {"whole_batches", (PyCFunction)(void (*)(void))whole_batches, METH_FASTCALL, whole_doc},
+    {"answer_fetch", (PyCFunction)(void (*)(void))answer_fetch, METH_FASTCALL, answer_doc},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,44 @@
+/* The loops that cost most in Python: over records, ring frames, LWP frames and runs of batches.
+ *
+ * Each function only ever goes as far as everything is in order and says where it stopped; what
+ * stands there is judged by the Python code of the same name, so that there is one place that words
+ * errors and one that decides. Both must agree on what is in order, which the tests hold them to.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "batch.h"
+#include "checksum.h"
+#include "fetch.h"
+#include "frames.h"
+#include "memory.h"
+#include "records.h"
+#include "ring.h"
+#include "runs.h"
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    "_accelerator",
+    "Loops over records and frames, compiled.",
+    -1,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+};
+
+PyMODINIT_FUNC PyInit__accelerator(void)
+{
+    PyMethodDef *const parts[] = {
+        record_methods, ring_methods, frame_methods, run_methods, fetch_methods, batch_methods, memory_methods,
+    };
+    learn_crc_instruction();
+    if (make_record_types() < 0)
+        return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    for (size_t i = 0; module != NULL && i < sizeof parts / sizeof *parts; i++)
+        if (PyModule_AddFunctions(module, parts[i]) < 0)
+            Py_CLEAR(module);
+    return module;
+}

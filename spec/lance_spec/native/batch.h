@@ -1,0 +1,10 @@
+/* Records on their way into a batch (LWP section 8). */
+#ifndef LANCE_NATIVE_BATCH_H
+#define LANCE_NATIVE_BATCH_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+extern PyMethodDef batch_methods[];
+
+#endif
