@@ -15,7 +15,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lance_server.cluster.kafka import KafkaLog, LogMissingError, create_topic
+from lance_server.cluster.kafka import KafkaLog, create_topic
+from lance_server.cluster.kafka_client import LogMissingError
 from lance_server.cluster.kafka_settings import NEW_TOPIC
 from lance_server.cluster.log_address import KafkaAddress, parse_address
 from lance_server.cluster.replicated_log import (
@@ -30,6 +31,7 @@ from lance_server.cluster.replicated_log import (
     RecordTooLargeError,
     UnsafeSettingsError,
 )
+from lance_server.testing.kafka_brokers import KafkaCluster
 from lance_server.testing.process import eventually
 
 
@@ -284,3 +286,24 @@ def test_a_closed_log_answers_what_is_outstanding(address: KafkaAddress) -> None
     assert all(isinstance(each, int) or each.maybe_applied for each in reports.got)
     with pytest.raises(LogUnavailableError, match="is closed"):
         log.append(0, b"late", reports)
+
+
+def test_a_producer_that_failed_for_good_is_replaced(log: KafkaLog, broker: KafkaCluster) -> None:
+    """What was outstanding is maybe applied; records that follow are stored."""
+    store(log, b"before")
+    reports, failed = Reports(), log._appender._producer
+
+    def lost_in_flight() -> bool:
+        failed.purge(in_queue=False)  # a hole in the order, as the library sees it
+        return bool(reports.got)
+
+    broker.pause(1)
+    try:
+        for _ in range(3):
+            log.append(0, b"outstanding", reports)
+        eventually(lost_in_flight)
+        assert all(isinstance(each, AppendError) and each.maybe_applied for each in reports.wait(3))
+    finally:
+        broker.resume(1)
+    eventually(lambda: log._appender._producer is not failed)
+    store(log, b"after")

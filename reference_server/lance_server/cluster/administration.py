@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from lance_server.cluster.applying.settings import APPLY_VERSION, Settings
-from lance_server.cluster.log_address import KafkaAddress, open_log, parse_address
+from lance_server.cluster.log_address import (
+    KafkaAddress,
+    open_log,
+    parse_address,
+    require_client,
+)
 from lance_server.cluster.records import decode, encode
 from lance_server.cluster.replicated_log import (
     AppendError,
@@ -89,6 +94,7 @@ def create(
 def _create_topic(url: str, settings: Path | None, replicas: int) -> Iterator[str]:
     address = parse_address(url, settings)
     if isinstance(address, KafkaAddress):
+        require_client()
         from lance_server.cluster.kafka import create_topic  # noqa: PLC0415 - needs an extra
 
         if create_topic(address, 1, replicas):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -123,6 +124,18 @@ def _read_settings(path: Path) -> dict[str, str]:
     return found
 
 
+def require_client() -> None:
+    """Refuse to go on without the client of Kafka.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    if find_spec("confluent_kafka") is None:
+        raise ConfigError(
+            "a cluster over Kafka needs confluent-kafka: pip install 'lance-sdk[cluster]'"
+        )
+
+
 def open_log(address: KafkaAddress | MemoryAddress, *, unsafe: bool = False) -> ReplicatedLog:
     """Connect to a log.
 
@@ -136,6 +149,7 @@ def open_log(address: KafkaAddress | MemoryAddress, *, unsafe: bool = False) -> 
     """
     if isinstance(address, MemoryAddress):
         return named_log(address.name)
+    require_client()
     from lance_server.cluster.kafka import KafkaLog  # noqa: PLC0415 - needs an extra
 
     return KafkaLog.open(address, unsafe=unsafe)

@@ -1,0 +1,133 @@
+"""Clients of Kafka: their settings, what brokers answer, and what the answers mean."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from lance_server.cluster.kafka_settings import TopicFacts
+from lance_server.cluster.log_address import KafkaAddress
+from lance_server.cluster.replicated_log import (
+    LogUnavailableError,
+    ReplicatedLogError,
+    UnsafeSettingsError,
+)
+from lance_server.errors import ConfigError
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+ASK_SECONDS: Final = 5.0
+OPEN_SECONDS: Final = 30.0
+
+CLIENT: Final[Mapping[str, Any]] = {
+    "client.id": "lance-server",
+    "log_level": 2,  # what matters is told by calls that fail
+    "socket.keepalive.enable": True,
+    "socket.timeout.ms": 6000,
+    "socket.connection.setup.timeout.ms": 3000,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1000,
+    "topic.metadata.refresh.interval.ms": 10_000,
+    "topic.metadata.refresh.fast.interval.ms": 100,
+}
+
+
+class LogMissingError(LogUnavailableError):
+    """The brokers have no topic of this name."""
+
+
+def read_facts(address: KafkaAddress) -> tuple[TopicFacts, str]:
+    """Ask the brokers about a topic; return what they say, and its identity.
+
+    Raises:
+        LogMissingError: there is no such topic.
+        LogUnavailableError: they cannot be reached.
+        UnsafeSettingsError: they do not tell the topic's settings.
+    """
+    admin = make(AdminClient, {**CLIENT, **address.settings}, address)
+    topic_id, replicas = describe(admin, address)
+    settings = _settings_of(admin, ConfigResource(ResourceType.TOPIC, address.topic), address)
+    cluster = result(admin.describe_cluster(request_timeout=OPEN_SECONDS), address)
+    brokers = {}
+    for node in cluster.nodes:
+        resource = ConfigResource(ResourceType.BROKER, str(node.id))
+        try:
+            brokers[node.id] = _settings_of(admin, resource, address)
+        except ReplicatedLogError as error:  # that broker may be down
+            _log.info("broker %d does not tell its settings: %s", node.id, error)
+    facts = TopicFacts(address.topic, topic_id, replicas, settings, brokers)
+    return facts, f"{cluster.cluster_id}/{address.topic}/{topic_id}"
+
+
+def describe(admin: AdminClient, address: KafkaAddress) -> tuple[str, list[int]]:
+    """Return a topic's id, and how many brokers keep each partition."""
+    asked = admin.describe_topics(TopicCollection([address.topic]), request_timeout=ASK_SECONDS)[
+        address.topic
+    ]
+    told = result(asked, address)
+    partitions = sorted(told.partitions, key=lambda each: each.id)
+    return str(told.topic_id), [len(each.replicas) for each in partitions]
+
+
+def _settings_of(
+    admin: AdminClient, resource: ConfigResource, address: KafkaAddress
+) -> dict[str, str]:
+    (asked,) = admin.describe_configs([resource], request_timeout=ASK_SECONDS).values()
+    try:
+        told = result(asked, address)
+    except LogUnavailableError:
+        raise
+    except ReplicatedLogError as error:
+        raise UnsafeSettingsError(
+            f"{error}: its settings cannot be read, and so not be judged; allow the server's "
+            "user to describe them"
+        ) from error
+    return {name: entry.value for name, entry in told.items() if entry.value is not None}
+
+
+def result(future: Any, address: KafkaAddress) -> Any:
+    """Return what brokers answered.
+
+    Raises:
+        LogMissingError: there is no such topic.
+        LogUnavailableError: they did not answer.
+        ReplicatedLogError: they refused.
+    """
+    try:
+        return future.result(OPEN_SECONDS)
+    except KafkaException as error:
+        told: KafkaError = error.args[0]
+        if told.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
+            raise LogMissingError(
+                f"{address.brokers} has no topic '{address.topic}'; create the cluster with "
+                f"`lwp cluster init {address}`, or correct the address"
+            ) from error
+        if told.retriable() or told.code() < 0:
+            raise LogUnavailableError(f"{address} cannot be reached: {told.str()}") from error
+        raise ReplicatedLogError(f"{address}: {told.str()}") from error
+    except TimeoutError as error:
+        raise LogUnavailableError(f"{address} cannot be reached: no answer in time") from error
+
+
+def make(
+    kind: Callable[[dict[str, Any]], T], settings: Mapping[str, Any], address: KafkaAddress
+) -> T:
+    """Make a client.
+
+    Raises:
+        ConfigError: it does not take a setting.
+    """
+    try:
+        return kind({**settings, "bootstrap.servers": address.brokers})
+    except (KafkaException, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"{address}: a setting of the log's client is wrong: {told_by(error)}"
+        ) from error
+
+
+def told_by(error: Exception) -> str:
+    """Return what the library says of an error."""
+    first = error.args[0] if error.args else error
+    return first.str() if isinstance(first, KafkaError) else str(first)

@@ -1,0 +1,153 @@
+"""Reads one partition of a topic of Kafka in order, and never skips."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from lance_server.cluster.kafka_settings import LARGEST_MESSAGE
+from lance_server.cluster.replicated_log import (
+    NO_EPOCH,
+    Entry,
+    LogGapError,
+    LogTruncatedError,
+    LogUnavailableError,
+    ReplicatedLogError,
+    StopNodeError,
+)
+
+_MS: Final = 1_000_000
+_AT_ONCE: Final = 256
+_READ_AHEAD_KIB: Final = 16 * 1024
+CONSUMER: Final[Mapping[str, Any]] = {
+    "group.id": "lance-server",  # the library wants one; nothing is committed
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_uncommitted",
+    "check.crcs": True,
+    "message.max.bytes": LARGEST_MESSAGE,
+    "fetch.message.max.bytes": 4 * 1024 * 1024,
+    "fetch.wait.max.ms": 500,
+    "fetch.error.backoff.ms": 50,
+    "fetch.queue.backoff.ms": 5,
+    "queued.max.messages.kbytes": _READ_AHEAD_KIB,
+}
+_TRUNCATED: Final = frozenset(
+    {
+        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - public constants with such names
+        KafkaError._LOG_TRUNCATION,  # noqa: SLF001
+        KafkaError.OFFSET_OUT_OF_RANGE,
+    }
+)
+"""Errors that say that a position is not in the log."""
+_GONE: Final = _TRUNCATED | frozenset(
+    {
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
+"""Errors that may mean that the log is not what the node applied so far."""
+
+
+class Topic(Protocol):
+    """What a reader asks of the log that it reads from."""
+
+    @property
+    def replaced(self) -> StopNodeError | None:
+        """Why the topic is not the one that was opened, as far as that is known."""
+
+    def check(self) -> None:
+        """Find out whether the topic is still the one that was opened; raise if it is not."""
+
+    def check_range(self, shard: int, position: int) -> None:
+        """Say why a position cannot be read, by what the brokers say now; raise if it cannot."""
+
+
+class KafkaReader:
+    """Reads one partition of a topic.
+
+    Args:
+        log: the topic.
+        consumer: a new one, of nothing yet.
+        start: topic, partition, and position of the first record to read.
+        epoch: leader epoch of the record before it, or `NO_EPOCH`.
+    """
+
+    def __init__(self, log: Topic, consumer: Consumer, start: TopicPartition, epoch: int) -> None:
+        self._log = log
+        self._consumer = consumer
+        self._shard = start.partition
+        self._position = start.offset
+        self._epoch = epoch
+        if epoch != NO_EPOCH:
+            start = TopicPartition(start.topic, start.partition, start.offset, leader_epoch=epoch)
+        consumer.assign([start])
+
+    def __repr__(self) -> str:
+        return f"<KafkaReader of shard {self._shard} at {self._position}>"
+
+    def read(self, most: int, wait: float) -> Sequence[Entry]:
+        """Return the next entries; see `LogReader.read`.
+
+        Raises:
+            LogUnavailableError: the brokers cannot be reached.
+            StopNodeError: the topic has not got what comes next, or is another one.
+        """
+        if self._log.replaced is not None:
+            raise self._log.replaced
+        first = self._consumer.poll(wait)
+        if first is None:
+            return []
+        found = [self._entry(first)]
+        size = len(found[0].record)
+        while size < most and (more := self._consumer.consume(_AT_ONCE, 0)):
+            for message in more:
+                found.append(self._entry(message))
+                size += len(found[-1].record)
+        return found
+
+    def _entry(self, message: Message) -> Entry:
+        error = message.error()
+        if error is not None:
+            raise self._judge(error)
+        position, epoch = message.offset(), message.leader_epoch()
+        assert position is not None, "it is a record"
+        if position != self._position:
+            raise LogGapError(
+                f"shard {self._shard}: position {self._position} was expected, the log gave "
+                f"{position}; restart the node, and bootstrap it again if this repeats"
+            )
+        epoch = NO_EPOCH if epoch is None else epoch
+        if epoch < self._epoch:
+            raise LogTruncatedError(
+                f"shard {self._shard}: the leader epoch fell from {self._epoch} to {epoch} at "
+                f"position {position}: the log lost records that this node has, or is another "
+                "one. Compare the nodes with `lance-server verify`"
+            )
+        self._position, self._epoch = position + 1, epoch
+        _, time_ms = message.timestamp()
+        value = message.value()
+        record = value if isinstance(value, bytes) else b""
+        return Entry(position, epoch, time_ms * _MS, record)
+
+    def _judge(self, error: KafkaError) -> Exception:
+        """Return what an error of the consumer means."""
+        if error.code() in _GONE:
+            try:
+                self._log.check()
+                self._log.check_range(self._shard, self._position)
+            except ReplicatedLogError as reason:
+                return reason
+        if error.code() in _TRUNCATED:
+            return LogTruncatedError(
+                f"shard {self._shard}: the log lost records before position {self._position} that "
+                f"this node has applied ({error.str()}); compare the nodes with `lance-server "
+                "verify`"
+            )
+        return LogUnavailableError(f"{self._log!r}: {error.str()}")
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._consumer.close()
