@@ -9,6 +9,8 @@ from struct import pack
 
 import pytest
 
+from lance_server import running
+from lance_server.config.settings import Address
 from lance_server.errors import ConfigError
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.metadata.topic_file import Retention
@@ -19,7 +21,7 @@ from lance_server.offline.sync_scheduler import opened
 from lance_server.offline.verifying import verify
 from lance_server.runtime.directory_lock import DataDirLock
 from lance_server.storage.pwritev import PwritevStorage
-from lance_server.testing import LogDriver
+from lance_server.testing import LogDriver, ask_http
 from lance_spec.disk.redo_entries import END, Entry
 from lance_spec.records import encode_records
 
@@ -360,3 +362,41 @@ def test_retention_drops_what_need_not_be_kept(data_dir: Path, dry_run: bool) ->
     assert len(told["dropped"]) == before - 1
     assert after == (before if dry_run else 1)
     assert verify(data_dir).findings == []
+
+
+def test_limits_are_tried_out_at_a_running_server(data_dir: Path) -> None:
+    """It tells what they would drop, and keeps all of it."""
+    before = len(list((data_dir / "segments" / "1").glob("*.lnc")))
+    with running(data_dir, http=Address("127.0.0.1", 0)) as server:
+        http = str(server.http_url).removeprefix("http://")
+        asked = ("retention", "--http", http, "--dry-run", "--json")
+        assert json.loads(run(*asked).stdout)["dropped"] == []
+        limits = ("--topic", "orders", "--max-bytes", "100")
+        told = json.loads(run(*asked, *limits).stdout)["dropped"]
+        assert [row["topic"] for row in told] == ["orders"] * (before - 1)
+    assert len(list((data_dir / "segments" / "1").glob("*.lnc"))) == before
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("topic=nothing", "there is no topic named 'nothing'"),
+        ("max_age=1", "'max_age' is not topic, max_age_secs or max_bytes"),
+        ("max_bytes=-1", "max_bytes is a number, not '-1'"),
+    ],
+)
+def test_a_question_about_retention_that_means_nothing_is_told(
+    tmp_path: Path, query: str, words: str
+) -> None:
+    """It names what is wrong."""
+    with running(tmp_path, http=Address("127.0.0.1", 0)) as server:
+        answer = ask_http(server, f"/retention.json?{query}")
+    assert answer.status == 400
+    assert words in answer.text
+
+
+def test_limits_are_only_tried_out(data_dir: Path) -> None:
+    """Nothing is dropped by limits that a topic does not have."""
+    done = run("retention", data_dir, "--max-bytes", "100")
+    assert done.returncode == 2
+    assert "add --dry-run" in done.stderr

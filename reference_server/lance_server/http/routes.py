@@ -5,10 +5,11 @@ import base64
 import binascii
 import ipaddress
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from lance_server.errors import ConfigError
 from lance_server.fault_injection.role import Role
@@ -17,14 +18,17 @@ from lance_server.http.http_messages import Request, Response, as_json, text
 from lance_server.http.metrics import CONTENT_TYPE, render
 from lance_server.http.page import HEADERS, render_page
 from lance_server.http.snapshot import take_snapshot
+from lance_server.log.metadata.topic_file import Retention
+from lance_server.log.retention_plan import retention_plan
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.waiting import settled
 
 if TYPE_CHECKING:
     from lance_server.server import Server
 
-_View: TypeAlias = Callable[[], Awaitable[Response]]
+_View: TypeAlias = Callable[[Request], Awaitable[Response]]
 _JSON: Final = "application/json"
+_NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
 
 class Routes:
@@ -51,6 +55,7 @@ class Routes:
             "/metrics": self._metrics,
             "/status.json": self._status,
             "/offsets.json": self._offsets,
+            "/retention.json": self._retention,
         }
         self._actions: Mapping[str, Callable[[Any], Response | Awaitable[Response]]] = {
             "/admin/circuit/trip": self._trip,
@@ -79,24 +84,24 @@ class Routes:
             return text(404, f"There is nothing at {request.path[:200]}; there is {known}")
         if not self._may_read(request):
             return text(401, "A token is needed", www_authenticate='Basic realm="lance-server"')
-        return await view()
+        return await view(request)
 
     # Reading -----------------------------------------------------------------------------------
 
-    async def _page(self) -> Response:
+    async def _page(self, _: Request) -> Response:
         body = render_page(take_snapshot(self._server)).encode()
         return Response(200, body, "text/html; charset=utf-8", HEADERS)
 
-    async def _status(self) -> Response:
+    async def _status(self, _: Request) -> Response:
         return as_json(200, take_snapshot(self._server))
 
-    async def _metrics(self) -> Response:
+    async def _metrics(self, _: Request) -> Response:
         snapshot = take_snapshot(self._server)
         # On a thread: thousands of lines are written while clients are served.
         body = await asyncio.to_thread(render, self._server.service, snapshot)
         return Response(200, body, CONTENT_TYPE)
 
-    async def _offsets(self) -> Response:
+    async def _offsets(self, _: Request) -> Response:
         """Answer with what consumers have committed, and when."""
         found = [
             {
@@ -110,6 +115,13 @@ class Routes:
             for consumer_id, commit in sorted(topic.consumers.commits().items())
         ]
         return as_json(200, {"offsets": found})
+
+    async def _retention(self, request: Request) -> Response:
+        """Answer with what retention would drop now, by the topics' limits or by others."""
+        try:
+            return as_json(200, retention_plan(self._server.engine, *_asked(request.query)))
+        except ConfigError as error:
+            return text(400, str(error))
 
     def _may_read(self, request: Request) -> bool:
         security = self._server.service.security
@@ -221,6 +233,23 @@ class Routes:
 
     def _circuit(self) -> Response:
         return as_json(200, {"circuit": self._server.service.disk.breaker.state.name.lower()})
+
+
+def _asked(query: str) -> tuple[str | None, Retention | None]:
+    """Return the topic and the limits that a query names.
+
+    Raises:
+        ConfigError: it names something else, or a limit that is not a number.
+    """
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    topic = given.pop("topic", None)
+    if unknown := given.keys() - {"max_age_secs", "max_bytes"}:
+        raise ConfigError(f"'{min(unknown)}' is not topic, max_age_secs or max_bytes")
+    for name, value in given.items():
+        if not _NUMBER.fullmatch(value):
+            raise ConfigError(f"{name} is a number, not '{value}'")
+    limits = {name: int(value) for name, value in given.items()}
+    return topic, Retention(**limits) if limits else None
 
 
 def _host_name(host: str) -> str:

@@ -14,7 +14,7 @@ from lance_server.log.dedup import WindowLimits
 from lance_server.log.disk_reserve import DiskReserve
 from lance_server.log.expiry_clock import ExpiryClock
 from lance_server.log.metadata.consumer_offsets import ConsumerOffsets
-from lance_server.log.metadata.topic_file import TopicFile
+from lance_server.log.metadata.topic_file import Retention, TopicFile
 from lance_server.log.partition import Partition
 from lance_server.log.retention import expired, prune_windows, remove_retired
 from lance_server.log.segments.compaction import CompactionPolicy, candidates, merge, place, sweep
@@ -124,11 +124,19 @@ class Maintenance:
         if not self._stopped:
             self._reserve.fill()
 
-    def plan(self, topic: MaintenanceSchedule) -> Sequence[Segment]:
-        """Return the segments that a visit would drop, oldest first; nothing is changed."""
+    def plan(
+        self, topic: MaintenanceSchedule, retention: Retention | None = None
+    ) -> Sequence[Segment]:
+        """Return the segments that a visit would drop, oldest first; nothing is changed.
+
+        Args:
+            topic: the topic.
+            retention: what to go by instead of what the topic has.
+        """
         segments = topic.partition.segment_list
         file, now_ns = topic.file, self._believed_ns()
-        return segments[: expired(segments, file.retention, now_ns, file.seen)]
+        policy = file.retention if retention is None else retention
+        return segments[: expired(segments, policy, now_ns, file.seen)]
 
     def _believed_ns(self) -> int | None:
         """Return the time by which something may be too old, or None."""

@@ -6,11 +6,15 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import click
 
+from lance_server.config.option_types import SIZE
 from lance_server.errors import DataDirError, LanceServerError
+from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.recovery.recovery_report import Finding
+from lance_server.log.retention_plan import retention_plan
 from lance_server.log.segments.indexes import index_segment
 from lance_server.offline.comparing import compare
 from lance_server.offline.dumping import dump as dump_topic
@@ -54,7 +58,7 @@ def offline() -> None:
     set_up_logging("error", as_json=False)
 
 
-def _slow_peer(label: str, length: int) -> Any:
+def _progress(label: str, length: int) -> Any:
     """Return a bar on a terminal's standard error; elsewhere nothing is shown."""
     return click.progressbar(
         length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()
@@ -89,7 +93,7 @@ def verify(
     """
     files = data_files(existing(data_dir))
     size = sum(path.stat().st_size for path in files)
-    with _slow_peer("verifying", size) as bar:
+    with _progress("verifying", size) as bar:
         found = verify_all(data_dir, bar.update)
     figures = {
         "topics": found.topics,
@@ -99,7 +103,7 @@ def verify(
         "bytes": found.size,
     }
     if against is not None:
-        with Peer(against, token, tls_ca) as peer, _slow_peer("comparing", size) as bar:
+        with Peer(against, token, tls_ca) as peer, _progress("comparing", size) as bar:
             compared = compare(data_dir, peer, bar.update)
         found.findings += compared.findings
         figures |= {
@@ -172,7 +176,7 @@ def reindex(data_dir: Path, node: int) -> None:
             for topic in [engine.topic(0), *engine.topics()]
             for segment in topic.partition.segment_list
         ]
-        with _slow_peer("indexing", len(segments)) as bar:
+        with _progress("indexing", len(segments)) as bar:
             for segment in segments:
                 index_segment(storage, segment, node)
                 bar.update(1)
@@ -180,29 +184,55 @@ def reindex(data_dir: Path, node: int) -> None:
 
 
 @offline.command()
-@_DATA_DIR
+@click.argument("data_dir", type=_FOLDER, required=False)
+@click.option("--http", "http_address", metavar="HOST:PORT", help="A running server's --http.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be dropped.")
+@click.option("--topic", help="Look at this topic alone.")
+@click.option("--max-age-secs", type=click.IntRange(min=0), help="Tell what this age would drop.")
+@click.option("--max-bytes", type=SIZE, help="Tell what this limit would drop, e.g. 10GiB.")
+@click.option("--token", envvar="LANCE_TOKEN", help="A token of the server's, where it has any.")
 @_JSON
-def retention(data_dir: Path, dry_run: bool, as_json: bool) -> None:
-    """Drop the segments that the topics' retention does not keep, as a running server does."""
-    rows: list[dict[str, Any]] = []
-    with opened(existing(data_dir)) as (engine, scheduler):
-        if engine.expiry.doubt:
-            click.echo(f"{engine.expiry.doubt}: nothing is dropped by age", err=True)
-        for topic in [engine.topic(0), *engine.topics()]:
-            gone = engine.upkeep.plan(topic)
-            rows += [
-                {
-                    "topic": topic.file.identity.name,
-                    "segment": segment.name.data,
-                    "bytes": segment.size,
-                    "records": segment.records,
-                }
-                for segment in gone
-            ]
-            if gone and not dry_run:
-                engine.upkeep.visit(topic)
-                scheduler.run_due()
+def retention(
+    data_dir: Path | None,
+    *,
+    http_address: str | None,
+    dry_run: bool,
+    topic: str | None,
+    max_age_secs: int | None,
+    max_bytes: int | None,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Drop the segments that the topics' retention does not keep, as a running server does.
+
+    A running server drops them by itself: with --http and --dry-run it tells what it would drop.
+    Limits are tried out before they are set: --dry-run --topic orders --max-age-secs 86400
+    tells what they would drop at once. A limit that is not given then is none.
+    """
+    if (http_address is None) == (data_dir is None):
+        raise click.UsageError("name the data directory, or a running server by --http")
+    limits = {"max_age_secs": max_age_secs, "max_bytes": max_bytes}
+    given = {name: value for name, value in limits.items() if value is not None}
+    if not dry_run and (http_address is not None or topic is not None or given):
+        raise click.UsageError("--http, --topic and limits only tell: add --dry-run")
+    if http_address is not None:
+        query = urlencode(given | ({} if topic is None else {"topic": topic}))
+        path = f"/retention.json?{query}"
+        plan = json.loads(_ask(http_address, path, None, token, _HTTP_TIMEOUT))
+    else:
+        assert data_dir is not None, "one of the two is named"
+        with opened(existing(data_dir)) as (engine, scheduler):
+            plan = retention_plan(engine, topic, Retention(**given) if given else None)
+            if not dry_run:
+                for each in engine.topics_with_default():
+                    engine.upkeep.visit(each)
+                    scheduler.run_due()
+    if plan["doubt"]:
+        click.echo(f"{plan['doubt']}: nothing is dropped by age", err=True)
+    _tell_dropped(plan["segments"], dry_run=dry_run, as_json=as_json)
+
+
+def _tell_dropped(rows: list[dict[str, Any]], *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"dry_run": dry_run, "dropped": rows}))
         return
@@ -272,15 +302,18 @@ def snapshot(
 
 
 def _ask(
-    address: str, path: str, body: dict[str, Any], token: str | None, timeout: float | None
+    address: str, path: str, body: dict[str, Any] | None, token: str | None, timeout: float | None
 ) -> str:
-    """Send a request that changes something to a running server; return its answer."""
-    headers = {"content-type": "application/json"}
+    """Ask a running server, by a body to change something; return its answer."""
+    headers = {} if body is None else {"content-type": "application/json"}
     if token:
         headers["authorization"] = f"Bearer {token}"
     connection = HTTPConnection(address, timeout=timeout)
     try:
-        connection.request("POST", path, json.dumps(body), headers)
+        if body is None:
+            connection.request("GET", path, headers=headers)
+        else:
+            connection.request("POST", path, json.dumps(body), headers)
         response = connection.getresponse()
         answer = response.read().decode(errors="replace")
     except (OSError, HTTPException) as error:
@@ -303,7 +336,7 @@ def import_(source: Path, data_dir: Path, as_json: bool) -> None:
     """
     folders = published_topics(source)
     total = sum(path.stat().st_size for folder in folders for path in folder.glob("*.lnc"))
-    with opened(data_dir) as (engine, scheduler), _slow_peer("importing", total) as bar:
+    with opened(data_dir) as (engine, scheduler), _progress("importing", total) as bar:
         found = [import_topic(engine, scheduler, folder, bar.update) for folder in folders]
     if as_json:
         click.echo(json.dumps({"topics": [_topic_as_json(each) for each in found]}))
