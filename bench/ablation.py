@@ -21,7 +21,8 @@ from lance_server.log import partition
 from lance_server.log.reading.fast_fetch import FastFetch
 from lance_server.log.segments.sidecar import BatchIndex
 from lance_server.lwp import ingest
-from lance_spec import frames, records, runs
+from lance_spec import frames, records
+from lance_spec.codec import runs
 
 _FILE: Final = Path(__file__).parent / "results" / "ablation.csv"
 _ROUNDS: Final = 15

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from lance_sdk.groups.coordinator import Coordinator
     from lance_sdk.hooks import Hooks
     from lance_sdk.producer import Producer
-    from lance_sdk.topics_consumer import TopicsConsumer
-    from lance_sdk.topics_producer import TopicsProducer
+    from lance_sdk.topics.consumer import TopicsConsumer
+    from lance_sdk.topics.producer import TopicsProducer
     from lance_sdk.types import CloseReport, PartitionedTopic, Record, RecordBatch, RecordMetadata
     from lance_sdk.url import URL
     from lance_spec.bodies import ClusterStatus, TopicInfo
@@ -124,8 +124,8 @@ _HOMES = {
     "lance_sdk.groups.consumer": ("GroupConsumer",),
     "lance_sdk.groups.coordinator": ("Coordinator",),
     "lance_sdk.producer": ("Producer",),
-    "lance_sdk.topics_consumer": ("TopicsConsumer",),
-    "lance_sdk.topics_producer": ("TopicsProducer",),
+    "lance_sdk.topics.consumer": ("TopicsConsumer",),
+    "lance_sdk.topics.producer": ("TopicsProducer",),
     "lance_sdk.types": (
         "CloseReport",
         "PartitionedTopic",

@@ -35,8 +35,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lance_sdk._advice import HTTP_ADVICE, advice, peer_advice, tls_advice, words
-from lance_sdk._consume_errors import (
+from lance_sdk._errors.advice import HTTP_ADVICE, advice, peer_advice, tls_advice, words
+from lance_sdk._errors.base import LanceError
+from lance_sdk._errors.consume import (
     ConsumeError,
     CorruptRecord,
     LogTruncated,
@@ -45,7 +46,7 @@ from lance_sdk._consume_errors import (
     TopicChanged,
     UndecodableRecord,
 )
-from lance_sdk._server_errors import (
+from lance_sdk._errors.server import (
     AccessDenied,
     AuthenticationFailed,
     AuthenticationRequired,
@@ -75,7 +76,6 @@ from lance_sdk._server_errors import (
     VersionMismatch,
     server_error,
 )
-from lance_sdk._tree import LanceError
 from lance_sdk.types import CloseReport
 
 __all__ = [

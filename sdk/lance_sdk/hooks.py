@@ -25,7 +25,7 @@ it ended now and began ``seconds`` ago.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 
 __all__ = [
     "BacklogEvent",

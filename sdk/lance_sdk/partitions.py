@@ -45,7 +45,7 @@ from lance_sdk.types import KEYED, Buffer, CloseReport, Record
 from lance_sdk.url import URL, parse_url
 from lance_sdk.values.keyed import Time
 from lance_spec.bodies import TopicInfo
-from lance_spec.siphash import fluvio_partition
+from lance_spec.codec.siphash import fluvio_partition
 
 __all__ = ["PartitionedProducer", "Partitioner", "murmur2", "partition_names", "partition_of"]
 

@@ -51,7 +51,7 @@ def test_a_name_against_the_rule_is_refused(sc: str, name: str) -> None:
 @pytest.mark.parametrize("partitions", [2, 7])
 def test_keys_go_where_our_client_puts_them(sc: str, topic: str, partitions: int) -> None:
     """Programs with either client share a topic."""
-    from lance_spec.siphash import fluvio_partition  # noqa: PLC0415 - one use
+    from lance_spec.codec.siphash import fluvio_partition  # noqa: PLC0415 - one use
 
     admin(sc).create_topic(topic, spec(partitions))
     producer = fluvio.Fluvio.connect_with_config(config(sc)).topic_producer(topic)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_sdk._platform import punch
+from lance_sdk._io.platform import punch
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotKind, inspect
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
 from lance_spec.messages.store_forward import SegmentFrame, SegmentHeader, WatermarkSimple

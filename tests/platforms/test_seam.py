@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SEAM = ROOT / "sdk" / "lance_sdk" / "_platform.py"
+SEAM = ROOT / "sdk" / "lance_sdk" / "_io" / "platform.py"
 PACKAGES = (
     ROOT / "sdk" / "lance_sdk",
     ROOT / "spec" / "lance_spec",

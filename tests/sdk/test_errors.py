@@ -5,7 +5,8 @@ import pickle
 
 import pytest
 
-from lance_sdk import _server_errors, errors
+from lance_sdk import errors
+from lance_sdk._errors import server
 from lance_sdk.errors import (
     Attempt,
     ConnectFailed,
@@ -30,13 +31,13 @@ def test_every_code_has_a_class_of_its_own(code: ErrorCode) -> None:
     """LWP section 12.2, one to one."""
     error = server_error(code, "message", {"key": 1})
     assert type(error) is not ServerError
-    assert type(error) is _server_errors.BY_CODE[code]
+    assert type(error) is server.BY_CODE[code]
     assert (error.code, error.message, error.details) == (code, "message", {"key": 1})
 
 
 def test_no_two_codes_share_a_class() -> None:
     """And no class is without a code."""
-    assert len(_server_errors.BY_CODE) == len(ANSWERS) == len(ServerError.__subclasses__())
+    assert len(server.BY_CODE) == len(ANSWERS) == len(ServerError.__subclasses__())
 
 
 @pytest.mark.parametrize("code", ANSWERS)

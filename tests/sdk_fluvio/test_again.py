@@ -22,8 +22,8 @@ from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._topics import Leader, Leaders
 from lance_sdk.fluvio.types import FluvioSettings
 from lance_sdk.testing import LoadedDice, ManualClock
+from lance_spec.codec.siphash import fluvio_partition
 from lance_spec.messages.fluvio import ComputedReplicas, ErrorCode, Outcome, PartitionResolution
-from lance_spec.siphash import fluvio_partition
 
 from .breaking import Proxy
 

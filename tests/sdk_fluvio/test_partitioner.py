@@ -9,7 +9,7 @@ from lance_sdk.fluvio import FluvioClient
 from lance_sdk.fluvio._outbox import Outbox
 from lance_sdk.fluvio._partitioner import partitioner_of
 from lance_sdk.fluvio._topics import Leader, Leaders
-from lance_spec.siphash import fluvio_partition, siphash24
+from lance_spec.codec.siphash import fluvio_partition, siphash24
 
 KEYS = [
     "",

@@ -32,7 +32,7 @@ from lance_spec.bodies import decode_error
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command
 from lance_spec.frames import Frame, FrameKind, FrameSplitter, encode_control, encode_keepalive
-from lance_spec.group_text import decode_answer
+from lance_spec.groups.text_protocol import decode_answer
 from lance_spec.messages import groups as m
 
 TOPIC = m.GroupTopic(topic_id=7, created_at=1, topic_epoch=1, name="orders")

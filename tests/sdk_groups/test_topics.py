@@ -24,7 +24,7 @@ from lance_sdk.errors import (
 from lance_sdk.partitions import PartitionedProducer, partition_of
 from lance_sdk.testing import FakeServer
 from lance_server.embedded import EmbeddedServer
-from lance_spec.siphash import fluvio_partition
+from lance_spec.codec.siphash import fluvio_partition
 
 from .conftest import Threaded, append
 

@@ -316,13 +316,13 @@ def test_new_folders_are_durable(
 ) -> None:
     """A folder that is created for a commit is synced into the one above it."""
     synced: list[Path] = []
-    sync = files._platform.sync_folder
+    sync = files.platform.sync_folder
 
     def noted(folder: Path) -> None:
         synced.append(folder)
         sync(folder)
 
-    monkeypatch.setattr(files._platform, "sync_folder", noted)
+    monkeypatch.setattr(files.platform, "sync_folder", noted)
     FileStore(tmp_path / "a" / "b").save(commit(orders, 100))
     above = [tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "my-consumer"]
     assert synced == above

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lance_server.lwp.stall_detector import STALL_AFTER, STALL_REPEAT
+from lance_server.lwp.flow_control.stall_detector import STALL_AFTER, STALL_REPEAT
 from lance_server.testing import SessionPeer, the_error, told
 from lance_spec.bodies import decode_error
 from lance_spec.dialect import DEPLOYED, SPECIFIED

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_server.lwp.keepalive import KeepaliveGate
+from lance_server.lwp.flow_control.heartbeat import KeepaliveGate
 
 
 def test_a_gate_fills_up_again() -> None:

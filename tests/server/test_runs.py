@@ -10,7 +10,7 @@ from lance_server.lwp import ingest
 from lance_server.storage.contract import read_file
 from lance_server.telemetry.distribution import Distribution
 from lance_server.testing import SessionPeer, the_error, told
-from lance_spec import runs
+from lance_spec.codec import runs
 from lance_spec.dialect import DEPLOYED
 from lance_spec.enums import Command, ErrorCode, Flag
 from lance_spec.frames import Frame

@@ -29,10 +29,10 @@ from lance_server.lwp.responses import fetch_form, fetch_response, room_for_head
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import MemoryStorage
 from lance_spec._native import accelerator
+from lance_spec.codec.runs import BatchMeta, encode_entries
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarEntry, SidecarHeader
-from lance_spec.runs import BatchMeta, encode_entries
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 metas = st.builds(BatchMeta, u32, u32, u64, u64, u64, u32, u32)

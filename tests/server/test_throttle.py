@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_server.lwp.throttle import TokenBucket
+from lance_server.lwp.flow_control.throttle import TokenBucket
 from lance_server.testing import SessionPeer, the_error, told
 from lance_spec.dialect import DEPLOYED
 from lance_spec.enums import Command, ErrorCode

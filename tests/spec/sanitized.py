@@ -49,8 +49,9 @@ class Generator:
     """
 
     def __init__(self, random: Random, descriptor: int) -> None:
-        from lance_spec import frames, runs  # noqa: PLC0415 - after `load`
+        from lance_spec import frames  # noqa: PLC0415
         from lance_spec.checksum import CRC32C  # noqa: PLC0415
+        from lance_spec.codec import runs  # noqa: PLC0415
         from lance_spec.dialect import SPECIFIED  # noqa: PLC0415
 
         self._random = random

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_spec import frames, records, runs
+from lance_spec import frames, records
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C
+from lance_spec.codec import runs
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Flag
 from lance_spec.frames import FrameFault, FrameSplitter

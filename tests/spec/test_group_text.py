@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_spec.errors import DecodeError, EncodeError
-from lance_spec.group_text import (
+from lance_spec.groups.text_protocol import (
     MAX_MESSAGE,
     Answer,
     Assignments,

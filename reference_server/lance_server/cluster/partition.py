@@ -25,10 +25,10 @@ from lance_server.runtime.disk_backlog import Backlog
 from lance_server.runtime.scheduling import Scheduler
 from lance_server.storage.contract import StorageBackend
 from lance_spec.checksum import Buffer
+from lance_spec.codec.runs import BatchMeta, gather_run
 from lance_spec.enums import ErrorCode
 from lance_spec.frames import Frame
 from lance_spec.messages.replication import Append, CommitOffset, DeleteCommit
-from lance_spec.runs import BatchMeta, gather_run
 
 _NO_WINDOW = WindowLimits(entries=0)
 _ATTEMPTS = 8

@@ -21,7 +21,7 @@ from lance_server.http.snapshot import take_snapshot
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.retention_plan import retention_plan
 from lance_server.lwp.refusals import Refusal
-from lance_server.lwp.waiting import settled
+from lance_server.runtime.completion import settled
 
 if TYPE_CHECKING:
     from lance_server.server import Server

@@ -28,8 +28,8 @@ from lance_server.runtime.completion import Completion
 from lance_server.runtime.disk_backlog import Backlog
 from lance_server.storage.contract import StorageBackend, Write
 from lance_spec.checksum import Buffer
+from lance_spec.codec.runs import BatchMeta, gather_run
 from lance_spec.frames import Frame
-from lance_spec.runs import BatchMeta, gather_run
 
 _log = logging.getLogger(__name__)
 

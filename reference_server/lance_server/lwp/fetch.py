@@ -9,6 +9,7 @@ from weakref import ref
 
 from lance_server.log.log_manager import Topic
 from lance_server.log.reading.reader import Fetched, Range
+from lance_server.lwp.flow_control.throttle import ReadGate, rate_limited
 from lance_server.lwp.push import Subscriptions
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.requests import read_request
@@ -21,7 +22,6 @@ from lance_server.lwp.responses import (
     room_for_headers,
 )
 from lance_server.lwp.service import Service
-from lance_server.lwp.throttle import ReadGate, rate_limited
 from lance_server.lwp.topic_access import permitted_topic
 from lance_server.runtime.completion import Completion
 from lance_server.security.access import Right

@@ -15,12 +15,12 @@ from lance_server.runtime.memory_quota import Level
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C, Buffer
+from lance_spec.codec.runs import BatchMeta, Leader, content_of, count_run
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode, Flag
 from lance_spec.frames import Frame
 from lance_spec.messages.engine import EntryFlag
 from lance_spec.records import RecordFault, scan_records
-from lance_spec.runs import BatchMeta, Leader, content_of, count_run
 
 # Plain integers: an IntFlag costs a microsecond at each use, and these are used for each frame.
 _COMPRESSED: Final = int(Flag.COMPRESSED)

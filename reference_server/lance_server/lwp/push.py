@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lance_server.log.log_manager import Topic
 from lance_server.log.reading.reader import Fetched, Range
+from lance_server.lwp.flow_control.throttle import PostponedError, ReadGate
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.responses import (
     Answer,
@@ -14,7 +15,6 @@ from lance_server.lwp.responses import (
     room_for_headers,
 )
 from lance_server.lwp.service import Service
-from lance_server.lwp.throttle import PostponedError, ReadGate
 from lance_server.lwp.topic_access import permitted_topic
 from lance_server.runtime.completion import Completion
 from lance_server.security.access import Right

@@ -11,6 +11,9 @@ from typing import Final
 from lance_server.fault_injection.follower import FollowerRole
 from lance_server.lwp.control import ControlHandler
 from lance_server.lwp.fetch import FetchHandler
+from lance_server.lwp.flow_control.heartbeat import Heartbeat
+from lance_server.lwp.flow_control.stall_detector import StallDetector
+from lance_server.lwp.flow_control.throttle import PostponedError, ReadGate, TokenBucket
 from lance_server.lwp.frame_validation import (
     ambiguous,
     batch_of,
@@ -19,7 +22,6 @@ from lance_server.lwp.frame_validation import (
     no_kind,
     too_large,
 )
-from lance_server.lwp.heartbeat import Heartbeat
 from lance_server.lwp.ingest import Ingest
 from lance_server.lwp.pending_requests import FRAME_COST, MOST_QUEUED, PendingRequests, cost
 from lance_server.lwp.push import Subscriptions
@@ -27,8 +29,6 @@ from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.response_queue import ResponseQueue
 from lance_server.lwp.responses import Answer, error_frame
 from lance_server.lwp.service import Service
-from lance_server.lwp.stall_detector import StallDetector
-from lance_server.lwp.throttle import PostponedError, ReadGate, TokenBucket
 from lance_server.network.fairness import SLICE_REQUESTS, WorkSlice
 from lance_server.network.idle_timeout import IdleTimeout
 from lance_server.runtime.completion import Completion

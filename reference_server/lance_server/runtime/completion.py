@@ -1,5 +1,6 @@
 """Something that the disk still decides."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -93,3 +94,12 @@ def pass_on(source: Completion[T], target: Completion[T]) -> None:
         target.fail(source.error)
     else:
         target.settle(source.result())
+
+
+async def settled(outcome: Completion[T]) -> T:
+    """Wait for an outcome and return its value, or raise its error."""
+    if not outcome.done:
+        done = asyncio.Event()
+        outcome.wake(done.set)
+        await done.wait()
+    return outcome.result()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias, TypeVar
 
+from lance_sdk._errors.server import InvalidPayload
 from lance_sdk._protocol.consume.consume_errors import no_times
 from lance_sdk._protocol.handshake import (
     BETWEEN_LOOKS,
@@ -23,7 +24,6 @@ from lance_sdk._protocol.handshake import (
     partitioned_topics,
 )
 from lance_sdk._protocol.request_tracker import PendingRequest
-from lance_sdk._server_errors import InvalidPayload
 from lance_sdk.errors import (
     ConfigError,
     LocalProtocolError,

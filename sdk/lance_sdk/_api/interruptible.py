@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any, Final
 
-from lance_sdk._platform import wait_for
+from lance_sdk._io.platform import wait_for
 from lance_spec.checksum import Buffer
 
 LOOK: Final = 1.0

@@ -9,7 +9,7 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from lance_sdk._api.interruptible import ready
 from lance_sdk._io.dialer import Dialer, DialFailed
-from lance_sdk._platform import wait_for
+from lance_sdk._io.platform import wait_for
 from lance_sdk._protocol.events import Connect
 from lance_sdk.errors import Attempt, ConfigError, ConnectFailed, DeadlineExceeded
 

@@ -7,7 +7,7 @@ not exist there, and its socket belongs to the parent. The next use says so.
 import weakref
 from typing import Protocol
 
-from lance_sdk._platform import call_after_fork
+from lance_sdk._io.platform import call_after_fork
 
 
 class Forkable(Protocol):

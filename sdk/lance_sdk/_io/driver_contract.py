@@ -16,8 +16,8 @@ The driver promises:
 
 from typing import Protocol
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.events import Action, Event
-from lance_sdk._tree import LanceError
 from lance_spec.checksum import Buffer
 
 __all__ = ["ProtocolCore"]

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import ClassVar
 
-from lance_sdk._platform import send_parts
+from lance_sdk._io.platform import send_parts
 from lance_spec.checksum import Buffer
 
 _MAX_PARTS = 512

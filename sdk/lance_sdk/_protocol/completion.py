@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 
 
 class Latch(Protocol):

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.produce.delivery import Batch
-from lance_sdk._tree import LanceError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.connection import Connection, Request
 from lance_sdk._protocol.events import Event
 from lance_sdk._protocol.read_only_handler import ReadOnlyHandler
 from lance_sdk._protocol.situation import Situation, about_access
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     ConnectionLost,
     DeadlineExceeded,

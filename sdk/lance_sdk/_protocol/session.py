@@ -16,8 +16,9 @@ import dataclasses
 import math
 from collections import deque
 
-from lance_sdk._advice import words
 from lance_sdk._api.redaction import Redaction
+from lance_sdk._errors.advice import words
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.connection import Connection, Request
@@ -34,7 +35,6 @@ from lance_sdk._protocol.handshake import Handshake, Pause, Ping, Plan, Step, ha
 from lance_sdk._protocol.hosts import Hosts
 from lance_sdk._protocol.session_handler import LINKED, SessionHandler, SessionSettings, State
 from lance_sdk._protocol.situation import Situation, about_access
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     Attempt,
     ClosedError,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.connection import Connection, ConnectionLimits, FrameHandler
-from lance_sdk._tree import LanceError
 from lance_spec.bodies import TopicInfo
 
 

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from lance_sdk._advice import advice, words
-from lance_sdk._server_errors import (
+from lance_sdk._errors.advice import advice, words
+from lance_sdk._errors.base import LanceError
+from lance_sdk._errors.server import (
     AccessDenied,
     AuthenticationFailed,
     AuthenticationRequired,
     ServerError,
 )
-from lance_sdk._tree import LanceError
 
 
 @dataclass(frozen=True, slots=True)

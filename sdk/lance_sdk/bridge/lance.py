@@ -6,7 +6,7 @@ from itertools import groupby
 from types import TracebackType
 from typing import Any, Final, Self
 
-from lance_sdk._frame_producer import FrameProducer
+from lance_sdk._api.frame_producer import FrameProducer
 from lance_sdk._protocol.handshake import find_partitioned
 from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, Target
 from lance_sdk.bridge.endpoints import Reading, Writing

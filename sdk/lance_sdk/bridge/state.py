@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from lance_sdk import _platform
+from lance_sdk._io import platform
 from lance_sdk.bridge.contract import Place
 from lance_sdk.bridge.endpoints import CopyIdentity
 from lance_sdk.errors import ConfigError
@@ -142,7 +142,7 @@ def _locked(path: Path) -> Iterator[None]:
         raise ConfigError(f"cannot write {lock}: {error.strerror}") from error
     with file:
         try:
-            _platform.lock(file.fileno())
+            platform.lock(file.fileno())
         except BlockingIOError:
             raise ConfigError(
                 f"another lwp bridge uses {path}; end it, or name another file"

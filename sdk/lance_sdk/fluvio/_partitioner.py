@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from lance_sdk.errors import ConfigError
-from lance_spec.siphash import fluvio_partition
+from lance_spec.codec.siphash import fluvio_partition
 
 Partitioner: TypeAlias = Callable[[bytes, int], int]
 """Takes a key and the number of partitions, returns the number of one."""

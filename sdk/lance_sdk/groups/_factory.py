@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from lance_sdk._api.factory import ClientCore, build_client
-from lance_sdk._platform import seconds_asleep
+from lance_sdk._io.platform import seconds_asleep
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk.errors import ConfigError
 from lance_sdk.groups._protocol.member import Member

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from lance_sdk._api.consumer_core import as_start
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import UsageError
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.groups.stats import GroupStats

@@ -2,7 +2,7 @@
 
 from time import time_ns
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.offsets.contract import Commit, Fingerprint, TopicIdentity
 from lance_sdk.types import RecordBatch

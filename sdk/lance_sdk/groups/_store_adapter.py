@@ -6,7 +6,7 @@ from time import time_ns
 from typing import Any
 
 from lance_sdk._api.offset_store import sync_store
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.groups._protocol.position_claims import Claim
 from lance_sdk.offsets.contract import MAX_GENERATION, Commit, OffsetStore, TopicIdentity
 from lance_sdk.offsets.errors import StaleGeneration, StoreUnavailable

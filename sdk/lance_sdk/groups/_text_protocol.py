@@ -16,7 +16,7 @@ from lance_sdk.groups._service import GroupService, Link
 from lance_sdk.offsets.contract import TopicIdentity, check_consumer_name
 from lance_spec.checksum import Buffer
 from lance_spec.errors import DecodeError
-from lance_spec.group_text import (
+from lance_spec.groups.text_protocol import (
     Answer,
     Assignments,
     HeartbeatAck,

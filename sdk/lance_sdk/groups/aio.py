@@ -12,7 +12,7 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from lance_sdk._api.unit_parsing import Duration
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.errors import DeadlineExceeded

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Unpack
 
 from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._api.unit_parsing import Duration
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.groups._factory import build_member
 from lance_sdk.groups._member_reader import Reading

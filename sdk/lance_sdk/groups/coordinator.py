@@ -28,7 +28,7 @@ from anyio.abc import ByteStream, SocketAttribute, TaskStatus
 from anyio.streams.tls import TLSListener
 
 from lance_sdk._api.unit_parsing import Duration, seconds
-from lance_sdk._platform import seconds_asleep
+from lance_sdk._io.platform import seconds_asleep
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UsageError
 from lance_sdk.groups._connection import PATIENCE, Conversation, CoordinatorConnection
 from lance_sdk.groups._protocol.limits import Limits

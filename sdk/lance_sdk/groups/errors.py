@@ -13,7 +13,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_spec.messages.groups import GroupErrorCode
 
 __all__ = [

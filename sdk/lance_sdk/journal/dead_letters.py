@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from lance_sdk import _platform
+from lance_sdk._io import platform
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal.files import named
 from lance_sdk.journal.rejections import Category, Rejection
@@ -54,12 +54,12 @@ class DeadLetterFile:
             OSError: the file is at its limit, or the disk refuses.
         """
         line = json.dumps(_as_json(rejection, payload)).encode() + b"\n"
-        fd = _platform.open_file(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        fd = platform.open_file(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             size = os.fstat(fd).st_size
             if size + len(line) > self._limit:
                 raise OSError(f"{self.path} is at dead_letter_bytes={self._limit}; move it away")
-            torn = size and _platform.read_at(fd, 1, size - 1) != b"\n"
+            torn = size and platform.read_at(fd, 1, size - 1) != b"\n"
             self._append(fd, size, b"\n" + line if torn else line)
         finally:
             os.close(fd)
@@ -67,7 +67,7 @@ class DeadLetterFile:
     def _append(self, fd: int, size: int, data: bytes) -> None:
         try:
             _write_all(fd, data)
-            _platform.sync(fd)
+            platform.sync(fd)
         except OSError as error:
             with suppress(OSError):  # a torn line that stays is known as such
                 os.ftruncate(fd, size)

@@ -18,7 +18,7 @@
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import RemoteProtocolError
 
 FullReason: TypeAlias = Literal["backlog", "disk", "reserving"]

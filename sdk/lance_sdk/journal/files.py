@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from lance_sdk import _platform
+from lance_sdk._io import platform
 from lance_sdk.journal._slot.layout import MAX_SEGMENT_BYTES
 from lance_spec.checksum import Buffer
 
@@ -138,16 +138,16 @@ class _RealFile:
 
     def _read(self, length: int, offset: int) -> bytes:
         try:
-            return _platform.read_at(self._fd, length, offset)
+            return platform.read_at(self._fd, length, offset)
         except OSError as error:
             raise named(error, self.path) from None
 
     def write(self, offset: int, data: Buffer) -> None:
         try:
-            written = _platform.write_at(self._fd, data, offset)
+            written = platform.write_at(self._fd, data, offset)
             while written < len(data):
                 rest = memoryview(data)[written:]
-                written += _platform.write_at(self._fd, rest, offset + written)
+                written += platform.write_at(self._fd, rest, offset + written)
         except OSError as error:
             raise named(error, self.path) from None
 
@@ -156,15 +156,15 @@ class _RealFile:
 
     def sync(self) -> None:
         try:
-            _platform.sync(self._fd)
+            platform.sync(self._fd)
         except OSError as error:
             raise named(error, self.path) from None
 
     def reserve(self) -> None:
-        _platform.reserve(self._fd, self.size)
+        platform.reserve(self._fd, self.size)
 
     def punch(self, offset: int, length: int) -> None:
-        _platform.punch(self._fd, offset, length)
+        platform.punch(self._fd, offset, length)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -207,7 +207,7 @@ class RealFiles:
 
     def sync_folder(self, folder: Path) -> None:
         """Wait until created, renamed and removed names are on disk."""
-        _platform.sync_folder(folder)
+        platform.sync_folder(folder)
 
     def read(self, path: Path, limit: int) -> bytes:
         """Return the first bytes of a file."""
@@ -221,7 +221,7 @@ class RealFiles:
             with fresh.open("wb") as file:
                 file.write(data)
                 file.flush()
-                _platform.sync(file.fileno())
+                platform.sync(file.fileno())
             fresh.replace(path)
         except OSError as error:
             with suppress(OSError):
@@ -231,9 +231,9 @@ class RealFiles:
 
     def create(self, path: Path, size: int) -> SlotFile:
         """Create a file of zeros with its blocks reserved."""
-        fd = _platform.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        fd = platform.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
-            _platform.reserve(fd, size)
+            platform.reserve(fd, size)
             return _RealFile(path, fd)
         except BaseException as error:
             os.close(fd)
@@ -245,7 +245,7 @@ class RealFiles:
 
     def open(self, path: Path, *, writable: bool) -> SlotFile:
         """Open a file; one that is larger than any segment is refused."""
-        fd = _platform.open_file(path, os.O_RDWR if writable else os.O_RDONLY)
+        fd = platform.open_file(path, os.O_RDWR if writable else os.O_RDONLY)
         try:
             _check_size(path, os.fstat(fd).st_size)
             return _RealFile(path, fd)
@@ -263,9 +263,9 @@ class RealFiles:
 
     def lock(self, path: Path) -> Lock:
         """Lock a file for this process alone."""
-        fd = _platform.open_file(path, os.O_RDWR | os.O_CREAT)
+        fd = platform.open_file(path, os.O_RDWR | os.O_CREAT)
         try:
-            _platform.lock(fd)
+            platform.lock(fd)
         except BaseException:
             os.close(fd)
             raise
@@ -273,7 +273,7 @@ class RealFiles:
 
     def boot(self) -> int:
         """Return the kernel's boot id as a number."""
-        return _platform.boot_number()
+        return platform.boot_number()
 
 
 def _check_size(path: Path, size: int) -> None:

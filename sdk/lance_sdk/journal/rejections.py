@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import AccessDenied, AuthenticationFailed, AuthenticationRequired
 from lance_sdk.journal.errors import JournalError
 

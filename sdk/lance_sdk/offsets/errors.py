@@ -14,7 +14,7 @@
 
 from typing import Any
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 
 __all__ = [
     "OffsetMoved",

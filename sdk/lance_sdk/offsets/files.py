@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from lance_sdk import _platform
-from lance_sdk._io import at_fork
+from lance_sdk._io import at_fork, platform
 from lance_sdk.errors import ConfigError, ForkedError
 from lance_sdk.offsets._document import MAX_DOCUMENT, Entry, decode, encode
 from lance_sdk.offsets.consumer_ids import consumer_id
@@ -178,11 +177,11 @@ class FileStore:
     def _lock(self, path: Path) -> int:
         if self._forked:
             raise ForkedError(f"{self!r} was used before os.fork(); make a new one in the child")
-        fd = _platform.open_file(path, os.O_RDWR | os.O_CREAT)
+        fd = platform.open_file(path, os.O_RDWR | os.O_CREAT)
         try:
-            _platform.lock(fd)
+            platform.lock(fd)
             os.ftruncate(fd, 0)
-            _platform.write_at(fd, b"%d\n" % os.getpid(), 0)
+            platform.write_at(fd, b"%d\n" % os.getpid(), 0)
         except BlockingIOError:
             holder = _holder(fd)
             os.close(fd)
@@ -297,7 +296,7 @@ def _replace(contents: dict[Path, bytes]) -> None:
             os.fsync(file.fileno())
     for path in contents:
         _fresh(path).replace(path)
-    _platform.sync_folder(next(iter(contents)).parent)
+    platform.sync_folder(next(iter(contents)).parent)
 
 
 def _fresh(path: Path) -> Path:
@@ -308,7 +307,7 @@ def _remove(place: _Place) -> bool:
     existed = place.offset.exists()
     for path in (place.offset, place.commit):
         path.unlink(missing_ok=True)
-    _platform.sync_folder(place.folder)
+    platform.sync_folder(place.folder)
     return existed
 
 
@@ -320,17 +319,17 @@ def _make_folder(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     _make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
-    _platform.sync_folder(folder.parent)
+    platform.sync_folder(folder.parent)
 
 
 def _unlock(fd: int) -> None:
     """Release a lock, also where a forked child still has a copy of its descriptor."""
-    _platform.unlock(fd)
+    platform.unlock(fd)
     os.close(fd)
 
 
 def _holder(fd: int) -> int | None:
-    text = _platform.read_at(fd, 32, 0).strip()
+    text = platform.read_at(fd, 32, 0).strip()
     return int(text) if text.isdigit() else None
 
 

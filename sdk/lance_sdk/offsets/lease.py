@@ -13,7 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
-from lance_sdk import _platform
+from lance_sdk._io import platform
 from lance_sdk.offsets.errors import StoreLocked, StoreUnavailable
 
 LEASE: Final = 10.0
@@ -51,7 +51,7 @@ class FolderLease:
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            fd = _platform.open_file(self._path, os.O_RDWR | os.O_CREAT, follow=False)
+            fd = platform.open_file(self._path, os.O_RDWR | os.O_CREAT, follow=False)
         except OSError as error:
             raise StoreUnavailable(f"cannot use {self._path}: {error.strerror}") from error
         try:
@@ -64,7 +64,7 @@ class FolderLease:
     def _claim(self, fd: int) -> None:
         holder = _read(fd)
         try:
-            _platform.lock(fd)
+            platform.lock(fd)
         except BlockingIOError:
             raise StoreLocked(str(self._path), holder.get("pid")) from None
         if holder.get("host", self._host) != self._host and self._age(fd) < self.seconds:
@@ -72,8 +72,8 @@ class FolderLease:
             raise StoreLocked(place, holder.get("pid"))
         text = json.dumps({"host": self._host, "pid": os.getpid(), "token": self._token})
         os.ftruncate(fd, 0)
-        _platform.write_at(fd, text.encode(), 0)
-        _platform.sync(fd)
+        platform.write_at(fd, text.encode(), 0)
+        platform.sync(fd)
 
     def _age(self, fd: int) -> float:
         """Return for how long the file was not touched, by the file system's clock."""
@@ -109,7 +109,7 @@ class FolderLease:
 
 def _read(fd: int) -> dict[str, Any]:
     try:
-        body = json.loads(_platform.read_at(fd, _LONGEST, 0))
+        body = json.loads(platform.read_at(fd, _LONGEST, 0))
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}

@@ -23,7 +23,8 @@ from urllib.parse import unquote, urlsplit
 
 from crc32c import crc32c
 
-from lance_sdk import Client, _platform
+from lance_sdk import Client
+from lance_sdk._io import platform
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.dedup import batches_since, ends_of, missing, send_missing
 from lance_sdk.spark.encoding import Frame
@@ -134,7 +135,7 @@ class CommitLog:
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / _LOCK).open("wb") as file:
             try:
-                _platform.lock(file.fileno())
+                platform.lock(file.fileno())
             except BlockingIOError:
                 raise SinkError(
                     f"{self._folder}: another driver commits a batch of this query; let only one "
@@ -338,7 +339,7 @@ def _replace(path: Path, body: Mapping[str, Any]) -> None:
         write(json.dumps(body, sort_keys=True).encode())
     with _explained(path):
         fresh.replace(path)
-        _platform.sync_folder(path.parent)
+        platform.sync_folder(path.parent)
 
 
 @contextmanager
@@ -346,7 +347,7 @@ def _written(path: Path) -> Iterator[Callable[[bytes], None]]:
     """Yield what writes to a new file, which is durable at the end, or not there."""
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        fd = _platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        fd = platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
 
     def write(data: bytes) -> None:
         with _explained(path):
@@ -357,8 +358,8 @@ def _written(path: Path) -> Iterator[Callable[[bytes], None]]:
     try:
         yield write
         with _explained(path):
-            _platform.sync(fd)
-            _platform.sync_folder(path.parent)
+            platform.sync(fd)
+            platform.sync_folder(path.parent)
     except BaseException:
         with suppress(OSError):
             path.unlink()

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from lance_sdk._frame_producer import FrameProducer
+from lance_sdk._api.frame_producer import FrameProducer
 from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.options import Options
 

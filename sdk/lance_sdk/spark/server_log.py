@@ -14,7 +14,7 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from lance_sdk import Client, Consumer
-from lance_sdk._server_errors import InvalidOffset
+from lance_sdk._errors.server import InvalidOffset
 from lance_sdk.errors import (
     DeadlineExceeded,
     LogTruncated,

@@ -6,10 +6,10 @@ frames, messages, files of servers and slots, and captures.
 """
 
 from lance_spec.explain._any import UnknownFormError, explain_any, forms
-from lance_spec.explain._composed import explain_message
 from lance_spec.explain._files import is_known_name
-from lance_spec.explain._frames import explain
+from lance_spec.explain._lwp.frames import explain
 from lance_spec.explain._model import Explanation, Part, Row
+from lance_spec.explain._nested import explain_message
 
 __all__ = [
     "Explanation",

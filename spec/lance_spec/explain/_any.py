@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from lance_spec.checksum import Buffer
-from lance_spec.explain._captures import is_capture
-from lance_spec.explain._composed import explain_message
+from lance_spec.explain._captures.conversations import PROTOCOLS, explain_conversations
+from lance_spec.explain._captures.reader import is_capture
 from lance_spec.explain._files import KINDS, FileKind, kind_named, kind_of
 from lance_spec.explain._flat import explain_each
-from lance_spec.explain._frames import explain
+from lance_spec.explain._lwp.frames import explain
+from lance_spec.explain._lwp.records import explain_records
 from lance_spec.explain._model import Explanation, Part
-from lance_spec.explain._protocols import PROTOCOLS, explain_conversations
+from lance_spec.explain._nested import explain_message
 from lance_spec.explain._qwp import MAGIC, explain_answer, explain_qwp
-from lance_spec.explain._records import explain_records
 from lance_spec.ir.families import composed, composed_messages, messages
 
 _MOST: Final = 100

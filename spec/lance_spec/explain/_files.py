@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from lance_spec.explain._composed import explain_part
 from lance_spec.explain._flat import explain_each, explain_flat, judge_crc, part, read
+from lance_spec.explain._lwp.records import explain_records
 from lance_spec.explain._model import Part
+from lance_spec.explain._nested import explain_part
 from lance_spec.explain._qwp import MAGIC as QWP_MAGIC
 from lance_spec.explain._qwp import explain_qwp
-from lance_spec.explain._records import explain_records
 from lance_spec.explain._values import size
 from lance_spec.explain._wal import explain_wal
 from lance_spec.explain._walk import raw_row

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from lance_spec.errors import DecodeError
-from lance_spec.explain._composed import explain_part
 from lance_spec.explain._model import Part
+from lance_spec.explain._nested import explain_part
 from lance_spec.messages import qwp
 from lance_spec.messages.qwp import MessageFlag
 from lance_spec.qwp.upgrade import AnyPayload, payload_class

@@ -4,11 +4,12 @@ import json
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from lance_spec import bodies, group_text, schemas
+from lance_spec import bodies, schemas
 from lance_spec.codec.packing import PACKINGS
 from lance_spec.disk.offset_files import OffsetFileName, decode_offset
 from lance_spec.disk.segment_names import SegmentName
 from lance_spec.errors import DecodeError
+from lance_spec.groups import text_protocol
 from lance_spec.ir.families import message
 from lance_spec.records import decode_records, scan_records
 from lance_spec.vectors._codecs import codec
@@ -69,11 +70,11 @@ def read_text(_request: Json, group: Json, data: bytes) -> Json:
     readers: Json = {
         "SegmentName": lambda: SegmentName.parse(data.decode()),
         "OffsetFileName": lambda: OffsetFileName.parse(data.decode()),
-        "request": lambda: group_text.Request.decode(data),
-        "answer": lambda: group_text.decode_answer(data),
+        "request": lambda: text_protocol.Request.decode(data),
+        "answer": lambda: text_protocol.decode_answer(data),
     }
     read = readers[group["form"]]()
-    name = "Error" if isinstance(read, group_text.Refused) else type(read).__name__
+    name = "Error" if isinstance(read, text_protocol.Refused) else type(read).__name__
     fields = {each: getattr(read, each) for each in read.__slots__}
     given = {each: value for each, value in fields.items() if value is not None}
     return {"fields": given | ({"answer": name} if group["form"] == "answer" else {})}

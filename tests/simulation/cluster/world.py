@@ -25,8 +25,8 @@ from lance_server.runtime.completion import Completion
 from lance_server.testing import CrashError, ManualScheduler, MemoryStorage
 from lance_server.testing.replicated_log import FaultyLog
 from lance_spec.checksum import CRC32C
+from lance_spec.codec.runs import BatchMeta
 from lance_spec.records import encode_record
-from lance_spec.runs import BatchMeta
 
 NODES: Final = 3
 _QUIET_STEPS: Final = 4000

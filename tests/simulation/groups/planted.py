@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.groups._member_reader import Reading
 from lance_sdk.groups._progress import Progress
 from lance_sdk.groups._protocol.group import Group

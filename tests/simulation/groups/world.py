@@ -20,7 +20,7 @@ from tests.simulation.groups.server import ServerModel, Topic
 from tests.simulation.groups.store import SimulatedStore
 
 from lance_sdk._api import factory
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import ClosedError, ConsumeError, TopicChanged, TopicDeleted, TopicNotFound
 from lance_sdk.groups import AsyncGroupConsumer, _factory, _service
 from lance_sdk.groups._connection import Conversation, CoordinatorConnection

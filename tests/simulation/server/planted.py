@@ -9,16 +9,9 @@ from tests.simulation.server.plan import make_plan
 from tests.simulation.server.run import carry_out
 
 from lance_server.listeners import memory_quota as listener_quota
-from lance_server.lwp import (
-    connection,
-    ingest,
-    keepalive,
-    pending_requests,
-    push,
-    session,
-    throttle,
-)
+from lance_server.lwp import connection, ingest, keepalive, pending_requests, push, session
 from lance_server.lwp import response_queue as responses
+from lance_server.lwp.flow_control import throttle
 from lance_server.network import connection_manager, fairness
 from lance_server.runtime import completion, memory_quota
 

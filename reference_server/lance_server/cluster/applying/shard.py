@@ -14,10 +14,10 @@ from lance_server.cluster.replicated_log import NO_EPOCH, Entry, LogGapError
 from lance_server.log.metadata.topic_file import Identity, Retention, TopicFile
 from lance_server.storage.contract import StorageBackend
 from lance_spec.checksum import CRC32C
+from lance_spec.codec.runs import BatchMeta
 from lance_spec.limits import DEFAULT_TOPIC_ID
 from lance_spec.messages import replication
 from lance_spec.messages.replication import LogRecord, RecordKind
-from lance_spec.runs import BatchMeta
 
 _AHEAD_NS: Final = 1_000_000_000
 """How far a sender's clock may be ahead of the log's before the log's time counts."""

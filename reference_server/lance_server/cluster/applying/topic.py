@@ -20,7 +20,7 @@ from lance_server.log.segments.segment import Segment, SegmentName, SegmentWrite
 from lance_server.log.segments.sidecar import BatchIndex, meta_of
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.storage.contract import StorageBackend
-from lance_spec.runs import BatchMeta
+from lance_spec.codec.runs import BatchMeta
 
 _MAX_BATCHES: Final = 1 << 20
 """Batches per segment, as on a single node."""

@@ -19,7 +19,7 @@ from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.reading.record_index import RecordIndex
 from lance_server.lwp.refusals import Refusal
-from lance_server.lwp.waiting import settled
+from lance_server.runtime.completion import settled
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer, Security
 from lance_spec.errors import EncodeError

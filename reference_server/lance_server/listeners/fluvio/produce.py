@@ -17,11 +17,11 @@ from lance_server.listeners.fluvio.refusals import (
 from lance_server.listeners.fluvio.values import Chain, to_log, too_large
 from lance_server.log.log_manager import Topic
 from lance_server.lwp.refusals import Refusal
-from lance_server.lwp.waiting import settled
-from lance_server.runtime.completion import Completion
+from lance_server.runtime.completion import Completion, settled
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C
+from lance_spec.codec.runs import BatchMeta
 from lance_spec.errors import DecodeError
 from lance_spec.fluvio.batches import DecompressionLimitError, records_of
 from lance_spec.messages.fluvio import (
@@ -37,7 +37,6 @@ from lance_spec.messages.fluvio import (
     TopicAppended,
 )
 from lance_spec.messages.fluvio import Outcome as Told
-from lance_spec.runs import BatchMeta
 
 _IN_PLACE: Final = 32 * 1024
 """Uncompressed batches up to this size are opened on the event loop, all others on a thread."""

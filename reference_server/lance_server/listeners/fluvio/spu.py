@@ -15,7 +15,7 @@ from lance_server.listeners.fluvio.refusals import (
 )
 from lance_server.listeners.fluvio.streams import Stream
 from lance_server.log.log_manager import Topic
-from lance_server.lwp.waiting import settled
+from lance_server.runtime.completion import settled
 from lance_server.security.access import Right
 from lance_spec.messages.fluvio import (
     ConsumerOffset,

@@ -16,8 +16,7 @@ from lance_server.log.log_manager import Topic
 from lance_server.log.reading.reader import Fetched, Range
 from lance_server.log.reading.record_index import Place
 from lance_server.lwp.refusals import Refusal
-from lance_server.lwp.waiting import settled
-from lance_server.runtime.completion import Completion
+from lance_server.runtime.completion import Completion, settled
 from lance_spec.errors import DecodeError
 from lance_spec.fluvio.batches import pack_batches
 from lance_spec.fluvio.record_mapping import from_tlv

@@ -12,10 +12,10 @@ from lance_server.runtime.completion import Completion
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C
+from lance_spec.codec.runs import BatchMeta
 from lance_spec.errors import EncodeError
 from lance_spec.messages.qwp import Status
 from lance_spec.names import check_topic_name
-from lance_spec.runs import BatchMeta
 
 T = TypeVar("T")
 

@@ -11,8 +11,7 @@ from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.reading.reader import Fetched, Range
 from lance_server.log.reading.record_index import Place, RecordIndex
 from lance_server.lwp.refusals import Refusal
-from lance_server.lwp.waiting import settled
-from lance_server.runtime.completion import Completion
+from lance_server.runtime.completion import Completion, settled
 from lance_spec.errors import DecodeError
 from lance_spec.limits import MAX_RECORD_VALUE, RECORD_HEADER_SIZE
 from lance_spec.messages.rustlog import ErrorCode

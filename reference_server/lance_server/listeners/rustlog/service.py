@@ -16,10 +16,11 @@ from lance_server.listeners.rustlog.topics import Topics
 from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.reading.record_index import RecordIndex
 from lance_server.lwp.refusals import Refusal
-from lance_server.lwp.waiting import settled
+from lance_server.runtime.completion import settled
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C
+from lance_spec.codec.runs import BatchMeta
 from lance_spec.messages.rustlog import (
     CreateTopicRequest,
     CreateTopicResponse,
@@ -45,7 +46,6 @@ from lance_spec.messages.rustlog import (
     ProduceResponse,
 )
 from lance_spec.records import encode_records
-from lance_spec.runs import BatchMeta
 
 _READERS: Final = 2
 Handler: TypeAlias = Callable[[Any, Form], Awaitable[Any]]

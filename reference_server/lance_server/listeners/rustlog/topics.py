@@ -13,7 +13,7 @@ from lance_server.listeners.rustlog.refusals import RustlogRefusal, internal
 from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.lwp.refusals import Refusal
-from lance_server.lwp.waiting import settled
+from lance_server.runtime.completion import settled
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.enums import ErrorCode as LogCode

@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C, Buffer
+from lance_spec.codec.runs import BatchMeta
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
-from lance_spec.runs import BatchMeta
 
 Columns: TypeAlias = (
     "tuple[array[int], array[int], array[int], array[int], bytearray, bytearray, list[int]]"

@@ -18,6 +18,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._io import at_exit, at_fork
 from lance_sdk._io.dialer import DialFailed
 from lance_sdk._io.driver_contract import ProtocolCore
@@ -31,7 +32,6 @@ from lance_sdk._io.tokens import TokenSource
 from lance_sdk._io.wire_log import WireLog
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.events import Close, Connect, OffloadedTask
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import ClosedError, ForkedError, NotOpenError, UsageError
 from lance_sdk.hooks import Hooks
 from lance_sdk.logs import SESSION

@@ -5,7 +5,7 @@ import socket
 import time
 from typing import Final
 
-from lance_sdk._platform import WakeUp
+from lance_sdk._io.platform import WakeUp
 
 _LONGEST: Final = 3600.0
 """Seconds; every wait ends, so that lost clocks are survived."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from lance_sdk._api.interruptible import join, wait_on
+from lance_sdk._errors.base import LanceError
 from lance_sdk._io import at_exit, at_fork
 from lance_sdk._io.dialer import DialFailed
 from lance_sdk._io.driver_contract import ProtocolCore
@@ -25,7 +26,6 @@ from lance_sdk._io.tokens import TokenSource
 from lance_sdk._io.wire_log import WireLog
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.events import Close, Connect, OffloadedTask
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     ClosedError,
     ConcurrencyError,

@@ -5,11 +5,11 @@ acknowledgement tells it. What the server pushes until it has taken the end of t
 is dropped.
 """
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.connection import Connection, Request
 from lance_sdk._protocol.consume.consumer_acks import begun
 from lance_sdk._protocol.events import Event
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import ServerError
 from lance_spec.enums import Command
 from lance_spec.messages.lwp import Subscribe, Unsubscribe

@@ -7,6 +7,7 @@ responses.
 import math
 from dataclasses import dataclass, replace
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.consume.consume_errors import (
     LONGEST_WAIT,
@@ -23,7 +24,6 @@ from lance_sdk._protocol.consume.fetch_settings import FetchSettings, Moment, St
 from lance_sdk._protocol.consume.relocation import OVERLAP, Relocation
 from lance_sdk._protocol.consume.truncation_check import CheckResult, TruncationCheck
 from lance_sdk._protocol.events import Event, Notice
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     CorruptRecord,
     InvalidOffset,

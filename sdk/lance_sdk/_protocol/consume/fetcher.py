@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.connection import Connection
@@ -32,7 +33,6 @@ from lance_sdk._protocol.events import Event, Fetched, Notice
 from lance_sdk._protocol.read_only_handler import ReadOnlyHandler
 from lance_sdk._protocol.request_tracker import PendingRequest, RequestTracker
 from lance_sdk._protocol.situation import Situation
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import InvalidPayload, NotLeader, RemoteProtocolError, ServerError
 from lance_sdk.types import RecordBatch
 from lance_spec.bodies import TopicInfo

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.produce.delivery import Batch
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import BufferFull, ClosedError, RecordTooLarge
 from lance_spec._native import accelerator
 from lance_spec.dialect import Dialect

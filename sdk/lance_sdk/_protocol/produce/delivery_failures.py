@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lance_sdk._advice import advice
+from lance_sdk._errors.advice import advice
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.produce.delivery import Batch
 from lance_sdk._protocol.situation import Situation
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     BufferFull,
     DeadlineExceeded,

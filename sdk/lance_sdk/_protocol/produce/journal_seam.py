@@ -14,7 +14,7 @@ The producer promises:
 from dataclasses import dataclass
 from typing import Protocol
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 
 
 @dataclass(frozen=True, slots=True)

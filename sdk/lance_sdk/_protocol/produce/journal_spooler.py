@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.events import Event, OffloadedTask, Spilled
 from lance_sdk._protocol.produce.delivery import Batch
 from lance_sdk._protocol.produce.delivery_failures import kept_in_journal
 from lance_sdk._protocol.produce.journal_seam import Spill, SpilledBatch
-from lance_sdk._tree import LanceError
 
 _AT_ONCE: Final = 16
 """Batches stored in one task: enough to make the turn cheap, few enough to keep it short."""

@@ -9,6 +9,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.connection import Connection
@@ -27,7 +28,6 @@ from lance_sdk._protocol.produce.journal_seam import Spill
 from lance_sdk._protocol.produce.journal_spooler import JournalSpooler
 from lance_sdk._protocol.produce.send_settings import SendSettings
 from lance_sdk._protocol.situation import Situation
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     DeliveryError,
     DeliveryFailed,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from lance_sdk._api.interruptible import LOOK
-from lance_sdk._platform import has_lost_reader, wait_for
+from lance_sdk._io.platform import has_lost_reader, wait_for
 from lance_sdk.cli.console.exit_codes import Failure, printable
 from lance_sdk.cli.console.streams import discard
 

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Final
 
-from lance_sdk._platform import interrupt_wait, interrupting_signal
+from lance_sdk._io.platform import interrupt_wait, interrupting_signal
 
 _DELAYS: Final = (0.1, 0.4)
 """Seconds before each nudge; the second is for a first that came a moment too early as well."""

@@ -2,9 +2,9 @@
 
 from collections import deque
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.events import Event
-from lance_sdk._tree import LanceError
 from lance_sdk.groups._protocol.membership import Change
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.connection import Request
 from lance_sdk._protocol.request_tracker import PendingRequest, RequestTracker
-from lance_sdk._tree import LanceError
 from lance_sdk.groups.errors import refused
 from lance_spec.enums import Command
 from lance_spec.messages.groups import GroupError

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_spec.messages.groups import GroupErrorCode
 
 

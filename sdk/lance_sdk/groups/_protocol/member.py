@@ -20,11 +20,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.connection import Connection, Request
 from lance_sdk._protocol.events import Event, Notice
 from lance_sdk._protocol.request_tracker import PendingRequest
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import ConfigError, RemoteProtocolError, ServerError
 from lance_sdk.groups._protocol.assignment_changes import Changes
 from lance_sdk.groups._protocol.calls import GroupCaller

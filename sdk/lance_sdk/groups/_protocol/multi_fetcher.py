@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final, TypeAlias, cast
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.connection import Connection, Request
@@ -24,7 +25,6 @@ from lance_sdk._protocol.consume.fetcher import Fetcher
 from lance_sdk._protocol.consume.subscription import Phase
 from lance_sdk._protocol.events import Event
 from lance_sdk._protocol.request_tracker import PendingRequest, RequestTracker
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     RemoteProtocolError,
     ServerError,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.events import Event, Notice, OffloadedTask
-from lance_sdk._tree import LanceError
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_spec.messages.groups import GroupErrorCode
 

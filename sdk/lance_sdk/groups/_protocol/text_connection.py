@@ -22,11 +22,11 @@ from lance_sdk.groups._protocol.wire import (
     topic_position,
 )
 from lance_sdk.offsets.contract import MAX_GENERATION, Commit
-from lance_spec import group_text as text
 from lance_spec.checksum import Buffer
 from lance_spec.dialect import SPECIFIED, Dialect
 from lance_spec.enums import Command
 from lance_spec.errors import DecodeError
+from lance_spec.groups import text_protocol as text
 from lance_spec.messages import groups as m
 
 TEXT: Final[Dialect] = replace(SPECIFIED, name="text")

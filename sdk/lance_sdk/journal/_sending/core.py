@@ -4,8 +4,8 @@ import random
 import time
 from typing import Final
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import ClosedError
 from lance_sdk.journal._ring.journal import Journal
 from lance_sdk.journal._sending.config import ForwardConfig

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Final, Protocol
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.events import Event, Notice
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import ClosedError
 from lance_sdk.journal._ring.journal import Journal
 from lance_sdk.journal.errors import AckOutOfRange, FrameDamaged

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.events import (
     Action,
     BacklogSeen,
@@ -20,7 +21,6 @@ from lance_sdk._protocol.events import (
     Event,
     Notice,
 )
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import ClosedError, DeadlineExceeded
 from lance_sdk.journal._sending.outbox import Outbox
 from lance_sdk.journal.types import JournalStats

@@ -10,12 +10,12 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.connection import Connection, Request
 from lance_sdk._protocol.events import Notice
 from lance_sdk._protocol.produce.compression import Compression, compress
 from lance_sdk._protocol.produce.in_flight_limiter import InFlightLimiter
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     ConnectionLost,
     NotLeader,

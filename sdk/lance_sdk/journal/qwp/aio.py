@@ -8,7 +8,7 @@ from typing import Any, Self
 import anyio
 from anyio import to_thread
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import UsageError
 from lance_sdk.journal._sending.aio_sender import AsyncForwardingSender
 from lance_sdk.journal._sending.core import SenderCore

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Self
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import ClosedError, UsageError
 from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal._sending.sender import ForwardingSender

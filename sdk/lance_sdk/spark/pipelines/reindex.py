@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lance_sdk import _platform
+from lance_sdk._io import platform
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.pipelines.session import spread
 from lance_sdk.spark.resolve import folders_of
@@ -82,9 +82,9 @@ def _held(path: Path) -> Iterator[None]:
     if lock is None:
         yield
         return
-    fd = _platform.open_file(lock, os.O_RDWR)
+    fd = platform.open_file(lock, os.O_RDWR)
     try:
-        _platform.lock(fd)
+        platform.lock(fd)
         yield
     except BlockingIOError:
         raise ConfigError(f"{path} is in use by a server, which keeps its indexes itself") from None

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import ConnectionLost
 from lance_sdk.journal._sending.outbox import Outbox
 from lance_sdk.journal._slot.symbol_file import encode_entries, leb128

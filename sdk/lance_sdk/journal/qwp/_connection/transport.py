@@ -18,9 +18,9 @@ from enum import Enum, auto
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.events import Action, Close, Connect, Connected, Disconnected, Event
-from lance_sdk._tree import LanceError
 from lance_sdk.errors import (
     Attempt,
     ClosedError,

@@ -8,8 +8,8 @@ import lz4.frame
 
 from lance_spec.codec.xxhash import xxh32
 from lance_spec.explain._flat import part, read
+from lance_spec.explain._lwp.records import explain_records
 from lance_spec.explain._model import Part
-from lance_spec.explain._records import explain_records
 from lance_spec.explain._values import size
 from lance_spec.explain._walk import Walk, raw_row
 from lance_spec.grammar.lwp.lz4 import MAGIC, NOT_COMPRESSED, Lz4Flag

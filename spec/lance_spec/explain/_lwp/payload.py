@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from lance_spec.bodies import decode_error, decode_json
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.errors import DecodeError
-from lance_spec.explain._composed import explain_part
+from lance_spec.explain._lwp.records import explain_records
 from lance_spec.explain._model import Part
-from lance_spec.explain._records import explain_records
+from lance_spec.explain._nested import explain_part
 from lance_spec.explain._values import name
 from lance_spec.explain._walk import Walk, raw_row, walk
 from lance_spec.ir.families import composed, messages

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_sdk.types import Record
 
 

@@ -10,12 +10,12 @@ from lance_spec.bodies import decode_json
 from lance_spec.codec.composed import codec
 from lance_spec.codec.length_prefix import PrefixSplitter
 from lance_spec.errors import DecodeError
-from lance_spec.explain._captures import Conversation, Endpoint, conversations
-from lance_spec.explain._composed import explain_part, explain_parts
-from lance_spec.explain._frames import explain
+from lance_spec.explain._captures.reader import Conversation, Endpoint, conversations
+from lance_spec.explain._captures.websockets import explain_web_socket
+from lance_spec.explain._lwp.frames import explain
 from lance_spec.explain._model import Part, Row
+from lance_spec.explain._nested import explain_part, explain_parts
 from lance_spec.explain._values import hexadecimal, size, text
-from lance_spec.explain._websockets import explain_web_socket
 from lance_spec.fluvio import apis
 from lance_spec.fluvio.apis import Api, Server
 from lance_spec.grammar.rustlog import MAX_FRAME

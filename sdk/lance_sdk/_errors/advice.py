@@ -3,8 +3,8 @@
 import errno
 from typing import Final
 
-from lance_sdk import _server_errors as server
-from lance_sdk._server_errors import ServerError
+from lance_sdk._errors import server
+from lance_sdk._errors.server import ServerError
 
 _SERVER: Final[dict[type[ServerError], str]] = {
     server.ServerBackpressure: "Make room on the server's disk, or send slower; the server's log "

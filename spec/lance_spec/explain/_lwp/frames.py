@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from lance_spec.checksum import Buffer
 from lance_spec.enums import Flag
-from lance_spec.explain._header import Header
-from lance_spec.explain._lz4 import explain_lz4
+from lance_spec.explain._lwp.header import Header
+from lance_spec.explain._lwp.lz4 import explain_lz4
+from lance_spec.explain._lwp.payload import explain_command, explain_raw
+from lance_spec.explain._lwp.records import explain_records
 from lance_spec.explain._model import Explanation, Part
-from lance_spec.explain._payload import explain_command, explain_raw
-from lance_spec.explain._records import explain_records
 from lance_spec.explain._values import size
 from lance_spec.explain._walk import Walk, walk
 from lance_spec.ir.families import message

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from lance_sdk._tree import LanceError
+from lance_sdk._errors.base import LanceError
 from lance_spec.enums import ErrorCode
 from lance_spec.limits import END_OFFSET
 

@@ -1,0 +1,1 @@
+"""Explaining captures: the conversations in them, protocol by protocol."""

@@ -1,0 +1,1 @@
+"""Explaining LWP: frames, their headers, payloads and records."""

@@ -1,0 +1,1 @@
+"""The published text protocol of group coordinators."""
