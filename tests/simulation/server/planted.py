@@ -9,9 +9,9 @@ from tests.simulation.server.plan import make_plan
 from tests.simulation.server.run import carry_out
 
 from lance_server.listeners import memory_quota as listener_quota
-from lance_server.lwp import connection, ingest, keepalive, pending_requests, push, session
+from lance_server.lwp import connection, ingest, pending_requests, push, session
 from lance_server.lwp import response_queue as responses
-from lance_server.lwp.flow_control import throttle
+from lance_server.lwp.flow_control import heartbeat, throttle
 from lance_server.network import connection_manager, fairness
 from lance_server.runtime import completion, memory_quota
 
@@ -270,7 +270,7 @@ SERVER_MUTANTS: Final = (
     Mutant("who has used up a turn gets no other one",
            (Patch(connection.Connection, "_go_on", _goes_on_once),)),
     Mutant("late keepalives are never answered",
-           (Patch(keepalive.KeepaliveGate, "due", always(0)),)),
+           (Patch(heartbeat.KeepaliveGate, "due", always(0)),)),
     Mutant("a batch that is sent again on another connection is stored again",
            (Patch(ingest.Ingest, "_find", nothing),)),
 )  # fmt: skip
