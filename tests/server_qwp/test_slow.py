@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lance_server.listeners.qwp import QwpOptions, Script
-from lance_server.listeners.qwp.budget import Budget, Share
 from lance_server.listeners.qwp.session import Session
 from lance_server.listeners.qwp.testing import Endpoint, Peer, endpoint, longs, message
+from lance_server.runtime.memory_quota import Quota
 from lance_server.security.authorizer import Authorizer, Security
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, eventually
@@ -129,7 +129,7 @@ def test_a_sender_that_does_not_read_is_let_go() -> None:
             None,  # type: ignore[arg-type]  # the message has no tables
             QwpOptions(idle_timeout=0.05),
             script=Script(),
-            share=Share(Budget(1000)),
+            share=Quota(1000).share(),
             guard=Authorizer(Security()),
             durable=False,
         )

@@ -1,10 +1,11 @@
-"""One bound for all the memory that clients can make the server hold (LWP section 11, design 6.1).
+"""Memory quotas: `MemoryBudget` for the whole server, `Quota` for one listener of another protocol.
 
-What counts: unfinished frames, frames that wait for their turn, answers that a slow reader has
-not taken, reads under way, and batches that are not durable yet. Below 80 % of the budget
-nothing happens. From there on reads wait, who sends batches is told to slow down, and nobody
-begins a new frame; from 95 % on whatever would need more is refused. Who holds much and moves
-nothing is let go first.
+The budget bounds all the memory that clients can make the server hold (LWP section 11, design
+6.1): unfinished frames, frames that wait for their turn, responses that a slow reader has not
+taken, reads under way, and batches that are not durable yet. Below 80 % of the budget nothing
+happens. From there on reads wait, producers are told to slow down, and no client begins a new
+frame; from 95 % on whatever would need more is refused. A connection that holds much and moves
+nothing is closed first.
 
 Nobody waits for memory that only waiters hold: a read waits while a read is under way, while
 batches are on their way to the disk, or while an answer is in front of a peer. The disk ends the
@@ -15,6 +16,7 @@ the budget is exceeded by its answer at most. Requests are bounded where they ar
 known of batches is forgotten while memory is short.
 """
 
+import asyncio
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
@@ -171,3 +173,93 @@ class Account:
         if size != self.size:
             amount, self.size = size - self.size, size
             self._budget._change(amount)  # noqa: SLF001 - an account is a part of its budget
+
+
+class Quota:
+    """Counts the bytes that clients of one listener hold. Belongs to the event loop's thread.
+
+    A listener either waits for memory (`Share.wait_for`) or is told that there is none
+    (`Share.hold`). Where requests wait and nothing is left, one of them goes on all the same:
+    requests that each wait for what the others hold would never end. So the limit is exceeded by
+    the size of one request at most.
+
+    Args:
+        limit: the most bytes.
+
+    Attributes:
+        limit: the most bytes.
+        used: bytes that are held now.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._exempt: Share | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def __repr__(self) -> str:
+        return f"<Quota {self.used} of {self.limit} bytes, {len(self._waiters)} waiting>"
+
+    def share(self) -> "Share":
+        """Return a new share, in which nothing is held yet."""
+        return Share(self)
+
+    def change(self, by: int) -> bool:
+        """Note bytes that are held, or given back; return whether the limit is kept."""
+        self.used += by
+        return self.used <= self.limit
+
+    async def wait_for(self, share: "Share", size: int) -> None:
+        """Hold so many bytes for a share, once they are there."""
+        while self.used + size > self.limit and not self._exempts(share):
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        self.used += size
+
+    def _exempts(self, share: "Share") -> bool:
+        if self._exempt is None:
+            self._exempt = share
+        return self._exempt is share
+
+    def release(self, share: "Share", size: int) -> None:
+        """Give back all that a share holds."""
+        self.used -= size
+        if self._exempt is share:
+            self._exempt = None
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class Share:
+    """What one request or one connection holds of a quota, by purpose."""
+
+    def __init__(self, quota: Quota) -> None:
+        self._quota = quota
+        self._held: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"<Share {self._held} of {self._quota!r}>"
+
+    async def wait_for(self, size: int) -> None:
+        """Hold so many more bytes, once they are there."""
+        await self._quota.wait_for(self, size)
+        self._held["request"] = self._held.get("request", 0) + size
+
+    def hold(self, purpose: str, size: int) -> bool:
+        """Hold so many bytes for a purpose from now on; return whether the limit is kept."""
+        before = self._held.get(purpose, 0)
+        self._held[purpose] = size
+        return self._quota.change(size - before) or size <= before
+
+    def add(self, purpose: str, by: int) -> bool:
+        """Hold more bytes for a purpose; return whether the limit is kept."""
+        return self.hold(purpose, self._held.get(purpose, 0) + by)
+
+    def release(self) -> None:
+        """Give everything back."""
+        size = sum(self._held.values())
+        self._held.clear()
+        self._quota.release(self, size)

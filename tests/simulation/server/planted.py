@@ -8,7 +8,6 @@ from tests.simulation.mutants import Mutant, Patch, Search, always, nothing
 from tests.simulation.server.plan import make_plan
 from tests.simulation.server.run import carry_out
 
-from lance_server.listeners import memory_quota as listener_quota
 from lance_server.lwp import connection, ingest, pending_requests, push, session
 from lance_server.lwp import response_queue as responses
 from lance_server.lwp.flow_control import heartbeat, throttle
@@ -230,7 +229,7 @@ SERVER_MUTANTS: Final = (
     Mutant("the other listeners serve a pipeline to its end in one turn",
            (Patch(fairness.WorkSlice, "step", _at_once),), ("others",)),
     Mutant("the other listeners never give memory back",
-           (Patch(listener_quota.Share, "release", nothing),), ("others",)),
+           (Patch(memory_quota.Share, "release", nothing),), ("others",)),
     Mutant("memory of a connection is not given back at its end",
            (Patch(connection.Connection, "connection_lost", _not_given_back),
             Patch(connection.Connection, "abort", lambda _: lambda self: self._transport.abort()))),

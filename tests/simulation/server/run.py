@@ -20,9 +20,9 @@ from tests.simulation.server.server import IDLE, LWP_PORT, SLOW, ServerLife, Sim
 from tests.simulation.store import DATA_DIR, read_topic
 from tests.simulation.world import EPOCH_NS, StuckError, World
 
-from lance_server.listeners.memory_quota import Account
 from lance_server.lwp.connection import Connection
 from lance_server.lwp.refusals import Refusal
+from lance_server.runtime.memory_quota import Quota
 from lance_server.runtime.sync import replaced
 
 _START: Final = 5.0
@@ -636,10 +636,10 @@ class ServerRun:
             raise ViolationError(f"the server is not ready: {server.service.stall.reason}")
 
 
-def _budget(listener: Any) -> Account:
+def _budget(listener: Any) -> Quota:
     """Return the memory account of a listener."""
     shared = getattr(listener, "_shared", None)
-    budget: Account = listener._cluster.budget if shared is None else shared.memory
+    budget: Quota = listener._cluster.budget if shared is None else shared.memory
     return budget
 
 

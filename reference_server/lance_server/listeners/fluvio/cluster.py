@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 from lance_server.listeners.fluvio.committed import CommittedOffsets
 from lance_server.listeners.fluvio.options import FluvioOptions
 from lance_server.listeners.fluvio.refusals import FluvioRefusal, from_log, no_partition
-from lance_server.listeners.memory_quota import Account
 from lance_server.listeners.partition_names import part_name, shown_partition, shown_topics
 from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.reading.record_index import RecordIndex
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import settled
+from lance_server.runtime.memory_quota import Quota
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer, Security
 from lance_spec.errors import EncodeError
@@ -83,7 +83,7 @@ class Cluster:
     def __init__(self, options: FluvioOptions | None = None) -> None:
         self.options = options or FluvioOptions()
         self.security = self.options.security or Security()
-        self.budget = Account(self.options.max_memory)
+        self.budget = Quota(self.options.max_memory)
         self.readers = asyncio.Semaphore(_READERS)
         self.spu: Address | None = None
         self.epoch = 0

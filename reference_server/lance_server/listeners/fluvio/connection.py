@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol
 
 from lance_server.listeners.fluvio.cluster import Cluster
 from lance_server.listeners.fluvio.refusals import ProtocolError
-from lance_server.listeners.memory_quota import Share
 from lance_server.network.fairness import WorkSlice
 from lance_server.network.peer_log import peer_logger
+from lance_server.runtime.memory_quota import Share
 from lance_server.security.authorizer import Authorizer
 from lance_spec.errors import DecodeError
 from lance_spec.messages.fluvio import Request
@@ -133,7 +133,7 @@ class Connection:
         turn = WorkSlice()
         while True:
             await turn.step()
-            hold = Share(self._cluster.budget)
+            hold = self._cluster.budget.share()
             try:
                 frame, size = await self._frame(hold)
                 request = Request.decode(frame)
@@ -177,7 +177,7 @@ class Connection:
             found = bytearray()
             while len(found) < taken:
                 wanted = min(taken - len(found), _READ)
-                await hold.grow(wanted)
+                await hold.wait_for(wanted)
                 found += await self._reader.readexactly(wanted)
         return bytes(found), size
 

@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 from lance_server.listeners.fluvio.cluster import Cluster
 from lance_server.listeners.fluvio.connection import Connection
 from lance_server.listeners.fluvio.refusals import DONE, FluvioRefusal, from_log, told
-from lance_server.listeners.memory_quota import Share
 from lance_server.log.log_manager import Topic
 from lance_server.log.reading.reader import Fetched, Range
 from lance_server.log.reading.record_index import Place
@@ -105,9 +104,9 @@ class Stream:
             place = await self._looked_up(
                 lambda: self._cluster.numbering.find(self._partition, wanted)
             )
-        hold = Share(self._cluster.budget)
+        hold = self._cluster.budget.share()
         try:
-            await hold.grow(2 * self._max_bytes())
+            await hold.wait_for(2 * self._max_bytes())
             records, place = await self._read(place, wanted)
             if records.batches:
                 body = self._response(records.batches, DONE).encode(version)

@@ -12,7 +12,6 @@ from websockets.http11 import Request, Response
 
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.listeners.qwp.admission import is_known
-from lance_server.listeners.qwp.budget import Budget, Share
 from lance_server.listeners.qwp.options import QwpOptions
 from lance_server.listeners.qwp.script import Rule, Script
 from lance_server.listeners.qwp.session import Session
@@ -20,6 +19,7 @@ from lance_server.listeners.qwp.tables import Tables
 from lance_server.log.log_manager import LogManager
 from lance_server.network.peer_log import peer_logger
 from lance_server.network.sockets import bind, not_listening
+from lance_server.runtime.memory_quota import Quota, Share
 from lance_server.security.authorizer import Authorizer, Security
 from lance_server.security.tls import identity_of
 from lance_spec.qwp.upgrade import (
@@ -100,7 +100,7 @@ class QwpListener:
         self.options = options or QwpOptions()
         self.script = script or Script()
         self._security = self.options.security or Security()
-        self.budget = Budget(self.options.max_memory)
+        self.budget = Quota(self.options.max_memory)
         self.accepted = 0
         self.upgraded = 0
         self._servers: list[Server] = []
@@ -184,7 +184,7 @@ class QwpListener:
 
         class Connected(_Socket):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                self.share = Share(listener.budget)
+                self.share = listener.budget.share()
                 self.number = listener.accepted
                 listener.accepted += 1
                 listener._open.add(self)

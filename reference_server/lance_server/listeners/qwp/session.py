@@ -17,7 +17,6 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
-from lance_server.listeners.qwp.budget import Share
 from lance_server.listeners.qwp.options import QwpOptions
 from lance_server.listeners.qwp.refusals import QwpRefusal, from_log
 from lance_server.listeners.qwp.rows import Reader, TableRows
@@ -26,6 +25,7 @@ from lance_server.listeners.qwp.tables import Tables, settled
 from lance_server.log.log_manager import Topic
 from lance_server.network.fairness import WorkSlice
 from lance_server.runtime.completion import Completion
+from lance_server.runtime.memory_quota import Share
 from lance_server.security.authorizer import Authorizer
 from lance_spec.messages.qwp import DurableAck, OkResponse, Status, TableSequence
 
@@ -196,7 +196,7 @@ class Session:
 
     def _defer(self, rows: list[TableRows]) -> None:
         kept = [each for each in rows if each.count]
-        if not self._share.grow("deferred", sum(each.weight for each in kept)):
+        if not self._share.add("deferred", sum(each.weight for each in kept)):
             raise _too_much()
         self._deferred += kept
 
@@ -204,7 +204,7 @@ class Session:
         rows, self._deferred = [*self._deferred, *rows], []
         self._share.hold("deferred", 0)
         answer.size = sum(each.weight for each in rows)  # given back with the answer
-        if not self._share.grow("pending", answer.size):
+        if not self._share.add("pending", answer.size):
             raise _too_much()
         found = {
             each.table: await self._tables.topic(each.table, self._authorizer)
@@ -262,7 +262,7 @@ class Session:
         except Exception as error:  # noqa: BLE001 - the sender is told
             answer.refusal = answer.refusal or from_log(error)
         finally:
-            self._share.grow("pending", -answer.size)
+            self._share.add("pending", -answer.size)
         if answer.rule is not None:
             return await self._follow(answer.rule, answer)
         return await self._tell(answer, durable=self._durable)

@@ -4,12 +4,12 @@ import asyncio
 import socket
 from typing import Any, Final
 
-from lance_server.listeners.memory_quota import Share
 from lance_server.listeners.rustlog.forms import BINARY, JSON, MAX_FRAME, Form, form_of
 from lance_server.listeners.rustlog.refusals import RustlogRefusal
 from lance_server.listeners.rustlog.service import Service, Shared
 from lance_server.network.fairness import WorkSlice
 from lance_server.network.peer_log import peer_logger
+from lance_server.runtime.memory_quota import Share
 from lance_server.security.authorizer import Authorizer
 from lance_spec.messages.rustlog import ErrorCode, FetchRequest
 
@@ -83,7 +83,7 @@ class Connection:
 
     async def _serve(self) -> None:
         """Answer requests one after the other."""
-        share = Share(self._shared.memory)
+        share = self._shared.memory.share()
         turn = WorkSlice()
         closes = False
         while not closes:
@@ -120,7 +120,7 @@ class Connection:
             found = bytearray()
             while len(found) < size:
                 wanted = min(size - len(found), _READ)
-                await share.grow(wanted)
+                await share.wait_for(wanted)
                 found += await self._reader.readexactly(wanted)
         return bytes(found)
 
@@ -135,11 +135,11 @@ class Connection:
 
     async def _carried_out(self, payload: bytes, share: Share) -> bytes:
         form = self._form
-        await share.grow(len(payload) * form.parsed)
+        await share.wait_for(len(payload) * form.parsed)
         request = await self._on_thread(len(payload), form.read, payload)
         if isinstance(request, FetchRequest):
             share.release()
-            await share.grow(min(request.max_bytes, MAX_FRAME) * form.parsed)
+            await share.wait_for(min(request.max_bytes, MAX_FRAME) * form.parsed)
         answer = await self._service.handle(request, form)
         size = sum(map(len, getattr(answer, "records", ()))) + getattr(answer, "record_count", 0)
         return await self._written(size, answer)

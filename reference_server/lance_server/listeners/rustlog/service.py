@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from lance_server.listeners.memory_quota import Account
 from lance_server.listeners.rustlog.counting import Counts
 from lance_server.listeners.rustlog.forms import Form
 from lance_server.listeners.rustlog.groups import Groups
@@ -17,6 +16,7 @@ from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.reading.record_index import RecordIndex
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import settled
+from lance_server.runtime.memory_quota import Quota
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C
@@ -71,7 +71,7 @@ class Shared:
     numbering: RecordIndex
     groups: Groups
     counts: Counts
-    memory: Account
+    memory: Quota
     readers: asyncio.Semaphore
 
     @classmethod
@@ -83,7 +83,7 @@ class Shared:
             RecordIndex(engine.storage, engine.scheduler),
             Groups(engine, options.max_groups),
             Counts(),
-            Account(options.max_memory),
+            Quota(options.max_memory),
             asyncio.Semaphore(_READERS),
         )
 
