@@ -305,7 +305,7 @@ def test_full_disk_keeps_the_old_commit(
     def full(_fd: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(files.platform, "sync", full)
     with pytest.raises(StoreUnavailable, match="No space left on device"):
         store.save(commit(orders, 200))
     assert store.commits() == [commit(orders, 100)]

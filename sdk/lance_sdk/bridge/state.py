@@ -1,7 +1,6 @@
 """Where ``lwp bridge`` notes how far it is."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lance_sdk._io import platform
+from lance_sdk._io.state_files import replace_files
 from lance_sdk.bridge.contract import Place
 from lance_sdk.bridge.endpoints import CopyIdentity
 from lance_sdk.errors import ConfigError
@@ -112,12 +112,7 @@ class State:
             "places": {str(number): each._asdict() for number, each in self.places.items()},
             "written": {str(number): end for number, end in self.written.items()},
         }
-        draft = self.path.with_name(f"{self.path.name}.tmp")
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(noted, file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.path)
+        replace_files({self.path: json.dumps(noted).encode()})
 
 
 def _place(noted: Any) -> Place:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from lance_sdk._io import at_fork, platform
+from lance_sdk._io.state_files import replace_files
 from lance_sdk.errors import ConfigError, ForkedError
 from lance_sdk.offsets._document import MAX_DOCUMENT, Entry, decode, encode
 from lance_sdk.offsets.consumer_ids import consumer_id
@@ -161,7 +162,7 @@ class FileStore:
             raise StaleGeneration(topic.label, generation, current)
         if entry is not None and generation > current:
             entry = entry.claimed(generation)
-            _replace({place.commit: encode(entry)})
+            replace_files({place.commit: encode(entry)})
         return entry
 
     def _namesake(self, place: "_Place", topic: TopicIdentity) -> Entry | None:
@@ -284,23 +285,7 @@ def _write(place: _Place, commit: Commit) -> None:
         raise StaleGeneration(commit.topic.label, commit.generation, before.commit.generation)
     # In this order: a crash between the two leaves an offset without its fingerprint, as after
     # a commit of another program, and never a fingerprint that belongs to another offset.
-    _replace({place.offset: encode_offset(commit.offset), place.commit: encode(Entry(commit))})
-
-
-def _replace(contents: dict[Path, bytes]) -> None:
-    """Replace files so that a reader finds the old content or the new, and sync them."""
-    for path, data in contents.items():
-        with _fresh(path).open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    for path in contents:
-        _fresh(path).replace(path)
-    platform.sync_folder(next(iter(contents)).parent)
-
-
-def _fresh(path: Path) -> Path:
-    return path.with_name(f"{path.name}.tmp")
+    replace_files({place.offset: encode_offset(commit.offset), place.commit: encode(Entry(commit))})
 
 
 def _remove(place: _Place) -> bool:

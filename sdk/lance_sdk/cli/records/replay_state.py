@@ -1,11 +1,11 @@
 """Where ``lwp replay`` notes how far it is."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from lance_sdk._io.state_files import replace_files
 from lance_sdk.cli.console.exit_codes import Failure
 from lance_sdk.cli.records.replay_source import Place
 
@@ -56,13 +56,8 @@ class State:
         if self.path is None:
             return
         noted = {"source": self.source, "target": self.target, "place": place}
-        draft = self.path.with_name(f"{self.path.name}.tmp")
         try:
-            with draft.open("w", encoding="utf-8") as file:
-                json.dump(noted, file)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path)
+            replace_files({self.path: json.dumps(noted).encode()})
         except OSError as error:
             raise Failure(f"cannot write {self.path}: {error.strerror}") from error
 
