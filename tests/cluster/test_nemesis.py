@@ -1,6 +1,8 @@
 """Three brokers and three nodes, killed, stopped and cut off at random while clients go on."""
 
 import os
+import resource
+import shutil
 import signal
 import threading
 import time
@@ -137,6 +139,8 @@ class Nemesis:
             self._kill_broker,
             self._pause_broker,
             self._kill_both,
+            self._fill_disk,
+            self._lose_disk,
         ]
         self.done: list[str] = []
 
@@ -181,6 +185,23 @@ class Nemesis:
     def _kill_both(self, number: int, pause: float) -> None:
         self._cluster.nodes[number].end(signal.SIGKILL)
         self._kill_broker(self._random.choice(NUMBERS), pause)
+        self._cluster.start(number)
+
+    def _fill_disk(self, number: int, pause: float) -> None:
+        """Let no file of a node grow any more; it has to say so, and others have to go on."""
+        node = self._cluster.nodes[number]
+        resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        eventually(lambda: any("stopped applying" in each for each in reasons(node)), 120)
+        time.sleep(pause)
+        code, _, trouble = node.end(signal.SIGTERM)
+        assert code == 1, trouble
+        self._cluster.start(number)
+
+    def _lose_disk(self, number: int, pause: float) -> None:
+        """Take everything that a node has; the log has it from its beginning."""
+        self._cluster.nodes[number].end(signal.SIGKILL)
+        shutil.rmtree(self._cluster.data_dir(number))
+        time.sleep(pause)
         self._cluster.start(number)
 
 
