@@ -193,7 +193,7 @@ def test_a_foreign_record_stops_all_nodes(nodes: Nodes) -> None:
             with nodes.client(number) as client:
                 assert client.read_all() == encode_records([b"kept"])
         one.send(one.batch([b"more"], batch_id=NONCE + 2))
-        assert one.error().code == ErrorCode.STORAGE_ERROR
+        assert one.error().code == ErrorCode.CLUSTER_NOT_READY
 
 
 def test_a_log_that_was_made_again_stops_all_nodes(nodes: Nodes) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_sdk import Producer
 from lance_server.cluster.applying.settings import Settings
 from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.memory import MemoryLog
@@ -363,6 +364,21 @@ def test_a_full_disk_stops_one_node_and_no_other(cluster: Cluster) -> None:
         assert three.read_all() == encode_records([b"early", b"late", b"later"])
 
 
+def test_a_producer_leaves_a_node_that_stopped(cluster: Cluster) -> None:
+    """What that node refuses goes to another one."""
+    disk = FaultyStorage(PwritevStorage())
+    broken = cluster.start(3, storage=disk)
+    hosts = ",".join(str(Address(*cluster.nodes[number].address)) for number in (3, 1))
+    with Producer(f"lance://{hosts}/orders", create_topic=True) as producer:
+        producer.send(b"early").result(60)
+        disk.fail["write"] = errno.ENOSPC
+        for number in range(100):
+            producer.send(b"%d" % number).result(60)
+    until(lambda: "No space left" in readiness(broken))
+    with pytest.raises(UncleanStopError):
+        cluster.nodes.pop(3).stop()
+
+
 def test_a_node_that_read_other_records_stops(cluster: Cluster) -> None:
     """It finds that most others have another digest at the same position; they go on."""
     log = AlteredLog(cluster.log)
@@ -426,10 +442,19 @@ class TestWithoutQuorum:
             until(lambda: end_of(three) > 0)
             three.send(three.batch([b"open"], batch_id=NONCE + 2))
             assert three.error().code == ErrorCode.QUORUM_NOT_REACHED
-            assert three.read_all() == encode_records([b"before"])
+            with cluster.client(3) as reader:
+                assert reader.read_all() == encode_records([b"before"])
             one.store([b"open"], batch_id=NONCE + 2)
             assert one.read_all() == encode_records([b"before", b"open"])
         log.pending.clear()
+
+    def test_nothing_after_it_is_answered(self, cluster: Cluster, log: FaultyLog) -> None:
+        """The connection ends: what was sent after it is sent again after it."""
+        del log
+        with cluster.client(3) as three:
+            three.send(three.batch([b"open"], batch_id=NONCE + 1))
+            assert three.error().code == ErrorCode.QUORUM_NOT_REACHED
+            three.wait_for_close()
 
     def test_a_node_that_cannot_read_the_log_is_not_ready(
         self, cluster: Cluster, log: FaultyLog
@@ -514,7 +539,7 @@ class TestRefusals:
             assert one.read_all() == encode_records([b"kept"])
             one.send(one.batch([b"more"], batch_id=NONCE + 2))
             error = one.error()
-            assert error.code == ErrorCode.STORAGE_ERROR
+            assert error.code == ErrorCode.CLUSTER_NOT_READY
             assert "another program writes to the log" in error.message
         for number in (1, 2):
             with pytest.raises(Exception, match="another program"):

@@ -309,13 +309,16 @@ class ClusterNode:
         """Return the answer to a write that cannot be taken now, or None."""
         if self.problem is not None:
             return Refusal(
-                ErrorCode.STORAGE_ERROR, f"This node has stopped applying: {self.problem}"
+                ErrorCode.CLUSTER_NOT_READY,
+                f"This node has stopped applying: {self.problem}; write to another node",
+                ends_connection=True,
             )
         if abs(self.skew_ns) > _SECOND:
             return Refusal(
                 ErrorCode.CLUSTER_NOT_READY,
                 f"This node's clock is {self.skew_ns / _SECOND:+.1f} s off the log's; write to "
                 "another node",
+                ends_connection=True,
             )
         if self.outstanding >= self.options.max_outstanding:
             return Refusal(
@@ -613,6 +616,7 @@ def _maybe_applied(reason: str) -> Refusal:
         ErrorCode.QUORUM_NOT_REACHED,
         f"Whether it was stored is not known: {reason}; send it again with the same id",
         text=f"QUORUM_NOT_REACHED: {reason}",
+        ends_connection=True,
     )
 
 

@@ -15,6 +15,8 @@ class Refusal(Exception):  # noqa: N818 - it is an answer to a request, not a fa
         message: a sentence for people.
         details: what JSON errors add.
         text: how the published server words it, for clients that match on the words.
+        ends_connection: whether nothing more is answered on a connection whose batch is refused so:
+            the client goes on at another host, and sends the batches after it again, in order.
     """
 
     def __init__(
@@ -24,12 +26,14 @@ class Refusal(Exception):  # noqa: N818 - it is an answer to a request, not a fa
         *,
         details: Mapping[str, Any] | None = None,
         text: str | None = None,
+        ends_connection: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.details = dict(details or {})
         self.text = text or message
+        self.ends_connection = ends_connection
 
     def __repr__(self) -> str:
         return f"<Refusal {self.code.name}: {self.message}>"

@@ -58,6 +58,7 @@ class ResponseQueue:
         batches: Ingest frames that are not acknowledged yet.
         commits: commits of offsets among those that wait.
         command_running: whether one of the pending answers is a command's.
+        last_refusal: the refusal after which nothing more is answered, or None.
     """
 
     def __init__(self, counters: Counters, wake: Callable[[], None]) -> None:
@@ -71,6 +72,7 @@ class ResponseQueue:
         self.batches = 0
         self.commits = 0
         self.command_running = False
+        self.last_refusal: Refusal | None = None
 
     def __bool__(self) -> bool:
         return bool(self.waiting)
@@ -155,7 +157,7 @@ class ResponseQueue:
         if not waiting:
             return False
         before = len(waiting)
-        while waiting:
+        while waiting and self.last_refusal is None:
             head = waiting[0]
             if isinstance(head, _Batches):
                 if not head.outcome.done:
@@ -189,6 +191,8 @@ class ResponseQueue:
         self._counters.errors += len(batches.ids)
         for batch_id in batches.ids:
             self.send(error_frame(dialect, refusal, batch_id))
+        if refusal.ends_connection:
+            self.last_refusal = refusal
 
     def _note_latency(self, batches: _Batches, now: float) -> None:
         took_ns = int((now - batches.began) * 1e9)

@@ -241,8 +241,10 @@ class Session:
             return
         answers, held, dialect = self._answers, self._pending_requests, self._splitter.dialect
         while dialect is not None and self._splitter.proven:
-            if answers.collect(dialect, now):
+            if self._collect(dialect, now):
                 self._stall_detector.progresses(now)
+            if self.closing is not None:
+                return
             if self._slice.is_over or not self._has_room() or not self._may_take_held():
                 break
             frame = held.take()
@@ -363,8 +365,18 @@ class Session:
             return
         self._answers.add_batches(outcome, (frame.batch_id,), cost(frame), now)
 
+    def _collect(self, dialect: Dialect, now: float) -> bool:
+        """Make ready what is decided; return whether there was any."""
+        found = self._answers.collect(dialect, now)
+        last = self._answers.last_refusal
+        if last is not None:
+            self.close(last.message)
+        return found
+
     def _take_command(self, frame: Frame, now: float) -> None:
-        self._answers.collect(self._dialect, now)
+        self._collect(self._dialect, now)
+        if self.closing is not None:
+            return
         joins = self._joins_commits(frame)
         if (self._answers and not joins) or not self._has_room():
             self._hold(frame, now)
