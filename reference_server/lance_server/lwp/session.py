@@ -239,7 +239,7 @@ class Session:
         nothing_waits = not (self._answers.waiting or self._pending_requests.frames)
         if nothing_waits and not self._subscriptions.by_topic and not self._ending:
             return
-        answers, held, dialect = self._answers, self._pending_requests, self._splitter.dialect
+        held, dialect = self._pending_requests, self._splitter.dialect
         while dialect is not None and self._splitter.proven:
             if self._collect(dialect, now):
                 self._stall_detector.progresses(now)
