@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from tests.cluster.nodes import created
 
 from lance_server.testing.kafka_brokers import KafkaCluster, brokers, lacks_broker
 
@@ -51,3 +52,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
 def url(broker: KafkaCluster) -> str:
     """The address of a topic that does not exist yet."""
     return f"kafka://{broker.bootstrap()}/test-{uuid4().hex}"
+
+
+@pytest.fixture
+def cluster(url: str) -> str:
+    """The address of the log of a new cluster."""
+    return created(url)

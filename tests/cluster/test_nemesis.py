@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 from tests.cluster.forwarder import Forwarder
 from tests.cluster.history import History, problems
-from tests.cluster.test_processes import lwp_cluster, reasons
+from tests.cluster.nodes import lwp_cluster, reasons
 
 from lance_sdk import Client, Consumer, Producer
 from lance_sdk.errors import LanceError

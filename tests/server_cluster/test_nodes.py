@@ -22,8 +22,7 @@ from lance_server.cluster.records import encode
 from lance_server.cluster.replicated_log import Entry, LogReader
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.embedded import EmbeddedServer, running
-from lance_server.errors import ConfigError, DataDirError, UncleanStopError
-from lance_server.listeners.rustlog import RustlogListener
+from lance_server.errors import DataDirError, UncleanStopError
 from lance_server.storage.contract import StorageBackend
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, RawClient, ask_http
@@ -521,13 +520,6 @@ class TestRefusals:
         other.put(0, encode(replace(SETTINGS, cluster_id="c-2").to_genesis(), 1, 0))
         with pytest.raises(DataDirError, match=r"cannot join.*log-1.*log-2"):
             cluster.start(2, ClusterMember(other))
-
-    def test_other_protocols_are_refused(self, tmp_path: Path) -> None:
-        """They are not served by a node of a cluster."""
-        listener = RustlogListener(Address("127.0.0.1", 0))
-        config = ServerConfig(data_dir=tmp_path / "node")
-        with pytest.raises(ConfigError, match="serves LWP only"):
-            EmbeddedServer(config, listeners=[listener], cluster=ClusterMember(MemoryLog("l")))
 
     def test_a_foreign_record_stops_the_node(self, cluster: Cluster) -> None:
         """It reads on what it has, and takes no writes."""

@@ -323,6 +323,11 @@ class ReplicatedLogManager(LogManager):
         return known
 
     @property
+    def is_replicated(self) -> bool:
+        """Return True: what is to be known on every node goes through the shared log."""
+        return True
+
+    @property
     def is_linear(self) -> bool:
         """Whether a read waits for `read_barrier` first."""
         return self.node.options.linear_reads

@@ -12,7 +12,7 @@ from lance_server.cluster.node import POOL
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.replicated_log import ReplicatedLog, ReplicatedLogError
 from lance_server.config.settings import Address, ServerConfig
-from lance_server.errors import ConfigError, DataDirError
+from lance_server.errors import DataDirError
 from lance_server.runtime.scheduling import Scheduler
 from lance_server.storage.contract import StorageBackend
 
@@ -47,16 +47,8 @@ class ClusterMember:
         return {POOL: 1}
 
     def judge(self, config: ServerConfig, listeners: "Sequence[Listener]") -> None:
-        """Refuse what a node cannot do.
-
-        Raises:
-            ConfigError: another protocol is to be served.
-        """
-        if listeners:
-            raise ConfigError(
-                f"a node of a cluster serves LWP only, not {listeners[0].name}; serve other "
-                "protocols from a server of its own"
-            )
+        """Take a server's configuration; a node serves every protocol."""
+        del listeners
         self._config = config
 
     def join(

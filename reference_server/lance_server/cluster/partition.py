@@ -75,6 +75,7 @@ class ReplicatedPartition(Partition):
         self._topic_id = topic.file.identity.id
         self._node = node
         self._shard = shard
+        self._last: Completion[Result] = Completion()
 
     # Appending -----------------------------------------------------------------------------------
 
@@ -112,9 +113,14 @@ class ReplicatedPartition(Partition):
             data=data,
         )
         self._backlog.size += len(data)
-        proposed = self._node.propose(self._shard, body)
+        proposed = self._last = self._node.propose(self._shard, body)
         proposed.wake(partial(self._note_end, len(data)))
         return proposed.then(self._judge)
+
+    def number_of_last(self) -> Callable[[], int]:
+        """Return what tells, once it is applied, which record the last batch begins with."""
+        last = self._last
+        return lambda: last.result().record
 
     def _note_end(self, size: int) -> None:
         self._backlog.size -= size

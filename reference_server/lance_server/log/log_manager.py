@@ -549,6 +549,11 @@ class LogManager:
         return None
 
     @property
+    def is_replicated(self) -> bool:
+        """Whether nodes of a cluster share this log: what stands beside it stays on this node."""
+        return False
+
+    @property
     def is_linear(self) -> bool:
         """Whether a read waits for `read_barrier` first: a single server knows all there is."""
         return False

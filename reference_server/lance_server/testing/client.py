@@ -162,8 +162,9 @@ class RawClient(Requests):
         return decode_error(answer.payload)
 
     def acked(self) -> int:
-        """Return the batch id of the next frame, which must be an Ack."""
-        frame = self.receive()
+        """Return the batch id of the next Ack, which may be late: Backpressure comes before it."""
+        while (frame := self.receive()).kind is FrameKind.BACKPRESSURE:
+            pass
         if frame.kind is not FrameKind.ACK:
             raise AssertionError(f"expected an Ack, got {frame}: {bytes(frame.payload)!r}")
         return frame.batch_id

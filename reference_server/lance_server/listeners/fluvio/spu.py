@@ -15,6 +15,7 @@ from lance_server.listeners.fluvio.refusals import (
 )
 from lance_server.listeners.fluvio.streams import Stream
 from lance_server.log.log_manager import Topic
+from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import settled
 from lance_server.security.access import Right
 from lance_spec.messages.fluvio import (
@@ -164,9 +165,7 @@ class Spu:
             return Told(code=ErrorCode.OFFSET_OUT_OF_RANGE, detail=None)
         try:
             await settled(self._cluster.committed.of(stream.topic).commit(consumer, offset))
-        except FluvioRefusal as refusal:
-            return refusal.outcome
-        except OSError as error:
+        except (FluvioRefusal, Refusal, OSError) as error:
             return from_log(error).outcome
         return DONE
 
@@ -180,9 +179,7 @@ class Spu:
             deleted = self._cluster.committed.of(topic).delete(asked.consumer_id)
             if deleted is not None:
                 await settled(deleted)
-        except FluvioRefusal as refusal:
-            outcome = refusal.outcome
-        except OSError as error:
+        except (FluvioRefusal, Refusal, OSError) as error:
             outcome = from_log(error).outcome
         return DeleteConsumerOffsetResponse(outcome=outcome).encode()
 
@@ -215,8 +212,7 @@ class Spu:
                 offset=each.offset,
                 modified_time=each.modified,
             )
-            for name, each in self._cluster.committed.of(part).offsets.items()
-            if consumer is None or consumer == name
+            for name, each in self._cluster.committed.of(part).found(consumer).items()
         ]
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from lance_server.errors import DataDirError
 from lance_server.listeners.rustlog.refusals import RustlogRefusal
+from lance_server.listeners.shared_offsets import consumer_number
 from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.metadata.checksummed_file import load_document
 from lance_server.log.metadata.debounced_save import DebouncedSave
@@ -19,6 +20,7 @@ from lance_spec.messages.rustlog import ErrorCode
 
 FILE_NAME: Final = "rustlog-groups.json"
 _MAX_NAME: Final = 1024
+_PROTOCOL: Final = "rustlog"
 
 
 class TopicGroups:
@@ -72,6 +74,28 @@ class TopicGroups:
         return {"offsets": dict(self._offsets)}
 
 
+class SharedTopicGroups:
+    """The offsets of one topic's groups, in the log that the nodes of a cluster share.
+
+    Args:
+        topic: the topic.
+    """
+
+    def __init__(self, topic: Topic) -> None:
+        self._consumers = topic.consumers
+
+    def __repr__(self) -> str:
+        return f"<SharedTopicGroups in {self._consumers!r}>"
+
+    def committed(self, group: str) -> int | None:
+        """Return what a group committed last, as far as this node knows, or None."""
+        return self._consumers.committed(consumer_number(_PROTOCOL, group))
+
+    def commit(self, group: str, offset: int) -> Completion[None]:
+        """Propose an offset; the outcome is settled when this node has applied it."""
+        return self._consumers.commit(consumer_number(_PROTOCOL, group), offset)
+
+
 class Groups:
     """The offsets of all groups; those of a topic are read when they are first asked for.
 
@@ -83,7 +107,7 @@ class Groups:
     def __init__(self, engine: LogManager, limit: int) -> None:
         self._engine = engine
         self._limit = limit
-        self._topics: dict[int, TopicGroups] = {}
+        self._topics: dict[int, TopicGroups | SharedTopicGroups] = {}
         self._elsewhere: dict[tuple[str, int, str], int] = {}
 
     def __repr__(self) -> str:
@@ -125,12 +149,15 @@ class Groups:
         done.settle(None)
         return done
 
-    def _of(self, topic: Topic) -> TopicGroups:
+    def _of(self, topic: Topic) -> TopicGroups | SharedTopicGroups:
         found = self._topics.get(topic.id)
         if found is None:
             alive = {each.id for each in self._engine.topics()}
             self._topics = {key: each for key, each in self._topics.items() if key in alive}
-            found = TopicGroups(self._engine, topic.file.folder / FILE_NAME, self._limit)
+            if self._engine.is_replicated:
+                found = SharedTopicGroups(topic)
+            else:
+                found = TopicGroups(self._engine, topic.file.folder / FILE_NAME, self._limit)
             self._topics[topic.id] = found
         return found
 
