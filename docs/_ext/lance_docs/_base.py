@@ -1,14 +1,17 @@
 """What the generated parts of a page have in common."""
 
+import re
 from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.parsing import nested_parse_to_nodes
+
+_CODE: Final = re.compile(r"(``.*?``|`[^`]*`)", re.DOTALL)
 
 
 class Generated(SphinxDirective):
@@ -66,9 +69,9 @@ def escape(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Return text that marks code with single backticks, and nothing else, as markup."""
-    parts = text.split("`")
-    return "`".join(part if place % 2 else escape(part) for place, part in enumerate(parts))
+    """Return text that marks code with one or two backticks, and nothing else, as markup."""
+    parts = _CODE.split(text)
+    return "".join(part if place % 2 else escape(part) for place, part in enumerate(parts))
 
 
 def block(kind: str, text: str, language: str = "") -> str:

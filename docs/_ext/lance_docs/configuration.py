@@ -5,50 +5,61 @@
 
 import dataclasses
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
 from sphinx.application import Sphinx
 
 import lance_sdk.config
-from lance_docs._base import Generated, escape, list_table, literal, prose
+from lance_docs._base import Generated, escape, heading, list_table, literal, prose
 from lance_docs.values import described_attributes
 from lance_sdk import url
 from lance_sdk.spark import options as spark_options
 
 _VARIABLE = re.compile(r"\[env: (LANCE_\w+)\]")
-_EXAMPLES = {"parse_duration": "500ms", "parse_size": "64KiB", "_parse_flag": "true"}
-"""How values of a kind are written in a URL, by the function that reads them."""
 
 
 class Options(Generated):
-    """The settings of a kind of client; the argument is the name of its class in `config`."""
+    """The settings of a kind of client; the argument is the name of its class in `config`.
+
+    ``options.toml`` says what belongs together, and when to change each.
+    """
 
     required_arguments = 1
     sources = (lance_sdk.config, url)
 
     def text(self) -> str:
-        """Return a table with one row for each setting that the base class does not have."""
+        """Return a table for each subject, with a row for each setting of the class's own."""
         kind = getattr(lance_sdk.config, self.arguments[0], None)
         if not dataclasses.is_dataclass(kind) or not isinstance(kind, type):
             raise self.refuse(f"no settings {self.arguments[0]} in lance_sdk.config")
+        path = Path(self.env.srcdir, "options.toml")
+        self.env.note_dependency(str(path))
+        subjects = tomllib.loads(path.read_text(encoding="utf-8"))[self.arguments[0]]
         inherited = {field.name for base in kind.__bases__ for field in _fields(base)}
-        own = [field for field in _fields(kind) if field.name not in inherited]
+        own = {field.name: field for field in _fields(kind) if field.name not in inherited}
         told = described_attributes(kind)
-        if missing := [field.name for field in own if field.name not in told]:
-            raise self.refuse(f"{self.arguments[0]}: nothing is told of {', '.join(missing)}")
-        rows = [
-            (
-                literal(each.name),
-                literal(_default(each)),
-                _in_url(each.name),
-                prose(told[each.name]),
+        named = [name for subject in subjects for name in subject["when"]]
+        if wrong := {*own} ^ {*named} or {*own} - {*told}:
+            raise self.refuse(
+                f"{self.arguments[0]}: {', '.join(sorted(wrong))} in code or page only"
             )
-            for each in own
-        ]
-        return list_table(("Setting", "Default", "In a URL", "Meaning"), rows, widths="20 14 16 50")
+        return "".join(
+            heading(subject["subject"], "~")
+            + list_table(
+                ("Setting", "Default", "Meaning", "Change it when"),
+                [
+                    (literal(name), literal(_default(own[name])), _meaning(name, told[name]), when)
+                    for name, when in subject["when"].items()
+                ],
+                widths="20 12 38 30",
+            )
+            for subject in subjects
+        )
 
 
 def _fields(kind: Any) -> tuple["dataclasses.Field[Any]", ...]:
@@ -57,29 +68,23 @@ def _fields(kind: Any) -> tuple["dataclasses.Field[Any]", ...]:
 
 def _default(setting: "dataclasses.Field[Any]") -> str:
     value = setting.default
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1024:
-        return f"{value // 2**20} MiB" if value % 2**20 == 0 else _kib(value)
+    if isinstance(value, int) and "bytes" in setting.name:
+        return f"{value // 2**20} MiB" if value % 2**20 == 0 else f"{value // 2**10} KiB"
     if isinstance(value, float):
-        return f"{value:g} s"
+        return f"{value:g} s" if value >= 1 or not value else f"{1000 * value:g} ms"
+    if dataclasses.is_dataclass(value):
+        return f"{type(value).__name__}()"
     return repr(value)
 
 
-def _kib(value: int) -> str:
-    return f"{value // 1024} KiB" if value % 1024 == 0 else str(value)
-
-
-def _in_url(name: str) -> str:
+def _meaning(name: str, told: str) -> str:
+    """Return what a setting is, and how a URL names it where that is not by its name."""
     read = url._URL_KEYS.get(name)  # noqa: SLF001 - the one table of what a URL takes
     if read is None:
-        return "only in code"
+        return f"{prose(told)} Not in a URL."
     short = [alias for alias, meant in url._ALIASES.items() if meant == name]  # noqa: SLF001
-    example = _EXAMPLES.get(read.__name__, "...")
-    return " or ".join(literal(f"{key}={example}") for key in [*short, name])
-
-
-def _meaning(told: str) -> str:
-    """Return what a docstring says, where code stands between one or two backticks."""
-    return prose(told.replace("``", "`"))
+    others = " or ".join(literal(alias) for alias in short)
+    return f"{prose(told)} In a URL also {others}." if others else prose(told)
 
 
 class Environment(Generated):
