@@ -17,7 +17,7 @@ from lance_sdk import Producer
 from lance_server.cluster.applying.settings import Settings
 from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.memory import MemoryLog
-from lance_server.cluster.node import clock_skew
+from lance_server.cluster.peers import clock_skew
 from lance_server.cluster.records import encode
 from lance_server.cluster.replicated_log import Entry, LogReader
 from lance_server.config.settings import Address, ServerConfig

@@ -6,7 +6,7 @@ one step after the other; what a step changed is published on the loop before th
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -18,7 +18,9 @@ from lance_server.cluster.applying.shard import Changes, NodeEntry, Shard
 from lance_server.cluster.housekeeping import proposals, trim_position
 from lance_server.cluster.marked_work import MarkedWork
 from lance_server.cluster.node_options import NodeOptions
+from lance_server.cluster.peers import Peers, clock_skew
 from lance_server.cluster.records import encode
+from lance_server.cluster.refusals import as_refusal, maybe_applied
 from lance_server.cluster.replicated_log import (
     AppendError,
     LogReader,
@@ -164,6 +166,7 @@ class ClusterNode:
         self._lags_since = -math.inf
         self._proposed: dict[Any, float] = {}
         self._marked_work = MarkedWork()
+        self._peers = Peers(options, replica)
         self.skew_ns = 0
         self.options = options
         self.replica = replica
@@ -241,7 +244,7 @@ class ClusterNode:
         pending, self._pending = self._pending, {}
         self.outstanding = 0
         for each in pending.values():
-            each.completion.fail(_maybe_applied(reason))
+            each.completion.fail(maybe_applied(reason))
 
     # Proposing ---------------------------------------------------------------------------------
 
@@ -252,7 +255,7 @@ class ClusterNode:
         """
         completion: Completion[Result] = Completion()
         if self.problem is not None or self._stopping is not None:
-            completion.fail(self.refusal() or _maybe_applied("the node stops"))
+            completion.fail(self.refusal() or maybe_applied("the node stops"))
             return completion
         counter = self._counter = self._counter + 1
         record = encode(body, self.options.process, counter)
@@ -282,7 +285,7 @@ class ClusterNode:
         if isinstance(end, AppendError):
             pending = self._drop(counter)
             if pending is not None:
-                pending.completion.fail(_as_refusal(end))
+                pending.completion.fail(as_refusal(end))
             return
         known = self._pending.get(counter)
         if known is not None:
@@ -303,7 +306,7 @@ class ClusterNode:
             assert pending is not None, "it was just listed"
             self.figures.timed_out += 1
             seconds = f"{self.options.ack_timeout:g} s"
-            pending.completion.fail(_maybe_applied(f"no quorum confirmed it within {seconds}"))
+            pending.completion.fail(maybe_applied(f"no quorum confirmed it within {seconds}"))
 
     def refusal(self) -> Refusal | None:
         """Return the answer to a write that cannot be taken now, or None."""
@@ -504,17 +507,15 @@ class ClusterNode:
 
     def nodes(self) -> dict[int, NodeEntry]:
         """Return what the nodes told last, by number."""
-        return dict(self.replica.shards[0].state.nodes)
+        return self._peers.all()
 
     def live_nodes(self) -> list[int]:
         """Return the numbers of nodes that told of themselves lately, by the log's time."""
-        state = self.replica.shards[0].state
-        oldest = state.time_ns - int(5 * self.options.status_seconds * _SECOND)
-        return sorted(key for key, each in self.nodes().items() if each.time_ns >= oldest)
+        return self._peers.live()
 
     def leader(self) -> int | None:
         """Return the live node that does the housekeeping: the one with the lowest number."""
-        return next(iter(self.live_nodes()), None)
+        return self._peers.leader()
 
     def _look_at_nodes(self) -> None:
         """Compare clocks; stop where a newer process has this number, or the logs differ."""
@@ -532,28 +533,16 @@ class ClusterNode:
         elif told.process == self.options.process and told.position > self._own_status:
             self._own_status = told.position
             self.skew_ns = clock_skew(told.status.clock_ns, told.time_ns, self._clock())
-        self._compare_digests(nodes)
+        self._judge_peers()
 
-    def _compare_digests(self, nodes: Mapping[int, NodeEntry]) -> None:
-        """Stop where more of the other nodes have read something else than have read the same."""
-        same, others = 0, list[int]()
-        for node_id in self.live_nodes():
-            if node_id == self.options.node_id or node_id not in nodes:
-                continue
-            for each in nodes[node_id].status.positions:
-                if each.shard >= len(self.replica.shards):
-                    continue
-                digest = self.replica.shards[each.shard].digest_at(each.applied)
-                if digest is not None and digest != each.digest:
-                    others.append(node_id)
-                same += digest == each.digest
-        if len(others) > same and self.problem is None:
+    def _judge_peers(self) -> None:
+        other = self._peers.disagreeing()
+        if self.problem is None and other is not None:
             self._break(
                 StopNodeError(
-                    f"the records that this node has applied are not those of node {others[0]}: "
-                    "one of them has read another log; compare their files with "
-                    "`lance-server verify DIR --against URL`, and start the wrong one on a "
-                    "snapshot of another"
+                    f"the records that this node has applied are not those of node {other}: one "
+                    "has read another log; compare their files with `lance-server verify DIR "
+                    "--against URL`, and start the wrong one on a snapshot of another"
                 )
             )
 
@@ -598,29 +587,3 @@ class ClusterNode:
     def lags(self) -> bool:
         """Whether the node has been after the log for longer than it may."""
         return self._now() - self._lags_since > self.options.max_lag_secs
-
-
-def clock_skew(sent_ns: int, appended_ns: int, applied_ns: int) -> int:
-    """Return how far a clock is off the log's, at least: 0 where a late record explains it all.
-
-    Args:
-        sent_ns: what the clock showed when a record was sent.
-        appended_ns: when the log took it, by the log's clock.
-        applied_ns: what the clock showed when the record had come back.
-    """
-    return max(0, sent_ns - appended_ns) or min(0, applied_ns - appended_ns)
-
-
-def _maybe_applied(reason: str) -> Refusal:
-    return Refusal(
-        ErrorCode.QUORUM_NOT_REACHED,
-        f"Whether it was stored is not known: {reason}; send it again with the same id",
-        text=f"QUORUM_NOT_REACHED: {reason}",
-        ends_connection=True,
-    )
-
-
-def _as_refusal(error: AppendError) -> Refusal:
-    if error.maybe_applied:
-        return _maybe_applied(str(error))
-    return Refusal(ErrorCode.PAYLOAD_TOO_LARGE, f"Nothing was stored: {error}")
