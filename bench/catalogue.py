@@ -6,6 +6,7 @@ Importing this imports what the scenarios need: the published client, Spark, and
 from bench import (
     brokers,
     clients,
+    cluster,
     codec,
     crowd,
     edge,
@@ -36,4 +37,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     *fluvio.SCENARIOS,
     *groups.SCENARIOS,
     *brokers.SCENARIOS,
+    *cluster.SCENARIOS,
 )

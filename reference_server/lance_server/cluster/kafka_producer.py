@@ -26,7 +26,7 @@ _POLL_SECONDS: Final = 0.25
 _PURGE_SECONDS: Final = 5.0
 _QUEUE_KIB: Final = 128 * 1024
 """KiB of records that may wait for brokers; a node stops earlier as a rule."""
-_PRODUCER: Final[Mapping[str, Any]] = {
+PRODUCER: Final[Mapping[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,
     "enable.gapless.guarantee": True,
@@ -57,7 +57,7 @@ class KafkaAppender:
         self, address: KafkaAddress, settings: Mapping[str, Any], is_gone: Callable[[], bool]
     ) -> None:
         self._address = address
-        self._settings = {**settings, **_PRODUCER}
+        self._settings = {**settings, **PRODUCER}
         self._is_gone = is_gone
         self._sending = threading.Lock()
         self._producer = self._new_producer()

@@ -1,0 +1,94 @@
+"""Three brokers and three nodes, each of which can be kept from the brokers."""
+
+import signal
+from pathlib import Path
+from typing import Final
+
+from tests.cluster.forwarder import Forwarder
+from tests.cluster.nodes import lwp_cluster, reasons
+
+from lance_sdk import Client
+from lance_server.testing.kafka_brokers import KafkaCluster, free_port
+from lance_server.testing.process import ServerProcess, eventually
+
+NUMBERS: Final = (1, 2, 3)
+
+
+class Cluster:
+    """Three brokers and three nodes.
+
+    Attributes:
+        brokers: the brokers.
+        nodes: the nodes that run, by number.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ports = {number: free_port() for number in NUMBERS}
+        self._forwarders: dict[str, list[Forwarder]] = {f"NODE{number}": [] for number in NUMBERS}
+        self.brokers = KafkaCluster(
+            folder / "kafka", 3, listeners=list(self._forwarders), advertise=self._forward
+        )
+        self.nodes: dict[int, ServerProcess] = {}
+
+    def _forward(self, listener: str, port: int) -> int:
+        forwarder = Forwarder(port)
+        self._forwarders[listener].append(forwarder)
+        return forwarder.port
+
+    def begin(self, topic: str) -> None:
+        """Start everything and create a topic."""
+        self.brokers.start_all()
+        done = lwp_cluster("init", f"kafka://{self.brokers.bootstrap()}/lance")
+        assert done.returncode == 0, done.stderr
+        for number in NUMBERS:
+            self.start(number)
+        for number in NUMBERS:
+            self.await_ready(number)
+        with Client(self.url()) as client:
+            client.create_topic(topic)
+
+    def url(self, first: int = 1, path: str = "") -> str:
+        """Return the URL of all nodes, one of them first."""
+        numbers = sorted(NUMBERS, key=lambda number: (number - first) % len(NUMBERS))
+        hosts = ",".join(f"127.0.0.1:{self._ports[number]}" for number in numbers)
+        return f"lance://{hosts}/{path}"
+
+    def data_dir(self, number: int) -> Path:
+        """Return where a node has its data."""
+        return self._folder / f"node{number}"
+
+    def start(self, number: int) -> None:
+        """Start a node; it is not ready yet."""
+        log = f"kafka://{self.brokers.bootstrap(f'NODE{number}')}/lance"
+        self.nodes[number] = ServerProcess(
+            self.data_dir(number),
+            *("--listen", f"127.0.0.1:{self._ports[number]}", "--http", "127.0.0.1:0"),
+            *("--cluster", log, "--node-id", str(number), "--ack-timeout", "5"),
+            *("--log-level", "error", "--segment-size", "1MiB"),
+        )
+
+    def await_ready(self, number: int) -> None:
+        """Wait until a node says that it is ready."""
+        eventually(lambda: reasons(self.nodes[number]) == [], 120)
+
+    def cut(self, number: int) -> None:
+        """Keep a node from all brokers."""
+        for forwarder in self._forwarders[f"NODE{number}"]:
+            forwarder.cut()
+
+    def heal(self, number: int) -> None:
+        """Let a node reach the brokers again."""
+        for forwarder in self._forwarders[f"NODE{number}"]:
+            forwarder.heal()
+
+    def end(self) -> None:
+        """End everything."""
+        for node in self.nodes.values():
+            if node.process.poll() is None:
+                node.process.send_signal(signal.SIGCONT)
+                node.end(signal.SIGKILL)
+        self.brokers.stop_all()
+        for forwarders in self._forwarders.values():
+            for forwarder in forwarders:
+                forwarder.close()
