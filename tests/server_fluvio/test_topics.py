@@ -275,6 +275,60 @@ def test_there_are_no_other_objects(sc: FluvioPeer, kind: str) -> None:
     assert sc.ask(1003, OBJECTS, asked)[-8:] == bytes([0, 0, 0, 4, 0, 0, 0, 0])
 
 
+OTHER_KINDS = ["SmartModule", "TableFormat", "SpuGroup", "Mirror"]
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_a_watch_of_other_objects_tells_that_there_are_none(sc: FluvioPeer, kind: str) -> None:
+    """The first response has no objects, and the connection is of use afterwards."""
+    number = watch(sc, kind)
+    response = sc.receive()
+    assert response.correlation_id == number
+    assert response.body == titled(kind) + bytes([0, 0, 0, 16]) + bytes(16)
+    assert listed(sc, "Topic") == []
+
+
+def titled(kind: str) -> bytes:
+    """Return what a request or a response about a kind of objects begins with."""
+    return len(kind).to_bytes(2, "big") + kind.encode()
+
+
+def named(kind: str, name: str) -> bytes:
+    """Return a request to create or to delete an object, as far as the server reads it."""
+    content = titled(name) + bytes(1)
+    return titled(kind) + len(content).to_bytes(4, "big") + content
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_other_objects_are_not_there_to_be_deleted(sc: FluvioPeer, kind: str) -> None:
+    """The refusal names the object, and the connection is of use afterwards."""
+    status = Status.decode(sc.ask(1002, OBJECTS, named(kind, "x")))
+    wanted = ErrorCode.SMART_MODULE_NOT_FOUND if kind == "SmartModule" else ErrorCode.OTHER
+    assert (status.name, status.outcome.code) == ("x", wanted)
+    assert status.message == f"{kind} x was not found"
+    assert listed(sc, "Topic") == []
+
+
+@pytest.mark.parametrize("kind", [*OTHER_KINDS, "CustomSpu"])
+def test_other_objects_are_not_created(sc: FluvioPeer, kind: str) -> None:
+    """The refusal says so, and the connection is of use afterwards."""
+    status = Status.decode(sc.ask(1001, OBJECTS, named(kind, "x")))
+    assert (status.name, status.outcome.code) == ("x", ErrorCode.OTHER)
+    assert status.message == f"there are no {kind} objects here"
+    assert listed(sc, "Topic") == []
+
+
+@pytest.mark.parametrize("key", [1001, 1002])
+@pytest.mark.parametrize("cut", [b"", b"\x00", titled("SmartModule"), b"\x00\x02\xff\xff"])
+def test_a_request_about_nothing_ends_the_connection(
+    servers: FluvioServers, key: int, cut: bytes
+) -> None:
+    """It ends before it names an object, or names it with bytes that are no text."""
+    with FluvioPeer(servers.sc) as peer:
+        peer.send(key, OBJECTS, cut)
+        assert peer.closed()
+
+
 @pytest.mark.parametrize(
     "name", ["", "UPPER", "a_b", "a.b", "a b", "-a", "a-", "x" * 64, "größe", "a/b"]
 )
@@ -313,10 +367,10 @@ def test_a_topic_is_announced_before_its_creation_is_answered(servers: FluvioSer
             watching.receive()
 
 
-def test_a_watch_of_something_else_ends_the_connection(servers: FluvioServers) -> None:
-    """There are no other objects here."""
+def test_a_watch_of_something_unknown_ends_the_connection(servers: FluvioServers) -> None:
+    """No cluster has such objects."""
     with FluvioPeer(servers.sc) as peer:
-        watch(peer, "SmartModule")
+        watch(peer, "Something")
         assert peer.closed()
 
 

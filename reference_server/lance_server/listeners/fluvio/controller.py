@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from lance_server.config.settings import Address
+from lance_server.listeners.fluvio import absent_objects
 from lance_server.listeners.fluvio.apis import Apis
 from lance_server.listeners.fluvio.cluster import Cluster, FluvioTopic
 from lance_server.listeners.fluvio.connection import Answer, Connection
@@ -34,10 +35,6 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LONGEST_NAME: Final = 63
 _SHORTEST: Final = 10
 """Seconds that published clusters keep records at least."""
-_NONE_HERE: Final = frozenset({"SmartModule", "TableFormat", "SpuGroup", "CustomSpu", "Mirror"})
-"""Kinds of objects that published clients list, and of which there are none here."""
-_NO_OBJECTS: Final = bytes([0, 0, 0, 4, 0, 0, 0, 0])
-"""A list of nothing, behind its length."""
 
 
 class Controller:
@@ -90,9 +87,8 @@ class Controller:
         if asked.object_type == "Partition":
             parts = [part for each in self._topics(asked) for part in partition_objects(each)]
             return ListPartitionResponse(objects=parts).encode(version)
-        if asked.object_type in _NONE_HERE:
-            name = asked.object_type.encode()
-            return len(name).to_bytes(2, "big") + name + _NO_OBJECTS
+        if asked.object_type in absent_objects.KINDS:
+            return absent_objects.listed(asked.object_type)
         raise ProtocolError(f"there is no list of '{asked.object_type[:40]}'")
 
     def _topics(self, asked: ListRequest) -> list[FluvioTopic]:
@@ -102,8 +98,11 @@ class Controller:
 
     async def _watch(self, request: Request) -> None:
         asked = WatchRequest.decode(request.body, request.api_version)
-        watch = self._watch_of(asked.object_type)
-        number, version = request.correlation_id, request.api_version
+        kind, number, version = asked.object_type, request.correlation_id, request.api_version
+        if kind in absent_objects.KINDS:
+            self._connection.stream(lambda: absent_objects.watch(self._connection, kind, number))
+            return
+        watch = self._watch_of(kind)
         self._connection.stream(lambda: watch.run(number, version))
 
     def _watch_of(self, object_type: str) -> Watch:
@@ -118,6 +117,8 @@ class Controller:
     # Making ------------------------------------------------------------------------------------
 
     async def _create(self, request: Request) -> bytes:
+        if absent_objects.kind_of(request.body) in absent_objects.KINDS:
+            return absent_objects.not_created(request.body)
         asked = CreateTopicRequest.decode(request.body, request.api_version).creation
         try:
             _check_name(asked.name)
@@ -135,6 +136,8 @@ class Controller:
         return Status(name=asked.name, outcome=DONE, message=None).encode()
 
     async def _delete(self, request: Request) -> bytes:
+        if absent_objects.kind_of(request.body) in absent_objects.KINDS:
+            return absent_objects.not_deleted(request.body)
         asked = DeleteTopicRequest.decode(request.body, request.api_version).deletion
         try:
             await self._cluster.delete(asked.name, self._connection.guard)
