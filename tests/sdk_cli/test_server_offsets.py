@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.sdk_cli.conftest import Call
 
+from lance_sdk.offsets import consumer_id
 from lance_server.config.settings import Address
 from lance_server.embedded import EmbeddedServer, running
 from lance_server.testing import RawClient
@@ -51,6 +52,17 @@ def test_a_commit_is_removed(lwp: Call, server: EmbeddedServer) -> None:
     result = lwp("offsets", "reset", "42", "default", "--yes", "--store", store_of(server))
     assert result.exit_code == 0, result.stderr
     assert committed(lwp, server) == ["7"]
+
+
+def test_a_consumer_is_named_as_its_program_names_it(lwp: Call, server: EmbeddedServer) -> None:
+    """What it committed is found by the name, and removed."""
+    with RawClient(server.address) as client:
+        client.ask(Command.COMMIT_OFFSET, CommitOffset(0, consumer_id("billing"), 8).encode())
+    named = ("billing", "--store", store_of(server))
+    (shown,) = json.loads(lwp("offsets", "show", *named, "--json").stdout)
+    assert (shown["consumer"], shown["offset"]) == ("billing", 8)
+    assert lwp("offsets", "reset", "billing", "default", "--yes", *named[1:]).exit_code == 0
+    assert committed(lwp, server) == ["7", "42"]
 
 
 def test_commits_are_not_set_from_outside(lwp: Call, server: EmbeddedServer) -> None:

@@ -161,7 +161,7 @@ def node(address: str, end: int, committed: int, peers: dict[str, Any]) -> Look:
     }  # fmt: skip
     consumer = {
         "topic_id": 1, "topic": "t", "consumer_id": 7, "committed": committed,
-        "lag": end - committed,
+        "lag": end - committed, "name": "billing",
     }  # fmt: skip
     rates = ("records_in", "bytes_in", "bytes_out", "bytes_pushed", "fetches")
     status: dict[str, Any] = {

@@ -17,6 +17,7 @@ from lance_server.errors import ListenError
 from lance_server.security.tokens import AuthConfig
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, RawClient, ServerProcess, ask_http, eventually
+from lance_spec.codec.siphash import consumer_id
 from lance_spec.enums import Command
 from lance_spec.messages.lwp import CommitOffset, Fetch
 
@@ -132,6 +133,19 @@ def check_page(page: Page) -> None:
 def test_the_page_shows_topics_and_lag(server: EmbeddedServer) -> None:
     """As text, whatever the names are."""
     check_page(Page(read(server, "/")))
+
+
+def test_consumers_show_by_the_names_that_the_server_was_told(tmp_path: Path) -> None:
+    """On the page and in the metrics; of the others there is the number."""
+    names = ("billing", "search")
+    with running(tmp_path, http=ANYWHERE, consumer_names=names) as server:
+        with RawClient(server.address) as client:
+            client.store([b"one"], batch_id=1)
+            for number in (consumer_id("billing"), 77):
+                client.ask(Command.COMMIT_OFFSET, CommitOffset(0, number, 0).encode())
+        page, metrics = Page(read(server, "/")), read(server, "/metrics")
+    assert {row[1] for row in page.rows["consumers"][1:]} == {"billing", "77"}
+    assert 'consumer="billing"' in metrics
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")

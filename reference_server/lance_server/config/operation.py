@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from lance_server.config.option_types import ABOVE_ZERO, ADDRESS, SECONDS, group
+from lance_server.config.option_types import ABOVE_ZERO, ADDRESS, NAMES, SECONDS, group
 from lance_server.runtime.event_loop import EVENT_LOOPS
 
 OPERATION: Final = group(
@@ -23,6 +23,13 @@ OPERATION: Final = group(
         "--admin/--no-admin",
         default=False,
         help="Allow requests that change things on the HTTP port, from this machine only.",
+    ),
+    click.option(
+        "--consumer-names",
+        default="",
+        type=NAMES,
+        help="Names of consumers, such as billing,search: the HTTP port shows them instead of the "
+        "numbers that stand for them in LWP.",
     ),
     click.option(
         "--otel-endpoint",

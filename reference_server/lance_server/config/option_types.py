@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from lance_server.config.settings import Address, parse_size
+from lance_server.config.settings import Address, parse_names, parse_size
 from lance_server.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +27,7 @@ class Parsed(_ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the parsed value, or fail with our own words."""
-        if isinstance(value, (Address, int)) and not isinstance(value, bool):
+        if isinstance(value, (Address, int, tuple)) and not isinstance(value, bool):
             return value
         try:
             return self._parse(str(value))
@@ -36,6 +36,7 @@ class Parsed(_ParamType):
 
 
 SIZE: Final = Parsed("size", parse_size)
+NAMES: Final = Parsed("name,name", parse_names)
 ADDRESS: Final = Parsed("host:port", Address.parse)
 SECONDS: Final = click.FloatRange(min=0)
 ABOVE_ZERO: Final = click.FloatRange(min=0, min_open=True)

@@ -95,6 +95,11 @@ def parse_size(text: str) -> int:
     return int(match[1]) * _UNITS[(match[2] or "B").lower()]
 
 
+def parse_names(text: str) -> tuple[str, ...]:
+    """Read names that commas part."""
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtelConfig:
     """Where telemetry goes.
@@ -163,6 +168,7 @@ class ServerConfig:
         node_id: this node's number, 0 to 65535.
         http: where to serve health, metrics and the status page; None means nowhere.
         admin: whether the HTTP port takes requests that change things, from this machine.
+        consumer_names: names of consumers, which the HTTP port shows instead of their numbers.
         otel: where telemetry goes; None means nowhere.
         tls: certificates; None means plain connections.
         auth: tokens; None means that none is asked for.
@@ -201,6 +207,7 @@ class ServerConfig:
     node_id: int = 0
     http: Address | None = None
     admin: bool = False
+    consumer_names: tuple[str, ...] = ()
     otel: OtelConfig | None = None
     tls: TlsConfig | None = None
     auth: AuthConfig | None = None

@@ -296,7 +296,8 @@ class _Collector:
             labels=["node_id", "topic", "consumer"],
         )
         for each in consumers:
-            lag.add_metric([self._node, each["topic"], str(each["consumer_id"])], each["lag"])
+            consumer = each["name"] or str(each["consumer_id"])
+            lag.add_metric([self._node, each["topic"], consumer], each["lag"])
         yield lag
 
     def _by_topic(

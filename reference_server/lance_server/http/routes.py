@@ -108,6 +108,7 @@ class Routes:
                 "topic_id": topic.id,
                 "topic": topic.file.identity.name,
                 "consumer_id": consumer_id,
+                "name": self._server.service.consumer_names.get(consumer_id),
                 "offset": commit.offset,
                 "committed_at_ns": commit.time_ns,
             }

@@ -3,6 +3,7 @@
 import resource
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,7 +45,7 @@ def take_snapshot(server: "Server") -> dict[str, Any]:
         "disk": _disk(server),
         "topic_count": len(topics),
         "topics": [_topic(server, topic) for topic in topics[:MOST_TOPICS]],
-        "consumers": _consumers(topics)[:MOST_CONSUMERS],
+        "consumers": _consumers(topics, service.consumer_names)[:MOST_CONSUMERS],
         "connections": [
             each.describe() for each in list(server.connection_manager)[:MOST_CONNECTIONS]
         ],
@@ -114,13 +115,14 @@ def _topic(server: "Server", topic: Any) -> dict[str, Any]:
     }
 
 
-def _consumers(topics: Any) -> list[dict[str, Any]]:
-    """Return who has committed an offset, the farthest behind first."""
+def _consumers(topics: Any, names: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Return who has committed an offset, the largest lag first."""
     found = [
         {
             "topic_id": topic.id,
             "topic": topic.file.identity.name,
             "consumer_id": consumer,
+            "name": names.get(consumer),
             "committed": committed,
             "lag": max(0, topic.partition.end_offset - committed),
             "share": _share(topic.partition, committed),

@@ -31,18 +31,18 @@ def topics(shown: Mapping[str, Any]) -> str:
 
 
 def consumers(shown: Mapping[str, Any]) -> str:
-    """Return the table of consumers, the farthest behind first."""
+    """Return the table of consumers, the largest lag first."""
     rows = (
         _row(
             ("name", escape(each["topic"])),
-            ("n", exact(each["consumer_id"])),
+            ("", escape(each["name"] or str(each["consumer_id"]))),
             ("n", exact(each["committed"])),
             ("n", size(each["lag"])),
             ("", meter(each["share"], 1.0)),
         )
         for each in shown["consumers"]
     )
-    columns = "Topic | #Consumer | #Committed | #Behind | Progress"
+    columns = "Topic | Consumer | #Committed | #Lag | Progress"
     empty = "No consumer has committed an offset to this server."
     return _table("Consumers", len(shown["consumers"]), columns, rows, empty=empty)
 

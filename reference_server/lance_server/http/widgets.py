@@ -35,9 +35,9 @@ def _now(shown: Mapping[str, Any]) -> list[str]:
             meter(memory["used"], memory["limit"], 0.8, 0.95),
         ),
         _card(
-            "Sync, 99 of 100 within",
+            "p99 sync",
             milliseconds(disk["sync_p99_ms"]),
-            f"half within {milliseconds(disk['sync_p50_ms'])} · {size(disk['free'])} free",
+            f"p50 {milliseconds(disk['sync_p50_ms'])} · {size(disk['free'])} free",
             meter(disk["total"] - disk["free"], disk["total"], 0.85, 0.95),
         ),
     ]

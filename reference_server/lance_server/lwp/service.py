@@ -1,7 +1,7 @@
 """What all connections share."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lance_server.config.settings import ServerConfig
@@ -16,6 +16,7 @@ from lance_server.runtime.request_stall import RequestStall
 from lance_server.security.authorizer import Security
 from lance_server.telemetry.counters import Counters
 from lance_server.telemetry.rate_sampler import Sampler
+from lance_spec.codec.siphash import consumer_id
 from lance_spec.dialect import Dialect
 
 
@@ -39,6 +40,7 @@ class Service:
         pressure: why producers are to slow down, or None.
         stopping: whether the server is about to end.
         started_at: when it was started, by the monotonic clock.
+        consumer_names: names of consumers by their numbers, as far as it was told them.
     """
 
     engine: LogManager
@@ -56,7 +58,9 @@ class Service:
     pressure: str | None = None
     stopping: bool = False
     started_at: float = field(default_factory=time.monotonic)
+    consumer_names: Mapping[int, str] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.consumer_names = {consumer_id(name): name for name in self.config.consumer_names}
         self.sampler = Sampler(self.counters, self.engine)
         self.memory = MemoryBudget(self.config.max_memory, self.engine.backlog)

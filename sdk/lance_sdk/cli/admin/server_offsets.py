@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from lance_sdk.cli.admin.http_port import ask, chosen_token
-from lance_sdk.offsets import Commit, TopicIdentity
+from lance_sdk.offsets import Commit, TopicIdentity, consumer_id
 
 PREFIX: Final = "server:"
 
@@ -20,22 +20,23 @@ class ServerCommits:
         self._address = url.removeprefix(PREFIX).removeprefix("//")
 
     def commits(self, consumer: str | None = None) -> list[Commit]:
-        """Return what a consumer has committed, or all have."""
+        """Return what a consumer has committed, or all have; it is named, or told by its number."""
         answer = self._ask("GET", "/offsets.json")
-        found = [
+        wanted = None if consumer is None else _number_of(consumer)
+        return [
             Commit(
-                consumer=str(each["consumer_id"]),
+                consumer=consumer or each.get("name") or str(each["consumer_id"]),
                 topic=TopicIdentity(each["topic_id"], each["topic"]),
                 offset=each["offset"],
                 committed_at_ns=each["committed_at_ns"],
             )
             for each in answer["offsets"]
+            if wanted in {None, each["consumer_id"]}
         ]
-        return [commit for commit in found if consumer in {None, commit.consumer}]
 
     def forget(self, consumer: str, topic: TopicIdentity) -> None:
         """Remove what a consumer committed; the server was started with ``--admin``."""
-        body = {"topic_id": topic.id, "consumer_id": int(consumer)}
+        body = {"topic_id": topic.id, "consumer_id": _number_of(consumer)}
         self._ask("POST", "/admin/offsets/delete", json.dumps(body))
 
     def close(self) -> None:
@@ -45,3 +46,8 @@ class ServerCommits:
         hint = "as in server:127.0.0.1:9090"
         token = chosen_token()
         return ask(self._address, path, token=token, method=method, body=body, hint=hint)
+
+
+def _number_of(consumer: str) -> int:
+    """Return the number by which a server knows a consumer."""
+    return int(consumer) if consumer.isdecimal() else consumer_id(consumer)

@@ -135,6 +135,7 @@ def _consumers(looks: Iterable[Look]) -> list[dict[str, Any]]:
             key = (_group(look), each["topic_id"], each["consumer_id"])
             names = ("topic", "consumer_id", "committed", "lag")
             consumer = {"server": look.address} | {name: each[name] for name in names}
+            consumer["name"] = each.get("name")
             if key not in found or consumer["committed"] > found[key]["committed"]:
                 found[key] = consumer
     return sorted(found.values(), key=lambda each: -each["lag"])

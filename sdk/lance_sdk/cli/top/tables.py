@@ -96,7 +96,7 @@ def _topic(each: Mapping[str, Any]) -> list[str]:
 def _consumer(each: Mapping[str, Any]) -> list[str]:
     return [
         each["topic"],
-        str(each["consumer_id"]),
+        each["name"] or str(each["consumer_id"]),
         f"{each['committed']:,}",
         number_format.size(each["lag"]),
     ]
@@ -141,7 +141,7 @@ _TOPICS: Final = {
     "consumers": ">",
     "largest lag": ">",
 }
-_CONSUMERS: Final = {"topic": "<", "consumer": ">", "committed": ">", "lag": ">"}
+_CONSUMERS: Final = {"topic": "<", "consumer": "<", "committed": ">", "lag": ">"}
 _CONNECTIONS: Final = {
     "peer": "<",
     "dialect": "<",
