@@ -236,6 +236,40 @@ def test_topics_are_deleted_after_a_snapshot() -> None:
     assert values_in(LogDriver(disk, TARGET, OPTIONS), 1) == [b"one"]
 
 
+def test_it_gets_its_turn_between_two_merges() -> None:
+    """Under load there is always something to merge; it does not wait until nothing is left."""
+    disk = MemoryStorage()
+    log = LogDriver(disk, options=MERGING)
+    topic = log.engine.topic(0)
+    for number in range(1, 13):
+        log.store([bytes(200)], batch_id=number)
+        topic.partition.roll()
+        log.scheduler.run_all()
+    log.engine.upkeep.visit(topic)
+    report = take(log, disk)
+    log.scheduler.run_all()
+    assert report.result().topics == 1
+    assert verify(TARGET, storage=disk).segments == 9  # four of twelve are one
+    log.engine.upkeep.visit(topic)
+    log.scheduler.run_all()
+    assert len(topic.partition.segment_list) < 5
+
+
+def test_a_folder_is_read_once_for_all_its_segments() -> None:
+    """A copy takes time by the number of segments, and not by its square."""
+    disk = MemoryStorage()
+    counting = FaultyStorage(disk)
+    log = LogDriver(counting, options=LogOptions(segment_size=250, compaction=None))
+    for number in range(1, 9):
+        log.store([bytes(200)], batch_id=number)
+    assert len(log.engine.topic(0).partition.segment_list) > 4
+    before = counting.calls["list_dir"]
+    report = take(log, disk)
+    log.scheduler.run_all()
+    assert report.result().topics == 1
+    assert counting.calls["list_dir"] - before < 4
+
+
 def test_two_snapshots_are_not_made_at_once() -> None:
     """The second is refused until the first is done."""
     disk = MemoryStorage()

@@ -196,6 +196,10 @@ class Maintenance:
         else:
             outcome.settle(result)
 
+    def _is_wanted(self, topic: MaintenanceSchedule) -> bool:
+        """Whether something waits for the files of a topic: the rest is for the next visit."""
+        return topic.file in self._waiting or topic.file in self._again
+
     def rolled(self, topic: MaintenanceSchedule) -> None:
         """Note that a segment was begun or closed; keep the topic within its limit in bytes."""
         live = topic.partition.live_key
@@ -317,7 +321,7 @@ class Maintenance:
 
     def _compact(self, topic: MaintenanceSchedule) -> Steps:
         partition, file = topic.partition, topic.file
-        while self._compaction is not None:
+        while self._compaction is not None and not self._is_wanted(topic):
             sources = candidates(
                 partition.segment_list, self._compaction, partition.max_segment_size
             )
@@ -352,6 +356,8 @@ class Maintenance:
         names = yield self._run(lambda: set(self._storage.list_dir(topic.file.folder)))
         problem: OSError | None = None
         for segment in due:
+            if self._is_wanted(topic):
+                break
             if not names.issuperset(index_names(segment.name.key)):
                 try:
                     yield self._run(lambda: index_segment(self._storage, segment, self._node))  # noqa: B023 - as above

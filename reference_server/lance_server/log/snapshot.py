@@ -110,6 +110,46 @@ def moment_of(topic: Topic) -> _Moment:
     return _Moment(topic.file, topic.partition.floor, segments, topic.consumers.commits())
 
 
+class _Names:
+    """What the segments of a topic are called now.
+
+    Args:
+        storage: the backend.
+        folder: of the topic.
+
+    Attributes:
+        folder: of the topic.
+        present: the names of all files in it.
+    """
+
+    def __init__(self, storage: StorageBackend, folder: Path) -> None:
+        self._storage = storage
+        self.folder = folder
+        self.read()
+
+    def read(self) -> None:
+        """Read the folder.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        self.present = frozenset(self._storage.list_dir(self.folder))
+        parsed = (SegmentName.parse(each) for each in self.present)
+        found = sorted((each for each in parsed if each is not None), key=lambda n: n.end_ns or 0)
+        self._by_key = {each.key: each for each in found}
+
+    def of(self, segment: Segment) -> SegmentName:
+        """Return what a segment is called.
+
+        Raises:
+            OSError: it is missing.
+        """
+        name = self._by_key.get(segment.name.key)
+        if name is None:
+            raise OSError(errno.EIO, f"{segment.data_path} is missing")
+        return name
+
+
 class SnapshotWriter:
     """Writes a snapshot (worker thread).
 
@@ -175,8 +215,7 @@ class SnapshotWriter:
         """
         folder = self._draft / "segments" / moment.file.folder.name
         self._storage.make_dir(folder)
-        for each in moment.segments:
-            self._add_segment(each, folder)
+        self._add_segments(moment, folder)
         names = self._source.list_dir(moment.file.folder)
         for name in (name for name in names if name.endswith(WINDOW_SUFFIX)):
             self._share(moment.file.folder / name, folder / name)
@@ -229,36 +268,28 @@ class SnapshotWriter:
 
     # Segments ----------------------------------------------------------------------------------
 
-    def _add_segment(self, durable: _Durable, folder: Path) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
-            name = self._name_of(durable.segment)
-            try:
-                if name.end_ns is None:
-                    self._copy_part(durable, name, folder)
+    def _add_segments(self, moment: _Moment, folder: Path) -> None:
+        """Add all segments of a topic; its folder is read again only where a name has changed."""
+        names = _Names(self._source, moment.file.folder)
+        for each in moment.segments:
+            for attempt in range(1, _ATTEMPTS + 1):
+                name = names.of(each.segment)
+                try:
+                    if name.end_ns is None:
+                        self._copy_part(each, name, folder)
+                    else:
+                        self._share_segment(name, names, folder)
+                except FileNotFoundError:  # it got its closed name just now
+                    if attempt == _ATTEMPTS:
+                        raise
+                    names.read()
                 else:
-                    self._share_segment(durable.segment, name, folder)
-            except FileNotFoundError:  # it got its closed name just now
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                return
+                    break
 
-    def _name_of(self, segment: Segment) -> SegmentName:
-        """Return what a segment is called now."""
-        found = [
-            name
-            for text in self._source.list_dir(segment.folder)
-            if (name := SegmentName.parse(text)) is not None and name.key == segment.name.key
-        ]
-        if not found:
-            raise OSError(errno.EIO, f"{segment.data_path} is missing")
-        return max(found, key=lambda name: name.end_ns or 0)
-
-    def _share_segment(self, segment: Segment, name: SegmentName, folder: Path) -> None:
-        present = set(self._source.list_dir(segment.folder))
+    def _share_segment(self, name: SegmentName, names: "_Names", folder: Path) -> None:
         for each in (name.data, name.sidecar, *index_names(name.key)):
-            if each in present:
-                self._share(segment.folder / each, folder / each)
+            if each in names.present:
+                self._share(names.folder / each, folder / each)
 
     def _copy_part(self, durable: _Durable, name: SegmentName, folder: Path) -> None:
         """Copy what was durable of the segment that is being written, and look at the copy."""

@@ -146,9 +146,15 @@ class RawClient(Requests):
     # Dialogues ---------------------------------------------------------------------------------
 
     def ask(self, command: int, payload: Buffer = b"") -> Frame:
-        """Send a command and return its answer."""
+        """Send a command and return its answer; advice to slow down is passed over."""
         self.send(self.control(command, payload))
-        return self.receive()
+        return self._answer()
+
+    def _answer(self) -> Frame:
+        frame = self.receive()
+        while frame.kind is FrameKind.BACKPRESSURE:
+            frame = self.receive()
+        return frame
 
     def ask_json(self, command: int, payload: Buffer = b"") -> dict[str, object]:
         """Send a command and return the JSON object it is answered with."""
@@ -162,9 +168,8 @@ class RawClient(Requests):
         return decode_error(answer.payload)
 
     def acked(self) -> int:
-        """Return the batch id of the next Ack, which may be late: Backpressure comes before it."""
-        while (frame := self.receive()).kind is FrameKind.BACKPRESSURE:
-            pass
+        """Return the batch id of the next answer, which must be an Ack."""
+        frame = self._answer()
         if frame.kind is not FrameKind.ACK:
             raise AssertionError(f"expected an Ack, got {frame}: {bytes(frame.payload)!r}")
         return frame.batch_id
