@@ -1,5 +1,6 @@
 """Nodes in one process, over real sockets and files, with a log that they share."""
 
+import dataclasses
 import errno
 import json
 import shutil
@@ -520,6 +521,24 @@ class TestRefusals:
         other.put(0, encode(replace(SETTINGS, cluster_id="c-2").to_genesis(), 1, 0))
         with pytest.raises(DataDirError, match=r"cannot join.*log-1.*log-2"):
             cluster.start(2, ClusterMember(other))
+
+    def test_a_log_with_another_genesis_is_not_followed(self, cluster: Cluster) -> None:
+        """Also where its id is the same, as in a copy: the node says so, and serves what it has."""
+        with cluster.client(1) as one:
+            one.store([b"kept"], batch_id=NONCE + 1)
+        for number in (1, 2):
+            cluster.stop(number)
+        end = cluster.log.end(0)
+        cluster.log = MemoryLog("log-1")
+        other = dataclasses.replace(SETTINGS, cluster_id="c-2")
+        for _ in range(end + 1):
+            cluster.log.put(0, encode(other.to_genesis(), 1, 0))
+        node = cluster.start(1)
+        until(lambda: "begins with the Genesis of cluster c-2" in readiness(node))
+        with cluster.client(1) as one:
+            assert one.read_all() == encode_records([b"kept"])
+        with pytest.raises(Exception, match="this node's data is that of cluster c-1"):
+            cluster.nodes.pop(1).stop()
 
     def test_a_foreign_record_stops_the_node(self, cluster: Cluster) -> None:
         """It reads on what it has, and takes no writes."""

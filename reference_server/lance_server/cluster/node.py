@@ -19,7 +19,7 @@ from lance_server.cluster.housekeeping import proposals, trim_position
 from lance_server.cluster.marked_work import MarkedWork
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.peers import Peers, clock_skew
-from lance_server.cluster.records import encode
+from lance_server.cluster.records import check_beginning, encode
 from lance_server.cluster.refusals import as_refusal, maybe_applied
 from lance_server.cluster.replicated_log import (
     AppendError,
@@ -383,6 +383,8 @@ class ClusterNode:
         reader = self._readers.get(number)
         if reader is None:
             state = self.replica.shards[number].state
+            if state.settings is not None:
+                check_beginning(self._log, number, state.settings.cluster_id)
             reader = self._log.read(number, state.position, state.epoch)
             self._readers[number] = reader
         return reader

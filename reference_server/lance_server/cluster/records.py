@@ -1,8 +1,16 @@
 """Records of the replicated log: writing them, and reading what others wrote (CLU-01)."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from lance_server.cluster.replicated_log import Entry, StopNodeError
+from lance_server.cluster.replicated_log import (
+    Entry,
+    LogReplacedError,
+    LogTrimmedError,
+    LogUnavailableError,
+    ReplicatedLog,
+    StopNodeError,
+)
 from lance_spec.checksum import CRC32C
 from lance_spec.errors import DecodeError
 from lance_spec.messages import replication
@@ -12,6 +20,8 @@ FORMAT: Final = 1
 """The format of records that this release writes and reads."""
 _FORMAT_PLACE: Final = slice(4, 6)
 _MAGIC: Final = b"LNRL"
+_PATIENCE: Final = 5.0
+"""Seconds that the first record of a log may take."""
 
 KINDS: Final[dict[type, RecordKind]] = {
     replication.Genesis: RecordKind.GENESIS,
@@ -72,6 +82,44 @@ def decode(shard: int, entry: Entry) -> LogRecord:
             f"{where}: the entry is not a record of a LANCE cluster ({error}); another program "
             "writes to the log, or it is not this cluster's"
         ) from error
+
+
+def check_beginning(log: ReplicatedLog, shard: int, cluster_id: str) -> None:
+    """Refuse a log that begins with the Genesis of another cluster; one that is trimmed tells none.
+
+    Args:
+        log: the log.
+        shard: the shard whose first record is read.
+        cluster_id: of the cluster that the node's data came from.
+
+    Raises:
+        LogUnavailableError: the log cannot be reached.
+        LogReplacedError: it is that of another cluster.
+    """
+    first = log.earliest(shard)
+    if first == log.end(shard):
+        return
+    try:
+        entries = _read_one(log, shard, first)
+    except LogTrimmedError:  # just now
+        return
+    if not entries:
+        raise LogUnavailableError(f"{log!r} has not handed out its first record yet")
+    body = decode(shard, entries[0]).body
+    if isinstance(body, replication.Genesis) and body.cluster_id != cluster_id:
+        raise LogReplacedError(
+            f"this node's data is that of cluster {cluster_id}, the log begins with the Genesis of "
+            f"cluster {body.cluster_id}: correct the address of the log, or start the node with an "
+            "empty directory to have it join that cluster"
+        )
+
+
+def _read_one(log: ReplicatedLog, shard: int, position: int) -> Sequence[Entry]:
+    reader = log.read(shard, position)
+    try:
+        return reader.read(1, _PATIENCE)
+    finally:
+        reader.close()
 
 
 def next_digest(digest: int, record: bytes) -> int:
