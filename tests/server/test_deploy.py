@@ -16,6 +16,7 @@ import click
 import pytest
 import yaml
 
+from lance_server.cluster.log_address import KafkaAddress, parse_address
 from lance_server.config.build import server_config
 from lance_server.config.file import SettingsFile
 from lance_server.config.settings import ServerConfig
@@ -27,6 +28,7 @@ from lance_server.testing.process import COMMAND, DEADLINE
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
+CLUSTER = DEPLOY / "kubernetes-cluster"
 
 
 def settings(path: Path) -> ServerConfig:
@@ -82,11 +84,48 @@ def test_what_is_commented_out_is_valid_too() -> None:
 def test_containers_use_settings_that_exist() -> None:
     """``LANCE_…`` in Dockerfile and compose file are options of the command."""
     known = {f"LANCE_{each.name.upper()}" for each in command.params if each.name}
-    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     used = set(re.findall(r"LANCE_[A-Z_]+", (DEPLOY / "Dockerfile").read_text()))
-    used |= set(compose["services"]["lance"]["environment"])
-    assert used
+    for name in ("compose.yaml", "compose.cluster.yaml"):
+        compose = yaml.safe_load((DEPLOY / name).read_text())
+        for service in compose["services"].values():
+            words = set(service.get("environment", ()))
+            used |= {word for word in words if word.startswith("LANCE_")}
+    overlay = "".join(path.read_text() for path in CLUSTER.glob("*.yaml"))
+    used |= set(re.findall(r"LANCE_[A-Z_]+", overlay))
+    assert {"LANCE_NODE_ID", "LANCE_CLUSTER", "LANCE_ADVERTISE"} <= used
     assert used <= known
+
+
+# A cluster ----------------------------------------------------------------------------------------
+
+
+def test_the_nodes_of_the_compose_file_differ_in_number_address_and_volume() -> None:
+    """Each is a node of its own, of one cluster, which is created first."""
+    services = yaml.safe_load((DEPLOY / "compose.cluster.yaml").read_text())["services"]
+    nodes = [each for name, each in services.items() if name.startswith("lance-")]
+    assert len(nodes) == 3
+    for one in ("LANCE_NODE_ID", "LANCE_ADVERTISE"):
+        assert len({node["environment"][one] for node in nodes}) == 3
+    assert len({node["volumes"][0] for node in nodes}) == 3
+    (log,) = {node["environment"]["LANCE_CLUSTER"] for node in nodes}
+    assert services["begin"]["command"][-1] == log
+    brokers = {f"{name}:9092" for name in services if name.startswith("kafka-")}
+    address = parse_address(log)
+    assert isinstance(address, KafkaAddress)
+    assert set(address.brokers.split(",")) == brokers
+
+
+def test_the_patches_of_the_cluster_are_of_what_is_there() -> None:
+    """Kinds and names are those of the single server, and the container is the same one."""
+    listed = yaml.safe_load((CLUSTER / "kustomization.yaml").read_text())
+    assert listed["resources"] == ["../kubernetes"]
+    for each in listed["patches"]:
+        patch = yaml.safe_load((CLUSTER / each["path"]).read_text())
+        assert manifests()[patch["kind"]]["metadata"]["name"] == patch["metadata"]["name"]
+    nodes = yaml.safe_load((CLUSTER / "nodes.yaml").read_text())["spec"]
+    assert nodes["replicas"] == 3
+    names = [each["name"] for each in nodes["template"]["spec"]["containers"]]
+    assert names == [each["name"] for each in pod()["containers"]]
 
 
 # Stopping ---------------------------------------------------------------------------------------
