@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from lance_sdk.journal import Durability, Journal, JournalConfig, SlotHasGap, SlotKind, inspect
+from lance_sdk.journal import (
+    Durability,
+    Journal,
+    JournalConfig,
+    SegmentsOverlap,
+    SlotHasGap,
+    SlotKind,
+    inspect,
+)
 from lance_sdk.journal.testing import ForgetfulDisk, PowerCut
 from lance_sdk.journal.tools import repair
 from lance_spec.checksum import CRC32C
@@ -186,3 +194,95 @@ def test_a_watermark_above_the_frames_is_gone_before_numbers_are_used_again() ->
     config = replace(CONFIG, durability=Durability.APPEND)
     Journal.open(SLOT, config, files=disk).append(b"new")
     assert delivered(disk.power_lost()) == [b"a", b"b", b"new"]
+
+
+def test_what_is_durable_does_not_hang_on_a_watermark_that_nobody_synced() -> None:
+    """Power brings an older one back, which covers numbers that were given again since."""
+    disk = ForgetfulDisk()
+    disk.put(SLOT / "sf-initial.sfa", sfa(0, {fsn: b"frame %d" % fsn for fsn in range(6)}))
+    disk.put(SLOT / ".ack-watermark", b"AKW1" + struct.pack("<Iq", 0, 5))
+    file = disk.open(SLOT / ".ack-watermark", writable=True)
+    file.write(0, b"AKW1" + struct.pack("<Iq", 0, 2))
+    config = replace(CONFIG, durability=Durability.APPEND)
+    Journal.open(SLOT, config, files=disk).append(b"new")
+    wanted = [b"frame 3", b"frame 4", b"frame 5", b"new"]
+    assert delivered(disk.power_lost()) == wanted
+
+
+@pytest.mark.parametrize("steps", range(16))
+@pytest.mark.parametrize("back", [(0,), (1,), (0, 2), (0, 3), (1, 3), (0, 1, 2, 3)])
+def test_deleted_segments_that_power_brings_back_in_part_are_no_gap(
+    steps: int, back: tuple[int, ...]
+) -> None:
+    """The last one is gone, so nothing but manifest and watermark know them for ours."""
+    disk = ForgetfulDisk()
+    journal = Journal.open(SLOT, CONFIG, files=disk)
+    for fsn in range(60):
+        journal.append(b"%04d" % fsn)
+    segments = {name: disk.content(SLOT / name) for name in disk.names(SLOT) if ".sfa" in name}
+    for _ in journal.read_from(0):
+        pass
+    journal.ack(59)
+    disk.cut_power_after(steps)
+    with suppress(PowerCut):
+        journal.close()
+    left = disk.killed()
+    if not {"sf-manifest.bin", ".ack-watermark"} <= set(left.names(SLOT)):
+        return  # their removal follows a sync of the folder
+    for name in [sorted(segments)[number] for number in back]:
+        if name not in left.names(SLOT):
+            left.put(SLOT / name, segments[name])
+    with Journal.open(SLOT, CONFIG, files=left) as again:
+        assert [each for each in again.problems if each.lost] == []
+        assert list(again.read_from(again.acked_fsn + 1)) == []
+        assert again.append(b"y") == 60
+
+
+OLDER = {fsn: b"older %d" % fsn for fsn in range(5)}
+NEWER = {fsn: b"newer %d" % fsn for fsn in range(3)}
+
+
+def doubled() -> ForgetfulDisk:
+    """A slot where two clients began with number 0, and power brought back what one deleted."""
+    disk = ForgetfulDisk()
+    disk.put(SLOT / "sf-0000000000000000.sfa", sfa(0, OLDER))
+    disk.put(SLOT / "sf-initial.sfa", sfa(0, NEWER, created=NOW + 1))
+    disk.put(SLOT / ".ack-watermark", b"AKW1" + struct.pack("<Iq", 0, 1))
+    return disk
+
+
+def test_segments_of_the_same_numbers_are_refused_with_the_way_to_keep_both() -> None:
+    """Which of them the watermark is about is not known; nothing is changed."""
+    disk = doubled()
+    before = {name: disk.content(SLOT / name) for name in disk.names(SLOT)}
+    with pytest.raises(SegmentsOverlap, match="lwp sf repair"):
+        Journal.open(SLOT, CONFIG, files=disk)
+    assert {name: disk.content(SLOT / name) for name in before} == before
+
+
+@pytest.mark.parametrize("steps", range(30))
+def test_repairing_keeps_the_frames_of_both(steps: int) -> None:
+    """The older first, all of them again; also where power goes in the middle of it."""
+    disk = doubled()
+    disk.cut_power_after(steps)
+    with suppress(PowerCut):
+        repair(SLOT, files=disk)
+    disk = disk.power_lost()
+    repair(SLOT, files=disk)
+    assert delivered(disk) == [*OLDER.values(), *NEWER.values()]
+    assert inspect(SLOT, SlotKind.QWP, files=disk).problems == ()
+
+
+def test_repairing_tells_the_new_numbers_of_what_it_parted() -> None:
+    """And that frames may arrive twice."""
+    (problem,) = repair(SLOT, files=doubled()).problems
+    assert "from 5 on, and all frames are sent again" in problem.text
+
+
+def test_a_gap_that_is_given_up_is_told_where_the_first_segment_gets_another_name() -> None:
+    """It had number 0, which a published client may take for its spare."""
+    disk = ForgetfulDisk()
+    disk.put(SLOT / "sf-0000000000000000.sfa", sfa(0, OLDER))
+    disk.put(SLOT / "sf-0000000000000002.sfa", sfa(9, NEWER))
+    assert repair(SLOT, files=disk).lost_frames == 4
+    assert delivered(disk) == [*OLDER.values(), *NEWER.values()]

@@ -80,8 +80,9 @@ class JournalConfig:
             system (Linux). None means yes for LWP and no for QWP slots, because a QWP client
             that ignores the watermark would send the emptied frame.
         accept_gaps: open a slot of which segment files are missing: the frames that no file holds
-            are given up and told, and those before them get their numbers. Otherwise such a slot
-            is refused (SF client section 6.5).
+            are given up and told, and those before them get their numbers. Segments that hold
+            frames of the same numbers get different ones, the older segment's first. Otherwise
+            such a slot is refused (SF client section 6.5).
         synced_before_trim: side files of the transport, by name, that must be on disk before
             segments are deleted (SF-04); missing ones are skipped.
         quarantine_bytes: most bytes of damaged data to keep beside the segments.

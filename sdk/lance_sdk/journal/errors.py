@@ -74,6 +74,14 @@ class SlotForOthers(SlotUnreadable):
     """The slot belongs to another protocol, or to a newer release; whoever wrote it can read it."""
 
 
+class SegmentsOverlap(SlotUnreadable):
+    """Two segment files hold frames of the same numbers; nothing was changed.
+
+    A loss of power can bring files back that a client had deleted before another one began again
+    with number 0. `lance_sdk.journal.tools.repair` keeps the frames of both.
+    """
+
+
 class SlotHasGap(SlotUnreadable):
     """Frames are missing between or beside those that are there (SF client section 6.5).
 

@@ -21,6 +21,7 @@ from lance_sdk.errors import LanceError
 from lance_sdk.journal import Journal, JournalConfig, NotYetDurable, SlotHasGap, SlotKind
 from lance_sdk.journal._slot.scan import scan
 from lance_sdk.journal._slot.symbol_file import NAME
+from lance_sdk.journal.errors import SegmentsOverlap
 from lance_sdk.journal.qwp import RowOptions, SymbolsLost, timestamp_nanos
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary, _frames, delta_of, open_dictionary
 from lance_sdk.journal.qwp.writer import RowWriter
@@ -30,10 +31,6 @@ _SYMBOLS: Final = 25
 _SEGMENTS: Final = 40
 _A_WHILE: Final = 1.0
 _ALL: Final = 1 << 30
-
-
-class _RefusedForGoodError(Exception):
-    """Our journal does not open the slot: nothing is lost, and somebody has to look at it."""
 
 
 class SlotRun(RingRun):
@@ -58,23 +55,6 @@ class SlotRun(RingRun):
 
     # Our sender --------------------------------------------------------------------------------
 
-    def do_open(self) -> None:
-        """Open the slot; one that a loss of power and others left in a muddle may be refused."""
-        try:
-            super().do_open()
-        except ViolationError as error:
-            if "SlotUnreadable" in str(error) and self.slot_model.shuffled:
-                raise _RefusedForGoodError from None
-            raise
-
-    def carry_out(self) -> RingResult:
-        """Do all of it; what was broken stands in the result."""
-        try:
-            return super().carry_out()
-        except _RefusedForGoodError:
-            self.turns["we refused: which frames came first is not known"] += 1
-            return self.result
-
     def _config(self) -> JournalConfig:
         settings = self.plan.settings
         return JournalConfig(
@@ -92,10 +72,13 @@ class SlotRun(RingRun):
         self._sending = self._gives_up = False
         try:
             return super()._open(mount)
-        except SlotHasGap:
-            if not (self.slot_model.passed or self.slot_model.shuffled):
+        except (SlotHasGap, SegmentsOverlap) as refusal:
+            model = self.slot_model
+            if not (model.passed or model.shuffled):
                 raise
-            self._gives_up = self.slot_model.passed = True
+            self._gives_up = model.passed = True
+            model.shuffled |= isinstance(refusal, SegmentsOverlap)
+            self.turns[f"we parted or closed: {type(refusal).__name__}"] += 1
             return super()._open(mount)
 
     def _opened(self, journal: Journal, found: dict[int, bytes]) -> None:

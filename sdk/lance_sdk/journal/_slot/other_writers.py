@@ -106,6 +106,15 @@ def _was_elsewhere(
         return not lowest.flags & _HAS_MANIFEST
     if manifest is None:
         return True
-    first, last = manifest.head_base, manifest.active_base
-    left = [first <= (each.claim or 0) <= last and _may_be_ours(each, state) for each in readable]
-    return not all(left)
+    acked = -1 if watermark is None or watermark.fsn == _NO_FSN else watermark.fsn
+    return not all(
+        _may_be_ours(each, state) and _is_accounted(each, manifest, acked) for each in readable
+    )
+
+
+def _is_accounted(segment: "SegmentFile", manifest: ManifestRecord, acked: int) -> bool:
+    """Whether a segment is one that the manifest names, or gave up and power brought back."""
+    claim = segment.claim or 0
+    if claim < manifest.head_base:
+        return claim + segment.width <= min(manifest.head_base, acked + 1)
+    return claim <= manifest.active_base

@@ -17,13 +17,14 @@ from lance_sdk.journal._slot.layout import (
     segment_name,
 )
 from lance_sdk.journal._slot.lock import acquire
+from lance_sdk.journal._slot.mending import close_gaps, part_segments
 from lance_sdk.journal._slot.segment_list import SegmentFile
-from lance_sdk.journal._slot.sequence import SHORT, SequenceAssignment
+from lance_sdk.journal._slot.sequence import SequenceAssignment
 from lance_sdk.journal._slot.side_files import NO_FSN, RecordMaker, SideFile, WatermarkFile, signed
 from lance_sdk.journal._slot.snapshot import SlotSnapshot, read_slot
 from lance_sdk.journal._slot.storage import DiskSlot, MemorySlot, Slot, quarantined
 from lance_sdk.journal.config import JournalConfig, SlotKind
-from lance_sdk.journal.errors import SlotHasGap
+from lance_sdk.journal.errors import SegmentsOverlap, SlotHasGap
 from lance_sdk.journal.files import Anonymous, Files, Lock, SlotFile
 from lance_sdk.journal.types import Problem
 from lance_spec.messages.store_forward import (
@@ -33,58 +34,6 @@ from lance_spec.messages.store_forward import (
     SlotStateRecord,
     WatermarkSimple,
 )
-
-
-def close_gaps(files: Files, slot: Path, snapshot: SlotSnapshot) -> list[Problem]:
-    """Renumber what stands before gaps; return what was lost.
-
-    A kill in the middle leaves a gap elsewhere, and the same frames.
-
-    Args:
-        files: the file system.
-        slot: the folder; its lock is held.
-        snapshot: what it holds.
-
-    Raises:
-        OSError: a file cannot be written; the slot still has a gap.
-    """
-    following = newest = snapshot.next_fsn
-    acked = snapshot.acked_fsn
-    for (found, base), placed in zip(
-        reversed(snapshot.chain.order), reversed(snapshot.assignments), strict=True
-    ):
-        shift = following - _held_end(placed)
-        following = base + shift
-        if found is snapshot.chain.order[-1][0] and snapshot.active is None:
-            newest = following
-        if not shift:
-            continue
-        file = files.open(found.path, writable=True)
-        try:
-            file.write(0, SegmentHeader(found.flags, following, found.created_us).encode())
-            file.sync()
-        finally:
-            file.close()
-        if base <= snapshot.acked_fsn < _held_end(placed):
-            acked = snapshot.acked_fsn + shift
-    if snapshot.acked_fsn >= 0:
-        files.replace(slot / WATERMARK, WatermarkSimple(max(acked, following - 1)).encode())
-    said = snapshot.manifest.record
-    generation = 1 + (said.generation if said else 0)
-    manifest = SideFile.fresh(ManifestRecord, generation, following, newest)
-    files.replace(slot / MANIFEST, manifest)
-    return [_given_up(slot, lost) for lost in snapshot.gaps]
-
-
-def _held_end(placed: SequenceAssignment) -> int:
-    """Return the number after the last frame that the segment accounts for."""
-    short = [last - first + 1 for hole, first, last in placed.lost if hole.reason == SHORT]
-    return placed.next_fsn - sum(short)
-
-
-def _given_up(slot: Path, lost: tuple[int, int]) -> Problem:
-    text = "no file holds these frames; they were given up, and those before them renumbered"
-    return Problem("missing_frames", slot, 0, text, lost)
 
 
 @dataclass(slots=True)
@@ -130,15 +79,7 @@ def on_disk(files: Files, path: Path, config: JournalConfig) -> Opened:
 
 
 def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Opened:
-    snapshot = read_slot(files, path, config.kind)
-    if snapshot.gaps:
-        if not config.accept_gaps:
-            raise SlotHasGap(path, tuple(snapshot.gaps))
-        told = close_gaps(files, path, snapshot)
-        snapshot = read_slot(files, path, config.kind)
-        snapshot.problems[:0] = told
-    if config.kind is SlotKind.QWP and _spare_the_first(files, path, snapshot):
-        snapshot = read_slot(files, path, config.kind)
+    snapshot = _mended(files, path, config)
     problems = _Problems(files, path, config.quarantine_bytes, snapshot)
     # Records that guide the next recovery are right before anything they speak of is touched.
     slot = DiskSlot(
@@ -183,6 +124,27 @@ def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Open
         total_bytes=config.total_bytes(on_disk=True),
     )
     return Opened(slot, ring, tuple(problems.all))
+
+
+def _mended(files: Files, path: Path, config: JournalConfig) -> SlotSnapshot:
+    """Read a slot; part segments of the same numbers and close gaps first, where that is wanted."""
+    told: list[Problem] = []
+    try:
+        snapshot = read_slot(files, path, config.kind)
+    except SegmentsOverlap:
+        if not config.accept_gaps:
+            raise
+        told += part_segments(files, path, config.kind)
+        snapshot = read_slot(files, path, config.kind)
+    if snapshot.gaps:
+        if not config.accept_gaps:
+            raise SlotHasGap(path, tuple(snapshot.gaps))
+        told += close_gaps(files, path, snapshot)
+        snapshot = read_slot(files, path, config.kind)
+    if config.kind is SlotKind.QWP and _spare_the_first(files, path, snapshot):
+        snapshot = read_slot(files, path, config.kind)
+    snapshot.problems[:0] = told
+    return snapshot
 
 
 def _ends(segments: list[Segment], active: Segment | None) -> tuple[Segment | None, Segment | None]:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from lance_sdk.journal._slot.scan import Scan
 from lance_sdk.journal._slot.sequence import least_width
-from lance_sdk.journal.errors import SlotUnreadable
+from lance_sdk.journal.errors import SegmentsOverlap
 from lance_spec.messages.store_forward import ManifestRecord
 
-_BASE_FIELD = 8
+BASE_FIELD = 8
 """Offset of ``base_seq`` in a segment's header."""
 
 
@@ -82,7 +82,7 @@ def order_segments(
         acked: every frame up to this one is acknowledged.
 
     Raises:
-        SlotUnreadable: two segments claim the same numbers.
+        SegmentsOverlap: two segments claim the same numbers.
     """
     bearing = [each for each in segments if each.width]
     claimed = _by_claim(bearing, manifest, acked)
@@ -190,10 +190,12 @@ def _flipped(claim: int | None, right: int) -> bool:
 def _with_gaps(claimed: SegmentList) -> SegmentList:
     for (one, base), (two, next_base) in pairwise(claimed.order):
         if base + one.width > next_base:
-            raise SlotUnreadable(
+            raise SegmentsOverlap(
                 two.path,
-                _BASE_FIELD,
+                BASE_FIELD,
                 f"starts at frame {next_base}, but {one.path.name} holds {base} to "
-                f"{base + one.width - 1}; move the file that does not belong here away",
+                f"{base + one.width - 1}; move the file that does not belong here away, or keep "
+                "both with `lwp sf repair`: the frames of the older file come first, and all are "
+                "sent again",
             )
     return claimed

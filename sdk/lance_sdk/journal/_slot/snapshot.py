@@ -107,7 +107,7 @@ def read_slot(files: Files, slot: Path, kind: SlotKind) -> SlotSnapshot:
     """
     names = files.names(slot)
     _refuse_other_kind(slot, names, kind)
-    found = [_segment(files, slot / name) for name in names if name.endswith(kind.suffix)]
+    found = read_segments(files, slot, kind)
     sizes: dict[str, int] = {}
     manifest = _side(files, slot, MANIFEST, ManifestRecord, sizes)
     watermark = _watermark(files, slot, sizes)
@@ -139,6 +139,18 @@ def read_slot(files: Files, slot: Path, kind: SlotKind) -> SlotSnapshot:
         snapshot.symbols = state.record.symbols, state.record.symbols_crc
     _settle(snapshot, slot)
     return snapshot
+
+
+def read_segments(files: Files, slot: Path, kind: SlotKind) -> list[SegmentFile]:
+    """Read every segment file of a slot, each by itself."""
+    return [
+        _segment(files, slot / name) for name in files.names(slot) if name.endswith(kind.suffix)
+    ]
+
+
+def read_manifest(files: Files, slot: Path) -> Selected[ManifestRecord]:
+    """Read the manifest alone."""
+    return _side(files, slot, MANIFEST, ManifestRecord, {})
 
 
 def _refuse_other_kind(slot: Path, names: list[str], kind: SlotKind) -> None:

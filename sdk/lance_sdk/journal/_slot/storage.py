@@ -247,6 +247,7 @@ class DiskSlot:
         self._symbols = symbols
         self._generation = generation
         self._folder_unsynced = True
+        self._acks_unsynced = True
         self.floor = 0.0
 
     def __repr__(self) -> str:
@@ -321,6 +322,7 @@ class DiskSlot:
     def sync(self, segments: Sequence[Segment], upto: int) -> None:
         """Sync what the frames need beside them, then frames, then what leads to them."""
         self._sync_beside()
+        self._sync_first_acks()
         for each in segments:
             self._sync_frames(each)
         self._floor.sync()
@@ -330,6 +332,16 @@ class DiskSlot:
         if upto >= 0:
             self._durable = upto
             self._store_state()
+
+    def _sync_first_acks(self) -> None:
+        """Sync the watermark once: what it said before may cover numbers that were given again.
+
+        Another client may have left it in the page cache; a loss of power would bring back the one
+        before that, and with it the end of frames that are about to be called durable.
+        """
+        if self._acks_unsynced:
+            self._watermark.sync()
+            self._acks_unsynced = False
 
     def _sync_stamps(self) -> None:
         """Let the state on disk name the segments before a frame in them is promised."""
