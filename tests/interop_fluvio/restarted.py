@@ -89,11 +89,6 @@ class RestartedBridge:
         self._kill()
         self._process = self._started("--follow")
 
-    def supervise(self) -> None:
-        """Start it again where it ended by itself: it does when a server is away at its start."""
-        if self._process.poll() is not None:
-            self._process = self._started("--follow")
-
     def finish(self) -> int:
         """Kill it, copy what is left without following, and return the exit code."""
         self._kill()

@@ -92,7 +92,6 @@ def disturbed(
     kills = [bridge.kill, *servers]
 
     def moved(before: int) -> bool:
-        bridge.supervise()
         return copied() > before
 
     for at, kill in zip(range(0, RECORDS, PART), cycle(kills), strict=False):

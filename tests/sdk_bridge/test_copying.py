@@ -226,14 +226,45 @@ def test_a_copy_gives_up_when_nothing_could_be_copied_for_so_long() -> None:
         ended(list(range(100)), 10.0)
 
 
+def begun(failures: int, *, wait_at_start: bool, retry_for: float = 60.0) -> list[LanceError]:
+    """Copy from a source that is not reached at first, each attempt a second after the other."""
+    told: list[LanceError] = []
+    stop, seconds, attempts = Stop(), count(), iter(range(failures))
+    stop.pause = lambda _: None  # type: ignore[method-assign]
+
+    def source(reading: Reading) -> Numbers:
+        if next(attempts, None) is not None:
+            raise ConnectFailed("host:1", [])
+        return Numbers(reading, 20)
+
+    Bridge(
+        Ends(lambda: [None], source, lambda *_: Store()),
+        State(None, "a://from", "b://to"),
+        stop,
+        progress=Meter(),
+        tell=told.append,
+        wait_at_start=wait_at_start,
+        retry_for=retry_for,
+        clock=lambda: float(next(seconds)),
+    ).run()
+    return told
+
+
 def test_what_was_never_there_is_an_error_at_once() -> None:
-    """A wrong address is not tried for ever."""
-
-    def unreachable(_: Reading) -> Numbers:
-        raise ConnectFailed("host:1", [])
-
+    """A wrong address is not tried again."""
     with pytest.raises(ConnectFailed):
-        bridge(unreachable, [Store()], lambda _: None)
+        begun(1, wait_at_start=False)
+
+
+def test_a_copy_may_begin_before_its_servers_do() -> None:
+    """Where that is wanted, what is away at the start is waited for."""
+    assert len(begun(5, wait_at_start=True)) == 5
+
+
+def test_a_copy_waits_at_its_start_for_so_long_only() -> None:
+    """The limit holds there, too."""
+    with pytest.raises(ConnectFailed):
+        begun(100, wait_at_start=True, retry_for=10.0)
 
 
 def test_a_state_is_found_again(tmp_path: Path) -> None:

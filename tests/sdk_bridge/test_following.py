@@ -147,6 +147,30 @@ def test_servers_may_come_and_go(tmp_path: Path) -> None:
             first.end(signal.SIGKILL)
 
 
+def test_a_copy_waits_for_servers_that_are_away_at_its_start(tmp_path: Path) -> None:
+    """A live copy that is started before its servers begins once they are there."""
+    data = tmp_path / "data"
+    with ServerProcess.running(data, "--rustlog", "127.0.0.1:0") as first:
+        rustlog = "{}:{}".format(*first.others["rustlog"])
+        lwp = "{}:{}".format(*first.address)
+        with RustlogClient(rustlog) as client:
+            client.create_topic("from")
+            client.create_topic("to")
+            client.produce("from", [b"a"])
+    ends = f"rustlog://{rustlog}/from", f"lance://{lwp}/to"
+    with bridging(*ends, "--follow") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("warning: ")
+        with (
+            ServerProcess.running(data, "--rustlog", rustlog, "--listen", lwp),
+            RustlogClient(rustlog) as client,
+        ):
+            eventually(lambda: values(client) == [b"a"], 30)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+    assert process.returncode == 130
+
+
 def values(client: RustlogClient) -> list[bytes]:
     """Return the records that arrived."""
     return [each.value for each in client.fetch("to").records]

@@ -52,7 +52,7 @@ Examples:
     type=_types.time,
     metavar="TIME",
     help="How long to try again while a server is away and nothing can be copied; by default "
-    "30s, and with --follow for ever.",
+    "30s once both were reached, and with --follow for ever.",
 )
 @common_options
 def bridge(
@@ -97,6 +97,7 @@ def bridge(
                 options=to_options,
             ),
         )
+        wait_at_start = follow or retry_for is not None
         if retry_for is None and not follow:
             retry_for = _RETRY_FOR
         with bar:
@@ -107,6 +108,7 @@ def bridge(
                 progress=meter,
                 tell=_warn,
                 follow=follow,
+                wait_at_start=wait_at_start,
                 retry_for=retry_for,
             ).run()
         _summarize(meter, noted, settings)

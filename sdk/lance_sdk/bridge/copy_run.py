@@ -65,6 +65,8 @@ class Bridge:
         progress: is told of every batch.
         tell: is told of errors that pass.
         follow: whether to go on at the end of the source.
+        wait_at_start: whether an error that passes is tried again also before both ends were
+            reached for the first time; otherwise it ends the copy, since the address may be wrong.
         retry_for: seconds for which an error that passes is tried again while nothing is copied;
             None means for ever.
         clock: monotonic seconds.
@@ -79,6 +81,7 @@ class Bridge:
         progress: Progress,
         tell: Callable[[LanceError], None],
         follow: bool = False,
+        wait_at_start: bool = False,
         retry_for: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -90,7 +93,7 @@ class Bridge:
         self._follow = follow
         self._retry_for = math.inf if retry_for is None else retry_for
         self._clock = clock
-        self._opened = False
+        self._opened = wait_at_start
 
     def __repr__(self) -> str:
         return f"<Bridge {self._state!r}>"
