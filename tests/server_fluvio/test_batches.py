@@ -4,12 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_server.listeners.fluvio.refusals import FluvioRefusal
+from lance_server.listeners.fluvio.values import chained, to_log
+from lance_spec._native import accelerator
 from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.fluvio.batches import (
     MAX_DELTA,
     NO_TIMESTAMP,
     Compression,
     FluvioRecord,
+    each_record,
     open_batch,
     pack_batches,
     read_records,
@@ -103,6 +107,49 @@ def test_damage_is_an_error_where_the_grammar_says_so(
         assert [(each.key, each.value) for each in found] == [
             (each.key, each.value) for each in expected
         ]
+
+
+def in_python(raw: bytes, count: int, first: int, limit: int) -> object:
+    """Return what the interpreted loop makes of records, or what it raises."""
+    try:
+        return chained(each_record(raw, count, first), limit)
+    except (DecodeError, FluvioRefusal) as error:
+        return type(error), str(error)
+
+
+@given(
+    st.lists(_RECORDS, min_size=1, max_size=5),
+    st.data(),
+    st.sampled_from([-(1 << 63), -2, -1, 0, 1, 1 << 40, (1 << 63) - 1]),
+    st.sampled_from([0, 100, _LIMIT]),
+)
+def test_the_compiled_loop_makes_the_same_of_records(
+    records: list[FluvioRecord], data: st.DataObject, first: int, limit: int
+) -> None:
+    """Damaged or not: it gives the same records of the log, or leaves the judgement to Python."""
+    raw = bytearray(next(pack_batches(records)).records)
+    if data.draw(st.booleans()):
+        place = data.draw(st.integers(0, len(raw) - 1))
+        raw[place] ^= data.draw(st.integers(1, 255))
+    raw = raw[: data.draw(st.integers(4, len(raw)) | st.just(len(raw)))]
+    count = int.from_bytes(raw[:4], "big")
+    if count > len(raw):
+        return  # `counted` refuses it before
+    try:
+        found: object = to_log(bytes(raw), count, first, limit)
+    except (DecodeError, FluvioRefusal) as error:
+        found = type(error), str(error)
+    assert found == in_python(bytes(raw), count, first, limit)
+
+
+@pytest.mark.skipif(accelerator is None, reason="the compiled loops were not built")
+@given(st.lists(_RECORDS, min_size=1, max_size=20))
+def test_the_compiled_loop_takes_what_is_usual(records: list[FluvioRecord]) -> None:
+    """Records that producers send need no interpreted loop."""
+    assert accelerator is not None
+    for batch in pack_batches(records):
+        made = accelerator.fluvio_to_log(batch.records, batch.first_timestamp, _LIMIT)
+        assert made == chained(open_batch(batch, limit=_LIMIT), _LIMIT).data
 
 
 @given(_RECORDS)

@@ -68,6 +68,22 @@ class Generator:
         raw = bytearray(b"".join(pack("<BL", 1, len(each)) + each for each in values))
         return self._damaged(raw)
 
+    def fluvio(self) -> bytes:
+        """Return records of Fluvio behind their count, whole, cut or damaged."""
+        from lance_spec.fluvio.batches import FluvioRecord, pack_batches  # noqa: PLC0415
+
+        random = self._random
+        sizes = [0, 1, 63, 64, 200]
+        records = [
+            FluvioRecord(
+                random.randbytes(random.choice(sizes)),
+                random.choice([None, b"", random.randbytes(random.choice(sizes))]),
+                10**12 + random.choice([0, 1, 2**30, -(2**30)]),
+            )
+            for _ in range(random.randrange(5))
+        ]
+        return self._damaged(bytearray(next(pack_batches(records)).records if records else b""))
+
     def _damaged(self, raw: bytearray) -> bytes:
         random = self._random
         match random.randrange(4):
@@ -241,6 +257,11 @@ class Generator:
             "answer_fetch": self.answering,
             "keep_freed": lambda: [random.choice([1 << 20, 64 << 20]), 1 << 20],
             "give_back": list,
+            "fluvio_to_log": lambda: [
+                self.fluvio(),
+                random.choice([-1, 0, 10**12, 2**63 - 1, -(2**63), 2**70]),
+                random.choice([0, 40, 10**6, 2**63 - 1, -1]),
+            ],
             "unfilled": lambda: [random.choice([0, 1, 70_000])],
             "add_to_batch": self.batcher,
             "join_records": lambda: [

@@ -121,6 +121,19 @@ def records_of(
         DecodeError: the checksum is wrong, or the records are not what the header says.
         DecompressionLimitError: they take more than ``limit`` bytes.
     """
+    raw, count = counted(batch, limit=limit, check_crc=check_crc, exact=exact)
+    yield from each_record(raw, count, batch.first_timestamp)
+
+
+def counted(
+    batch: Batch, *, limit: int, check_crc: bool = True, exact: bool = True
+) -> tuple[bytes, int]:
+    """Return the records of a batch as they stand behind their count, and how many they are.
+
+    Raises:
+        DecodeError: as `records_of`, apart from the records themselves.
+        DecompressionLimitError: they take more than ``limit`` bytes.
+    """
     if check_crc and not batch.crc_ok():
         right = f"{batch.with_crc().crc:#010x}, the CRC32C of what follows"
         raise DecodeError("Batch", "crc", 17, right, f"{batch.crc:#010x}")
@@ -129,7 +142,7 @@ def records_of(
     if exact and count != batch.last_offset_delta + 1:
         expected = f"{batch.last_offset_delta + 1}, as last_offset_delta says"
         raise DecodeError("Records", "records", 0, expected, f"{count}")
-    yield from _each_record(raw, count, batch.first_timestamp)
+    return raw, count
 
 
 def decompressed(batch: Batch, limit: int) -> bytes:
@@ -164,10 +177,11 @@ def read_records(raw: bytes, count: int, first_timestamp: int) -> list[FluvioRec
     Raises:
         DecodeError: they are no such records; it names the offset of the one at fault.
     """
-    return list(_each_record(raw, count, first_timestamp))
+    return list(each_record(raw, count, first_timestamp))
 
 
-def _each_record(raw: bytes, count: int, first_timestamp: int) -> Iterator[FluvioRecord]:
+def each_record(raw: bytes, count: int, first_timestamp: int) -> Iterator[FluvioRecord]:
+    """Yield uncompressed records, as `read_records` returns them."""
     place = _COUNT.size
     for index in range(count):
         try:

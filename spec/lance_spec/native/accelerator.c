@@ -1,4 +1,5 @@
-/* The loops that cost most in Python: over records, ring frames, LWP frames and runs of batches.
+/* The loops that cost most in Python: over records, ring frames, LWP frames, runs of
+ * batches and Fluvio's records.
  *
  * Each function only ever goes as far as everything is in order and says where it stopped; what
  * stands there is judged by the Python code of the same name, so that there is one place that words
@@ -10,6 +11,7 @@
 #include "batch.h"
 #include "checksum.h"
 #include "fetch.h"
+#include "fluvio.h"
 #include "frames.h"
 #include "memory.h"
 #include "records.h"
@@ -32,6 +34,7 @@ PyMODINIT_FUNC PyInit__accelerator(void)
 {
     PyMethodDef *const parts[] = {
         record_methods, ring_methods, frame_methods, run_methods, fetch_methods, batch_methods, memory_methods,
+        fluvio_methods,
     };
     learn_crc_instruction();
     if (make_record_types() < 0)

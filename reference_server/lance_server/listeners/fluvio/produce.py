@@ -23,7 +23,7 @@ from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C
 from lance_spec.codec.runs import BatchMeta
 from lance_spec.errors import DecodeError
-from lance_spec.fluvio.batches import DecompressionLimitError, records_of
+from lance_spec.fluvio.batches import DecompressionLimitError, counted
 from lance_spec.messages.fluvio import (
     Batch,
     ErrorCode,
@@ -117,8 +117,8 @@ class Producing:
     def _open(self, batch: Batch) -> Chain:
         limit = self._options.max_batch
         try:
-            records = records_of(batch, limit=limit, check_crc=self._options.check_crc)
-            return to_log(records, limit)
+            raw, count = counted(batch, limit=limit, check_crc=self._options.check_crc)
+            return to_log(raw, count, batch.first_timestamp, limit)
         except DecompressionLimitError as error:
             raise too_large(str(error)) from None
         except DecodeError as error:

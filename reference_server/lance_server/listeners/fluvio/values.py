@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from lance_server.listeners.fluvio.refusals import FluvioRefusal, told
+from lance_spec._native import accelerator
 from lance_spec.errors import EncodeError
-from lance_spec.fluvio.batches import FluvioRecord
+from lance_spec.fluvio.batches import FluvioRecord, each_record
 from lance_spec.fluvio.record_mapping import to_tlv
 from lance_spec.messages.fluvio import ErrorCode
 
+_to_log: Final[Any] = getattr(accelerator, "fluvio_to_log", None)
 _HEADER: Final = Struct("<BL")  # type and length (LWP section 8.1)
 
 
@@ -25,16 +27,27 @@ class Chain(NamedTuple):
     records: int
 
 
-def to_log(records: Iterable[FluvioRecord], limit: int) -> Chain:
-    """Return records as the log keeps them.
+def to_log(raw: bytes, count: int, first_timestamp: int, limit: int) -> Chain:
+    """Return the records of a batch as the log keeps them.
 
     Args:
-        records: the records of a batch.
-        limit: most bytes that they may take.
+        raw: the records behind their count, uncompressed.
+        count: how many they are.
+        first_timestamp: of the batch.
+        limit: most bytes that they may take in the log.
 
     Raises:
         FluvioRefusal: one cannot be kept, or they take more than ``limit`` bytes.
+        DecodeError: they are no such records.
     """
+    data = None if _to_log is None else _to_log(raw, first_timestamp, limit)
+    if data is not None:
+        return Chain(data, count)
+    return chained(each_record(raw, count, first_timestamp), limit)
+
+
+def chained(records: Iterable[FluvioRecord], limit: int) -> Chain:
+    """Return records as the log keeps them; see `to_log`."""
     data, count = bytearray(), 0
     for record in records:
         try:
