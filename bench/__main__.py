@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="fewer pairs, and of all scenarios those with a bar: less than three minutes",
+        help="fewer pairs, and of all scenarios those with a bar: some four minutes",
     )
     parser.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")

@@ -68,18 +68,18 @@ class _Cluster:
         self.kafka = kafka
         self.url = f"kafka://{kafka.bootstrap()}/lance"
         self._folder = folder
-        self._stack = stack
         command = [sys.executable, "-m", "lance_sdk.cli", "cluster", "init", self.url]
         subprocess.run(command, check=True, capture_output=True)
-        self.nodes = {number: self.start(number) for number in _NUMBERS}
+        self.nodes = {number: stack.enter_context(self.node(number)) for number in _NUMBERS}
 
-    def start(self, number: int) -> Server:
-        """Start a node with an empty directory and wait until it serves."""
+    @contextmanager
+    def node(self, number: int) -> Iterator[Server]:
+        """Run a node with an empty directory; it serves."""
         data = self._folder / f"node{number}-{uuid4().hex}"
-        node = served("--cluster", self.url, "--node-id", str(number), data=data, kill=True)
-        server = self._stack.enter_context(node)
-        _once_it_works(lambda: self._begun(server.address))
-        return server
+        command = ("--cluster", self.url, "--node-id", str(number))
+        with served(*command, data=data, kill=True) as server:
+            _once_it_works(lambda: self._begun(server.address))
+            yield server
 
     def _begun(self, address: str) -> None:
         with Client(f"lance://{address}") as client:
@@ -186,15 +186,15 @@ def _catch_up(cluster: _Cluster, total: int) -> float:
     with Client(f"lance://{cluster.nodes[1].address}") as client:
         end = client.get_topic(0).end_offset
     began = time.perf_counter()
-    address = cluster.start(4).address
+    with cluster.node(4) as node:
 
-    def arrive() -> None:
-        with Client(f"lance://{address}") as client:
-            if client.get_topic(0).end_offset != end:
-                raise LanceError("not there yet")
+        def arrive() -> None:
+            with Client(f"lance://{node.address}") as client:
+                if client.get_topic(0).end_offset != end:
+                    raise LanceError("not there yet")
 
-    _once_it_works(arrive)
-    return total / (time.perf_counter() - began)
+        _once_it_works(arrive)
+        return total / (time.perf_counter() - began)
 
 
 def _consume_bare(cluster: _Cluster, total: int) -> float:
@@ -278,10 +278,11 @@ def _longest_gap(url: str, harm: Callable[[], object]) -> float:
 
 
 def _gap_after_node(cluster: _Cluster) -> float:
-    victim = cluster.start(4)
-    hosts = ",".join([victim.address, *(cluster.nodes[number].address for number in _NUMBERS)])
-    kill = partial(os.kill, victim.pid, signal.SIGKILL)
-    return 1 / _longest_gap(f"lance://{hosts}/gap", kill)
+    others = [cluster.nodes[number].address for number in _NUMBERS]
+    with cluster.node(4) as victim:
+        hosts = ",".join([victim.address, *others])
+        kill = partial(os.kill, victim.pid, signal.SIGKILL)
+        return 1 / _longest_gap(f"lance://{hosts}/gap", kill)
 
 
 def _gap_after_broker(cluster: _Cluster) -> float:

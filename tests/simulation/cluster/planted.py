@@ -7,12 +7,13 @@ from itertools import count
 from typing import Any, Final
 from unittest.mock import patch
 
-from lance_server.cluster import housekeeping, node
+from lance_server.cluster import housekeeping, linear_reads, node
 from lance_server.cluster.applying import mark, replica, restore, shard, topic, window
 from lance_server.cluster.applying.catalog import Catalog
 from lance_server.cluster.applying.results import Result, Status
 from lance_server.cluster.applying.settings import Settings
 from lance_server.log.segments.segment import SegmentWriter
+from lance_server.runtime.completion import Completion
 
 Plant = Callable[[], AbstractContextManager[Any]]
 _ticks: Final = count()
@@ -166,6 +167,17 @@ def _time_of_a_clock(_self: Any, one: Any, accepted_ns: int, _entry: Any) -> int
     return max(last, accepted_ns) + next(_ticks)
 
 
+def _join_any_barrier(self: Any) -> Completion[None]:
+    under_way: Completion[None] | None = self._under_way
+    return self._begin(Completion()) if under_way is None else under_way
+
+
+def _wait_for_no_barrier(_self: Any) -> Completion[None]:
+    known: Completion[None] = Completion()
+    known.settle(None)
+    return known
+
+
 PLANTED: Final[dict[str, Plant]] = {
     "an ack does not wait for the application": _on(
         node.ClusterNode, "_settle_if_done", _ack_when_delivered
@@ -217,5 +229,9 @@ PLANTED: Final[dict[str, Plant]] = {
         node.ClusterNode, "_step_again", lambda _: None
     ),
     "nobody carries creations on": _on(housekeeping, "_missing", lambda _: []),
+    "a linear read joins a barrier that is under way": _on(
+        linear_reads.ReadBarriers, "wait", _join_any_barrier
+    ),
+    "a linear read waits for nothing": _on(linear_reads.ReadBarriers, "wait", _wait_for_no_barrier),
 }
 """What is wrong, and what makes it so."""

@@ -42,6 +42,7 @@ def test_the_schedules_are_eventful() -> None:
     assert sum(world.log.earliest(0) > 0 for world in worlds) > 3
     assert sum(len(world.created) for world in worlds) > 5
     assert sum(len(world.deleted) for world in worlds) > 0
+    assert sum(world.linear_reads for world in worlds) > 20
 
 
 def is_found(seed: int) -> bool:

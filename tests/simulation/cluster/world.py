@@ -185,6 +185,8 @@ class World:
         self.offsets: dict[tuple[int, int], int] = {}
         self.seen: dict[int, bytes] = {}
         self.late: list[bytes] = []
+        self.acked_end = 0
+        self.linear_reads = 0
         self.faults: list[str] = []
         self._handler = _Catcher(self.faults)
         self._names = iter("abcdefghijklmnopqrstuvwxyz" * 4)
@@ -240,6 +242,7 @@ class World:
             (self._lag, 2),
             (self._cut_off, 2),
             (self._read, 5),
+            (self._read_linearly, 6),
             (self._commit_offset, 6),
             (self._create, 5),
             (self._write_elsewhere, 4),
@@ -410,7 +413,9 @@ class World:
                 words = f"batch {sent.number} of {client.nonce} is acknowledged and not there"
                 self.faults.append(words)
             return
-        self.offsets[client.nonce, sent.number] = found[0][0]
+        self.offsets[client.nonce, sent.number] = offset = found[0][0]
+        if not client.topic_id:
+            self.acked_end = max(self.acked_end, offset + len(sent.data))
 
     def _read(self) -> None:
         """What can be read must never change."""
@@ -429,6 +434,25 @@ class World:
             if len(raw) > len(known):
                 self.seen[segment.base_offset] = raw
         assert topic.partition.end_offset <= host.manager.node.replica.shards[0].topics[0].state.end
+
+    def _read_linearly(self) -> None:
+        """A linear read sees all that any node had acknowledged before it began."""
+        host = self._live()
+        if host is None or host.manager.find(0) is None:
+            return
+        known, starts = self.acked_end, host.starts
+        barrier = host.manager.read_barrier()
+
+        def note() -> None:
+            if barrier.error is not None or not host.alive or host.starts != starts:
+                return
+            self.linear_reads += 1
+            end = host.manager.topic(0).partition.end_offset
+            if end < known:
+                words = f"a linear read at node {host.number} ends at {end}"
+                self.faults.append(f"{words}, {known} was acknowledged before it began")
+
+        barrier.wake(note)
 
     def _commit_offset(self) -> None:
         client = self.random.choice(self.clients)
