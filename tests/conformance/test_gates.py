@@ -205,8 +205,8 @@ def test_gate_7_notices_another_verdict_in_another_order() -> None:
     assert gate.faults == ("kal/answered (specified) is PASS in one order, FAIL in another",)
 
 
-def test_only_news_about_time_is_doubted() -> None:
-    """A late golden server is asked again; what the matrix knows, and other reasons, stand."""
+def test_only_news_is_doubted() -> None:
+    """A late golden server is asked again, and a mutant what the matrix does not know."""
     asked = []
 
     def again(doubted: dict[SelftestTarget, set[str]]) -> list[dict[str, Finding]]:
@@ -216,12 +216,12 @@ def test_only_news_about_time_is_doubted() -> None:
     wrong = Finding("FAIL", "data", timing=False)
     trials = {
         GOLDEN: {**PASSES, "kal/answered": LATE, "fet/walk": wrong},
-        MUTANT: {**PASSES, "kal/answered": LATE, "ing/one-ack": LATE},
+        MUTANT: {**PASSES, "kal/answered": LATE, "ing/one-ack": LATE, "fet/walk": wrong},
         NULL: dict.fromkeys(PASSES, LATE),
     }
     before = {"specified": {"serves-version-2": {"kal/answered": "timeout"}}}
     corrected = second_opinions(trials, before, again)  # type: ignore[arg-type]  # a fake
-    assert asked == [{GOLDEN: {"kal/answered"}, MUTANT: {"ing/one-ack"}}]
+    assert asked == [{GOLDEN: {"kal/answered"}, MUTANT: {"ing/one-ack", "fet/walk"}}]
     assert corrected[GOLDEN]["kal/answered"].verdict == "PASS"
     assert corrected[GOLDEN]["fet/walk"] == wrong
     assert NULL not in corrected

@@ -67,14 +67,17 @@ def _failure(
     )
 
 
+_OUT_OF_TIME = frozenset({"timeout", "redirect", "retriable"})
+"""Kinds of errors that a client tells whose time ran out: it may tell what it last heard."""
+
+
 def _judge_error(op: Op, error: Mapping[str, Any], stage: ScriptedServer) -> None:
     kind, text = error["kind"], str(error["text"])[:LONGEST_TEXT]
     told = f"an error of kind {kind}: {text}"
-    late = kind == "timeout" or None
     if not op.want.error:
-        raise _failure("failed", op, told, stage, late=late)
+        raise _failure("failed", op, told, stage, late=kind in _OUT_OF_TIME or None)
     if op.want.kinds and kind not in op.want.kinds:
-        raise _failure(f"kind:{kind}", op, told, stage, late=late)
+        raise _failure(f"kind:{kind}", op, told, stage, late=kind == "timeout" or None)
 
 
 def _judge_success(op: Op, ok: Mapping[str, Any], stage: ScriptedServer, answered: int) -> None:

@@ -295,8 +295,8 @@ class Client:
                 if problem.kind != "closed" or not self.rules.reconnects():
                     break
                 continue
-            self._fill(link)
             self._drain(link)
+            self._fill(link)  # what was answered made room
             if self._waiting() and link.problem is None and not link.frames:
                 await link.wait(min(deadline, self._next_try()))
             lost = link.problem or lost

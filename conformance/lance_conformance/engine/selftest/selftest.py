@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lance_conformance.engine.selftest import gates
 from lance_conformance.engine.selftest.attacks import kit_survives
-from lance_conformance.engine.selftest.matrix import KILLS, Matrix, committed, kills, merged
+from lance_conformance.engine.selftest.matrix import Matrix, committed, kills, merged
 from lance_conformance.engine.selftest.runs import OnProgress, Trials, try_everybody
 from lance_conformance.engine.selftest.targets import (
     Findings,
@@ -90,7 +90,7 @@ def selftest(
 
 
 def second_opinions(trials: Trials, before: Matrix, again: Again = try_again) -> Trials:
-    """Ask again what a busy machine may have spoiled: failures for lack of time that are news.
+    """Ask again what a busy machine may have spoiled: golden servers that were late, and news.
 
     Args:
         trials: What was found so far.
@@ -109,17 +109,17 @@ def second_opinions(trials: Trials, before: Matrix, again: Again = try_again) ->
 def _news(subject: SelftestTarget, findings: Findings, before: Matrix) -> set[str]:
     """The cases in doubt.
 
-    A golden server must pass, so whatever took too long is. Of a mutant only what differs from
-    the committed matrix: a case that it blocks by being slow is neither a kill nor a miss, and a
-    kill that did not show may have been missed for lack of time. Of a mutant that the matrix does
-    not know, whatever took too long.
+    A golden server must pass, so whatever took too long is. Of a mutant all that differs from the
+    committed matrix: a case that it blocks by being slow is neither a kill nor a miss, a kill that
+    did not show may have been missed for lack of time, and one that shows by another reason may
+    have been late in a part of the case whose answer is not about time. Of a mutant that the
+    matrix does not know, whatever took too long.
     """
-    late = {case: found for case, found in findings.items() if found.timing}
+    late = {case for case, found in findings.items() if found.timing}
     if subject.kind != "mutant":
-        return set(late) if subject.kind == "golden" else set()
-    now = kills(late)
+        return late if subject.kind == "golden" else set()
     known = before.get(subject.dialect, {}).get(subject.name)
     if known is None:
-        return set(late)
-    missed = {case for case in known if case in findings and findings[case].verdict not in KILLS}
-    return missed | {case for case in late if now.get(case) != known.get(case)}
+        return late
+    now = kills(findings)
+    return {case for case in findings if now.get(case) != known.get(case)}
