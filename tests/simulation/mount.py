@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,8 @@ _FIRST_FD: Final = 3
 _TOPIC_FILES: Final = {".lnc", ".batches"}
 _COLD: Final = 0.1
 """How likely a read that must not wait finds nothing in memory."""
+_TAKEN_BACK: Final = 1.0
+"""Seconds in which a write that the disk refused is taken back."""
 
 
 class StoppedError(GreenletExit):
@@ -52,6 +55,7 @@ class Mount(NoShortcuts):
         self._world = world
         self._kind = kind
         self._stop = stop
+        self._refused_at = -inf
 
     # Faults ----------------------------------------------------------------------------------
 
@@ -75,11 +79,16 @@ class Mount(NoShortcuts):
         if fault.error in STOPS:
             self._stop(fault.error)
             raise StoppedError
+        self._refused_at = self._world.now
         raise fault.as_error(path)
 
     def _change(self, path: Path) -> None:
         if self._disk.read_only:
-            raise _error(errno.EROFS, path)
+            raise self._refusal(errno.EROFS, path)
+
+    def _refusal(self, number: int, path: Path) -> OSError:
+        self._refused_at = self._world.now
+        return _error(number, path)
 
     def _file(self, fd: int) -> tuple[Path, File]:
         if self.dead:
@@ -98,7 +107,7 @@ class Mount(NoShortcuts):
         parent = self._disk.folder(path.parent)
         if path.name not in parent.names:
             if not self._disk.take_name():
-                raise _error(errno.ENOSPC, path)
+                raise self._refusal(errno.ENOSPC, path)
             parent.change(Move(None, path.name, Folder()))
         self._end(fault, path)
 
@@ -118,7 +127,7 @@ class Mount(NoShortcuts):
             if node is not None:
                 raise _error(errno.EEXIST, path)
             if not self._disk.take_name():
-                raise _error(errno.ENOSPC, path)
+                raise self._refusal(errno.ENOSPC, path)
             node = File()
             names.change(Move(None, path.name, node))
         elif node is None:
@@ -197,7 +206,7 @@ class Mount(NoShortcuts):
         if more > 0 and (taken := self._disk.take(more)) < more:
             kept = max(0, len(piece.data) - more + taken)
             file.change(Piece(piece.offset, piece.data[:kept]))
-            raise _error(errno.ENOSPC, path)
+            raise self._refusal(errno.ENOSPC, path)
         if piece.data:
             file.change(piece)
 
@@ -230,6 +239,7 @@ class Mount(NoShortcuts):
     def _judge_sync(self, path: Path) -> None:
         """Judge that the event loop syncs no topic's file, unless it takes a failed write back."""
         troubled = self.faults or self._disk.room is not None or self._disk.read_only
+        troubled = troubled or self._world.now - self._refused_at < _TAKEN_BACK
         if path.suffix in _TOPIC_FILES and not troubled and self.is_loop():
             self._world.errors.append(ViolationError(f"the event loop waits for a sync of {path}"))
 
@@ -239,7 +249,7 @@ class Mount(NoShortcuts):
         fault = self._begin("truncate", path)
         self._change(path)
         if size > len(file.content) and self._disk.room is not None and not self._disk.room:
-            raise _error(errno.ENOSPC, path)
+            raise self._refusal(errno.ENOSPC, path)
         file.change(Piece(size, None))
         self._end(fault, path)
 

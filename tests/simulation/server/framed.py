@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tests.simulation.model import ViolationError
 from tests.simulation.server.network import Link
 from tests.simulation.server.peers import Peer
+from tests.simulation.server.qwp import QwpPeer
 
 from lance_spec.messages import fluvio, rustlog
 
@@ -118,7 +119,8 @@ class FluvioPeer(FramedPeer):
         return request.encode(), index.to_bytes(_LENGTH, "big")
 
 
-KINDS: Final[dict[str, Callable[["ServerRun", int], FramedPeer]]] = {
+KINDS: Final[dict[str, Callable[["ServerRun", int], FramedPeer | QwpPeer]]] = {
+    "qwp": QwpPeer,
     "rustlog": RustlogPeer,
     "fluvio-sc": FluvioPeer,
     "fluvio-spu": FluvioPeer,

@@ -1,6 +1,7 @@
 """An event loop that is a thread of the simulated world."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final
@@ -137,7 +138,9 @@ class SimLoop(asyncio.BaseEventLoop):
     def dispose(self) -> None:
         """End what tasks are left after the thread has ended; nothing of it has an effect."""
         self.dead = self._disposing = True
+        kept = [each for each in self._ready if _is_step(each)]
         self._ready.clear()
+        self._ready.extend(kept)  # a task that never began ends in its first step
         self._scheduled.clear()
         for _ in range(_HANDS):
             tasks = asyncio.all_tasks(self)
@@ -150,6 +153,11 @@ class SimLoop(asyncio.BaseEventLoop):
         self.close()
 
 
+def _is_step(handle: asyncio.Handle) -> bool:
+    """Whether it lets a task go on."""
+    return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
+
+
 def _settle(how: Callable[[Any], None], outcome: "asyncio.Future[Any]", value: Any) -> None:
     if not outcome.done():
         how(value)
@@ -160,7 +168,10 @@ class Bound:
 
     Attributes:
         address: the address.
+        family: what the system would say of it.
     """
+
+    family = socket.AF_INET
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -183,6 +194,10 @@ class Door:
     def close(self) -> None:
         """Take no more connections."""
         self._loop.doors.pop(self.sockets[0].address.port, None)
+
+    def get_loop(self) -> SimLoop:
+        """Return the event loop."""
+        return self._loop
 
     def is_serving(self) -> bool:
         """Whether it takes connections."""

@@ -16,7 +16,7 @@ FLOODS: Final = (
 """What an attacker sends without an end."""
 _FATES: Final = ("reset", "leave", "vanish", "shut", "shut")
 _ERRORS: Final = ("EIO", "EIO", "ENOSPC", "EDQUOT")
-OTHERS: Final = ("rustlog", "fluvio-sc", "fluvio-spu")
+OTHERS: Final = ("rustlog", "fluvio-sc", "fluvio-spu", "qwp", "qwp")
 """The other listeners."""
 _OTHERS_EACH: Final = 12
 """Of so many seeds one has other listeners."""
@@ -261,6 +261,9 @@ def _others(write: _Writer) -> None:
             count=write.random.choice((5, 60, 1100)),
             reads=write.random.random() < 0.7,
         )
+        if write.random.random() < 0.3:  # in the middle of it
+            write.add("wait", seconds=write.random.uniform(0.002, 0.03))
+            write.restart()
         write.good(1)
         write.random.choice((write.pause, write.fate, write.good))()
     write.add("settle", soon=True)

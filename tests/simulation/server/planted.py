@@ -8,6 +8,7 @@ from tests.simulation.mutants import Mutant, Patch, Search, always, nothing
 from tests.simulation.server.plan import make_plan
 from tests.simulation.server.run import carry_out
 
+from lance_server.listeners.qwp import session as qwp_session
 from lance_server.lwp import connection, ingest, pending_requests, push, session
 from lance_server.lwp import response_queue as responses
 from lance_server.lwp.flow_control import heartbeat, throttle
@@ -195,6 +196,13 @@ def _goes_on_once(_: Any) -> Callable[..., Any]:
     return lambda self: self.wake()
 
 
+def _unsettled(_: Any) -> Callable[..., Any]:
+    async def settled(_: Any) -> None:
+        """Wait for nothing."""
+
+    return settled
+
+
 def _of_others(right: Any) -> Callable[..., Any]:
     """Return a taking of answers that gives one connection what another one is owed."""
     kept: list[Any] = []
@@ -230,6 +238,8 @@ SERVER_MUTANTS: Final = (
            (Patch(fairness.WorkSlice, "step", _at_once),), ("others",)),
     Mutant("the other listeners never give memory back",
            (Patch(memory_quota.Share, "release", nothing),), ("others",)),
+    Mutant("rows of QWP are acknowledged before they are stored",
+           (Patch(qwp_session, "settled", _unsettled),), ("others",)),
     Mutant("memory of a connection is not given back at its end",
            (Patch(connection.Connection, "connection_lost", _not_given_back),
             Patch(connection.Connection, "abort", lambda _: lambda self: self._transport.abort()))),

@@ -16,10 +16,12 @@ from tests.simulation.server.framed import KINDS
 from tests.simulation.server.network import Link
 from tests.simulation.server.peers import LwpPeer, Peer, batches_in
 from tests.simulation.server.plan import ServerPlan
+from tests.simulation.server.qwp import judge_tables
 from tests.simulation.server.server import IDLE, LWP_PORT, SLOW, ServerLife, SimServer, simulated
 from tests.simulation.store import DATA_DIR, read_topic
 from tests.simulation.world import EPOCH_NS, StuckError, World
 
+from lance_server.listeners.qwp.listener import QwpListener
 from lance_server.lwp.connection import Connection
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.memory_quota import Quota
@@ -561,6 +563,7 @@ class ServerRun:
                     raise ViolationError(
                         f"{model.name}: consumer {consumer} has {committed}, not {possible}"
                     )
+        judge_tables(self.attackers, life.server.engine)
         life.mount.faults = faults
 
     # The end ---------------------------------------------------------------------------------
@@ -639,6 +642,8 @@ class ServerRun:
 def _budget(listener: Any) -> Quota:
     """Return the memory account of a listener."""
     shared = getattr(listener, "_shared", None)
+    if isinstance(listener, QwpListener):
+        return listener.budget
     budget: Quota = listener._cluster.budget if shared is None else shared.memory
     return budget
 

@@ -4,6 +4,7 @@ import asyncio
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import Final
 from unittest.mock import patch
 
@@ -23,6 +24,10 @@ from lance_server.listeners.fluvio.cluster import Cluster
 from lance_server.listeners.fluvio.listener import fluvio_listeners
 from lance_server.listeners.fluvio.options import FluvioOptions
 from lance_server.listeners.listener_api import Listener
+from lance_server.listeners.qwp import listener as qwp_module
+from lance_server.listeners.qwp import session as qwp_session
+from lance_server.listeners.qwp.listener import QwpListener
+from lance_server.listeners.qwp.options import QwpOptions
 from lance_server.listeners.rustlog import listener as rustlog_module
 from lance_server.listeners.rustlog.listener import RustlogListener
 from lance_server.listeners.rustlog.options import RustlogOptions
@@ -42,7 +47,7 @@ SLOW: Final = 1.5
 IDLE: Final = 3.0
 """Seconds after which a peer is let go that says nothing."""
 _TOPICS: Final = 12
-_PORTS: Final = {"rustlog": 9092, "fluvio-sc": 9003, "fluvio-spu": 9010}
+_PORTS: Final = {"rustlog": 9092, "fluvio-sc": 9003, "fluvio-spu": 9010, "qwp": 9000}
 _OTHER_MEMORY: Final = 1 << 16
 
 
@@ -84,7 +89,11 @@ def _other_listeners() -> list[Listener]:
         FluvioOptions(max_memory=_OTHER_MEMORY, idle_timeout=IDLE, frame_timeout=SLOW)
     )
     sc, spu = (Address("server", _PORTS[name]) for name in ("fluvio-sc", "fluvio-spu"))
-    return [rustlog, *fluvio_listeners(sc, spu, cluster)]
+    qwp = QwpListener(
+        Address("server", _PORTS["qwp"]),
+        QwpOptions(max_memory=_OTHER_MEMORY, idle_timeout=IDLE, handshake_timeout=SLOW),
+    )
+    return [rustlog, *fluvio_listeners(sc, spu, cluster), qwp]
 
 
 class SimServer(Server):
@@ -225,6 +234,8 @@ def simulated(world: World) -> Iterator[None]:
             (server_module, "IdleMemoryTrim", trim),
             (rustlog_module, "bind", bind),
             (fluvio_module, "bind", bind),
+            (qwp_module, "bind", bind),
+            (qwp_session, "time", SimpleNamespace(time_ns=world.wall_ns)),
             (connection_module, "select", POLLING),
             (WorkSlice.__init__, "__defaults__", (world.seconds,)),
         ):
