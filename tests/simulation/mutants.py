@@ -122,6 +122,8 @@ def hunt(mutant: Mutant, most: int = MOST, search: Search = STORE) -> Find | Non
         runs += 1
         with mutant.planted():
             violation = search.carry_out(plan).violation
+        if violation is not None and "has no attribute" in violation:
+            raise AssertionError(f"{mutant.name} does not fit the code any more: {violation}")
         if violation is not None and search.carry_out(plan).violation is None:
             return Find(seed, runs, violation)
         if runs >= most:

@@ -249,7 +249,7 @@ def _release_raises(_: Any) -> Callable[..., Any]:
 
 
 def _seal_lowers(_: Any) -> Callable[..., Any]:
-    return lambda self: self._tail.seal(self.written_end)
+    return lambda self: self._active_segment.seal(self.written_end)
 
 
 def _seek_once(_: Any) -> Callable[..., Any]:
