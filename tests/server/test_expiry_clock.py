@@ -89,6 +89,43 @@ def test_a_clock_that_is_confirmed_counts() -> None:
     assert LogDriver(disk, options=OPTIONS, clock=clock).engine.expiry.doubt is None
 
 
+@pytest.mark.parametrize("seconds", [2 * HOUR, 6 * DAY])
+def test_a_jump_is_remembered_over_a_crash(seconds: int) -> None:
+    """The next start finds the clock as far ahead: within a week, and not believed nevertheless."""
+    clock, disk = ManualClock(), MemoryStorage()
+    log = filled(disk, clock)
+    clock.jump(seconds)
+    look(log)
+    for _ in range(3):
+        log.engine.release()
+        clock.now_ns += 10**9
+        log = LogDriver(disk, options=OPTIONS, clock=clock)
+        log.engine.start_upkeep(60.0)
+        assert look(log) == 5 * SIZE
+    assert log.engine.expiry.doubt is not None
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_clock_that_returned_is_believed_at_the_next_start(stopped: bool) -> None:
+    """Whether it returned before or after the server ended."""
+    clock, disk = ManualClock(), MemoryStorage()
+    log = filled(disk, clock)
+    clock.jump(2 * HOUR)
+    look(log)
+    if stopped:
+        log.engine.release()
+        clock.jump(-2 * HOUR)
+    else:
+        clock.jump(-2 * HOUR)
+        look(log)
+        log.engine.release()
+    clock.now_ns += 2 * HOUR * 10**9 if not stopped else 10**9
+    log = LogDriver(disk, options=OPTIONS, clock=clock)
+    log.engine.start_upkeep(60.0)
+    look(log)
+    assert log.engine.expiry.doubt is None
+
+
 def test_time_that_really_passes_is_no_jump() -> None:
     """A machine that slept or was busy for a week is believed."""
     clock = ManualClock()

@@ -3,7 +3,8 @@
 A clock that jumps ahead makes everything look old. So what is dropped by age is only dropped
 while the clock goes as the machine's time since it was started does; and at a start, while the
 clock is not before the last time that was recorded, nor more than a week after it. Otherwise
-nothing expires until the clock returns or someone confirms it. Limits by size do not ask it.
+nothing expires until the clock returns or someone confirms it, also after a restart: from when on
+the clock was ahead is recorded, too. Limits by size do not ask it.
 """
 
 import logging
@@ -21,6 +22,7 @@ from lance_spec.errors import DecodeError
 
 _log = logging.getLogger(__name__)
 FILE_NAME: Final = "clock.json"
+_AHEAD: Final = "ahead_ns"
 _SECOND: Final = 1_000_000_000
 JUMP_NS: Final = 3600 * _SECOND
 """By how much the clock may differ from the time that passed, while the server runs."""
@@ -52,6 +54,12 @@ class ExpiryClock:
         self._clock = clock
         self._boottime = boottime
         self._saved_at: int | None = None
+        self._last_ns: int | None = None
+        """The last time that was recorded."""
+        self._ahead_ns: int | None = None
+        """The earliest time of a clock that is ahead, while it is."""
+        self._ahead_saved_ns: int | None = None
+        """The one that was recorded."""
         self.doubt: str | None = None
         """Why nothing expires, or None."""
         self._believe()
@@ -76,10 +84,14 @@ class ExpiryClock:
             if document is None:
                 return None
             last = take_int(document.body, "wall_ns", FILE_NAME)
+            ahead = take_int({_AHEAD: 0, **document.body}, _AHEAD, FILE_NAME) or None
         except (DataDirError, DecodeError) as error:
             return str(error)
         self._begun = self._boottime()
         self._earliest, self._latest = last - _SLACK_NS, last + ABSENCE_NS
+        self._last_ns, self._ahead_saved_ns = last, ahead
+        if ahead is not None:
+            self._latest = min(self._latest, max(last, ahead - JUMP_NS))
         self.check()
         return document.problem
 
@@ -104,9 +116,11 @@ class ExpiryClock:
         if earliest <= now <= latest:
             if self.doubt is not None:
                 _log.warning("the clock has returned: what is old expires again")
-            self.doubt = None
+            self.doubt = self._ahead_ns = None
             self._believe()
             return True
+        known = (self._ahead_ns, self._ahead_saved_ns)
+        self._ahead_ns = min(now, *(each or now for each in known)) if now > latest else None
         seconds = (now - latest if now > latest else earliest - now) // _SECOND
         direction = "ahead of" if now > latest else "behind"
         doubt = f"the clock is at least {seconds} s {direction} what it may be"
@@ -121,7 +135,7 @@ class ExpiryClock:
 
     def confirm(self) -> None:
         """Take the wall clock for right: someone looked at it."""
-        self.doubt = None
+        self.doubt = self._ahead_ns = None
         self._saved_at = None
         self._believe()
         _log.warning("the clock was confirmed: what is old expires again")
@@ -129,10 +143,12 @@ class ExpiryClock:
     def is_due(self) -> bool:
         """Whether the time is to be recorded again."""
         saved = self._saved_at
+        if self._ahead_ns != self._ahead_saved_ns:
+            return self.trusted or self._last_ns is not None
         return self.trusted and (saved is None or self._boottime() - saved >= _SAVED_EVERY_NS)
 
     def save(self) -> None:
-        """Record the time, durably, if it can be believed (worker thread).
+        """Record the time, durably, or from when on it cannot be believed (worker thread).
 
         Raises:
             OSError: the disk refused.
@@ -140,4 +156,8 @@ class ExpiryClock:
         if self.trusted:
             now, at = self._clock(), self._boottime()
             save_document(self._storage, self._path, {"wall_ns": now})
-            self._saved_at = at
+            self._saved_at, self._last_ns, self._ahead_saved_ns = at, now, None
+        elif self._last_ns is not None and (ahead := self._ahead_ns) is not None:
+            body = {"wall_ns": self._last_ns, _AHEAD: ahead}
+            save_document(self._storage, self._path, body)
+            self._ahead_saved_ns = ahead
