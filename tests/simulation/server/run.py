@@ -35,8 +35,6 @@ _AGAIN: Final = (0.01, 0.3)
 """Seconds after which a peer that behaves connects again."""
 _RELIEF: Final = 0.5
 """Seconds in which who waits for memory learns that there is some."""
-_SLOWED: Final = 12.0
-"""Seconds after which a connection that has had more than its rate gets its next answer."""
 _BEAT: Final = 1.0
 """Seconds between two keepalives of a peer that behaves."""
 _LOOK: Final = 0.02
@@ -532,8 +530,7 @@ class ServerRun:
         memory = self.life.server.service.memory
         waiting = list(memory._waiters)
         if waiting and not self._is_on_its_way(self.life.server):
-            slowed = _SLOWED if self.plan.settings.limits.rate else 0.0
-            self.world.run(until=self.world.now + _RELIEF + slowed)
+            self.world.run(until=self.world.now + _RELIEF)
         still = [each for each in waiting if each in memory._waiters]
         if still and not self._is_on_its_way(self.life.server):
             raise ViolationError(f"requests wait for memory that nobody gives back: {memory}")
