@@ -132,6 +132,7 @@ class Server:
             self._connection_manager = ConnectionManager(self._service, self._loop.call_soon)
             self._gauge = PressureGauge(self._service, self.now())
             self._memory_trim = IdleMemoryTrim(self._service.counters, self.now())
+            self._engine.on_dismissal(self._connection_manager.drain)
             await self._listen()
             await self._start_others()
         except BaseException:

@@ -101,8 +101,9 @@ def test_a_foreign_record_stops_all_nodes(nodes: Nodes) -> None:
             eventually(lambda node=node: any("another program" in each for each in reasons(node)))
             with nodes.client(number) as client:
                 assert client.read_all() == encode_records([b"kept"])
-        one.send(one.batch([b"more"], batch_id=NONCE + 2))
-        assert one.error().code == ErrorCode.CLUSTER_NOT_READY
+                client.send(client.batch([b"more"], batch_id=NONCE + 2))
+                assert client.error().code == ErrorCode.CLUSTER_NOT_READY
+        one.wait_for_close()
 
 
 def test_a_log_that_was_made_again_stops_all_nodes(nodes: Nodes) -> None:
@@ -117,7 +118,8 @@ def test_a_log_that_was_made_again_stops_all_nodes(nodes: Nodes) -> None:
         created(nodes.url)
         for node in nodes.running.values():
             eventually(lambda node=node: any("made again" in each for each in reasons(node)))
-        assert one.read_all() == encode_records([b"kept"])
+        with nodes.client(1) as again:
+            assert again.read_all() == encode_records([b"kept"])
     code, _, problems = nodes.running.pop(1).end(signal.SIGTERM)
     assert code == 1
     assert "made again" in problems

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk import Producer
+from lance_sdk import Consumer, Producer
 from lance_server.cluster.applying.settings import Settings
 from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.memory import MemoryLog
@@ -353,7 +353,9 @@ def test_a_full_disk_stops_one_node_and_no_other(cluster: Cluster) -> None:
         one.store([b"late"], batch_id=NONCE + 2)
         node = cluster.nodes.pop(3)
         until(lambda: "No space left" in readiness(node))
-        assert three.read_all() == encode_records([b"early"])
+        three.wait_for_close()
+        with RawClient(node.address) as again:
+            assert again.read_all() == encode_records([b"early"])
         one.store([b"later"], batch_id=NONCE + 3)
         with pytest.raises(UncleanStopError, match="No space left"):
             node.stop()
@@ -375,6 +377,23 @@ def test_a_producer_leaves_a_node_that_stopped(cluster: Cluster) -> None:
         for number in range(100):
             producer.send(b"%d" % number).result(60)
     until(lambda: "No space left" in readiness(broken))
+    with pytest.raises(UncleanStopError):
+        cluster.nodes.pop(3).stop()
+
+
+def test_a_consumer_leaves_a_node_that_stopped(cluster: Cluster) -> None:
+    """It goes on at another one, where it was."""
+    disk = FaultyStorage(PwritevStorage())
+    broken = cluster.start(3, storage=disk)
+    hosts = ",".join(str(Address(*cluster.nodes[number].address)) for number in (3, 1))
+    with Producer(f"lance://{hosts}/orders", create_topic=True) as producer:
+        producer.send(b"early").result(60)
+        with Consumer(f"lance://{hosts}/orders", start="beginning") as consumer:
+            assert [record.value for record in consumer.poll(60) or ()] == [b"early"]
+            disk.fail["write"] = errno.ENOSPC
+            producer.send(b"late").result(60)
+            assert [record.value for record in consumer.poll(60) or ()] == [b"late"]
+    assert "No space left" in readiness(broken)
     with pytest.raises(UncleanStopError):
         cluster.nodes.pop(3).stop()
 
@@ -547,6 +566,7 @@ class TestRefusals:
             cluster.log.put(0, b"from another program")
             for node in cluster.nodes.values():
                 until(lambda node=node: "has stopped applying" in readiness(node))  # type: ignore[misc]
+        with cluster.client(1) as one:
             assert one.read_all() == encode_records([b"kept"])
             one.send(one.batch([b"more"], batch_id=NONCE + 2))
             error = one.error()

@@ -322,6 +322,12 @@ class ReplicatedLogManager(LogManager):
         barrier.wake(lambda: known.settle(None))
         return known
 
+    def on_dismissal(self, dismiss: Callable[[], object]) -> None:
+        """Call something once this node has stopped applying: other nodes know more."""
+        self.node.on_break = dismiss
+        if self.node.problem is not None:
+            dismiss()
+
     @property
     def is_replicated(self) -> bool:
         """Return True: what is to be known on every node goes through the shared log."""

@@ -132,6 +132,7 @@ class ClusterNode:
         unreachable: what was wrong when the log could not be reached last.
         outstanding: bytes that were appended and not settled.
         figures: what is counted.
+        on_break: called once the node has stopped applying.
     """
 
     def __init__(
@@ -175,6 +176,7 @@ class ClusterNode:
         self.unreachable = ""
         self.outstanding = 0
         self.figures = NodeFigures()
+        self.on_break: Callable[[], object] = lambda: None
         self._positions = [self._position(shard) for shard in replica.shards]
 
     def __repr__(self) -> str:
@@ -453,6 +455,7 @@ class ClusterNode:
         told = error if isinstance(error, StopNodeError | OSError) else repr(error)
         _log.error("node %d stops applying: %s", self.options.node_id, told)
         self._fail_pending(f"the node stopped applying: {told}")
+        self.on_break()
 
     def _take(self, step: Step) -> None:
         """Publish what a step did, then settle what waited for it."""

@@ -548,6 +548,10 @@ class LogManager:
         """Return what is settled when all that was acknowledged is known here; None: it is."""
         return None
 
+    def on_dismissal(self, dismiss: Callable[[], object]) -> None:
+        """Call something once clients are better served elsewhere; never by a single server."""
+        del dismiss
+
     @property
     def is_replicated(self) -> bool:
         """Whether nodes of a cluster share this log: what stands beside it stays on this node."""
