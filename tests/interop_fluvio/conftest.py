@@ -6,15 +6,19 @@ tests that need it are skipped elsewhere.
 
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 pytest.importorskip("cramjam", reason="the extra fluvio is not installed")
 
+from lance_sdk.fluvio import FluvioClient
 from lance_server.testing import ServerProcess
 
+from .both_apis import Connect, blocking_client
 from .cluster import PROGRAM, Cluster, program
 
 OPTIONS = ("--fluvio-sc", "127.0.0.1:0", "--fluvio-spu", "127.0.0.1:0")
@@ -83,15 +87,33 @@ def cluster(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clu
         yield running
 
 
-@pytest.fixture(params=["listener", "cluster"])
-def sc(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Return where an SC listens: our listener's, and a real cluster's."""
-    if request.param == "cluster":
-        yield request.getfixturevalue("cluster").sc
-        return
-    data = request.getfixturevalue("tmp_path") / "data"
-    with ServerProcess.running(data, *OPTIONS) as server:
+@pytest.fixture(scope="session")
+def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return where the SC of our listener is, for all tests that do not disturb it."""
+    with ServerProcess.running(tmp_path_factory.mktemp("listener") / "data", *OPTIONS) as server:
         yield "{}:{}".format(*server.others["fluvio-sc"])
+
+
+@pytest.fixture(params=["listener", "cluster"])
+def sc(request: pytest.FixtureRequest) -> str:
+    """Return where an SC listens: our listener's, and a real cluster's."""
+    found = request.getfixturevalue(request.param)
+    return found if isinstance(found, str) else found.sc
+
+
+@pytest.fixture(scope="session")
+def portal() -> Iterator[BlockingPortal]:
+    """Return where coroutines run while tests wait for them."""
+    with start_blocking_portal() as running:
+        yield running
+
+
+@pytest.fixture(params=["sync", "async"])
+def connect(request: pytest.FixtureRequest, sc: str, portal: BlockingPortal) -> Connect:
+    """Return what makes a client of the sync API, and of the async one."""
+    if request.param == "sync":
+        return partial(FluvioClient, sc)
+    return partial(blocking_client, portal, sc)
 
 
 @pytest.fixture
