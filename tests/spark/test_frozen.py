@@ -6,14 +6,13 @@ micro-batch is repeated, and now and then two streaming queries, of which one ma
 started again from their checkpoints and go on.
 """
 
-import json
 import os
 import random
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.spark.histories import LIMITS, Era, Follower, Rows
 
 from lance_sdk.errors import TopicNotFound
 from lance_sdk.spark.checkpoint import TopicCheckpoint, decode_checkpoint
@@ -39,8 +38,6 @@ COLUMNS = ("offset", "value")
 SECOND_NS = 1_000_000_000
 HISTORIES = int(os.environ.get("LANCE_SPARK_HISTORIES", "8"))
 STEPS = 24
-EVERYTHING = 2**62
-Rows = list[tuple[int, bytes]]
 
 
 class Frozen(WrapperStorage):
@@ -70,115 +67,6 @@ class Frozen(WrapperStorage):
         """Remove, then look."""
         super().remove(path)
         self.look()
-
-
-@dataclass
-class Era:
-    """A topic of the name, from its creation to its deletion.
-
-    Attributes:
-        topic: its number.
-        sent: every record that was ever handed to the server, in order.
-        acked: how many of them were acknowledged.
-        floor: where the topic may begin at most: retention drops nothing without saying so.
-        deleted: whether its deletion was asked for.
-    """
-
-    topic: int
-    sent: Rows = field(default_factory=list)
-    acked: int = 0
-    floor: int = 0
-    deleted: bool = False
-
-    def check(self, found: Rows) -> None:
-        """Compare what a query found with what was sent."""
-        kept = [row for row in self.sent[: self.acked] if row[0] >= self.floor]
-        if not found:
-            assert not kept
-            return
-        first = self.sent.index(found[0])
-        assert found == self.sent[first : first + len(found)]
-        assert first + len(found) >= self.acked
-        assert found[0][0] <= self.floor
-
-
-class Follower:
-    """A streaming query that is started again before each of its micro-batches.
-
-    Args:
-        history: what it reads.
-        said: its options.
-    """
-
-    def __init__(self, history: "History", **said: str) -> None:
-        self._history = history
-        self._options = history.options(**said)
-        self._is_strict = self._options.fail_on_data_loss
-        self._at: Any = None
-        self._reads_next = 0
-        """Which record of the era comes next, where nothing is lost."""
-        self._era: Era | None = None
-
-    def go_on(self) -> None:
-        """Start from the checkpoint, plan a micro-batch, start again, and read it."""
-        try:
-            end = self._planned()
-            rows = self._history.rows(self._started().splits(end)) if end is not None else []
-        except DataLost:
-            assert self._is_strict
-            assert self._may_lose()
-            self._at = None  # a new query
-            return
-        if end is not None:
-            self._take(rows, decode_checkpoint(end)["orders"])
-            self._at = end
-
-    def _started(self) -> Progress:
-        return Progress(open_log(self._options), self._options, sleep=lambda _: None)
-
-    def _planned(self) -> Any:
-        progress = self._started()
-        if self._at is None:
-            self._at = json.loads(json.dumps(progress.initial()))
-            begin = decode_checkpoint(self._at).get("orders")
-            self._era = None if begin is None else self._history.era
-            self._reads_next = 0 if begin is None else self._place(begin.offset)
-        limit = self._history.random.choice((1, 200, EVERYTHING))
-        end = json.loads(json.dumps(progress.advance(self._at, limit)))
-        return None if end == self._at else end
-
-    def _place(self, offset: int) -> int:
-        sent = self._history.era.sent
-        return next((n for n, row in enumerate(sent) if row[0] >= offset), len(sent))
-
-    def _may_lose(self) -> bool:
-        """Whether retention or a deletion took something that this query had before it."""
-        era = self._history.era
-        if self._era is not era or era.deleted:
-            return True
-        begin = era.sent[self._reads_next][0] if self._reads_next < len(era.sent) else None
-        return begin is not None and begin < era.floor
-
-    def _take(self, rows: Rows, planned: TopicCheckpoint) -> None:
-        """Hold what was delivered against what was sent, from where the last batch ended."""
-        if not rows:
-            return
-        era = next(each for each in self._history.eras if rows[0] in each.sent)
-        if era is not self._era:
-            assert self._era is None or not self._is_strict
-            self._era, self._reads_next = era, 0
-        first = era.sent.index(rows[0])
-        assert first >= self._reads_next
-        skipped = era.sent[self._reads_next : first]
-        assert all(offset < era.floor for offset, _ in skipped)
-        assert not (skipped and self._is_strict)
-        assert rows == era.sent[first : first + len(rows)]
-        assert planned.topic.id == era.topic
-        self._reads_next = first + len(rows)
-
-    def has_all(self) -> bool:
-        """Whether everything acknowledged was delivered."""
-        return self._era is self._history.era and self._reads_next >= self._history.era.acked
 
 
 class History:
@@ -265,6 +153,11 @@ class History:
         where = {"path": str(self.data), "topicsPattern": "orders", "pollInterval": "0s"}
         return Options.parse({**where, "startingOffsets": "earliest", **said})
 
+    def lags(self, planned: TopicCheckpoint | None) -> bool:
+        """Never: everything is read from the same files."""
+        del planned
+        return False
+
     def rows(self, splits: Any) -> Rows:
         """Read splits as tasks would."""
         return [(row["offset"], row["value"]) for row in self.reader.rows(splits, *COLUMNS)]
@@ -290,9 +183,9 @@ class History:
         except TopicNotFound:
             assert self.era.deleted or self.era.topic < 0
             return
-        era = next((each for each in self.eras if found and found[0] in each.sent), self.era)
+        era = next((each for each in self.eras if found and each.has(found[0])), self.era)
         if era is self.era and not era.deleted:
-            era.check(found)
+            era.check(found, era.acked)
         else:  # as long as it is there at all
             assert found == era.sent[-len(found) :]
 
@@ -303,7 +196,7 @@ class History:
         at = progress.initial()
         if self.checkpoints:
             at = {"v": 1, "topics": {"orders": self.checkpoints[-1][0].to_json()}}
-        end = progress.advance(at, self.random.choice((1, 200, EVERYTHING)))
+        end = progress.advance(at, self.random.choice(LIMITS))
         if end != at:
             (checkpoint,) = decode_checkpoint(end).values()
             rows = self.rows(progress.splits(end))
