@@ -26,6 +26,7 @@ from lance_sdk.config import RetryPolicy
 from lance_sdk.errors import LanceError, TopicDeleted, TopicNotFound
 from lance_sdk.spark import server_log
 from lance_sdk.spark.checkpoint import TopicCheckpoint
+from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.options import Options
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.embedded import EmbeddedServer
@@ -38,11 +39,18 @@ from lance_server.storage.wal import WalStorage
 from lance_server.storage.wrapper import WrapperStorage
 from lance_spec.enums import ErrorCode
 
-HISTORIES = max(2, int(os.environ.get("LANCE_SPARK_HISTORIES", "8")) // 4)
+HISTORIES = max(2, int(os.environ.get("LANCE_SPARK_HISTORIES", "8")) // 2)
 STEPS = 24
 COLUMNS = ("offset", "value")
 SERVER_THREAD = "lance-server"
 PATIENCE = 60.0
+PATIENT: Any = {
+    "backoff_base": 0.02,
+    "backoff_cap": 0.1,
+    "close_timeout": 5 * PATIENCE,
+    "request_timeout": PATIENCE,
+}
+"""How a client waits for a server that is started anew."""
 POLICY = CompactionPolicy(min_segments=3, max_segments=5, small=1000)
 
 pytestmark = pytest.mark.timeout(300)
@@ -188,7 +196,13 @@ class LiveHistory:
             offset += 5 + len(value)
         self.sent += len(values)
         retry = RetryPolicy(also=frozenset({ErrorCode.STORAGE_ERROR}))  # what is killed says it
-        with Producer(f"{self._url}/orders", dialect="specified", retry=retry) as producer:
+        with Producer(
+            f"{self._url}/orders",
+            dialect="specified",
+            retry=retry,
+            delivery_timeout=5 * PATIENCE,
+            **PATIENT,
+        ) as producer:
             producer.send_many(values)
         self._again(self._rebase)
         era.acked = len(era.sent)
@@ -236,7 +250,7 @@ class LiveHistory:
         while True:
             was_away, kills = self._is_away, self.kills
             try:
-                with Client(self._url, dialect="specified") as client:
+                with Client(self._url, dialect="specified", **PATIENT) as client:
                     ask(client)
             except LanceError:
                 if not was_away and kills == self.kills:
@@ -338,7 +352,7 @@ class LiveHistory:
         acked = self.era.acked  # of what is acknowledged meanwhile nothing is said
         try:
             found = self.rows(self.reader.splits(topic="orders", **where))
-        except (TopicNotFound, TopicDeleted):
+        except (TopicNotFound, TopicDeleted, DataLost):  # the last as it is deleted meanwhile
             assert self.era.deleted or self.era.topic < 0
             return
         era = next((each for each in self.eras if found and each.has(found[0])), self.era)

@@ -18,6 +18,8 @@ from lance_sdk.spark.errors import CheckpointError
 
 VERSION: Final = 2
 STORED_VERSION: Final = 1
+LAG: Final = "lag"
+"""The field with a topic's lag, where Spark asks for the ends of topics."""
 
 
 @dataclass(frozen=True, slots=True)

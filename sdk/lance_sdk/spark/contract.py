@@ -23,16 +23,32 @@ class TopicView:
         identity: which topic it is.
         start: the earliest offset that can be read.
         end: the offset after its last durable byte.
+        records: how many there are between the two, where that is known at no cost.
     """
 
     identity: TopicIdentity
     start: int
     end: int
+    records: int | None = None
 
     @property
     def name(self) -> str:
         """The topic's name, or ``#id``."""
         return self.identity.label
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What lies between a query's offset and the end of a topic, beside its bytes.
+
+    Attributes:
+        records: how many, about; None where nothing tells.
+        since_ns: when the first of them was stored, in nanoseconds since the Unix epoch; None
+            where nothing tells.
+    """
+
+    records: int | None = None
+    since_ns: int | None = None
 
 
 class InputSplit(Protocol):
@@ -111,4 +127,13 @@ class Log(Protocol):
 
     def splits(self, checkpoint: TopicCheckpoint) -> Sequence[InputSplit]:
         """Return the splits of a micro-batch."""
+        ...
+
+    def unread(self, view: TopicView, offset: int) -> Unread:
+        """Return what there is from an offset before the topic's end on.
+
+        Raises:
+            LanceError: it cannot be found out now.
+            OSError: likewise.
+        """
         ...

@@ -10,7 +10,7 @@ import numpy as np
 from lance_sdk.errors import ConfigError, TopicNotFound
 from lance_sdk.offsets.contract import Fingerprint
 from lance_sdk.spark.checkpoint import TopicCheckpoint
-from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView
+from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView, Unread
 from lance_sdk.spark.errors import DataDamaged, DataLost
 from lance_sdk.spark.file_splits import FileSplit, cut_range
 from lance_sdk.spark.losses import lost, planned_range
@@ -222,10 +222,28 @@ class FileLog:
             return []
         return self.plan(view, start, end)
 
+    def unread(self, view: TopicView, offset: int) -> Unread:
+        """Return what there is from an offset on: records by the names and sidecars of segments."""
+        return steadily(lambda: self._unread(view, offset), self.look)
+
+    def _unread(self, view: TopicView, offset: int) -> Unread:
+        segments = [each for each in self._files(view).segments if each.end > offset]
+        if not segments or segments[0].sidecar is None or segments[-1].sidecar is None:
+            return Unread()
+        first, last = segments[0], segments[-1]
+        found, _ = read_entries(first)
+        left = found[found["start"] + found["length"] + first.base > offset]
+        since = int(left["server_ns"][0]) if len(left) else last.name.start_ns
+        if first is last:
+            return Unread(int(left["records"].sum()), since)
+        before = first.name.start_index + int(found["records"].sum()) - int(left["records"].sum())
+        tail, _ = read_entries(last)
+        return Unread(last.name.start_index + int(tail["records"].sum()) - before, since)
+
     def _view(self, files: TopicFiles) -> TopicView:
         """Return where a topic begins and ends; behind its last whole batch while it is written."""
         if not files.segments:
-            return TopicView(files.identity, files.floor, files.floor)
+            return TopicView(files.identity, files.floor, max(files.floor, files.reached))
         last = files.segments[-1]
         end = last.end
         if not last.name.is_closed and last.sidecar is not None:
@@ -235,7 +253,7 @@ class FileLog:
             grown = replace(last, size=max(size, last.size))
             files = replace(files, segments=(*files.segments[:-1], grown))
             self._seen[files.identity.label] = files
-        return TopicView(files.identity, files.segments[0].base, end)
+        return TopicView(files.identity, files.floor, max(end, files.reached))
 
 
 def _bytes_of(files: TopicFiles, start: int, end: int) -> bytes:

@@ -1,7 +1,7 @@
 """Segment files and their sidecars, read without a server, also while one writes them (AMB-14)."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -101,7 +101,10 @@ class TopicFiles:
         folder: the folder.
         identity: which topic it is.
         segments: by rising base.
-        floor: byte offset at which the topic begins, as its metadata says.
+        floor: byte offset at which the topic begins; before its first segment where a crash tore
+            what was there (AMB-29).
+        reached: byte offset up to which it goes at least; behind its last record where a crash
+            tore what followed.
         problems: how the folder differs from its metadata, in words.
     """
 
@@ -109,6 +112,7 @@ class TopicFiles:
     identity: TopicIdentity
     segments: tuple[Segment, ...]
     floor: int = 0
+    reached: int = 0
     problems: tuple[str, ...] = ()
 
 
@@ -205,8 +209,22 @@ def _topic_files(
         label = folder.rstrip("/").rpartition("/")[2]
         number = _header(found[0].sidecar).topic_id if found and found[0].sidecar else 0
         metadata = TopicMetadata(TopicIdentity(number, label))
-    problems = tuple(listing.problems)
-    return TopicFiles(folder, metadata.identity, tuple(found), metadata.floor, problems)
+    return TopicFiles(
+        folder,
+        metadata.identity,
+        tuple(found),
+        _begin(metadata, found, listing.problems),
+        metadata.reached,
+        tuple(listing.problems),
+    )
+
+
+def _begin(metadata: TopicMetadata, segments: Sequence[Segment], problems: Sequence[str]) -> int:
+    """Return where a topic begins: where its metadata says, unless something there is missing."""
+    if not segments:
+        return metadata.floor
+    base = segments[0].base
+    return base if metadata.bases is None or problems else min(metadata.floor, base)
 
 
 class _Placing:

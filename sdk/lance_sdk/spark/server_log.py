@@ -25,10 +25,10 @@ from lance_sdk.errors import (
     Unsupported,
 )
 from lance_sdk.offsets.contract import FINGERPRINT_BYTES, Fingerprint, TopicIdentity
-from lance_sdk.spark.boundaries import Boundaries
+from lance_sdk.spark.boundaries import Boundaries, stored_since
 from lance_sdk.spark.checkpoint import Cut, TopicCheckpoint
 from lance_sdk.spark.columns import Parted, to_batch
-from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView
+from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView, Unread
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.losses import lost, planned_range
 from lance_sdk.spark.options import Options, RecordFormat
@@ -506,11 +506,24 @@ class ServerLog:
             begin = cut.end
         return found
 
+    def unread(self, view: TopicView, offset: int) -> Unread:
+        """Return what there is from an offset on: records by their mean size, the time by looks."""
+        records = view.records
+        if records is not None and offset > view.start:
+            records = round(records * (view.end - offset) / (view.end - view.start))
+        since = None
+        with (
+            suppress(Unsupported),  # a published server knows no times
+            Client(self._options.url(), **self._options.client_options()) as client,
+        ):
+            since = stored_since(client, view, offset)
+        return Unread(records, since)
+
     def _view(self, info: TopicInfo) -> TopicView:
         end = info.end_offset
         if end is None:  # a published server does not say (AMB-06)
             end = self._reached(info.name, "end")
-        return TopicView(TopicIdentity.of(info), info.start_offset or 0, end)
+        return TopicView(TopicIdentity.of(info), info.start_offset or 0, end, info.record_count)
 
     def _reached(self, topic: str, where: Any) -> int:
         """Return at which offset a consumer finds the first record after a place."""

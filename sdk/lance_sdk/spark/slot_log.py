@@ -23,7 +23,7 @@ from lance_sdk.journal.tools import frames_of, kind_of
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.spark.checkpoint import TopicCheckpoint
 from lance_sdk.spark.columns import Parted, to_batch
-from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView
+from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView, Unread
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.options import Options, RecordFormat
 from lance_sdk.spark.storage import entries, read_file
@@ -243,3 +243,8 @@ class SlotLog:
     def splits(self, checkpoint: TopicCheckpoint) -> list[InputSplit]:
         """Refuse: see `advance`."""
         raise TopicNotFound(f"slot {checkpoint.topic.label!r} can be read as a batch only")
+
+    def unread(self, view: TopicView, offset: int) -> Unread:
+        """Tell nothing: no streaming query reads a slot."""
+        del view, offset
+        return Unread()

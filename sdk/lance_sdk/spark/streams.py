@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from lance_sdk.errors import LanceError
 from lance_sdk.spark.batches import resolve, warn_of_no_match
 from lance_sdk.spark.checkpoint import (
+    LAG,
     STORED_VERSION,
     VERSION,
     TopicCheckpoint,
@@ -50,6 +52,8 @@ class Progress:
         self._initial: dict[str, Any] | None = None
         self._target: dict[str, int] | None = None
         self._views: list[TopicView] = []
+        self._reached: Mapping[str, TopicCheckpoint] = {}
+        """Where the last micro-batch ends that was planned."""
         self._asked_at = -options.poll_interval
         self._is_warned = False
         self._batch_at: float | None = None
@@ -74,9 +78,31 @@ class Progress:
         self._target = {view.name: view.end for view in self._look()}
 
     def ends(self) -> dict[str, Any]:
-        """Return where the topics end, as Spark shows it."""
-        checkpoints = {v.name: TopicCheckpoint(v.identity, v.end, v.end) for v in self._views}
+        """Return where the topics end, as Spark shows it, and how far the query is behind."""
+        checkpoints = {
+            v.name: TopicCheckpoint(v.identity, v.end, v.end, rest={LAG: self._lag(v)})
+            for v in self._views
+        }
         return encode_checkpoint(checkpoints)
+
+    def _lag(self, view: TopicView) -> dict[str, float]:
+        """Return the lag in one topic; what cannot be found out now is left out."""
+        reached = self._reached.get(view.name)
+        is_same = reached is not None and reached.topic.difference(view.identity) is None
+        offset = max(reached.offset, view.start) if reached and is_same else view.start
+        if offset >= view.end:
+            return {"bytes": 0, "records": 0, "seconds": 0.0}
+        found: dict[str, float] = {"bytes": view.end - offset}
+        try:
+            unread = self._log.unread(view, offset)
+        except (LanceError, OSError) as error:
+            _log.debug("topic %r: its lag in records and seconds: %s", view.name, error)
+            return found
+        if unread.records is not None:
+            found["records"] = unread.records
+        if unread.since_ns is not None:
+            found["seconds"] = round(max(0, time.time_ns() - unread.since_ns) / 1e9, 3)
+        return found
 
     def advance(self, start: Mapping[str, Any], limit: int) -> dict[str, Any]:
         """Return the end of the next micro-batch; ``start`` itself when there is nothing new.
@@ -88,6 +114,11 @@ class Progress:
         Raises:
             DataLost: what comes next is gone, or is not what followed before.
         """
+        end = self._advanced(start, limit)
+        self._reached = decode_checkpoint(end)
+        return end
+
+    def _advanced(self, start: Mapping[str, Any], limit: int) -> dict[str, Any]:
         before = decode_checkpoint(start)
         views = {view.name: self._bounded(view) for view in self._look(before)}
         self._refuse_missing(before, views)

@@ -44,6 +44,7 @@ class TopicMetadata:
     Attributes:
         identity: which topic it is.
         floor: byte offset at which the topic begins.
+        reached: byte offset up to which it goes at least: what a crash tore before it is retired.
         bases: where each segment begins, by key; None in folders of a published server.
         retiring: keys of the segments that retention is dropping.
         merging: the merge that is under way, if there is one.
@@ -51,6 +52,7 @@ class TopicMetadata:
 
     identity: TopicIdentity
     floor: int = 0
+    reached: int = 0
     bases: Mapping[str, int] | None = None
     retiring: frozenset[str] = frozenset()
     merging: Merging | None = None
@@ -94,6 +96,7 @@ def _decoded(raw: bytes) -> TopicMetadata:
     return TopicMetadata(
         identity,
         int(log.get("start_offset", 0)),
+        int(log.get("next_offset", 0)),
         None if bases is None else {key: int(base) for key, base in bases.items()},
         frozenset(log.get("retiring", ())),
         None if merging is None else Merging(merging["target"], tuple(merging["sources"])),

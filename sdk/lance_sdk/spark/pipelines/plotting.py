@@ -16,7 +16,7 @@ _MOST_BARS: Final = 24 * 14
 """Hours beyond which a bar is a day."""
 _MOST_TOPICS: Final = 8
 _OTHER: Final = "other"
-_COLOURS: Final = (
+COLOURS: Final = (
     "#0072B2",
     "#E69F00",
     "#009E73",
@@ -43,19 +43,28 @@ def draw(volumes: Sequence["Volume"], path: str | Path) -> None:
     Raises:
         ConfigError: matplotlib is missing, or there is nothing to draw.
     """
+    if not volumes:
+        raise ConfigError("there is nothing to draw: the log is empty")
+    width = bar_seconds(volumes)
+    sums = grouped(volumes, width)
+    figure = load_figure()(figsize=(10, 4.5), layout="constrained")
+    _fill(figure, sums, width)
+    figure.savefig(path)
+
+
+def load_figure() -> Any:
+    """Return the class of a picture.
+
+    Raises:
+        ConfigError: matplotlib is missing.
+    """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and only for pictures
     except ModuleNotFoundError:
         raise ConfigError(
             "matplotlib is not installed; install it with: pip install 'lance-sdk[spark]'"
         ) from None
-    if not volumes:
-        raise ConfigError("there is nothing to draw: the log is empty")
-    width = bar_seconds(volumes)
-    sums = grouped(volumes, width)
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
-    _fill(figure, sums, width)
-    figure.savefig(path)
+    return Figure
 
 
 def bar_seconds(volumes: Sequence["Volume"]) -> int:
@@ -145,7 +154,7 @@ def _draw_unknown(axes: Any, sums: Sums) -> None:
 def _colours(sums: Sums) -> list[str]:
     return [
         _GREY if topic.startswith(f"{_OTHER} (") and index == _MOST_TOPICS - 1 else colour
-        for index, (topic, colour) in enumerate(zip(sums, _COLOURS, strict=False))
+        for index, (topic, colour) in enumerate(zip(sums, COLOURS, strict=False))
     ]
 
 
