@@ -28,7 +28,7 @@ def grown(data: Path, target: Path, times: int) -> int:
     Returns:
         Bytes of the records in it.
     """
-    from lance_sdk.spark.segments import topic_files  # noqa: PLC0415 - heavy
+    from lance_sdk.spark.files.segments import topic_files  # noqa: PLC0415 - heavy
     from lance_spec.disk.segment_names import SegmentName  # noqa: PLC0415 - likewise
 
     (folder,) = (
@@ -55,7 +55,7 @@ def _sidecar(source: Path, home: Path, name: Any, base: int, record: int) -> int
     from crc32c import crc32c  # noqa: PLC0415 - heavy
     from numpy import frombuffer  # noqa: PLC0415 - an extra
 
-    from lance_sdk.spark.segments import ENTRY  # noqa: PLC0415 - likewise
+    from lance_sdk.spark.files.segments import ENTRY  # noqa: PLC0415 - likewise
     from lance_spec.messages.engine import SidecarHeader  # noqa: PLC0415 - likewise
 
     raw, size = source.read_bytes(), SidecarHeader.SIZE

@@ -137,17 +137,17 @@ class Reader:
 
     def splits(self, **said: str) -> list[Any]:
         """Return the splits of a batch query."""
-        from lance_sdk.spark.batches import plan  # noqa: PLC0415 - an extra
+        from lance_sdk.spark.logs.batches import plan  # noqa: PLC0415 - an extra
+        from lance_sdk.spark.logs.resolve import open_log  # noqa: PLC0415 - likewise
         from lance_sdk.spark.options import Options  # noqa: PLC0415 - likewise
-        from lance_sdk.spark.resolve import open_log  # noqa: PLC0415 - likewise
 
         options = Options.parse(said)
         return plan(open_log(options), options)
 
     def rows(self, splits: Iterable[Any], *names: str) -> list[dict[str, Any]]:
         """Return what tasks read of splits that travelled to them."""
-        from lance_sdk.spark.column_names import DEFAULT_COLUMNS  # noqa: PLC0415 - likewise
-        from lance_sdk.spark.columns import arrow_schema  # noqa: PLC0415 - likewise
+        from lance_sdk.spark.rows.column_names import DEFAULT_COLUMNS  # noqa: PLC0415 - likewise
+        from lance_sdk.spark.rows.columns import arrow_schema  # noqa: PLC0415 - likewise
 
         schema = arrow_schema(names or DEFAULT_COLUMNS)
         travelled = pickle.loads(pickle.dumps(list(splits)))

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from lance_sdk.spark.checkpoint import TopicCheckpoint, decode_checkpoint
 from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.resolve import open_log
-from lance_sdk.spark.streams import Progress
+from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint, decode_checkpoint
+from lance_sdk.spark.streaming.streams import Progress
 
 Rows = list[tuple[int, bytes]]
 LIMITS = (1, 200, 2**62)

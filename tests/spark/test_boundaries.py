@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk import Client, Producer
-from lance_sdk.spark import server_log
-from lance_sdk.spark.boundaries import Boundaries
-from lance_sdk.spark.checkpoint import decode_checkpoint
-from lance_sdk.spark.contract import EVERYTHING
+from lance_sdk.spark.logs import server_log
+from lance_sdk.spark.logs.boundaries import Boundaries
+from lance_sdk.spark.logs.contract import EVERYTHING
+from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.resolve import open_log
-from lance_sdk.spark.streams import Progress
+from lance_sdk.spark.streaming.checkpoint import decode_checkpoint
+from lance_sdk.spark.streaming.streams import Progress
 from lance_server.embedded import EmbeddedServer
 
 At = Mapping[str, str]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from lance_sdk import Record
 from lance_sdk.errors import ConfigError, UndecodableRecord
-from lance_sdk.spark.column_names import TYPES, Origin
-from lance_sdk.spark.columns import Parted, arrow_schema, check_schema, to_batch
-from lance_sdk.spark.encoding import check_columns, frames_of
 from lance_sdk.spark.errors import DataDamaged, SinkError
+from lance_sdk.spark.rows.column_names import TYPES, Origin
+from lance_sdk.spark.rows.columns import Parted, arrow_schema, check_schema, to_batch
+from lance_sdk.spark.rows.encoding import check_columns, frames_of
 from lance_sdk.values.keyed import join, split
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark import sinks
-from lance_sdk.spark.commit_log import CommitLog, local_path, read_staged
-from lance_sdk.spark.dedup import count_arrived
-from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.errors import CheckpointError, SinkError
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.sending import FrameSender
+from lance_sdk.spark.rows.encoding import Frame
+from lance_sdk.spark.writing import sinks
+from lance_sdk.spark.writing.commit_log import CommitLog, local_path, read_staged
+from lance_sdk.spark.writing.dedup import count_arrived
+from lance_sdk.spark.writing.sending import FrameSender
 from lance_spec.records import decode_records, encode_records
 
 At = Mapping[str, str]

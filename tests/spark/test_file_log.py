@@ -14,16 +14,16 @@ import pytest
 
 from lance_sdk import Client, Producer
 from lance_sdk.errors import ConfigError, MisalignedOffset, OpaqueRecords, TopicNotFound
-from lance_sdk.spark import file_log, segments
-from lance_sdk.spark.columns import arrow_schema
 from lance_sdk.spark.errors import DataDamaged, DataLost
-from lance_sdk.spark.file_splits import FileSplit
+from lance_sdk.spark.files import file_log, segments
+from lance_sdk.spark.files.file_splits import FileSplit
+from lance_sdk.spark.files.segments import ENTRY, topic_files
+from lance_sdk.spark.files.storage import ReadMemory, entries, opened
+from lance_sdk.spark.files.topic_folder import load_metadata
+from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.audit import audit_one, targets
-from lance_sdk.spark.resolve import open_log
-from lance_sdk.spark.segments import ENTRY, topic_files
-from lance_sdk.spark.storage import ReadMemory, entries, opened
-from lance_sdk.spark.topic_folder import load_metadata
+from lance_sdk.spark.rows.columns import arrow_schema
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
 from lance_spec.messages.engine import SidecarEntry
@@ -594,7 +594,7 @@ def test_a_task_that_reads_files_loads_nothing_that_only_others_need() -> None:
     """Neither what sends nor what speaks with servers: Spark collects all of it after each task."""
     names = ("producer", "consumer", "journal", "_server", "spark.sinks", "spark.commit_log")
     code = (
-        "import sys, lance_sdk.spark.source, lance_sdk.spark.file_splits\n"
+        "import sys, lance_sdk.spark.source, lance_sdk.spark.files.file_splits\n"
         f"print([name for name in {names!r} if 'lance_sdk.' + name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

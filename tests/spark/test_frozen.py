@@ -15,12 +15,12 @@ import pytest
 from tests.spark.histories import LIMITS, Era, Follower, Rows
 
 from lance_sdk.errors import TopicNotFound
-from lance_sdk.spark.checkpoint import TopicCheckpoint, decode_checkpoint
 from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.audit import audit_one, targets
-from lance_sdk.spark.resolve import open_log
-from lance_sdk.spark.streams import Progress
+from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint, decode_checkpoint
+from lance_sdk.spark.streaming.streams import Progress
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.segments.compaction import CompactionPolicy

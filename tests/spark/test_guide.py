@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lance_sdk.spark.column_names import TYPES
+from lance_sdk.spark.rows.column_names import TYPES
 from lance_server import running
 
 DOCS = Path(__file__).parents[2] / "docs"

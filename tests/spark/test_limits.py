@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.resolve import open_log
-from lance_sdk.spark.streams import Progress
+from lance_sdk.spark.streaming.streams import Progress
 from lance_server.embedded import EmbeddedServer
 
 Fill = Callable[..., list[bytes]]

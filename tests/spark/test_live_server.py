@@ -24,10 +24,10 @@ from tests.spark.histories import Era, Follower, Rows
 from lance_sdk import Client, Producer
 from lance_sdk.config import RetryPolicy
 from lance_sdk.errors import LanceError, TopicDeleted, TopicNotFound
-from lance_sdk.spark import server_log
-from lance_sdk.spark.checkpoint import TopicCheckpoint
 from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.logs import server_log
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.embedded import EmbeddedServer
 from lance_server.errors import LanceServerError
@@ -164,7 +164,7 @@ class LiveHistory:
         """Stop the server."""
         self.disk.killed = True
         self._stop()
-        self._client.shutdown()
+        self._client.shutdown(wait=False)
 
     def _do(self, operation: Callable[[], None]) -> None:
         """Run an operation of the client's beside the looks at its steps."""

@@ -13,12 +13,12 @@ import pytest
 
 from lance_sdk import Client, Producer
 from lance_sdk.errors import DeliveryError
-from lance_sdk.spark import sinks
-from lance_sdk.spark.commit_log import CommitLog
-from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.errors import CheckpointError, SinkError
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.sending import FrameSender
+from lance_sdk.spark.rows.encoding import Frame
+from lance_sdk.spark.writing import sinks
+from lance_sdk.spark.writing.commit_log import CommitLog
+from lance_sdk.spark.writing.sending import FrameSender
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
 from lance_spec.records import encode_records
@@ -198,7 +198,7 @@ DRIVER = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 from test_once import Query, failing_at
-from lance_sdk.spark.sending import FrameSender
+from lance_sdk.spark.writing.sending import FrameSender
 send, sent = FrameSender.send_frame, iter(range(10_000))
 def die(self, frame, **identity):
     if next(sent) == 9:

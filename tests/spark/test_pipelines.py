@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.encoding import Frame
+from lance_sdk.spark.files.segments import topic_files
 from lance_sdk.spark.java import check_java
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines import audit, migrate, report
@@ -19,8 +19,8 @@ from lance_sdk.spark.pipelines.audit import FileReport, audit_one, targets
 from lance_sdk.spark.pipelines.migrate import copy, renamed
 from lance_sdk.spark.pipelines.reindex import _held, _look_at, _write
 from lance_sdk.spark.pipelines.report import Report, Volume, count_split, plot
-from lance_sdk.spark.segments import topic_files
-from lance_sdk.spark.sending import FrameSender
+from lance_sdk.spark.rows.encoding import Frame
+from lance_sdk.spark.writing.sending import FrameSender
 from lance_server.embedded import EmbeddedServer
 from lance_spec.enums import RecordType
 from lance_spec.messages.engine import SidecarEntry

@@ -9,8 +9,8 @@ import pytest
 import trustme
 
 from lance_sdk.errors import AuthenticationFailed, ConnectFailed
-from lance_sdk.spark import sinks
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.writing import sinks
 from lance_server import running
 from lance_server.security.tls import TlsConfig
 from lance_server.security.tokens import AuthConfig

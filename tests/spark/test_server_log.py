@@ -16,11 +16,11 @@ from lance_sdk.errors import (
     TopicDeleted,
     TopicNotFound,
 )
-from lance_sdk.spark import server_log
-from lance_sdk.spark.checkpoint import TopicCheckpoint
 from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.logs import server_log
+from lance_sdk.spark.logs.server_log import ServerLog, batches_of
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.server_log import ServerLog, batches_of
+from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
 

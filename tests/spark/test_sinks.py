@@ -9,8 +9,8 @@ import pytest
 
 from lance_sdk import Producer
 from lance_sdk.errors import ConfigError, UnsafeRecordType
-from lance_sdk.spark import sinks
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.writing import sinks
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
 

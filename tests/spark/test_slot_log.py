@@ -9,7 +9,7 @@ import pytest
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal import Journal, JournalConfig, SlotKind
 from lance_sdk.spark.errors import DataDamaged
-from lance_sdk.spark.slot_log import FRAME_SHIFT
+from lance_sdk.spark.logs.slot_log import FRAME_SHIFT
 
 VALUES = [b"%04d" % number for number in range(200)]
 

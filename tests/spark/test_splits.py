@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_sdk.spark.logs.splits import packed, wanted_bytes
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.splits import packed, wanted_bytes
 
 MEGABYTE = 1 << 20
 

@@ -14,20 +14,19 @@ from hypothesis import strategies as st
 from lance_sdk import Client, Producer
 from lance_sdk.errors import TransportError
 from lance_sdk.offsets.contract import Fingerprint, TopicIdentity
-from lance_sdk.spark.checkpoint import (
+from lance_sdk.spark.errors import CheckpointError, DataLost
+from lance_sdk.spark.logs.contract import TopicView
+from lance_sdk.spark.logs.resolve import open_log
+from lance_sdk.spark.logs.server_log import ServerLog
+from lance_sdk.spark.options import Options
+from lance_sdk.spark.streaming.checkpoint import (
     Cut,
     TopicCheckpoint,
     decode_checkpoint,
     encode_checkpoint,
     version_of,
 )
-from lance_sdk.spark.contract import TopicView
-from lance_sdk.spark.errors import CheckpointError, DataLost
-from lance_sdk.spark.lag import lag_bytes
-from lance_sdk.spark.options import Options
-from lance_sdk.spark.resolve import open_log
-from lance_sdk.spark.server_log import ServerLog
-from lance_sdk.spark.streams import Progress
+from lance_sdk.spark.streaming.streams import Progress
 from lance_sdk.values.keyed import join
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
@@ -631,23 +630,3 @@ def test_a_new_query_reads_payloads(
     query = Query(reader, **source)
     assert query.step() == [keyed[0]] * 10
     assert query.at["v"] == 2
-
-
-@given(
-    ends=st.dictionaries(st.text(max_size=5), st.integers(0, 2**62)),
-    reached=st.dictionaries(st.text(max_size=5), st.integers(0, 2**62)),
-)
-def test_lag_is_what_is_left_of_each_topic(ends: dict[str, int], reached: dict[str, int]) -> None:
-    """A topic that was not read from yet is behind by the whole; other formats have no lag."""
-
-    def offsets(places: Mapping[str, int]) -> str:
-        known = {
-            name: TopicCheckpoint(TopicIdentity(1, name), place, place)
-            for name, place in places.items()
-        }
-        return json.dumps(encode_checkpoint(known))
-
-    ours = {"latestOffset": offsets(ends), "endOffset": offsets(reached)}
-    other = {"latestOffset": "17", "endOffset": None}
-    left = {name: max(0, end - reached.get(name, 0)) for name, end in ends.items()}
-    assert lag_bytes({"sources": [other, ours]}) == left

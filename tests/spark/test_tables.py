@@ -83,7 +83,8 @@ def test_conditions_on_a_topic_list_no_other(
     produce: Any, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A condition costs what the option would."""
-    from lance_sdk.spark import batches, source  # noqa: PLC0415 - Spark's, as above
+    from lance_sdk.spark import source  # noqa: PLC0415 - an extra
+    from lance_sdk.spark.logs import batches  # noqa: PLC0415 - likewise
 
     for name in ("a", "b"):
         produce(name, 10)

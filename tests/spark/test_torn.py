@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from lance_sdk.spark.contract import TopicView
 from lance_sdk.spark.errors import DataDamaged
+from lance_sdk.spark.files.topic_folder import load_metadata
+from lance_sdk.spark.logs.contract import TopicView
+from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.resolve import open_log
-from lance_sdk.spark.topic_folder import load_metadata
 from lance_server.embedded import EmbeddedServer
 
 Fill = Callable[..., list[bytes]]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from lance_sdk import Producer
 from lance_sdk.spark.errors import DataDamaged
+from lance_sdk.spark.files.storage import opened, read_file
+from lance_sdk.spark.files.wal import FOLDER, RepeatedFile, Run, WriteAheadLog, log_of
 from lance_sdk.spark.pipelines.audit import audit_one, targets
-from lance_sdk.spark.storage import opened, read_file
-from lance_sdk.spark.wal import FOLDER, RepeatedFile, Run, WriteAheadLog, log_of
 from lance_server import running
 from lance_server.log.log_options import LogOptions
 from lance_server.storage.contract import Write

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lance_sdk.spark.checkpoint import LAG, TopicCheckpoint, decode_checkpoint
 from lance_sdk.spark.errors import CheckpointError
+from lance_sdk.spark.streaming.checkpoint import LAG, TopicCheckpoint, decode_checkpoint
 
 __all__ = ["Lag", "lag", "lag_bytes"]
 

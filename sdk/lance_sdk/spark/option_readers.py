@@ -12,7 +12,8 @@ from typing import Final
 
 from lance_sdk._api.unit_parsing import parse_duration, parse_size, shorten
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.column_names import check_names
+from lance_sdk.spark.rows.column_names import check_names
+from lance_sdk.url import parse_url
 
 _log = logging.getLogger(__name__)
 _KAFKA_PLACES: Final = {-2: "earliest", -1: "latest"}
@@ -23,6 +24,17 @@ def read_text(name: str, text: str) -> str:
     if not text:
         raise ConfigError(f"{name}='': expected a text")
     return text
+
+
+def read_url(name: str, text: str) -> str:
+    """Read where a server is; ``lance://`` may be left out."""
+    url = read_text(name, text)
+    url = url if "://" in url else f"lance://{url}"
+    try:
+        parse_url(url)
+    except ConfigError as error:
+        raise ConfigError(f"{name}={shorten(text)}: {error}") from None
+    return url
 
 
 def read_names(name: str, text: str) -> tuple[str, ...]:

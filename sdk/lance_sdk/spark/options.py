@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from lance_sdk._api.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.column_names import DEFAULT_COLUMNS, STORED_COLUMNS, Origin
 from lance_sdk.spark.option_readers import (
     one_of,
     read_columns,
@@ -28,7 +27,9 @@ from lance_sdk.spark.option_readers import (
     read_records,
     read_size,
     read_text,
+    read_url,
 )
+from lance_sdk.spark.rows.column_names import DEFAULT_COLUMNS, STORED_COLUMNS, Origin
 from lance_sdk.url import URL, parse_url
 
 Start: TypeAlias = Literal["earliest", "latest"] | Mapping[str, int | str] | datetime
@@ -274,6 +275,15 @@ class Options:
         "`spark.sql.python.filterPushdown.enabled`; without that setting Spark refuses the query.",
         False,
     )
+    commit_group: str | None = _option(
+        read_text,
+        "stream",
+        "Consumer group at whose coordinator each micro-batch that is done is committed, so that "
+        "`lwp group status` shows how far the query is; see below. For topics at a server.",
+    )
+    commit_coordinator: str | None = _option(
+        read_url, "stream", "Where the coordinator of `commitGroup` is: `host:port` or a URL."
+    )
     semantics: Semantics = _option(
         one_of(get_args(Semantics)),
         "write",
@@ -332,6 +342,7 @@ class Options:
         options = cls(**values)
         _check_times(options)
         _check_places(options)
+        _check_group(options)
         return options
 
     def url(self, topic: str | None = None) -> URL:
@@ -491,6 +502,18 @@ def _check_places(options: Options) -> None:
                 raise ConfigError(
                     f"{NAMES[attribute]} names topic {shorten(topic)}, and the query reads {read}"
                 )
+
+
+def _check_group(options: Options) -> None:
+    if options.commit_group is not None and options.commit_coordinator is None:
+        raise ConfigError(
+            "commitGroup needs commitCoordinator, where the groups' coordinator is: host:port of "
+            "`lwp group serve`"
+        )
+    if options.commit_coordinator is not None and options.commit_group is None:
+        raise ConfigError("commitCoordinator is for commitGroup: say that, too")
+    if options.commit_group is not None and options.path:
+        raise ConfigError("commitGroup is for topics at a server, and this query reads files")
 
 
 def _spoken(attribute: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_sdk.spark.contract import InputSplit
+from lance_sdk.spark.logs.contract import InputSplit
 from lance_sdk.spark.options import Options
 
 

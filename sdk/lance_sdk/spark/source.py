@@ -34,18 +34,19 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.batches import plan
-from lance_sdk.spark.columns import check_schema
-from lance_sdk.spark.contract import InputSplit
+from lance_sdk.spark.logs.batches import plan
+from lance_sdk.spark.logs.contract import InputSplit
+from lance_sdk.spark.logs.resolve import open_log
+from lance_sdk.spark.logs.splits import packed
 from lance_sdk.spark.options import PLACES, Options, options_of_table
 from lance_sdk.spark.pushdown import Range
-from lance_sdk.spark.resolve import open_log
-from lance_sdk.spark.splits import packed
+from lance_sdk.spark.rows.columns import check_schema
 from lance_sdk.spark.tables import table_options, table_schema
 
 if TYPE_CHECKING:
-    from lance_sdk.spark import sinks
-    from lance_sdk.spark.streams import Progress
+    from lance_sdk.spark.streaming.group_commits import GroupCommits
+    from lance_sdk.spark.streaming.streams import Progress
+    from lance_sdk.spark.writing import sinks
 
 _EVERYTHING = 2**62
 """Bytes: more than any log has."""
@@ -85,14 +86,14 @@ class LwpDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return what writes a DataFrame; a log is only ever appended to."""
-        from lance_sdk.spark import sinks  # noqa: PLC0415 - only for queries that write
+        from lance_sdk.spark.writing import sinks  # noqa: PLC0415 - only for queries that write
 
         options = self._options_with(schema)
         return _Writer(sinks.batch_sink(options, schema.names, overwrite=overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's
         """Return what writes a streaming query."""
-        from lance_sdk.spark import sinks  # noqa: PLC0415 - only for queries that write
+        from lance_sdk.spark.writing import sinks  # noqa: PLC0415 - only for queries that write
 
         options = self._options_with(schema)
         return _StreamWriter(sinks.stream_sink(options, schema.names, overwrite=overwrite))
@@ -191,13 +192,14 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._progress: Progress | None = None
+        self._commits: GroupCommits | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_progress": None}  # tasks read; the place is the driver's
+    def __getstate__(self) -> dict[str, Any]:  # tasks read; place and commits are the driver's
+        return self.__dict__ | {"_progress": None, "_commits": None}
 
     def _place(self) -> "Progress":
         if self._progress is None:
-            from lance_sdk.spark.streams import Progress  # noqa: PLC0415 - only for streams
+            from lance_sdk.spark.streaming.streams import Progress  # noqa: PLC0415 - only for streams
 
             self._progress = Progress(open_log(self._options), self._options)
         return self._progress
@@ -224,6 +226,20 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self._schema)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        if self._options.commit_group is None:
+            return
+        from lance_sdk.spark.streaming.checkpoint import decode_checkpoint  # noqa: PLC0415 - as above
+        from lance_sdk.spark.streaming.group_commits import GroupCommits  # noqa: PLC0415 - likewise
+
+        if self._commits is None:
+            self._commits = GroupCommits(self._options)
+        self._commits.commit(decode_checkpoint(end))
+
+    def stop(self) -> None:
+        if self._commits is not None:
+            self._commits.close()
 
 
 def _bytes(limit: ReadLimit, options: Options) -> int:
@@ -272,10 +288,10 @@ class _StreamWriter(DataSourceStreamArrowWriter):
 
 
 def _task() -> "sinks.Task":
-    from lance_sdk.spark import sinks  # noqa: PLC0415 - only for queries that write
-
     """Return which task this is, by what Spark tells only inside of it."""
     from pyspark import TaskContext  # noqa: PLC0415 - there is one in tasks only
+
+    from lance_sdk.spark.writing import sinks  # noqa: PLC0415 - only for queries that write
 
     context = TaskContext.get()
     if context is None:

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lance_sdk.spark.column_names import TYPES
+from lance_sdk.spark.rows.column_names import TYPES
 
 _KEY: Final = "lwp.options"
 _SPARK: Final[Mapping[str, DataType]] = {

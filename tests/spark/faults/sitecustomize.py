@@ -48,7 +48,7 @@ def _around(owner: Any, name: str, before: str | None, after: str | None) -> Non
 
 
 def _install(sinks: Any) -> None:
-    from lance_sdk.spark import commit_log  # noqa: PLC0415 - it is imported by the sinks
+    from lance_sdk.spark.writing import commit_log  # noqa: PLC0415 - an extra
 
     _around(commit_log, "_encode", None, "staging")
     _around(commit_log.CommitLog, "stage", None, "staged")
@@ -67,7 +67,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         """Return the specification of the sinks' module, whose loader does it."""
         del path, target
-        if name != "lance_sdk.spark.sinks":
+        if name != "lance_sdk.spark.writing.sinks":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)

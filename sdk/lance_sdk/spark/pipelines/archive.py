@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark import register
-from lance_sdk.spark.batches import plan
-from lance_sdk.spark.checkpoint import STORED_VERSION, decode_checkpoint, version_of
-from lance_sdk.spark.column_names import TYPES
 from lance_sdk.spark.failures import own_errors
+from lance_sdk.spark.files.storage import entries, read_file
+from lance_sdk.spark.logs.batches import plan
+from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import NAMES, Options
 from lance_sdk.spark.pipelines.archive_files import relocate
-from lance_sdk.spark.resolve import open_log
-from lance_sdk.spark.storage import entries, read_file
-from lance_sdk.spark.streams import Progress
+from lance_sdk.spark.rows.column_names import TYPES
+from lance_sdk.spark.streaming.checkpoint import STORED_VERSION, decode_checkpoint, version_of
+from lance_sdk.spark.streaming.streams import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

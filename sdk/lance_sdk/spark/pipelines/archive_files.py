@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pyarrow import fs
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.storage import Entry, entries, file_system, read_file
+from lance_sdk.spark.files.storage import Entry, entries, file_system, read_file
 
 METADATA: Final = "_spark_metadata"
 _COMPACT: Final = ".compact"

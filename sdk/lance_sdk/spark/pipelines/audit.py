@@ -11,12 +11,19 @@ from lance_sdk.errors import LanceError
 from lance_sdk.journal.config import SlotKind
 from lance_sdk.journal.orphans import inspect
 from lance_sdk.journal.tools import frames_of, kind_of
-from lance_sdk.spark.keyed_columns import malformed_records
+from lance_sdk.spark.files.segments import (
+    Entries,
+    Segment,
+    TopicFiles,
+    opaque,
+    read_entries,
+    topic_files,
+)
+from lance_sdk.spark.files.storage import entries, exists
+from lance_sdk.spark.logs.resolve import folders_of
+from lance_sdk.spark.logs.slot_log import slot_files
 from lance_sdk.spark.pipelines.session import spread
-from lance_sdk.spark.resolve import folders_of
-from lance_sdk.spark.segments import Entries, Segment, TopicFiles, opaque, read_entries, topic_files
-from lance_sdk.spark.slot_log import slot_files
-from lance_sdk.spark.storage import entries, exists
+from lance_sdk.spark.rows.keyed_columns import malformed_records
 from lance_spec.errors import DecodeError
 from lance_spec.messages.store_forward import StoredBatch
 from lance_spec.records import record_bounds, scan_records

@@ -18,15 +18,15 @@ import pyarrow as pa
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal.config import SlotKind
 from lance_sdk.journal.tools import kind_of
-from lance_sdk.spark.batches import plan
-from lance_sdk.spark.columns import arrow_schema
-from lance_sdk.spark.contract import InputSplit
-from lance_sdk.spark.encoding import frames_of
+from lance_sdk.spark.logs.batches import plan
+from lance_sdk.spark.logs.contract import InputSplit
+from lance_sdk.spark.logs.resolve import folders_of, open_log
+from lance_sdk.spark.logs.slot_log import SlotSplit, slot_files
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.session import spread
-from lance_sdk.spark.resolve import folders_of, open_log
-from lance_sdk.spark.sending import FrameSender
-from lance_sdk.spark.slot_log import SlotSplit, slot_files
+from lance_sdk.spark.rows.columns import arrow_schema
+from lance_sdk.spark.rows.encoding import frames_of
+from lance_sdk.spark.writing.sending import FrameSender
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,10 @@ import numpy as np
 
 from lance_sdk._io import platform
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark.files.segments import Entries, Segment, read_entries, topic_files
+from lance_sdk.spark.files.storage import opened
+from lance_sdk.spark.logs.resolve import folders_of
 from lance_sdk.spark.pipelines.session import spread
-from lance_sdk.spark.resolve import folders_of
-from lance_sdk.spark.segments import Entries, Segment, read_entries, topic_files
-from lance_sdk.spark.storage import opened
 from lance_spec.messages.engine import SidecarHeader, SparseIndexEntry
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from lance_sdk.spark.failures import first_line, own_errors
 from lance_sdk.spark.options import NAMES, Options
 from lance_sdk.spark.pipelines.archive_files import moved_files
 from lance_sdk.spark.pipelines.growth import watched
-from lance_sdk.spark.sinks import batch_sink
+from lance_sdk.spark.writing.sinks import batch_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_sdk.spark.batches import plan
-from lance_sdk.spark.columns import arrow_schema
-from lance_sdk.spark.contract import InputSplit
+from lance_sdk.spark.logs.batches import plan
+from lance_sdk.spark.logs.contract import InputSplit
+from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.plotting import draw
 from lance_sdk.spark.pipelines.session import spread
-from lance_sdk.spark.resolve import open_log
+from lance_sdk.spark.rows.columns import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,9 +4,9 @@ import numpy as np
 from crc32c import crc32c
 
 from lance_sdk.offsets.contract import Fingerprint
-from lance_sdk.spark.checkpoint import Cut, TopicCheckpoint
-from lance_sdk.spark.contract import EVERYTHING
 from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.logs.contract import EVERYTHING
+from lance_sdk.spark.streaming.checkpoint import Cut, TopicCheckpoint
 from lance_sdk.types import RecordBatch
 from lance_spec.records import record_bounds
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.contract import Log
-from lance_sdk.spark.file_log import FileLog
+from lance_sdk.spark.files.file_log import FileLog
+from lance_sdk.spark.files.segments import SEGMENTS, is_topic
+from lance_sdk.spark.files.storage import Entry, entries, is_folder
+from lance_sdk.spark.logs.contract import Log
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.segments import SEGMENTS, is_topic
-from lance_sdk.spark.storage import Entry, entries, is_folder
 from lance_spec.disk.segment_names import LWP_SLOT_SUFFIX, QWP_SLOT_SUFFIX
 
 _SLOT_SUFFIXES: Final = (QWP_SLOT_SUFFIX, LWP_SLOT_SUFFIX)
@@ -25,7 +25,7 @@ def open_log(options: Options) -> Log:
         if not (options.topics or options.topics_pattern):
             raise ConfigError("say what to read: option topic=NAME, topics=A,B or topicsPattern")
         options.url()
-        from lance_sdk.spark.server_log import ServerLog  # noqa: PLC0415 - as in `source`
+        from lance_sdk.spark.logs.server_log import ServerLog  # noqa: PLC0415 - as in `source`
 
         return ServerLog(options)
     topics: list[str] = []
@@ -35,7 +35,7 @@ def open_log(options: Options) -> Log:
     if topics and slots:
         raise ConfigError("path: slots and segments cannot be read together; read one of them")
     if slots:
-        from lance_sdk.spark.slot_log import SlotLog  # noqa: PLC0415 - as in `source`
+        from lance_sdk.spark.logs.slot_log import SlotLog  # noqa: PLC0415 - as in `source`
 
         return SlotLog(options, slots)
     return FileLog(options, TopicFolders(options.path, topics))

@@ -14,7 +14,7 @@ from crc32c import crc32c
 
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.spark.errors import DataDamaged
-from lance_sdk.spark.storage import Entry, read_file
+from lance_sdk.spark.files.storage import Entry, read_file
 from lance_spec.disk.segment_names import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
 from lance_spec.errors import DecodeError
 

@@ -6,9 +6,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lance_sdk.errors import LanceError
-from lance_sdk.spark.batches import resolve, warn_of_no_match
-from lance_sdk.spark.checkpoint import (
+from lance_sdk.errors import LanceError, TopicDeleted, TopicNotFound
+from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.logs.batches import resolve, warn_of_no_match
+from lance_sdk.spark.logs.contract import InputSplit, Log, TopicView
+from lance_sdk.spark.options import Options, RecordFormat
+from lance_sdk.spark.streaming.checkpoint import (
     LAG,
     STORED_VERSION,
     VERSION,
@@ -17,9 +20,6 @@ from lance_sdk.spark.checkpoint import (
     encode_checkpoint,
     version_of,
 )
-from lance_sdk.spark.contract import InputSplit, Log, TopicView
-from lance_sdk.spark.errors import DataLost
-from lance_sdk.spark.options import Options, RecordFormat
 
 _log = logging.getLogger(__name__)
 _FIRST_WAIT = 0.05
@@ -225,10 +225,7 @@ class Progress:
         if checkpoint.offset < view.start:
             why = f"begins at {view.start} now, behind offset {checkpoint.offset}"
             return self._anew(checkpoint, view, room, why)
-        try:
-            return self._log.advance(checkpoint, view, *room)
-        except DataLost as error:
-            return self._anew(checkpoint, view, room, str(error))
+        return self._taken(checkpoint, view, room)
 
     def _caught_up(self, checkpoint: TopicCheckpoint, view: TopicView) -> TopicView | None:
         """Wait for a log that ends before the checkpoint: a replica may only be behind (AMB-31)."""
@@ -263,4 +260,28 @@ class Progress:
             )
         _log.warning("topic %r: %s: going on at offset %d", view.name, why, view.start)
         fresh = TopicCheckpoint(view.identity, view.start, view.start, rest=checkpoint.rest)
-        return self._log.advance(fresh, view, *room) if view.end > view.start else fresh
+        return self._taken(fresh, view, room, is_fresh=True) if view.end > view.start else fresh
+
+    def _taken(
+        self,
+        checkpoint: TopicCheckpoint,
+        view: TopicView,
+        room: tuple[int, int],
+        *,
+        is_fresh: bool = False,
+    ) -> TopicCheckpoint:
+        """Go on in the log; take nothing from a topic that was deleted since it was looked at."""
+        try:
+            return self._log.advance(checkpoint, view, *room)
+        except (TopicNotFound, TopicDeleted) as error:
+            if self._options.fail_on_data_loss:
+                raise DataLost(
+                    f"the query reads topic {view.name!r}, which is gone: {error}; "
+                    "failOnDataLoss=false goes on without it"
+                ) from error
+            _log.warning("topic %r is gone: %s: going on without it", view.name, error)
+            return checkpoint.resting()
+        except DataLost as error:
+            if is_fresh:
+                raise
+            return self._anew(checkpoint, view, room, str(error))

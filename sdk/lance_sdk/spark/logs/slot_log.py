@@ -21,12 +21,12 @@ from lance_sdk.journal.lwp.metadata import SlotMetadata
 from lance_sdk.journal.orphans import inspect
 from lance_sdk.journal.tools import frames_of, kind_of
 from lance_sdk.offsets.contract import TopicIdentity
-from lance_sdk.spark.checkpoint import TopicCheckpoint
-from lance_sdk.spark.columns import Parted, to_batch
-from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView, Unread
 from lance_sdk.spark.errors import DataDamaged
+from lance_sdk.spark.files.storage import entries, read_file
+from lance_sdk.spark.logs.contract import EVERYTHING, InputSplit, TopicView, Unread
 from lance_sdk.spark.options import Options, RecordFormat
-from lance_sdk.spark.storage import entries, read_file
+from lance_sdk.spark.rows.columns import Parted, to_batch
+from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError
 from lance_spec.messages.store_forward import StoredBatch

@@ -8,11 +8,11 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.commit_log import CommitLog, Staged, local_path
-from lance_sdk.spark.encoding import check_columns, frames_of
 from lance_sdk.spark.errors import SinkError
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.sending import FrameSender
+from lance_sdk.spark.rows.encoding import check_columns, frames_of
+from lance_sdk.spark.writing.commit_log import CommitLog, Staged, local_path
+from lance_sdk.spark.writing.sending import FrameSender
 
 _FOLDER: Final = "lwp-ledger"
 

@@ -4,8 +4,8 @@ import logging
 from datetime import datetime
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.contract import InputSplit, Log, TopicView
 from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.logs.contract import InputSplit, Log, TopicView
 from lance_sdk.spark.options import Options
 
 _log = logging.getLogger(__name__)

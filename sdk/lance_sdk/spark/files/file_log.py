@@ -9,16 +9,16 @@ import numpy as np
 
 from lance_sdk.errors import ConfigError, TopicNotFound
 from lance_sdk.offsets.contract import Fingerprint
-from lance_sdk.spark.checkpoint import TopicCheckpoint
-from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView, Unread
 from lance_sdk.spark.errors import DataDamaged, DataLost
-from lance_sdk.spark.file_splits import FileSplit, cut_range
-from lance_sdk.spark.losses import lost, planned_range
+from lance_sdk.spark.files.file_splits import FileSplit, cut_range
+from lance_sdk.spark.files.segments import Segment, TopicFiles, read_entries, topic_files
+from lance_sdk.spark.files.storage import steadily
+from lance_sdk.spark.files.topic_folder import load_metadata
+from lance_sdk.spark.logs.contract import EVERYTHING, InputSplit, TopicView, Unread
+from lance_sdk.spark.logs.losses import lost, planned_range
+from lance_sdk.spark.logs.splits import wanted_bytes
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.segments import Segment, TopicFiles, read_entries, topic_files
-from lance_sdk.spark.splits import wanted_bytes
-from lance_sdk.spark.storage import steadily
-from lance_sdk.spark.topic_folder import load_metadata
+from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint
 from lance_sdk.values.keyed import as_time_ns
 from lance_spec.limits import DEFAULT_TOPIC_ID
 

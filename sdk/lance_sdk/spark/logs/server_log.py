@@ -25,16 +25,16 @@ from lance_sdk.errors import (
     Unsupported,
 )
 from lance_sdk.offsets.contract import FINGERPRINT_BYTES, Fingerprint, TopicIdentity
-from lance_sdk.spark.boundaries import Boundaries, stored_since
-from lance_sdk.spark.checkpoint import Cut, TopicCheckpoint
-from lance_sdk.spark.columns import Parted, to_batch
-from lance_sdk.spark.contract import EVERYTHING, InputSplit, TopicView, Unread
 from lance_sdk.spark.errors import DataLost
-from lance_sdk.spark.losses import lost, planned_range
+from lance_sdk.spark.files.storage import ReadMemory
+from lance_sdk.spark.logs.boundaries import Boundaries, stored_since
+from lance_sdk.spark.logs.contract import EVERYTHING, InputSplit, TopicView, Unread
+from lance_sdk.spark.logs.losses import lost, planned_range
+from lance_sdk.spark.logs.splits import wanted_bytes
+from lance_sdk.spark.logs.walk import Walk, replaced
 from lance_sdk.spark.options import Options, RecordFormat
-from lance_sdk.spark.splits import wanted_bytes
-from lance_sdk.spark.storage import ReadMemory
-from lance_sdk.spark.walk import Walk, replaced
+from lance_sdk.spark.rows.columns import Parted, to_batch
+from lance_sdk.spark.streaming.checkpoint import Cut, TopicCheckpoint
 from lance_sdk.types import RecordBatch
 from lance_spec.bodies import TopicInfo
 

@@ -2,9 +2,9 @@
 
 import logging
 
-from lance_sdk.spark.checkpoint import TopicCheckpoint
-from lance_sdk.spark.contract import TopicView
 from lance_sdk.spark.errors import DataLost
+from lance_sdk.spark.logs.contract import TopicView
+from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint
 
 _log = logging.getLogger(__name__)
 

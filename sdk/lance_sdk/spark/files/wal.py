@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from lance_sdk.spark.storage import Entry, entries, opened
+from lance_sdk.spark.files.storage import Entry, entries, opened
 from lance_spec.disk.redo_entries import decode_entries
 from lance_spec.disk.wal_frames import (
     GUARD,

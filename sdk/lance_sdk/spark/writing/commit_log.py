@@ -26,11 +26,11 @@ from crc32c import crc32c
 from lance_sdk import Client
 from lance_sdk._io import platform
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.dedup import batches_since, ends_of, missing, send_missing
-from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.errors import CheckpointError, SinkError
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.sending import FrameSender
+from lance_sdk.spark.rows.encoding import Frame
+from lance_sdk.spark.writing.dedup import batches_since, ends_of, missing, send_missing
+from lance_sdk.spark.writing.sending import FrameSender
 from lance_spec.bodies import DedupWindow
 from lance_spec.limits import BATCH_COUNTER_BITS, MAX_PAYLOAD
 

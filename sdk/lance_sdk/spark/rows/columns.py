@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.spark.column_names import TYPES, Origin, check_names
 from lance_sdk.spark.errors import DataDamaged
-from lance_sdk.spark.keyed_columns import KeyedColumns, micros, readable_ns
+from lance_sdk.spark.rows.column_names import TYPES, Origin, check_names
+from lance_sdk.spark.rows.keyed_columns import KeyedColumns, micros, readable_ns
 from lance_spec.limits import RECORD_HEADER_SIZE
 from lance_spec.records import part_records
 

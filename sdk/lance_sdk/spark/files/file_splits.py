@@ -13,13 +13,20 @@ from crc32c import crc32c
 
 from lance_sdk.errors import MisalignedOffset, OpaqueRecords
 from lance_sdk.offsets.contract import TopicIdentity
-from lance_sdk.spark.columns import TIME_COLUMNS, Parted, to_batch
 from lance_sdk.spark.errors import DataDamaged, DataLost
-from lance_sdk.spark.losses import lost
+from lance_sdk.spark.files.plain_segments import boundaries, read_plain
+from lance_sdk.spark.files.segments import (
+    Entries,
+    Segment,
+    TopicFiles,
+    opaque,
+    read_entries,
+    topic_files,
+)
+from lance_sdk.spark.files.storage import ReadMemory
+from lance_sdk.spark.logs.losses import lost
 from lance_sdk.spark.options import Options, RecordFormat
-from lance_sdk.spark.plain_segments import boundaries, read_plain
-from lance_sdk.spark.segments import Entries, Segment, TopicFiles, opaque, read_entries, topic_files
-from lance_sdk.spark.storage import ReadMemory
+from lance_sdk.spark.rows.columns import TIME_COLUMNS, Parted, to_batch
 from lance_spec.errors import DecodeError
 
 CHUNK: Final = 1 << 20

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from lance_sdk import Client
-from lance_sdk.spark.contract import TopicView
+from lance_sdk.spark.logs.contract import TopicView
 
 _LAST_TIME: Final = 2**64 - 1
 _MOST_PROBES: Final = 64

@@ -13,10 +13,10 @@ from typing import Final
 from lance_sdk import Client
 from lance_sdk.config import RetryPolicy
 from lance_sdk.errors import ConnectionLost, TopicNotFound
-from lance_sdk.spark.encoding import Frame
+from lance_sdk.spark.logs.server_log import ServerLog, batches_of, open_consumer
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.sending import FrameSender
-from lance_sdk.spark.server_log import ServerLog, batches_of, open_consumer
+from lance_sdk.spark.rows.encoding import Frame
+from lance_sdk.spark.writing.sending import FrameSender
 from lance_spec.limits import RECORD_HEADER_SIZE
 from lance_spec.records import record_bounds
 

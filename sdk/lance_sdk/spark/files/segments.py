@@ -12,15 +12,15 @@ from crc32c import crc32c
 
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.spark.errors import DataDamaged, FolderUnsettled
-from lance_sdk.spark.storage import Entry, entries, exists
-from lance_sdk.spark.topic_folder import (
+from lance_sdk.spark.files.storage import Entry, entries, exists
+from lance_sdk.spark.files.topic_folder import (
     METADATA,
     Listing,
     TopicMetadata,
     load_metadata,
     sort_listing,
 )
-from lance_sdk.spark.wal import WriteAheadLog, log_of, opened_repeated
+from lance_sdk.spark.files.wal import WriteAheadLog, log_of, opened_repeated
 from lance_spec.disk.segment_names import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
@@ -74,7 +74,7 @@ class Segment:
     data_dir: str | None = None
 
     def opened(self) -> AbstractContextManager[Any]:
-        """Open the data file, see `lance_sdk.spark.storage.opened`."""
+        """Open the data file, see `lance_sdk.spark.files.storage.opened`."""
         return opened_repeated(self.path, self.data_dir)
 
     def opened_sidecar(self) -> AbstractContextManager[Any]:

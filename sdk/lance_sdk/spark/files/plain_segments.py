@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from lance_sdk.spark.columns import Parted
 from lance_sdk.spark.errors import DataDamaged
-from lance_sdk.spark.segments import Segment
-from lance_sdk.spark.storage import ReadMemory, opened
+from lance_sdk.spark.files.segments import Segment
+from lance_sdk.spark.files.storage import ReadMemory, opened
+from lance_sdk.spark.rows.columns import Parted
 from lance_spec.messages.engine import SecondaryIndexEntry, SparseIndexEntry
 from lance_spec.records import scan_records
 

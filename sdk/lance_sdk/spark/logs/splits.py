@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from lance_sdk.spark.contract import InputSplit
 from lance_sdk.spark.cores import usable_cores
+from lance_sdk.spark.logs.contract import InputSplit
 from lance_sdk.spark.options import Options
 
 _WORTH_A_TASK: Final = 16 << 20

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.errors import SinkError
-from lance_sdk.spark.keyed_columns import KeyedColumns
+from lance_sdk.spark.rows.keyed_columns import KeyedColumns
 from lance_sdk.types import KEYED
 from lance_spec.enums import RecordType
 from lance_spec.limits import MAX_RECORD_VALUE, RECORD_HEADER_SIZE

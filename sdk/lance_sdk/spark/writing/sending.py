@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from lance_sdk._api.frame_producer import FrameProducer
-from lance_sdk.spark.encoding import Frame
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.rows.encoding import Frame
 
 _BUFFER: Final = 32 << 20
 

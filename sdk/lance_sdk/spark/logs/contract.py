@@ -8,8 +8,8 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from lance_sdk.offsets.contract import TopicIdentity
-from lance_sdk.spark.checkpoint import TopicCheckpoint
 from lance_sdk.spark.options import RecordFormat
+from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint
 
 EVERYTHING: Final = 2**62
 """More bytes, and more records, than any log has."""

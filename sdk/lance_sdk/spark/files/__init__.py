@@ -1,0 +1,1 @@
+"""Topics in files: data directories, topic folders and segments, without a server."""

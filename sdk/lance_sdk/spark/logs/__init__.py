@@ -1,0 +1,1 @@
+"""What can be read, wherever it is: at a server, in files, in slots."""

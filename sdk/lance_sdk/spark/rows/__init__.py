@@ -1,0 +1,1 @@
+"""Records as rows of a DataFrame, and rows as records."""

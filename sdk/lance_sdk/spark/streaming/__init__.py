@@ -1,0 +1,1 @@
+"""How far a streaming query is, and what it keeps of that."""

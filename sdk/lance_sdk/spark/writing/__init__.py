@@ -1,0 +1,1 @@
+"""Where rows go: to a server, straight or by way of a commit log."""
