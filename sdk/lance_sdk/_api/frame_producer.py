@@ -9,8 +9,9 @@ from time import monotonic
 from typing import Any, Final
 
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
+from lance_sdk.config import RetryPolicy
 from lance_sdk.delivery import wait_for_all
-from lance_sdk.errors import BufferFull, UnsafeRecordType
+from lance_sdk.errors import BufferFull, ConnectionLost, UnsafeRecordType
 from lance_sdk.producer import Producer
 from lance_sdk.types import Buffer
 from lance_sdk.url import URL
@@ -43,11 +44,24 @@ class FrameProducer(Producer):
         url: the topic.
         nonce: upper 24 bits of the batch ids of all batches, when they were given some.
         batches: how many of those there are.
+        repeats: whether a batch is sent again by itself. Without, one is sent at a time and once:
+            where its acknowledgement does not come, only a look tells whether it arrived.
         **options: settings of the producer.
     """
 
-    def __init__(self, url: str | URL, *, nonce: int = 0, batches: int = 0, **options: Any) -> None:
-        super().__init__(url, **options)
+    def __init__(
+        self,
+        url: str | URL,
+        *,
+        nonce: int = 0,
+        batches: int = 0,
+        repeats: bool = True,
+        **options: Any,
+    ) -> None:
+        once = {} if repeats else {"max_in_flight": 1, "retry": RetryPolicy(max_attempts=1)}
+        super().__init__(url, **{**options, **once})
+        if not repeats:
+            self._sender.lost = self._give_up  # type: ignore[method-assign]  # instead of again
         if nonce:  # acknowledgements of what an earlier attempt sent are no strangers
             self._sender._nonce = nonce << BATCH_COUNTER_BITS  # noqa: SLF001 - of its own parts
             self._sender._counter = batches  # noqa: SLF001 - likewise
@@ -82,6 +96,15 @@ class FrameProducer(Producer):
         self._pending.append(batch)
         if len(self._pending) >= self._settle_at:
             self._settle()
+
+    def _give_up(self, now: float) -> None:
+        """Fail what was sent on a connection that is lost."""
+        sender = self._sender
+        sender._connection = None  # noqa: SLF001 - of its own parts
+        lost = ConnectionLost("the connection was lost before the acknowledgement")
+        for batch in list(sender._in_flight.values()):  # noqa: SLF001 - likewise
+            sender._fail(batch, lost, now, maybe_applied=True)  # noqa: SLF001 - likewise
+        sender._in_flight.clear()  # noqa: SLF001 - likewise
 
     def finish(self) -> None:
         """Wait until everything is acknowledged.

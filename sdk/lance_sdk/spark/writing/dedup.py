@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lance_sdk import Client
-from lance_sdk.config import RetryPolicy
-from lance_sdk.errors import ConnectionLost, TopicNotFound
+from lance_sdk.errors import TopicNotFound
 from lance_sdk.spark.logs.server_log import ServerLog, batches_of, open_consumer
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.rows.encoding import Frame
@@ -33,8 +32,7 @@ class StrictSender(FrameSender):
     """
 
     def __init__(self, options: Options, topic: str) -> None:
-        super().__init__(options, topic, max_in_flight=1, retry=RetryPolicy(max_attempts=1))
-        self._sender.lost = self._give_up  # type: ignore[method-assign]  # instead of once more
+        super().__init__(options, topic, repeats=False)
 
     def send_frame(self, frame: Frame, *, batch_id: int = 0, timestamp_ns: int = 0) -> None:
         """Send a frame and wait for its acknowledgement.
@@ -44,15 +42,6 @@ class StrictSender(FrameSender):
         """
         super().send_frame(frame, batch_id=batch_id, timestamp_ns=timestamp_ns)
         self.finish()
-
-    def _give_up(self, now: float) -> None:
-        """Fail what was sent on a connection that is lost."""
-        sender = self._sender
-        sender._connection = None  # noqa: SLF001 - of its own parts
-        lost = ConnectionLost("the connection was lost before the acknowledgement")
-        for batch in list(sender._in_flight.values()):  # noqa: SLF001 - likewise
-            sender._fail(batch, lost, now, maybe_applied=True)  # noqa: SLF001 - likewise
-        sender._in_flight.clear()  # noqa: SLF001 - likewise
 
 
 def ends_of(options: Options, topics: Iterable[str]) -> dict[str, int]:
