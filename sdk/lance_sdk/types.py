@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lance_sdk.values.contract import Codec
-    from lance_sdk.values.keyed import Parts
+    from lance_sdk.values.keyed import KeyedParts
     from lance_spec.bodies import TopicInfo
 
 __all__ = [
@@ -227,7 +227,7 @@ class Record:
         """Return what the body says as JSON; raises `UndecodableRecord` where it is none."""
         return self.decode("json")
 
-    def _parts(self) -> "Parts":
+    def _parts(self) -> "KeyedParts":
         # Loaded here: most programs read plain values, and need none of it.
         from lance_sdk.values.reading import parts_of  # noqa: PLC0415
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk.bridge import (
+    CopyPosition,
     Envelope,
-    Place,
-    Reading,
+    ReadOptions,
     RecordsGoneError,
     SourceChangedError,
     check,
@@ -22,7 +22,7 @@ from lance_sdk.bridge import (
 )
 from lance_sdk.bridge.copy_run import Bridge, Ends
 from lance_sdk.bridge.shutdown import Stop
-from lance_sdk.bridge.state import State
+from lance_sdk.bridge.state import CopyState
 from lance_sdk.cli.console.progress import Meter
 from lance_sdk.errors import ConfigError, ConnectFailed, ConnectionLost, LanceError
 
@@ -76,7 +76,7 @@ def number(value: int, mark: bytes = b"") -> Envelope:
 class Numbers(End):
     """A source of numbers, one in each batch."""
 
-    def __init__(self, reading: Reading, end: int, kept: int = 0, mark: bytes = b"") -> None:
+    def __init__(self, reading: ReadOptions, end: int, kept: int = 0, mark: bytes = b"") -> None:
         self._start = 0 if reading.start == "beginning" else reading.start
         self._end, self._kept, self._mark = end, kept, mark
 
@@ -93,13 +93,13 @@ def test_what_was_noted_is_stored_whatever_happens() -> None:
     target, places = Store([9]), []
     ticks = count(step=0.3)
 
-    def note(place: Place) -> None:
+    def note(place: CopyPosition) -> None:
         places.append(place.following)
         assert target.stored[-1] == b"%d" % place.offset
 
     with pytest.raises(ConnectionLost):
         copy(
-            Numbers(Reading(), 20).batches(),
+            Numbers(ReadOptions(), 20).batches(),
             target,
             progress=Meter(),
             note=note,
@@ -129,8 +129,8 @@ def test_an_idle_source_is_a_time_to_note() -> None:
 )
 def test_a_source_is_recognised(end: int, kept: int, mark: bytes, complaint: str | None) -> None:
     """By the record that was copied last, as long as it is kept."""
-    source = Numbers(Reading(5), end, kept, mark)
-    place = Place.behind(number(5))
+    source = Numbers(ReadOptions(5), end, kept, mark)
+    place = CopyPosition.behind(number(5))
     if complaint is None:
         check(source, place)
     else:
@@ -139,10 +139,12 @@ def test_a_source_is_recognised(end: int, kept: int, mark: bytes, complaint: str
 
 
 def bridge(
-    source: Callable[[Reading], Numbers], targets: list[Store], tell: Callable[[LanceError], None]
-) -> State:
+    source: Callable[[ReadOptions], Numbers],
+    targets: list[Store],
+    tell: Callable[[LanceError], None],
+) -> CopyState:
     """Return the state that following a source with so many partitions leads to."""
-    state = State(None, "a://from", "b://to")
+    state = CopyState(None, "a://from", "b://to")
     stop = Stop()
     stop.pause = lambda _: None  # type: ignore[method-assign]
     ends = Ends(
@@ -165,14 +167,14 @@ def test_every_record_is_stored_at_least_once(failures: list[set[int]], end: int
         stored = [int(each) for each in target.stored]
         assert set(stored) == set(range(end))
         assert all(after == before + 1 or after <= before for before, after in pairwise(stored))
-        assert state.places[number_of] == Place.behind(number(end - 1))
+        assert state.places[number_of] == CopyPosition.behind(number(end - 1))
     assert len(told) <= sum(map(len, failures))
 
 
 class Breaking(Numbers):
     """A source whose connection breaks before some numbers, once each."""
 
-    def __init__(self, reading: Reading, end: int, breaks: set[int]) -> None:
+    def __init__(self, reading: ReadOptions, end: int, breaks: set[int]) -> None:
         super().__init__(reading, end)
         self._breaks = breaks
 
@@ -200,7 +202,7 @@ def ended(failures: list[int], retry_for: float) -> tuple[Store, list[LanceError
     stop = Stop()
     stop.pause = lambda _: None  # type: ignore[method-assign]
     ends = Ends(lambda: [None], lambda reading: Numbers(reading, 20), lambda *_: store)
-    state, seconds = State(None, "a://from", "b://to"), count()
+    state, seconds = CopyState(None, "a://from", "b://to"), count()
     Bridge(
         ends,
         state,
@@ -232,14 +234,14 @@ def begun(failures: int, *, wait_at_start: bool, retry_for: float = 60.0) -> lis
     stop, seconds, attempts = Stop(), count(), iter(range(failures))
     stop.pause = lambda _: None  # type: ignore[method-assign]
 
-    def source(reading: Reading) -> Numbers:
+    def source(reading: ReadOptions) -> Numbers:
         if next(attempts, None) is not None:
             raise ConnectFailed("host:1", [])
         return Numbers(reading, 20)
 
     Bridge(
         Ends(lambda: [None], source, lambda *_: Store()),
-        State(None, "a://from", "b://to"),
+        CopyState(None, "a://from", "b://to"),
         stop,
         progress=Meter(),
         tell=told.append,
@@ -269,22 +271,22 @@ def test_a_copy_waits_at_its_start_for_so_long_only() -> None:
 
 def test_a_state_is_found_again(tmp_path: Path) -> None:
     """It belongs to one source and one target."""
-    path, place = tmp_path / "state", Place(3, 4, "ab")
-    with State.held(path, FROM, TO) as state:
+    path, place = tmp_path / "state", CopyPosition(3, 4, "ab")
+    with CopyState.held(path, FROM, TO) as state:
         assert state.places == {}
         state.save(2, place)
-    with State.held(path, FROM, TO) as state:
+    with CopyState.held(path, FROM, TO) as state:
         assert state.places == {2: place}
     complaint = f"a copy from {FROM} to {TO}"
-    with pytest.raises(ConfigError, match=complaint), State.held(path, "a://x", TO):
+    with pytest.raises(ConfigError, match=complaint), CopyState.held(path, "a://x", TO):
         pass
 
 
 def test_a_state_keeps_no_secrets(tmp_path: Path) -> None:
     """A token in a URL opens the server; a state lies around."""
     path = tmp_path / "state"
-    with State.held(path, "lance://token@host/a@b", TO) as state:
-        state.save(0, Place(3, 4, "ab"))
+    with CopyState.held(path, "lance://token@host/a@b", TO) as state:
+        state.save(0, CopyPosition(3, 4, "ab"))
     assert "token" not in path.read_text()
     assert json.loads(path.read_text())["source"] == "lance://host/a@b"
 
@@ -293,9 +295,9 @@ def test_a_state_has_one_user(tmp_path: Path) -> None:
     """Two runs at once would copy everything twice."""
     path = tmp_path / "state"
     with (
-        State.held(path, FROM, TO),
+        CopyState.held(path, FROM, TO),
         pytest.raises(ConfigError, match="another lwp bridge uses"),
-        State.held(path, FROM, TO),
+        CopyState.held(path, FROM, TO),
     ):
         pass
 
@@ -307,5 +309,5 @@ def test_a_broken_state_is_named(tmp_path: Path, content: str) -> None:
     """Nothing is copied from a place that nobody noted."""
     path = tmp_path / "state"
     path.write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(ConfigError, match=str(path)), State.held(path, FROM, TO):
+    with pytest.raises(ConfigError, match=str(path)), CopyState.held(path, FROM, TO):
         pass

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lance_sdk.bridge import Envelope, Writing, open_target
-from lance_sdk.bridge.contract import Place
-from lance_sdk.bridge.copying import Lane
-from lance_sdk.bridge.state import State
+from lance_sdk.bridge.contract import CopyPosition
+from lance_sdk.bridge.copying import PartitionCopy
+from lance_sdk.bridge.state import CopyState
 from lance_sdk.errors import ConfigError
 
 from .urls import Urls
@@ -39,7 +39,9 @@ class Run:
         sizes: how many records the source gives at a time.
     """
 
-    def __init__(self, url: str, state: State, ends_at: int | None, sizes: Sequence[int]) -> None:
+    def __init__(
+        self, url: str, state: CopyState, ends_at: int | None, sizes: Sequence[int]
+    ) -> None:
         self._url = url
         self._state = state
         self._ends_at = ends_at
@@ -58,7 +60,7 @@ class Run:
         target = open_target(self._url, Writing(identity=self._state.identity))
         try:
             with target:
-                lane = Lane(
+                lane = PartitionCopy(
                     target,
                     note=self._note,
                     intend=lambda end: self._step(lambda: self._state.intend(0, end)),
@@ -76,7 +78,7 @@ class Run:
             return False
         return True
 
-    def _note(self, place: Place) -> None:
+    def _note(self, place: CopyPosition) -> None:
         self._step(lambda: self._state.save(0, place))
 
 
@@ -99,7 +101,7 @@ def test_every_record_is_stored_once(
     url = urls.of("lance", topic)
     path = tmp_path / topic
     for ends_at, sizes in [*runs, (None, [7])]:
-        with State.held(path, "fluvio://a/b", url) as state:
+        with CopyState.held(path, "fluvio://a/b", url) as state:
             Run(url, state, ends_at, sizes)()
     assert urls.bodies(topic) == [each.value for each in RECORDS]
 
@@ -111,7 +113,7 @@ def test_a_copy_that_is_begun_again_by_another_state_is_another_copy(
     urls.fill("twice")
     url = urls.of("lance", "twice")
     for name in ("first", "second"):
-        with State.held(tmp_path / name, "fluvio://a/b", url) as state:
+        with CopyState.held(tmp_path / name, "fluvio://a/b", url) as state:
             assert Run(url, state, None, [60])()
     assert len(urls.bodies("twice")) == 2 * len(RECORDS)
 
@@ -122,5 +124,5 @@ def test_a_state_without_a_usable_identity_is_refused(tmp_path: Path, identity: 
     path = tmp_path / "state"
     noted = {"source": "a://b", "target": "c://d", "places": {}, "identity": identity}
     path.write_text(json.dumps(noted))
-    with pytest.raises(ConfigError, match="not a state"), State.held(path, "a://b", "c://d"):
+    with pytest.raises(ConfigError, match="not a state"), CopyState.held(path, "a://b", "c://d"):
         pass

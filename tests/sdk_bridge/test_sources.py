@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from lance_sdk.bridge import Envelope, Reading, SourceChangedError, open_source
+from lance_sdk.bridge import Envelope, ReadOptions, SourceChangedError, open_source
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.fluvio import FluvioConsumer
 
 from .urls import Urls
 
-FOLLOWED = Reading(follow=True, wait=0.01)
+FOLLOWED = ReadOptions(follow=True, wait=0.01)
 
 
 @pytest.mark.parametrize("system", ["lance", "fluvio", "rustlog"])

@@ -16,7 +16,7 @@ from lance_sdk.errors import (
 )
 from lance_sdk.fluvio import AsyncFluvioClient, FluvioClient, FluvioRefused, StoredRecords
 from lance_sdk.fluvio._asks import Ask, Pause
-from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._topics import Leader, Leaders
@@ -145,7 +145,7 @@ def test_a_cancelled_flush_keeps_its_records() -> None:
 def test_a_batch_that_a_leader_refused_alone_goes_again_alone() -> None:
     """Of several batches in a request only those that were not stored are sent again."""
     known = Leaders("t", [Leader(("one", 1), online=True)])
-    outbox = Outbox(known, fluvio_partition, 1000)
+    outbox = SendBuffer(known, fluvio_partition, 1000)
     for value in (b"a" * 10, b"b" * 10):
         outbox.add(value, None, 0, None)
     settings = FluvioSettings(batch_bytes=10)
@@ -156,11 +156,11 @@ def test_a_batch_that_a_leader_refused_alone_goes_again_alone() -> None:
     steps.close()
 
 
-def two_partitions() -> tuple[Outbox, Leaders]:
+def two_partitions() -> tuple[SendBuffer, Leaders]:
     """Return a record for each of two partitions with leaders of their own."""
     found = [Leader(("one", 1), online=True), Leader(("two", 2), online=True)]
     known = Leaders("t", found)
-    outbox = Outbox(known, fluvio_partition, 1000)
+    outbox = SendBuffer(known, fluvio_partition, 1000)
     for partition in (0, 1):
         outbox.add(b"v", None, 0, partition)
     return outbox, known
@@ -267,7 +267,7 @@ def test_a_producer_follows_the_leader() -> None:
     known = Leaders("t", [Leader(old, online=True)])
     settings = FluvioSettings(delivery="at_most_once")
     patience = Patience(10, ManualClock(), LoadedDice())
-    outbox = Outbox(known, fluvio_partition, 1000)
+    outbox = SendBuffer(known, fluvio_partition, 1000)
     outbox.add(b"a", None, 0, None)
     steps = deliver(outbox, known, settings, patience)
     assert asked(next(steps)) == (0, old)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.fluvio import FluvioClient
-from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._partitioner import partitioner_of
 from lance_sdk.fluvio._topics import Leader, Leaders
 from lance_spec.codec.siphash import fluvio_partition, siphash24
@@ -74,7 +74,7 @@ def leaders(*online: bool) -> Leaders:
 
 def chosen(known: Leaders, count: int) -> list[int]:
     """Return which partitions records without a key go to."""
-    outbox = Outbox(known, fluvio_partition, 1000)
+    outbox = SendBuffer(known, fluvio_partition, 1000)
     for number in range(count):
         outbox.add(b"%d" % number, None, 0, None)
     where = {}
@@ -104,7 +104,7 @@ def test_a_partitioner_may_be_named(name: str) -> None:
 
 def test_a_partitioner_may_be_given() -> None:
     """Any function of the key and the number of partitions will do."""
-    outbox = Outbox(leaders(True, True), lambda key, count: len(key) % count, 1000)
+    outbox = SendBuffer(leaders(True, True), lambda key, count: len(key) % count, 1000)
     outbox.add(b"v", b"odd", 0, None)
     assert outbox.partitions == [1]
 

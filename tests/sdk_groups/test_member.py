@@ -9,8 +9,8 @@ from lance_sdk._protocol.completion import Completion
 from lance_sdk.errors import RemoteProtocolError
 from lance_sdk.groups import CommitRefused, CoordinatorLost, GroupErrorCode, GroupRefused
 from lance_sdk.groups._factory import build_member
-from lance_sdk.groups._protocol.member import Member
-from lance_sdk.groups._protocol.membership import Change, CommitCall, Phase
+from lance_sdk.groups._protocol.member import MemberHandler
+from lance_sdk.groups._protocol.membership import Change, CommitCall, MembershipPhase
 from lance_sdk.groups._settings import check_settings
 from lance_sdk.offsets import Commit, TopicIdentity
 from lance_sdk.testing import ManualClock, Wire
@@ -240,7 +240,7 @@ def test_member_fences_itself(talk: Talk) -> None:
     assert talk.change() is None
     talk.wire.advance(4.0)
     assert talk.change().lost == (ORDERS,)
-    assert talk.member.phase is Phase.OUTSIDE
+    assert talk.member.phase is MembershipPhase.OUTSIDE
 
 
 def test_short_outage_loses_nothing(talk: Talk) -> None:
@@ -498,7 +498,7 @@ def test_nonsense_ends_the_connection(
 
 def test_repr_shows_state(talk: Talk) -> None:
     """A member shows its name, its phase and what it holds."""
-    assert repr(talk.member) == "<Member '' of 'g' OUTSIDE generation=0 held=0>"
+    assert repr(talk.member) == "<MemberHandler '' of 'g' OUTSIDE generation=0 held=0>"
     talk.join()
-    assert repr(talk.member) == "<Member 'm1' of 'g' INSIDE generation=5 held=1>"
-    assert isinstance(talk.member, Member)
+    assert repr(talk.member) == "<MemberHandler 'm1' of 'g' INSIDE generation=5 held=1>"
+    assert isinstance(talk.member, MemberHandler)

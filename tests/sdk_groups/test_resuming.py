@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk.groups._member_reader import pieces
-from lance_sdk.groups._progress import Progress
+from lance_sdk.groups._progress import TopicProgress
 from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.offsets import Commit, Fingerprint, TopicIdentity
 from lance_sdk.types import RecordBatch
@@ -32,7 +32,7 @@ def committed(done: int, covered: int) -> Commit:
 
 def test_commit_covers_what_is_done() -> None:
     """A commit in the middle of a batch has the fingerprint of the batch's done records."""
-    progress = Progress("g", AssignedTopic(ORDERS, None, 5))
+    progress = TopicProgress("g", AssignedTopic(ORDERS, None, 5))
     assert not progress.due
     progress.passed(batch(0, 20), STARTS[7])
     made = progress.commit()
@@ -42,7 +42,7 @@ def test_commit_covers_what_is_done() -> None:
 
 def test_nothing_new_is_nothing_to_commit() -> None:
     """What is committed already is not committed again."""
-    progress = Progress("g", AssignedTopic(ORDERS, committed(7, 2), 5))
+    progress = TopicProgress("g", AssignedTopic(ORDERS, committed(7, 2), 5))
     assert not progress.due
     progress.passed(batch(7, 20), STARTS[9])
     assert progress.due
@@ -53,7 +53,7 @@ def test_nothing_new_is_nothing_to_commit() -> None:
 def test_a_commit_of_an_earlier_topic_does_not_count() -> None:
     """Where the later topic of its name is read to the same offset, that is committed."""
     later = replace(ORDERS, id=ORDERS.id + 1, epoch=ORDERS.epoch + 1)
-    progress = Progress("g", AssignedTopic(later, committed(7, 2), 5))
+    progress = TopicProgress("g", AssignedTopic(later, committed(7, 2), 5))
     assert progress.committed is None
     progress.passed(batch(0, 20), STARTS[7])
     assert progress.due

@@ -17,7 +17,7 @@ else:
 __all__ = ["Plain", "V", "with_values"]
 
 
-class Message(Protocol):
+class ProtobufMessage(Protocol):
     """A Protocol Buffers message."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - their name
@@ -25,7 +25,7 @@ class Message(Protocol):
         ...
 
 
-Plain: TypeAlias = Buffer | Message | None
+Plain: TypeAlias = Buffer | ProtobufMessage | None
 """What a producer without ``values=`` takes; None is a tombstone."""
 
 

@@ -33,7 +33,12 @@ from lance_sdk._protocol.events import (
 )
 from lance_sdk._protocol.handshake import Handshake, Pause, Ping, Plan, Step, handshake
 from lance_sdk._protocol.hosts import Hosts
-from lance_sdk._protocol.session_handler import LINKED, SessionHandler, SessionSettings, State
+from lance_sdk._protocol.session_handler import (
+    LINKED,
+    SessionHandler,
+    SessionSettings,
+    SessionState,
+)
 from lance_sdk._protocol.situation import Situation, about_access
 from lance_sdk.errors import (
     Attempt,
@@ -104,7 +109,7 @@ class Session:
         self._resume_at = self._open_until = self._close_at = math.inf
         self._handshake_until = self._step_at = self._probe_at = math.inf
         self._dialect: Dialect | None = None
-        self.state = State.IDLE
+        self.state = SessionState.IDLE
         self.opened = Completion()
         self.connection: Connection | None = None
         self.failure: LanceError | None = None
@@ -141,7 +146,7 @@ class Session:
             need: whether no server is a failure; without it, hosts are tried for ever.
             dial: whether to connect at all.
         """
-        self.state = State.WAITING
+        self.state = SessionState.WAITING
         self._needed = need
         self._resume_at = now if dial else math.inf
         self._open_until = now + self._settings.open_timeout
@@ -154,7 +159,7 @@ class Session:
             self._closing = True
             self._app.close(now)
         self._close_at = min(self._close_at, now + timeout)
-        if self.state is State.IDLE or not self.opened.done:
+        if self.state is SessionState.IDLE or not self.opened.done:
             self.fail(ClosedError("closed before it was open"), now)
 
     def fail(self, error: LanceError, now: float) -> None:
@@ -168,7 +173,7 @@ class Session:
     @property
     def finished(self) -> bool:
         """Whether nothing will ever happen again and the driver may stop."""
-        return self.state is State.CLOSED
+        return self.state is SessionState.CLOSED
 
     @property
     def dialect(self) -> Dialect | None:
@@ -177,7 +182,7 @@ class Session:
 
     def situation(self) -> Situation:
         """Return where it stands, for the texts of errors."""
-        return Situation(str(self._hosts.current), self.state is State.READY, self._cause)
+        return Situation(str(self._hosts.current), self.state is SessionState.READY, self._cause)
 
     # What the driver calls
 
@@ -188,8 +193,8 @@ class Session:
         if self._doom is not None and self.state in LINKED:
             told, self._told = self._told, True
             return None if told else Close()
-        if self.state is State.WAITING and now >= self._resume_at:
-            self.state = State.DIALING
+        if self.state is SessionState.WAITING and now >= self._resume_at:
+            self.state = SessionState.DIALING
             endpoint, settings = self._hosts.current, self._settings
             return Connect(endpoint.host, endpoint.port, settings.tls, settings.connect_timeout)
         return None
@@ -197,7 +202,7 @@ class Session:
     def connected(self, address: str, now: float, token: str | None = None) -> None:
         """Take note that the connection is made, TLS included, with a fresh token for it."""
         pinned = self._pin()
-        self.state = State.HANDSHAKE
+        self.state = SessionState.HANDSHAKE
         self._address = address
         self._handshake_until = now + self._settings.connect_timeout
         asks = self._settings.speaks_http and not self._settings.tls and not self.connects
@@ -225,7 +230,7 @@ class Session:
 
     def disconnected(self, error: Exception | None, now: float) -> None:
         """Take note that the connection is gone; without an error, that the peer closed it."""
-        connection, was_ready = self.connection, self.state is State.READY
+        connection, was_ready = self.connection, self.state is SessionState.READY
         unheard = connection is not None and connection.received_bytes == 0 and self._doom is None
         cause = self._cause = self._doom or self._as_lost(error)
         self._leave_connection()
@@ -249,15 +254,15 @@ class Session:
         """Take the bytes that may leave now."""
         if self.connection is None or self._doom is not None:
             return []
-        if self.state is State.READY:
+        if self.state is SessionState.READY:
             self._app.fill(self.connection, now)
         return self.connection.data_to_send(now)
 
     def next_deadline(self) -> float:
         """Return when `handle_timeout` or `next_action` may have something to do."""
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return math.inf
-        waiting = self._resume_at if self.state is State.WAITING else math.inf
+        waiting = self._resume_at if self.state is SessionState.WAITING else math.inf
         due = min(self._app.next_deadline(), self._close_at, waiting)
         if self.connection is not None and self._doom is None:
             due = min(due, self.connection.next_deadline(), self._handshake_until)
@@ -306,18 +311,18 @@ class Session:
 
     def acked(self, batch_id: int, now: float) -> None:
         """Take an Ack (LWP section 4.2)."""
-        if self.state is not State.READY:
+        if self.state is not SessionState.READY:
             raise RemoteProtocolError("the server acknowledged a batch before any was sent")
         self._app.acked(batch_id, now)
 
     def slow_down(self, now: float) -> None:
         """Take a Backpressure frame (LWP section 4.4); before any Ingest it means nothing."""
-        if self.state is State.READY:
+        if self.state is SessionState.READY:
             self._app.slow_down(now)
 
     def refused(self, error: ServerError, now: float) -> None:
         """Take an ErrorResponse that answers no control request."""
-        if self.state is State.READY:
+        if self.state is SessionState.READY:
             self._note_leader(error)
             self._app.refused(error, now)
         else:
@@ -368,7 +373,7 @@ class Session:
     def _become_ready(self, topic: TopicInfo | None, now: float) -> None:
         assert self.connection is not None
         self._handshake_until = self._probe_at = math.inf
-        self.state = State.READY
+        self.state = SessionState.READY
         self.connects += 1
         self._proved(self.connection.dialect)
         self._attempts.clear()
@@ -414,7 +419,7 @@ class Session:
         if self.state in LINKED:
             self._drop(error)
         else:
-            self.state = State.CLOSED
+            self.state = SessionState.CLOSED
 
     def _settle_opened(self, error: LanceError | None) -> None:
         if self.opened.settle(None, error):
@@ -424,7 +429,7 @@ class Session:
         self._leave_connection()
         delay = self._backoff.next_delay() if self._hosts.give_up() else 0.0
         if delay and not self.opened.done and now >= self._open_until:
-            self.state = State.WAITING
+            self.state = SessionState.WAITING
             if self._needed:
                 self.fail(ConnectFailed(self._target, list(self._attempts)), now)
                 return
@@ -435,7 +440,7 @@ class Session:
         over = self.failure is not None or (self._closing and self._app.drained)
         self._doom, self._told = None, False
         self._handshake_until = self._step_at = self._probe_at = math.inf
-        self.state = State.CLOSED if over else State.WAITING
+        self.state = SessionState.CLOSED if over else SessionState.WAITING
         self._resume_at = now + delay
         self._events.append(Disconnected(cause, None if over else delay))
 

@@ -10,7 +10,7 @@ from lance_sdk._protocol.connection import Connection, ConnectionLimits, FrameHa
 from lance_spec.bodies import TopicInfo
 
 
-class State(Enum):
+class SessionState(Enum):
     """Where a session stands; see the picture in `lance_sdk._protocol.session`."""
 
     IDLE = "idle"
@@ -21,7 +21,7 @@ class State(Enum):
     CLOSED = "closed"
 
 
-LINKED = {State.DIALING, State.HANDSHAKE, State.READY}
+LINKED = {SessionState.DIALING, SessionState.HANDSHAKE, SessionState.READY}
 """States in which the driver holds a connection or an attempt at one."""
 
 

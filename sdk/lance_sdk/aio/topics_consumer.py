@@ -17,7 +17,7 @@ from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._offset_store import async_store
 from lance_sdk.errors import LanceError, UsageError
 from lance_sdk.groups._aio_reader import AsyncTopicReader
-from lance_sdk.groups._member_reader import Reading
+from lance_sdk.groups._member_reader import MemberReader
 from lance_sdk.groups._membership import LONGEST_WAIT, Place, Topic, TopicsView
 from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
@@ -90,7 +90,7 @@ class AsyncTopicsConsumer(TopicsView):
             max_poll_records=max_poll_records,
             options=options,
         )
-        self._reading = Reading(self._settings)
+        self._reading = MemberReader(self._settings)
         self._reader = AsyncTopicReader(self._settings.server, self._settings.options)
         self._starts: dict[int, Place] = {}
         self._wholes: frozenset[str] = frozenset()

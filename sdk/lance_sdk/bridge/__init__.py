@@ -5,21 +5,21 @@ and a `Target` for a URL. Between the two, records have the form that the log ha
 """
 
 from lance_sdk.bridge.contract import (
+    CopyPosition,
     Envelope,
-    Place,
     RecordsGoneError,
     Source,
     SourceChangedError,
     Target,
 )
-from lance_sdk.bridge.copying import Progress, check, copy
-from lance_sdk.bridge.endpoints import Reading, Writing, open_source, open_target, partitions
+from lance_sdk.bridge.copying import CopyProgress, check, copy
+from lance_sdk.bridge.endpoints import ReadOptions, Writing, open_source, open_target, partitions
 
 __all__ = [
+    "CopyPosition",
+    "CopyProgress",
     "Envelope",
-    "Place",
-    "Progress",
-    "Reading",
+    "ReadOptions",
     "RecordsGoneError",
     "Source",
     "SourceChangedError",

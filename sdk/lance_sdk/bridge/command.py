@@ -10,7 +10,7 @@ import click
 from lance_sdk.bridge.copy_run import Bridge, Ends
 from lance_sdk.bridge.endpoints import Writing, open_source, open_target, partitions
 from lance_sdk.bridge.shutdown import Stop
-from lance_sdk.bridge.state import State
+from lance_sdk.bridge.state import CopyState
 from lance_sdk.cli import _types
 from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import Settings, common_options, current_settings
@@ -87,7 +87,7 @@ def bridge(
     to_options = _options(target, settings, source)
     meter = Meter()
     bar = progress("copying", meter, shown=not settings.quiet)
-    with State.held(state, source, target) as noted, Stop() as stop:
+    with CopyState.held(state, source, target) as noted, Stop() as stop:
         ends = Ends(
             lambda: partitions(source, options=from_options),
             lambda reading: open_source(source, reading, options=from_options),
@@ -147,7 +147,7 @@ def _warn(error: LanceError) -> None:
     tell(f"warning: {describe(error)[0]} (going on after what was noted)")
 
 
-def _summarize(meter: Meter, state: State, settings: Settings) -> None:
+def _summarize(meter: Meter, state: CopyState, settings: Settings) -> None:
     if settings.json:
         places = {str(number): each.following for number, each in state.places.items()}
         print_json({"records": meter.records, "seconds": meter.elapsed, "places": places})

@@ -24,7 +24,7 @@ class Envelope(NamedTuple):
     following: int
 
 
-class Place(NamedTuple):
+class CopyPosition(NamedTuple):
     """How far a copy is: behind a record, which can be recognised.
 
     Attributes:

@@ -18,17 +18,17 @@ from lance_sdk.bridge.contract import (
     SourceChangedError,
     Target,
 )
-from lance_sdk.bridge.copying import Lane, Progress, check
-from lance_sdk.bridge.endpoints import Reading
+from lance_sdk.bridge.copying import CopyProgress, PartitionCopy, check
+from lance_sdk.bridge.endpoints import ReadOptions
 from lance_sdk.bridge.shutdown import Stop
-from lance_sdk.bridge.state import State
+from lance_sdk.bridge.state import CopyState
 from lance_sdk.errors import LanceError
 
 _BASE: Final = 0.1
 _CAP: Final = 5.0
 _LOOK_AGAIN: Final = 0.25
 """Seconds in which every partition that is followed is looked at once."""
-_Way: TypeAlias = tuple[Iterator[Sequence[Envelope]], Lane]
+_Way: TypeAlias = tuple[Iterator[Sequence[Envelope]], PartitionCopy]
 """From a partition to where its records go."""
 
 
@@ -43,7 +43,7 @@ class Ends:
     """
 
     partitions: Callable[[], Sequence[int | None]]
-    source: Callable[[Reading], Source]
+    source: Callable[[ReadOptions], Source]
     target: Callable[[int | None, int], Target]
 
 
@@ -75,10 +75,10 @@ class Bridge:
     def __init__(
         self,
         ends: Ends,
-        state: State,
+        state: CopyState,
         stop: Stop,
         *,
-        progress: Progress,
+        progress: CopyProgress,
         tell: Callable[[LanceError], None],
         follow: bool = False,
         wait_at_start: bool = False,
@@ -131,17 +131,17 @@ class Bridge:
             ways = [self._way(stack, each, len(partitions)) for each in partitions]
             self._opened = True
             try:
-                for lane, records in self._stop.until(_in_turn(ways)):
-                    lane.take(records)
+                for part, records in self._stop.until(_in_turn(ways)):
+                    part.take(records)
             except _SourceFailedError as failed:
-                for _, lane in ways:
-                    lane.settle()  # what came is not to be copied once more
+                for _, part in ways:
+                    part.settle()  # what came is not to be copied once more
                 raise _told(failed.error) from failed.error.__cause__
-            for _, lane in ways:
-                lane.settle()
-                if lane.repeats is not None and self._stop.asked is None:
+            for _, part in ways:
+                part.settle()
+                if part.repeats is not None and self._stop.asked is None:
                     raise SourceChangedError(
-                        f"the source ends before offset {lane.repeats}, up to where an earlier run "
+                        f"the source ends before offset {part.repeats}, up to where an earlier run "
                         "copied: it was made again or lost its end; remove the state file to copy "
                         "it from its beginning"
                     )
@@ -150,18 +150,18 @@ class Bridge:
         number = partition or 0
         source = stack.enter_context(self._source(partition, count))
         target = stack.enter_context(self._ends.target(partition, count))
-        lane = Lane(
+        part = PartitionCopy(
             target,
             progress=self._progress,
             note=partial(self._state.save, number),
             intend=partial(self._state.intend, number),
             written=self._state.written.get(number),
         )
-        return source.batches(), lane
+        return source.batches(), part
 
     def _source(self, partition: int | None, count: int) -> Source:
         """Return a partition from where it is to be read on, once that means what it meant."""
-        reading = Reading(partition=partition, follow=self._follow, wait=_LOOK_AGAIN / count)
+        reading = ReadOptions(partition=partition, follow=self._follow, wait=_LOOK_AGAIN / count)
         place = self._state.places.get(partition or 0)
         if place is None:
             return self._ends.source(reading)
@@ -179,15 +179,15 @@ def _told(error: LanceError) -> LanceError:
     )
 
 
-def _in_turn(ways: Sequence[_Way]) -> Iterator[tuple[Lane, Sequence[Envelope]]]:
+def _in_turn(ways: Sequence[_Way]) -> Iterator[tuple[PartitionCopy, Sequence[Envelope]]]:
     """Yield the next records of each partition that has not ended; nothing of one that ends."""
     waiting = deque(ways)
     while waiting:
-        batches, lane = waiting.popleft()
+        batches, part = waiting.popleft()
         try:
             records = next(batches, None)
         except LanceError as error:
             raise _SourceFailedError(error) from error
         if records is not None:
-            waiting.append((batches, lane))
-        yield lane, records or ()
+            waiting.append((batches, part))
+        yield part, records or ()

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from lance_sdk.bridge.contract import (
+    CopyPosition,
     Envelope,
-    Place,
     RecordsGoneError,
     Source,
     SourceChangedError,
@@ -20,7 +20,7 @@ _PIECE: Final = 64 * 1024
 """Bytes of records after which is noted what another run would double."""
 
 
-class Progress(Protocol):
+class CopyProgress(Protocol):
     """Is told how far copying is."""
 
     def add(self, records: int, data: int) -> None:
@@ -28,7 +28,7 @@ class Progress(Protocol):
         ...
 
 
-class Lane:
+class PartitionCopy:
     """Stores the records of one partition, and notes how far it is.
 
     Where the target stores once what is written again, a run that ended in whatever way is
@@ -53,8 +53,8 @@ class Lane:
         self,
         target: Target,
         *,
-        progress: Progress | None = None,
-        note: Callable[[Place], None] | None = None,
+        progress: CopyProgress | None = None,
+        note: Callable[[CopyPosition], None] | None = None,
         intend: Callable[[int], None] | None = None,
         written: int | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -66,11 +66,11 @@ class Lane:
         self._clock = clock
         self._last: Envelope | None = None
         self._noted = clock()
-        self.place: Place | None = None
+        self.place: CopyPosition | None = None
         self.repeats = written if target.stores_once else None
 
     def __repr__(self) -> str:
-        return f"<Lane to {self._target!r}, noted {self.place}>"
+        return f"<PartitionCopy to {self._target!r}, noted {self.place}>"
 
     def take(self, records: Sequence[Envelope]) -> None:
         """Store records, and note the place when that is due, or when there are none.
@@ -119,7 +119,7 @@ class Lane:
         if self._last is None or self.repeats is not None:
             return
         self._target.flush()
-        self.place = Place.behind(self._last)
+        self.place = CopyPosition.behind(self._last)
         self._last = None
         if self._note is not None:
             self._note(self.place)
@@ -139,10 +139,10 @@ def copy(
     batches: Iterable[Sequence[Envelope]],
     target: Target,
     *,
-    progress: Progress | None = None,
-    note: Callable[[Place], None] | None = None,
+    progress: CopyProgress | None = None,
+    note: Callable[[CopyPosition], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Place | None:
+) -> CopyPosition | None:
     """Store records in a target.
 
     Args:
@@ -159,14 +159,14 @@ def copy(
     Raises:
         LanceError: a record cannot be read or stored; what was noted holds.
     """
-    lane = Lane(target, progress=progress, note=note, clock=clock)
+    part = PartitionCopy(target, progress=progress, note=note, clock=clock)
     for records in batches:
-        lane.take(records)
-    lane.settle()
-    return lane.place
+        part.take(records)
+    part.settle()
+    return part.place
 
 
-def check(source: Source, place: Place) -> None:
+def check(source: Source, place: CopyPosition) -> None:
     """Judge whether a source is the one that was copied before.
 
     Args:
@@ -187,7 +187,7 @@ def check(source: Source, place: Place) -> None:
             f"the source has no record at offset {place.offset}, the last one that was copied: "
             "it was made again or lost its end; remove the state file to copy it from its beginning"
         )
-    if Place.behind(first) != place:
+    if CopyPosition.behind(first) != place:
         raise SourceChangedError(
             f"the record at offset {place.offset} of the source is not the last one that was "
             "copied: the topic was made again; remove the state file to copy it from its beginning"

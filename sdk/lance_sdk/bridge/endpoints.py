@@ -25,7 +25,7 @@ and ``open_target(url, writing, options)``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """How to read a source.
 
     Attributes:
@@ -101,7 +101,7 @@ def partitions(url: str, *, options: Mapping[str, Any] | None = None) -> Sequenc
 
 
 def open_source(
-    url: str, reading: Reading | None = None, *, options: Mapping[str, Any] | None = None
+    url: str, reading: ReadOptions | None = None, *, options: Mapping[str, Any] | None = None
 ) -> Source:
     """Return where records come from.
 
@@ -113,7 +113,7 @@ def open_source(
     Raises:
         ConfigError: the URL cannot be used.
     """
-    source: Source = _module(url).open_source(url, reading or Reading(), options or {})
+    source: Source = _module(url).open_source(url, reading or ReadOptions(), options or {})
     return source
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, Target
-from lance_sdk.bridge.endpoints import Reading, Writing
-from lance_sdk.bridge.other_systems import End, Parts, chosen, picked, split
+from lance_sdk.bridge.endpoints import ReadOptions, Writing
+from lance_sdk.bridge.other_systems import End, UrlParts, chosen, picked, split
 from lance_sdk.errors import DeadlineExceeded, DeliveryError
 from lance_sdk.fluvio import (
     FluvioClient,
@@ -24,12 +24,12 @@ _ONE_BATCH: Final = {"batch_bytes": 64 * 1024, "buffer_bytes": 64 * 1024}
 """What a target sends at once is one batch, so a lost answer doubles no more than that."""
 
 
-def _client(parts: Parts, options: Mapping[str, Any], **defaults: Any) -> FluvioClient:
+def _client(parts: UrlParts, options: Mapping[str, Any], **defaults: Any) -> FluvioClient:
     return FluvioClient(parts.address, **{**defaults, "tls": parts.tls, **parts.query, **options})
 
 
 class _FluvioSource(End):
-    def __init__(self, url: str, reading: Reading, options: Mapping[str, Any]) -> None:
+    def __init__(self, url: str, reading: ReadOptions, options: Mapping[str, Any]) -> None:
         parts = split(url, _COMPRESSION)
         self._client = _client(parts, options)
         super().__init__(self._client)
@@ -126,7 +126,7 @@ def partitions(url: str, options: Mapping[str, Any]) -> Sequence[int | None]:
         return chosen(parts, count)
 
 
-def open_source(url: str, reading: Reading, options: Mapping[str, Any]) -> Source:
+def open_source(url: str, reading: ReadOptions, options: Mapping[str, Any]) -> Source:
     """Return a partition as a source; places are offsets in records."""
     return _FluvioSource(url, reading, options)
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from lance_sdk._api.frame_producer import FrameProducer
 from lance_sdk._protocol.handshake import find_partitioned
 from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, Target
-from lance_sdk.bridge.endpoints import Reading, Writing
+from lance_sdk.bridge.endpoints import ReadOptions, Writing
 from lance_sdk.client import Client
 from lance_sdk.consumer import Consumer
 from lance_sdk.errors import ConfigError, InvalidOffset, ServerError, Unsupported
@@ -27,7 +27,7 @@ _COUNTER: Final = (1 << BATCH_COUNTER_BITS) - 1
 
 
 class _LanceSource:
-    def __init__(self, url: str, reading: Reading, options: Mapping[str, Any]) -> None:
+    def __init__(self, url: str, reading: ReadOptions, options: Mapping[str, Any]) -> None:
         own = {"start": reading.start, "stop_at_end": not reading.follow}
         self._wait = reading.wait if reading.follow else None
         place = _partition_of(url, reading.partition, options)
@@ -169,7 +169,7 @@ def partitions(url: str, options: Mapping[str, Any]) -> Sequence[int | None]:
     return [None] if whole is None else list(range(whole.partitions))
 
 
-def open_source(url: str, reading: Reading, options: Mapping[str, Any]) -> Source:
+def open_source(url: str, reading: ReadOptions, options: Mapping[str, Any]) -> Source:
     """Return a topic as a source; places are byte offsets."""
     return _LanceSource(url, reading, options)
 

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from lance_sdk.errors import ConfigError
 
 
-class Client(Protocol):
+class SystemClient(Protocol):
     """What talks to a server."""
 
     def close(self) -> None:
@@ -24,7 +24,7 @@ class End:
         client: talks to the server.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: SystemClient) -> None:
         self._closing = client
 
     def __enter__(self) -> Self:
@@ -48,7 +48,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class UrlParts:
     """What the URL of another system says.
 
     Attributes:
@@ -66,7 +66,7 @@ class Parts:
     query: Mapping[str, str] = field(default_factory=dict)
 
 
-def split(url: str, *known: str) -> Parts:
+def split(url: str, *known: str) -> UrlParts:
     """Return what a URL says.
 
     Args:
@@ -88,7 +88,7 @@ def split(url: str, *known: str) -> Parts:
         there = ", ".join(("partition", *known))
         raise ConfigError(f"{url!r}: unknown key {key!r}; there are {there}")
     partition = _number(url, query.pop("partition", None))
-    return Parts(_address(url, found), topic, found.scheme.endswith("s"), partition, query)
+    return UrlParts(_address(url, found), topic, found.scheme.endswith("s"), partition, query)
 
 
 def _address(url: str, found: SplitResult) -> str:
@@ -105,7 +105,7 @@ def _number(url: str, partition: str | None) -> int | None:
     return int(partition)
 
 
-def chosen(parts: Parts, count: Callable[[], int]) -> Sequence[int | None]:
+def chosen(parts: UrlParts, count: Callable[[], int]) -> Sequence[int | None]:
     """Return which partitions of a topic are to be read.
 
     Args:
@@ -118,6 +118,6 @@ def chosen(parts: Parts, count: Callable[[], int]) -> Sequence[int | None]:
     return list(range(found)) if found > 1 else [None]
 
 
-def picked(parts: Parts, partition: int | None) -> int | None:
+def picked(parts: UrlParts, partition: int | None) -> int | None:
     """Return the partition that the URL names, or else another."""
     return partition if parts.partition is None else parts.partition

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from lance_sdk._api.interruptible import pause
 from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, SourceChangedError, Target
-from lance_sdk.bridge.endpoints import Reading, Writing
-from lance_sdk.bridge.other_systems import End, Parts, chosen, picked, split
+from lance_sdk.bridge.endpoints import ReadOptions, Writing
+from lance_sdk.bridge.other_systems import End, UrlParts, chosen, picked, split
 from lance_sdk.errors import RecordTooLarge
 from lance_sdk.rustlog import RustlogBatch, RustlogClient, TopicExists
 from lance_spec.enums import RecordType
@@ -20,16 +20,16 @@ _PER_RECORD: Final = 4
 _DIALECT: Final = "dialect"
 
 
-def _client(parts: Parts, options: Mapping[str, Any]) -> RustlogClient:
+def _client(parts: UrlParts, options: Mapping[str, Any]) -> RustlogClient:
     return RustlogClient(parts.address, **{"tls": parts.tls, **parts.query, **options})
 
 
-def _is_binary(parts: Parts) -> bool:
+def _is_binary(parts: UrlParts) -> bool:
     return parts.query.get(_DIALECT, "binary") == "binary"
 
 
 class _RustlogSource(End):
-    def __init__(self, url: str, reading: Reading, options: Mapping[str, Any]) -> None:
+    def __init__(self, url: str, reading: ReadOptions, options: Mapping[str, Any]) -> None:
         parts = split(url, _DIALECT)
         self._client = _client(parts, options)
         super().__init__(self._client)
@@ -147,7 +147,7 @@ def partitions(url: str, options: Mapping[str, Any]) -> Sequence[int | None]:
         return chosen(parts, lambda: client.topics().get(parts.topic, 1))
 
 
-def open_source(url: str, reading: Reading, options: Mapping[str, Any]) -> Source:
+def open_source(url: str, reading: ReadOptions, options: Mapping[str, Any]) -> Source:
     """Return a partition as a source; places are offsets in records."""
     return _RustlogSource(url, reading, options)
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from lance_sdk._io import platform
 from lance_sdk._io.state_files import replace_files
-from lance_sdk.bridge.contract import Place
+from lance_sdk.bridge.contract import CopyPosition
 from lance_sdk.bridge.endpoints import CopyIdentity
 from lance_sdk.errors import ConfigError
 
@@ -17,7 +17,7 @@ _PLACE = {"offset": int, "following": int, "digest": str}
 
 
 @dataclass(slots=True)
-class State:
+class CopyState:
     """How far a copy is.
 
     Attributes:
@@ -32,7 +32,7 @@ class State:
     path: Path | None
     source: str
     target: str
-    places: dict[int, Place] = field(default_factory=dict)
+    places: dict[int, CopyPosition] = field(default_factory=dict)
     written: dict[int, int] = field(default_factory=dict)
     identity: CopyIdentity = field(default_factory=CopyIdentity)
 
@@ -83,7 +83,7 @@ class State:
             )
         self.places, self.written, self.identity = places, written, identity
 
-    def save(self, partition: int, place: Place) -> None:
+    def save(self, partition: int, place: CopyPosition) -> None:
         """Note a place; the file is whole at any time.
 
         Raises:
@@ -115,10 +115,10 @@ class State:
         replace_files({self.path: json.dumps(noted).encode()})
 
 
-def _place(noted: Any) -> Place:
+def _place(noted: Any) -> CopyPosition:
     if any(type(noted[name]) is not kind for name, kind in _PLACE.items()):
         raise TypeError
-    return Place(**noted)
+    return CopyPosition(**noted)
 
 
 def _without_secret(url: str) -> str:

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import click
 
-from lance_sdk.cli._sections import Group
+from lance_sdk.cli._sections import SectionedGroup
 from lance_sdk.cli.console.exit_codes import Failure, printable
 
 
-class LazyGroup(Group):
+class LazyGroup(SectionedGroup):
     """Finds its commands in modules of this package and in an entry point group.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from lance_sdk.cli._sections import Group
+from lance_sdk.cli._sections import SectionedGroup
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli.console import number_format
 from lance_sdk.cli.console.exit_codes import Failure, printable, require_command
@@ -35,7 +35,10 @@ Examples:
 
 
 @click.group(
-    cls=Group, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...", epilog=_EXAMPLES
+    cls=SectionedGroup,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    epilog=_EXAMPLES,
 )
 @common_options
 @click.pass_context

@@ -44,7 +44,7 @@ class Command(click.Command):
         write_options(self, ctx, formatter)
 
 
-class Group(click.Group):
+class SectionedGroup(click.Group):
     """A group whose help, and whose commands' help, have sections."""
 
     command_class = Command

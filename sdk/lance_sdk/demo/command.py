@@ -18,7 +18,7 @@ from lance_sdk.demo.conformance import judge
 from lance_sdk.demo.delays import CarrierDelay, delays_by_carrier
 from lance_sdk.demo.flights import ROWS, read_airlines, read_flights
 from lance_sdk.demo.outcome import Outcome, Transfer, print_delays
-from lance_sdk.demo.place import Place, embedded_place, running_place
+from lance_sdk.demo.place import DemoTopic, embedded_place, running_place
 from lance_sdk.demo.story import Story
 from lance_sdk.demo.transfer import consume_all, produce_all
 
@@ -62,7 +62,7 @@ def demo(rows: int, data_dir: Path | None, keep: bool, archive: bool) -> None:
 
 def _place(
     settings: Settings, data_dir: Path | None, *, keep: bool
-) -> AbstractContextManager[Place]:
+) -> AbstractContextManager[DemoTopic]:
     if settings.url is None:
         return embedded_place(settings, data_dir)
     if data_dir is not None:
@@ -83,7 +83,7 @@ def _read(story: Story, rows: int) -> list[bytes]:
     return records
 
 
-def _travel(story: Story, place: Place, records: list[bytes]) -> Outcome:
+def _travel(story: Story, place: DemoTopic, records: list[bytes]) -> Outcome:
     comparison = Comparison(records)
     with story.counting("producing", len(records)) as meter:
         produce_all(place.topic, records, story.settings, meter)
@@ -103,7 +103,7 @@ def _travel(story: Story, place: Place, records: list[bytes]) -> Outcome:
     return Outcome(str(place.topic), produced, consumed, comparison, carriers, verdict)
 
 
-def _archived(story: Story, place: Place, rows: int) -> str:
+def _archived(story: Story, place: DemoTopic, rows: int) -> str:
     with story.waiting("archiving: Spark starts, reads and writes"):
         return archive_topic(place.topic, story.settings, rows)
 
@@ -116,7 +116,7 @@ def _delays(story: Story, records: list[bytes]) -> list[CarrierDelay]:
     return carriers
 
 
-def _conclude(story: Story, place: Place, outcome: Outcome) -> None:
+def _conclude(story: Story, place: DemoTopic, outcome: Outcome) -> None:
     if story.settings.json:
         print_json(outcome.to_json())
     if not outcome.comparison.equal:

@@ -17,7 +17,7 @@ _KIT: Final = "lance_conformance"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class KitVerdict:
     """What the kit says.
 
     Attributes:
@@ -59,7 +59,7 @@ class Verdict:
         return {"exit_code": self.exit_code, **self.summary}
 
 
-def judge(server: Endpoint, dialect: str) -> Verdict:
+def judge(server: Endpoint, dialect: str) -> KitVerdict:
     """Run the kit's quick profile against a server.
 
     Args:
@@ -88,4 +88,4 @@ def judge(server: Endpoint, dialect: str) -> Verdict:
         raise Failure(
             f"the conformance kit ended with exit code {done.returncode} and no summary: {last}"
         ) from None
-    return Verdict(done.returncode, summary, notes)
+    return KitVerdict(done.returncode, summary, notes)

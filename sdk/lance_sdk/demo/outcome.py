@@ -8,7 +8,7 @@ from lance_sdk.cli.console import number_format
 from lance_sdk.cli.console.output import print_table
 from lance_sdk.cli.console.progress import Meter
 from lance_sdk.demo.compare import Comparison
-from lance_sdk.demo.conformance import Verdict
+from lance_sdk.demo.conformance import KitVerdict
 from lance_sdk.demo.delays import CarrierDelay
 
 
@@ -67,7 +67,7 @@ class Outcome:
     consumed: Transfer
     comparison: Comparison
     carriers: Sequence[CarrierDelay]
-    verdict: Verdict
+    verdict: KitVerdict
 
     @property
     def ok(self) -> bool:

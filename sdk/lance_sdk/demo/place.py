@@ -21,7 +21,7 @@ _GROUP: Final = "lance_sdk.embedded_server"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DemoTopic:
     """A topic of the demo's own.
 
     Attributes:
@@ -41,7 +41,7 @@ class Place:
 
 
 @contextmanager
-def embedded_place(settings: Settings, data_dir: Path | None) -> Iterator[Place]:
+def embedded_place(settings: Settings, data_dir: Path | None) -> Iterator[DemoTopic]:
     """Run a server for the length of a ``with`` block.
 
     The server is found through an entry point, so that the SDK imports none.
@@ -62,11 +62,11 @@ def embedded_place(settings: Settings, data_dir: Path | None) -> Iterator[Place]
         topic = replace(parse_url(server.url), topic=_unused_name())
         where = "a temporary directory" if data_dir is None else str(data_dir)
         described = f"{topic.server_url()}, embedded; data in {where}"
-        yield Place(topic, described, _how_to_look(data_dir, topic))
+        yield DemoTopic(topic, described, _how_to_look(data_dir, topic))
 
 
 @contextmanager
-def running_place(settings: Settings, url: str, *, keep: bool) -> Iterator[Place]:
+def running_place(settings: Settings, url: str, *, keep: bool) -> Iterator[DemoTopic]:
     """Use a topic of a running server for the length of a ``with`` block.
 
     Args:
@@ -86,7 +86,7 @@ def running_place(settings: Settings, url: str, *, keep: bool) -> Iterator[Place
         client.ping()  # so that a server that is not there is known before the work begins
     kept = f"the records stay at {topic}" if keep else ""
     try:
-        yield Place(topic, f"{server.server_url()}, which is running already", kept)
+        yield DemoTopic(topic, f"{server.server_url()}, which is running already", kept)
     except BaseException:
         with suppress(LanceError):  # the first error is the one to tell
             _delete(topic, settings)

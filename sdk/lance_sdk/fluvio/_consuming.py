@@ -36,7 +36,7 @@ _OFFSETS: Final = "consumer-offset"
 
 
 @dataclass(slots=True)
-class Stream:
+class PartitionStream:
     """A stream of one partition.
 
     Attributes:
@@ -65,7 +65,7 @@ class Stream:
         return f"consume {self.topic!r} partition {self.partition} from offset {self.offset}"
 
 
-def opening(stream: Stream) -> Ask:
+def opening(stream: PartitionStream) -> Ask:
     """Return the request that opens a stream; its responses are `take`'s."""
     return Ask(
         1003,
@@ -83,15 +83,17 @@ def opening(stream: Stream) -> Ask:
     )
 
 
-def take(stream: Stream, response: Any, settings: FluvioSettings) -> list[ReceivedRecord] | None:
+def take(
+    stream: PartitionStream, response: Any, settings: FluvioSettings
+) -> list[ReceivedRecord] | None:
     """Return the records of a response to a stream, none twice.
 
     Published SPUs cut a response at ``max_bytes``, in the middle of a batch if need be; the rest
     of that batch comes whole with the next response.
 
     Returns:
-        The records; None when the stream must be opened again, with the `Stream.max_bytes` that
-        the batch at its offset takes.
+        The records; None when the stream must be opened again, with the `PartitionStream.max_bytes`
+        that the batch at its offset takes.
 
     Raises:
         FluvioRefused: the stream has ended.
@@ -110,7 +112,7 @@ def take(stream: Stream, response: Any, settings: FluvioSettings) -> list[Receiv
         raise RemoteProtocolError(f"a batch cannot be read: {error}") from error
 
 
-def _grow(stream: Stream, needed: int, settings: FluvioSettings) -> None:
+def _grow(stream: PartitionStream, needed: int, settings: FluvioSettings) -> None:
     """Note how large a response must be that holds the batch at a stream's offset."""
     wanted = max(needed, 2 * stream.max_bytes) if needed <= _HEADER else needed
     if wanted + _HEADROOM > settings.max_frame:
@@ -122,7 +124,7 @@ def _grow(stream: Stream, needed: int, settings: FluvioSettings) -> None:
 
 
 def _records(
-    stream: Stream, batches: Sequence[Batch], settings: FluvioSettings
+    stream: PartitionStream, batches: Sequence[Batch], settings: FluvioSettings
 ) -> list[ReceivedRecord]:
     found: list[ReceivedRecord] = []
     following = stream.offset
@@ -138,7 +140,7 @@ def _records(
     return found
 
 
-def acknowledge(stream: Stream) -> Steps[None]:
+def acknowledge(stream: PartitionStream) -> Steps[None]:
     """Let a stream go on after what was received."""
     if stream.id is None:
         return
@@ -148,7 +150,7 @@ def acknowledge(stream: Stream) -> Steps[None]:
         check(stream.what, each.outcome)
 
 
-def commit(stream: Stream, offset: int) -> Steps[None]:
+def commit(stream: PartitionStream, offset: int) -> Steps[None]:
     """Have the server keep the offset of the last record that was consumed.
 
     Raises:

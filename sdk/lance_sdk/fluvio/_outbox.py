@@ -6,7 +6,7 @@ from lance_sdk.fluvio._topics import Leaders
 from lance_spec.fluvio.batches import FluvioRecord
 
 
-class Outbox:
+class SendBuffer:
     """Collects records until it is worth sending them.
 
     Args:
@@ -24,7 +24,7 @@ class Outbox:
         self._bytes = 0
 
     def __repr__(self) -> str:
-        return f"<Outbox {len(self)} records, {self._bytes} bytes>"
+        return f"<SendBuffer {len(self)} records, {self._bytes} bytes>"
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))

@@ -5,7 +5,7 @@ from typing import Final
 
 from lance_sdk.errors import LanceError, RemoteProtocolError
 from lance_sdk.fluvio._asks import Ask, Pause, Steps
-from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._patience import Patience, is_passing
 from lance_sdk.fluvio._topics import Leaders, leaders
 from lance_sdk.fluvio.errors import FluvioRefused, check
@@ -39,7 +39,7 @@ def batches_of(records: Iterable[FluvioRecord], settings: FluvioSettings) -> lis
 
 
 def deliver(
-    outbox: Outbox, known: Leaders, settings: FluvioSettings, patience: Patience
+    outbox: SendBuffer, known: Leaders, settings: FluvioSettings, patience: Patience
 ) -> Steps[list[StoredRecords]]:
     """Store what waits, one request a partition; those that fail for now do not hold up others.
 
@@ -68,7 +68,7 @@ def deliver(
 
 
 def _try(
-    outbox: Outbox,
+    outbox: SendBuffer,
     known: Leaders,
     partition: int,
     settings: FluvioSettings,
@@ -94,7 +94,7 @@ def _try(
 
 
 def _look_again(
-    outbox: Outbox, known: Leaders, patience: Patience, partition: int, error: LanceError
+    outbox: SendBuffer, known: Leaders, patience: Patience, partition: int, error: LanceError
 ) -> Steps[None]:
     """Wait, and find out who leads the partitions now; give up a partition in the end."""
     while True:

@@ -11,8 +11,8 @@ from lance_sdk._api.other_systems import Address, Tls, parse_address, tls_contex
 from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Pause, Steps, patiently
-from lance_sdk.fluvio._consuming import Stream
-from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._consuming import PartitionStream
+from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
 from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._pump import Pump
@@ -152,7 +152,7 @@ class FluvioClient:
         """
         chosen = partitioner_of(partitioner or self.settings.partitioner)
         known = Leaders(topic, self._patiently(lambda: _topics.leaders(topic)))
-        return FluvioProducer(self, known, Outbox(known, chosen, self.settings.buffer_bytes))
+        return FluvioProducer(self, known, SendBuffer(known, chosen, self.settings.buffer_bytes))
 
     def consumer(
         self,
@@ -180,7 +180,7 @@ class FluvioClient:
             lambda: _consuming.first_offset(start, topic, partition, consumer_id)
         )
         end = (self.offsets(topic, partition)).end if stop_at_end else None
-        stream = Stream(topic, partition, first, self.settings.max_bytes, consumer_id)
+        stream = PartitionStream(topic, partition, first, self.settings.max_bytes, consumer_id)
         consumer = FluvioConsumer(self, stream, end)
         consumer.open()
         return consumer

@@ -11,7 +11,7 @@ from lance_sdk._api.interruptible import pause
 from lance_sdk.errors import ClosedError, ConfigError, LanceError, UsageError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Steps
-from lance_sdk.fluvio._consuming import Stream
+from lance_sdk.fluvio._consuming import PartitionStream
 from lance_sdk.fluvio._patience import Patience, is_passing, time_left
 from lance_sdk.fluvio._pump import Pump
 from lance_sdk.fluvio.errors import FluvioRefused, located
@@ -29,7 +29,7 @@ class FluvioConsumer:
     A lost connection is taken up again at `offset`, for `FluvioSettings.retry_for` seconds.
     """
 
-    def __init__(self, client: "FluvioClient", stream: Stream, end: int | None) -> None:
+    def __init__(self, client: "FluvioClient", stream: PartitionStream, end: int | None) -> None:
         self._client = client
         self._settings = client.settings
         self._stream = stream

@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._topics import Leaders
@@ -23,7 +23,7 @@ class FluvioProducer:
     written.
     """
 
-    def __init__(self, client: "FluvioClient", leaders: Leaders, outbox: Outbox) -> None:
+    def __init__(self, client: "FluvioClient", leaders: Leaders, outbox: SendBuffer) -> None:
         self._client = client
         self._leaders = leaders
         self._outbox = outbox

@@ -8,7 +8,7 @@ from typing import Final
 import anyio
 from anyio.abc import ByteStream
 
-from lance_sdk.groups._service import GroupService, Link
+from lance_sdk.groups._service import CoordinatorLink, GroupService
 from lance_sdk.groups._text_protocol import TextService
 from lance_spec.bodies import encode_json
 from lance_spec.dialect import DIALECTS, Dialect
@@ -55,7 +55,9 @@ class Conversation:
         link: stands for it in the groups.
     """
 
-    def __init__(self, talk: CoordinatorConnection, stream: ByteStream, link: Link) -> None:
+    def __init__(
+        self, talk: CoordinatorConnection, stream: ByteStream, link: CoordinatorLink
+    ) -> None:
         self._talk = talk
         self._stream = stream
         self._link = link

@@ -9,7 +9,7 @@ from lance_sdk._api.factory import ClientCore, build_client
 from lance_sdk._io.platform import seconds_asleep
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk.errors import ConfigError
-from lance_sdk.groups._protocol.member import Member
+from lance_sdk.groups._protocol.member import MemberHandler
 from lance_sdk.groups._protocol.text_session import TextSession
 from lance_sdk.groups._settings import GroupSettings
 from lance_sdk.groups._store_adapter import OffsetStoreAdapter
@@ -24,7 +24,7 @@ _SHARED: Final = ("connect_timeout", "open_timeout", "request_timeout", "close_t
 
 def build_member(
     coordinator: str | URL, settings: GroupSettings, options: Mapping[str, Any]
-) -> tuple[ClientCore, Member]:
+) -> tuple[ClientCore, MemberHandler]:
     """Put together the session of a member with its coordinator.
 
     Args:
@@ -39,12 +39,12 @@ def build_member(
     shared = {name: settings.options[name] for name in _SHARED if name in settings.options}
     options = {**shared, **options}
     secret = _DICE.getrandbits(64) | 1
-    make = partial(Member, settings.wishes(()), retry, secret=secret, asleep=seconds_asleep)
+    make = partial(MemberHandler, settings.wishes(()), retry, secret=secret, asleep=seconds_asleep)
     if settings.keeper is None:
         core = build_client(coordinator, options, make)
     else:
         core = _build_in_text(coordinator, settings, settings.keeper, options, make)
-    return core, cast("Member", core.caller)
+    return core, cast("MemberHandler", core.caller)
 
 
 def _build_in_text(
@@ -52,7 +52,7 @@ def _build_in_text(
     settings: GroupSettings,
     keeper: OffsetStoreAdapter,
     options: Mapping[str, Any],
-    make: Callable[..., Member],
+    make: Callable[..., MemberHandler],
 ) -> ClientCore:
     kind = partial(TextSession, wishes=settings.wishes(()), keeper=keeper)
     one = {**options, "dialect": "specified"}  # nothing is spoken in it, and no other is tried

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lance_sdk.groups._progress import Progress
+from lance_sdk.groups._progress import TopicProgress
 from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.types import Record, RecordBatch
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lance_sdk.groups._topics_settings import TopicsSettings
 
 
-class Reading:
+class MemberReader:
     """Knows what was handed to the application, what is done, and what is to be committed.
 
     Args:
@@ -32,16 +32,16 @@ class Reading:
     def __init__(self, settings: "GroupSettings | TopicsSettings") -> None:
         self._settings = settings
         self._batch: RecordBatch | None = None
-        self._of: Progress | None = None
+        self._of: TopicProgress | None = None
         self._last: Record | None = None
         self._whole = False
         self._done = False
-        self.progress: dict[int, Progress] = {}
+        self.progress: dict[int, TopicProgress] = {}
         self.records: Iterator[Record] = iter(())
         self.commit_at = math.inf if settings.auto_commit == "off" else 0.0
 
     def __repr__(self) -> str:
-        return f"<Reading {list(self.progress.values())!r}>"
+        return f"<MemberReader {list(self.progress.values())!r}>"
 
     @property
     def topics(self) -> tuple[TopicIdentity, ...]:
@@ -54,7 +54,7 @@ class Reading:
     def begin(self, assigned: Iterable[AssignedTopic]) -> None:
         """Take topics up."""
         for each in assigned:
-            self.progress[each.topic.id] = Progress(self._settings.group, each)
+            self.progress[each.topic.id] = TopicProgress(self._settings.group, each)
 
     def drop(self, topics: Iterable[TopicIdentity]) -> None:
         """Let topics go; what is left of a batch of theirs is not handed out."""

@@ -15,8 +15,8 @@ from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.types import RecordBatch
 
 if TYPE_CHECKING:
-    from lance_sdk.groups._member_reader import Reading
-    from lance_sdk.groups._protocol.member import Member
+    from lance_sdk.groups._member_reader import MemberReader
+    from lance_sdk.groups._protocol.member import MemberHandler
     from lance_sdk.groups._protocol.membership import CommitCall
     from lance_sdk.groups._rebalance_listener import RebalanceListener
     from lance_sdk.groups._settings import GroupSettings
@@ -48,7 +48,7 @@ class TopicsView:
     """Several topics that are read, beside what waits: positions, pauses and errors of each."""
 
     _settings: "ReadingSettings"
-    _reading: "Reading"
+    _reading: "MemberReader"
     _reader: Any
     _starts: dict[int, Place]
     _pending: "list[CommitCall]"
@@ -203,7 +203,7 @@ class Membership(TopicsView):
 
     _core: Any
     _settings: "GroupSettings"
-    _member: "Member"
+    _member: "MemberHandler"
     _rebalance: "RebalanceListener"
     _state: Any
 

@@ -8,7 +8,7 @@ from lance_sdk.offsets.contract import Commit, Fingerprint, TopicIdentity
 from lance_sdk.types import RecordBatch
 
 
-class Progress:
+class TopicProgress:
     """Where the application is in one topic.
 
     Args:
@@ -33,7 +33,7 @@ class Progress:
         self._batch: RecordBatch | None = None
 
     def __repr__(self) -> str:
-        return f"<Progress {self.topic.label} offset={self.offset} committed={self.committed}>"
+        return f"<TopicProgress {self.topic.label} offset={self.offset} committed={self.committed}>"
 
     def passed(self, batch: RecordBatch, offset: int) -> None:
         """Take note that the records of a batch are done up to an offset."""

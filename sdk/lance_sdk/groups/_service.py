@@ -51,7 +51,7 @@ _MESSAGE: Final = 1000
 
 
 @dataclass(eq=False)
-class Link:
+class CoordinatorLink:
     """A member's connection.
 
     Attributes:
@@ -64,7 +64,7 @@ class Link:
 
 
 def _stands(link: object) -> bool:
-    return isinstance(link, Link) and link.open
+    return isinstance(link, CoordinatorLink) and link.open
 
 
 @dataclass(eq=False)
@@ -94,7 +94,7 @@ class GroupService:
     def __repr__(self) -> str:
         return f"<GroupService groups={len(self.groups)} store={self.store!r}>"
 
-    async def answer(self, command: int, payload: Buffer, link: Link) -> Answer | None:
+    async def answer(self, command: int, payload: Buffer, link: CoordinatorLink) -> Answer | None:
         """Answer a request; None when the command is none of a group's."""
         handler = self._handlers.get(command)
         if handler is None:
@@ -109,7 +109,7 @@ class GroupService:
             return self._refused(invalid(str(error)))
 
     @property
-    def _handlers(self) -> dict[int, Callable[[Buffer, Link], Awaitable[Answer]]]:
+    def _handlers(self) -> dict[int, Callable[[Buffer, CoordinatorLink], Awaitable[Answer]]]:
         return {
             Command.GROUP_JOIN: self._join,
             Command.GROUP_SYNC: self._sync,
@@ -147,7 +147,7 @@ class GroupService:
 
     # Requests
 
-    async def _join(self, payload: Buffer, link: Link) -> Answer:
+    async def _join(self, payload: Buffer, link: CoordinatorLink) -> Answer:
         asked = m.GroupJoin.decode(payload)
         secret, since = standing_of(asked)
         joining = Joining(
@@ -260,14 +260,14 @@ class GroupService:
         except OffsetStoreError as error:
             raise Refusal(GroupErrorCode.STORE_FAILED, str(error)) from None
 
-    async def _sync(self, payload: Buffer, link: Link) -> Answer:
+    async def _sync(self, payload: Buffer, link: CoordinatorLink) -> Answer:
         asked = m.GroupSync.decode(payload)
         group = self.group(asked.group)
         told = group.sync(asked.member, link, asked.owned, self.clock())
         await self._release(group, group.drop_unwanted())
         return Command.GROUP_ASSIGNMENT, _assignment(group, told).encode()
 
-    async def _heartbeat(self, payload: Buffer, link: Link) -> Answer:
+    async def _heartbeat(self, payload: Buffer, link: CoordinatorLink) -> Answer:
         asked = m.GroupHeartbeat.decode(payload)
         group = self.group(asked.group)
         changed = group.heartbeat(asked.member, link, self.clock())
@@ -276,7 +276,7 @@ class GroupService:
         )
         return Command.GROUP_HEARTBEAT_ACK, answer.encode()
 
-    async def _commit(self, payload: Buffer, link: Link) -> Answer:
+    async def _commit(self, payload: Buffer, link: CoordinatorLink) -> Answer:
         asked = m.GroupCommit.decode(payload)
         if len(asked.topics) > self.limits.topics:
             raise self.limits.exceeded("topics in one commit", self.limits.topics)
@@ -323,7 +323,7 @@ class GroupService:
             return GroupErrorCode.STORE_FAILED
         return GroupErrorCode.NONE
 
-    async def _fetch_committed(self, payload: Buffer, link: Link) -> Answer:
+    async def _fetch_committed(self, payload: Buffer, link: CoordinatorLink) -> Answer:
         del link
         asked = m.GroupFetchCommitted.decode(payload)
         group, wanted = self.group(asked.group), set(asked.topics)
@@ -335,7 +335,7 @@ class GroupService:
         answer = m.GroupCommitted(generation=group.generation, topics=found)
         return Command.GROUP_COMMITTED, answer.encode()
 
-    async def _leave(self, payload: Buffer, link: Link) -> Answer:
+    async def _leave(self, payload: Buffer, link: CoordinatorLink) -> Answer:
         asked = m.GroupLeave.decode(payload)
         group = self.group(asked.group)
         group.leave(asked.member, link, self.clock())
@@ -343,7 +343,7 @@ class GroupService:
         answer = m.GroupLeaveAck(generation=group.generation)
         return Command.GROUP_LEAVE_ACK, answer.encode()
 
-    async def _describe(self, payload: Buffer, link: Link) -> Answer:
+    async def _describe(self, payload: Buffer, link: CoordinatorLink) -> Answer:
         del link
         asked, now = m.GroupDescribe.decode(payload), self.clock()
         if asked.group:

@@ -12,7 +12,7 @@ from typing import Final
 from lance_sdk.errors import ConfigError
 from lance_sdk.groups._protocol.group_metadata import Joining
 from lance_sdk.groups._protocol.limits import Refusal
-from lance_sdk.groups._service import GroupService, Link
+from lance_sdk.groups._service import CoordinatorLink, GroupService
 from lance_sdk.offsets.contract import TopicIdentity, check_consumer_name
 from lance_spec.checksum import Buffer
 from lance_spec.errors import DecodeError
@@ -48,9 +48,9 @@ class TextService:
     group: str
     topics: Sequence[TopicIdentity]
     session_timeout: float = SESSION_TIMEOUT
-    _link: Link = field(default_factory=lambda: Link("text workers"))
+    _link: CoordinatorLink = field(default_factory=lambda: CoordinatorLink("text workers"))
 
-    async def answer(self, data: Buffer, link: Link) -> bytes:
+    async def answer(self, data: Buffer, link: CoordinatorLink) -> bytes:
         """Answer one request, which is one read."""
         del link  # a worker is known by its name alone, whatever connection it uses
         try:

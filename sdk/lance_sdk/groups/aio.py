@@ -18,7 +18,7 @@ from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.groups._aio_reader import AsyncTopicReader
 from lance_sdk.groups._factory import build_member
-from lance_sdk.groups._member_reader import Reading
+from lance_sdk.groups._member_reader import MemberReader
 from lance_sdk.groups._membership import LONGEST_WAIT, Membership, Place, Topic
 from lance_sdk.groups._protocol.membership import Change, CommitCall
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
@@ -125,7 +125,7 @@ class AsyncGroupConsumer(Membership, AsyncLifecycle):
         self._rebalance = RebalanceListener(
             self._name, self._settings, on_assigned, on_revoked, on_lost
         )
-        self._reading = Reading(self._settings)
+        self._reading = MemberReader(self._settings)
         self._reader = AsyncTopicReader(self._settings.server, self._settings.options)
         self._starts: dict[int, Place] = {}
         self._news = AsyncWakeup()

@@ -32,7 +32,7 @@ from lance_sdk._io.platform import seconds_asleep
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UsageError
 from lance_sdk.groups._connection import PATIENCE, Conversation, CoordinatorConnection
 from lance_sdk.groups._protocol.limits import Limits
-from lance_sdk.groups._service import GroupService, Link
+from lance_sdk.groups._service import CoordinatorLink, GroupService
 from lance_sdk.groups._text_protocol import TextService
 from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY, Strategy
 from lance_sdk.offsets.contract import OffsetStore, TopicIdentity, check_consumer_name
@@ -104,7 +104,7 @@ class Coordinator:
             topics = [TopicIdentity(topic_id) for topic_id in text_topics]
             text = TextService(self._service, check_consumer_name(text_group), topics)
         self._talk = CoordinatorConnection(self._service, text, token)
-        self._links: set[Link] = set()
+        self._links: set[CoordinatorLink] = set()
         self._port: int | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
@@ -235,7 +235,7 @@ class Coordinator:
                 self._store.release(group.name, topic.identity)
 
     async def _converse(self, stream: ByteStream) -> None:
-        link = Link(_peer(stream))
+        link = CoordinatorLink(_peer(stream))
         async with stream:
             if len(self._links) >= self._limits.connections:
                 _log.warning("%s was turned away: there are too many connections", link.peer)

@@ -15,7 +15,7 @@ MAX_DOCUMENT: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredOffset:
     """What is kept for one consumer and topic.
 
     Attributes:
@@ -31,12 +31,12 @@ class Entry:
         """The commit, if there is one."""
         return self.commit if self.written else None
 
-    def claimed(self, generation: int) -> "Entry":
+    def claimed(self, generation: int) -> "StoredOffset":
         """Return the entry after a claim."""
         return replace(self, commit=replace(self.commit, generation=generation))
 
 
-def encode(entry: Entry) -> bytes:
+def encode(entry: StoredOffset) -> bytes:
     """Return an entry as one line of JSON."""
     commit, mark = entry.commit, entry.commit.fingerprint
     body = {
@@ -58,7 +58,7 @@ def encode(entry: Entry) -> bytes:
     return f"{json.dumps(body, ensure_ascii=False)}\n".encode()
 
 
-def decode(data: Buffer, place: str) -> Entry:
+def decode(data: Buffer, place: str) -> StoredOffset:
     """Read an entry.
 
     Args:
@@ -87,7 +87,7 @@ def decode(data: Buffer, place: str) -> Entry:
         )
     except ConfigError as error:
         raise StoreCorrupt(place, str(error)) from None
-    return Entry(commit, written=offset is not None)
+    return StoredOffset(commit, written=offset is not None)
 
 
 def _topic(reader: "_Reader") -> TopicIdentity:

@@ -22,7 +22,7 @@ from typing import Final
 from lance_sdk._io import at_fork, platform
 from lance_sdk._io.state_files import replace_files
 from lance_sdk.errors import ConfigError, ForkedError
-from lance_sdk.offsets._document import MAX_DOCUMENT, Entry, decode, encode
+from lance_sdk.offsets._document import MAX_DOCUMENT, StoredOffset, decode, encode
 from lance_sdk.offsets.consumer_ids import consumer_id
 from lance_sdk.offsets.contract import Commit, TopicIdentity, check_consumer_name
 from lance_sdk.offsets.errors import (
@@ -149,14 +149,16 @@ class FileStore:
         self._locks.clear()
         self._forked = True
 
-    def _take_over(self, place: "_Place", topic: TopicIdentity, generation: int) -> Entry | None:
+    def _take_over(
+        self, place: "_Place", topic: TopicIdentity, generation: int
+    ) -> StoredOffset | None:
         """Return what is kept, with its generation raised on disk."""
         entry = _read(place)
         if entry is None:
             entry = self._namesake(place, topic)
             if entry is None and generation:
                 blank = Commit(consumer=place.consumer, topic=topic, offset=0)
-                entry = Entry(blank, written=False)
+                entry = StoredOffset(blank, written=False)
         current = 0 if entry is None else entry.commit.generation
         if generation < current:
             raise StaleGeneration(topic.label, generation, current)
@@ -165,7 +167,7 @@ class FileStore:
             replace_files({place.commit: encode(entry)})
         return entry
 
-    def _namesake(self, place: "_Place", topic: TopicIdentity) -> Entry | None:
+    def _namesake(self, place: "_Place", topic: TopicIdentity) -> StoredOffset | None:
         """Return what is kept for another topic of the same name, so that it is noticed."""
         if topic.name is None:
             return None
@@ -245,7 +247,7 @@ def _places(folder: Path) -> Iterator[_Place]:
     return iter(sorted(places, key=lambda place: str(place.name)))
 
 
-def _read(place: _Place) -> Entry | None:
+def _read(place: _Place) -> StoredOffset | None:
     entry = _read_commit(place)
     offset = _read_offset(place.offset)
     if offset is None:
@@ -254,10 +256,10 @@ def _read(place: _Place) -> Entry | None:
         return entry
     known = Commit(consumer=place.consumer, topic=TopicIdentity(place.name.topic_id), offset=0)
     base = known if entry is None else entry.commit
-    return Entry(replace(base, offset=offset, fingerprint=None, committed_at_ns=0))
+    return StoredOffset(replace(base, offset=offset, fingerprint=None, committed_at_ns=0))
 
 
-def _read_commit(place: _Place) -> Entry | None:
+def _read_commit(place: _Place) -> StoredOffset | None:
     data = _content(place.commit, MAX_DOCUMENT)
     return None if data is None else decode(data, str(place.commit))
 
@@ -285,7 +287,9 @@ def _write(place: _Place, commit: Commit) -> None:
         raise StaleGeneration(commit.topic.label, commit.generation, before.commit.generation)
     # In this order: a crash between the two leaves an offset without its fingerprint, as after
     # a commit of another program, and never a fingerprint that belongs to another offset.
-    replace_files({place.offset: encode_offset(commit.offset), place.commit: encode(Entry(commit))})
+    replace_files(
+        {place.offset: encode_offset(commit.offset), place.commit: encode(StoredOffset(commit))}
+    )
 
 
 def _remove(place: _Place) -> bool:

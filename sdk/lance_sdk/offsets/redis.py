@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.offsets._document import Entry, decode, encode
+from lance_sdk.offsets._document import StoredOffset, decode, encode
 from lance_sdk.offsets._extras import require
 from lance_sdk.offsets.contract import Commit, TopicIdentity, check_consumer_name
 from lance_sdk.offsets.errors import StaleGeneration, StaleTopic, StoreUnavailable
@@ -91,7 +91,7 @@ class RedisStore:
         """Keep a commit; see `OffsetStore.save`."""
         key = self._key(commit.consumer)
         with self._told():
-            self._write(key, commit.topic, commit.generation, encode(Entry(commit)))
+            self._write(key, commit.topic, commit.generation, encode(StoredOffset(commit)))
 
     def release(self, consumer: str, topic: TopicIdentity) -> None:
         """Do nothing: no lock is held."""

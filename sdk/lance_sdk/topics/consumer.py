@@ -12,7 +12,7 @@ from typing import Self, Unpack
 from lance_sdk._api.offset_store import sync_store
 from lance_sdk._api.unit_parsing import Duration
 from lance_sdk.errors import LanceError, UsageError
-from lance_sdk.groups._member_reader import Reading
+from lance_sdk.groups._member_reader import MemberReader
 from lance_sdk.groups._membership import LONGEST_WAIT, Place, Topic, TopicsView
 from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
@@ -86,7 +86,7 @@ class TopicsConsumer(TopicsView):
             max_poll_records=max_poll_records,
             options=options,
         )
-        self._reading = Reading(self._settings)
+        self._reading = MemberReader(self._settings)
         self._reader = TopicReader(self._settings.server, self._settings.options)
         self._starts: dict[int, Place] = {}
         self._wholes: frozenset[str] = frozenset()

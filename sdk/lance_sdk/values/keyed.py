@@ -9,7 +9,7 @@ from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.messages.lwp import KeyTimestamped, KeyValue, Timestamped
 
-__all__ = ["Parts", "Time", "as_time_ns", "join", "split"]
+__all__ = ["KeyedParts", "Time", "as_time_ns", "join", "split"]
 
 Time: TypeAlias = int | datetime
 """Nanoseconds since the Unix epoch, or a datetime with a time zone."""
@@ -19,7 +19,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _LATEST: Final = 2**64 - 1
 
 
-class Parts(NamedTuple):
+class KeyedParts(NamedTuple):
     """What a record's value consists of.
 
     Attributes:
@@ -54,7 +54,7 @@ def join(body: bytes, key: bytes | str | None, timestamp: Time | None) -> tuple[
         raise LocalProtocolError(f"a key of {size} bytes: LWP has room for 65535") from None
 
 
-def split(record_type: int, value: bytes) -> Parts:
+def split(record_type: int, value: bytes) -> KeyedParts:
     """Take a record's value apart.
 
     Raises:
@@ -62,14 +62,14 @@ def split(record_type: int, value: bytes) -> Parts:
     """
     if record_type == RecordType.KEY_VALUE:
         pair = KeyValue.decode(value)
-        return Parts(pair.value, pair.key)
+        return KeyedParts(pair.value, pair.key)
     if record_type == RecordType.TIMESTAMPED:
         timed = Timestamped.decode(value)
-        return Parts(timed.data, None, timed.timestamp_ns)
+        return KeyedParts(timed.data, None, timed.timestamp_ns)
     if record_type == RecordType.KEY_TIMESTAMPED:
         both = KeyTimestamped.decode(value)
-        return Parts(both.value, both.key, both.timestamp_ns)
-    return Parts(value)
+        return KeyedParts(both.value, both.key, both.timestamp_ns)
+    return KeyedParts(value)
 
 
 def check_layout(record_type: int, value: bytes) -> None:

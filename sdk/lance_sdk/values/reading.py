@@ -5,11 +5,11 @@ from typing import Any
 from lance_sdk.errors import UndecodableRecord
 from lance_sdk.types import Record
 from lance_sdk.values.codecs import codec_for, codec_of_type
-from lance_sdk.values.keyed import Parts, split
+from lance_sdk.values.keyed import KeyedParts, split
 from lance_spec.errors import DecodeError
 
 
-def parts_of(record: Record) -> Parts:
+def parts_of(record: Record) -> KeyedParts:
     """Take a record's value apart.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lance_sdk.errors import LanceError
-from lance_sdk.journal.qwp._connection.link import Answered, Link
+from lance_sdk.journal.qwp._connection.link import Answered, WebSocketLink
 from lance_sdk.journal.qwp._connection.upgrade import Granted, granted
 
 from .world import HOST
@@ -36,7 +36,7 @@ def understood(raw: bytes, key: str, *, durable: bool) -> Granted:
     Raises:
         LanceError: it does not take it.
     """
-    link = Link(HOST, tls=False, headers={})
+    link = WebSocketLink(HOST, tls=False, headers={})
     link._protocol.key = key
     (answer,) = [*link.receive(raw), *link.receive_eof()]
     assert isinstance(answer, Answered)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_sdk._protocol.hosts import Endpoint
-from lance_sdk._protocol.session_handler import State
+from lance_sdk._protocol.session_handler import SessionState
 from lance_sdk.errors import (
     CorruptRecord,
     InvalidOffset,
@@ -153,7 +153,7 @@ def test_a_follower_that_catches_up_is_waited_for(consumer: Any) -> None:
         log.data = record * size
         log.serve()
         rig.wire.advance(5.0)
-        if rig.session.state is State.WAITING:
+        if rig.session.state is SessionState.WAITING:
             rig.wire.connect()
     log.serve()
     assert rig.fetcher.error is None

@@ -7,7 +7,7 @@ import pytest
 from lance_sdk._protocol.events import Close, Connect, Connected, Disconnected
 from lance_sdk._protocol.handshake import Plan
 from lance_sdk._protocol.hosts import Endpoint
-from lance_sdk._protocol.session_handler import State
+from lance_sdk._protocol.session_handler import SessionState
 from lance_sdk.errors import (
     AuthenticationFailed,
     ClosedError,
@@ -28,7 +28,7 @@ def test_the_first_frame_is_a_keepalive(producer: Any) -> None:
     rig = producer.build()
     rig.wire.accept()
     assert [frame.kind for frame in rig.wire.frames] == [FrameKind.KEEPALIVE]
-    assert rig.session.state is State.HANDSHAKE
+    assert rig.session.state is SessionState.HANDSHAKE
 
 
 def test_a_topic_name_is_resolved_before_anything_is_sent(producer: Any) -> None:
@@ -46,7 +46,7 @@ def test_the_session_opens_when_the_topic_is_known(producer: Any) -> None:
     """`opened` settles without an error at readiness."""
     rig = producer.build()
     rig.wire.connect()
-    assert rig.session.state is State.READY
+    assert rig.session.state is SessionState.READY
     assert rig.session.opened.done
     assert rig.session.opened.error is None
     assert rig.wire.events[0] == Connected("192.0.2.1:1992", "specified")
@@ -84,7 +84,7 @@ def test_a_missing_topic_is_created_on_request(producer: Any) -> None:
     assert [bytes(frame.payload) for frame in rig.wire.frames[2:]] == [b"absent"]
     answer = encode_json({"id": 9, "name": "absent", "created_at": 1})
     rig.wire.control(Command.TOPIC_RESPONSE, answer)
-    assert rig.session.state is State.READY
+    assert rig.session.state is SessionState.READY
 
 
 def test_a_topic_that_somebody_is_creating_is_waited_for(producer: Any) -> None:
@@ -96,11 +96,11 @@ def test_a_topic_that_somebody_is_creating_is_waited_for(producer: Any) -> None:
     rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": []}))
     rig.wire.error(ErrorCode.TOPIC_ALREADY_EXISTS, "exists")
     rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": []}))
-    assert rig.session.state is State.HANDSHAKE
+    assert rig.session.state is SessionState.HANDSHAKE
     rig.wire.advance(0.05)
     topic = {"id": 9, "name": "absent", "created_at": 1}
     rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": [topic]}))
-    assert rig.session.state is State.READY
+    assert rig.session.state is SessionState.READY
 
 
 def test_a_topic_that_exists_and_is_never_listed_is_an_error(producer: Any) -> None:
@@ -112,7 +112,7 @@ def test_a_topic_that_exists_and_is_never_listed_is_an_error(producer: Any) -> N
     rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": []}))
     rig.wire.error(ErrorCode.TOPIC_ALREADY_EXISTS, "exists")
     for _ in range(50):
-        assert rig.session.state is State.HANDSHAKE
+        assert rig.session.state is SessionState.HANDSHAKE
         rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": []}))
         rig.wire.advance(0.02)
     assert isinstance(rig.session.opened.error, TopicAlreadyExists)
@@ -128,7 +128,7 @@ def test_losing_the_race_to_create_a_topic_is_no_error(producer: Any) -> None:
     rig.wire.error(ErrorCode.TOPIC_ALREADY_EXISTS, "exists")
     topic = {"id": 9, "name": "absent", "created_at": 1}
     rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": [topic]}))
-    assert rig.session.state is State.READY
+    assert rig.session.state is SessionState.READY
 
 
 def test_names_are_compared_in_normal_form(producer: Any) -> None:
@@ -139,7 +139,7 @@ def test_names_are_compared_in_normal_form(producer: Any) -> None:
     rig.wire.send(encode_keepalive(SPECIFIED))
     topic = {"id": 9, "name": "e\u0301", "created_at": 1}
     rig.wire.control(Command.TOPIC_RESPONSE, encode_json({"topics": [topic]}))
-    assert rig.session.state is State.READY
+    assert rig.session.state is SessionState.READY
 
 
 def test_a_token_is_presented_before_anything_else_is_asked(client: Any) -> None:
@@ -192,7 +192,7 @@ def test_an_unheard_close_tries_the_other_dialect_at_once(producer: Any, auto: A
     rig.wire.accept()
     rig.wire.cut()
     rig.wire.connect()
-    assert rig.session.state is State.READY
+    assert rig.session.state is SessionState.READY
     assert rig.session.dialect == DEPLOYED
 
 
@@ -244,7 +244,7 @@ def test_a_full_server_is_tried_again(producer: Any) -> None:
     rig.wire.accept()
     rig.wire.error(ErrorCode.CONNECTION_LIMIT, "too many")
     rig.wire.hang_up()
-    assert rig.session.state is State.WAITING
+    assert rig.session.state is SessionState.WAITING
 
 
 def test_the_leader_is_followed(producer: Any) -> None:
@@ -335,7 +335,7 @@ def test_an_idle_connection_is_kept_alive(producer: Any) -> None:
         rig.wire.advance(10.0)
         assert len(rig.wire.take(FrameKind.KEEPALIVE)) == 1
         rig.wire.send(encode_keepalive(SPECIFIED))
-    assert rig.session.state is State.READY
+    assert rig.session.state is SessionState.READY
 
 
 def test_closing_a_drained_session_hangs_up(producer: Any) -> None:
@@ -401,7 +401,7 @@ def test_an_unreadable_answer_ends_the_connection(producer: Any, dialect: Dialec
     rig.wire.send(encode_keepalive(dialect))
     rig.wire.control(Command.TOPIC_RESPONSE, b"not json")
     rig.wire.hang_up()
-    assert rig.session.state is State.WAITING
+    assert rig.session.state is SessionState.WAITING
     assert "TopicResponse" in str(rig.wire.events[-1].error)
 
 
@@ -432,7 +432,7 @@ def test_an_acknowledgement_before_anything_was_sent_ends_the_connection(produce
     rig = producer.build()
     rig.wire.accept()
     rig.wire.send(encode_backpressure(SPECIFIED))
-    assert rig.session.state is State.HANDSHAKE
+    assert rig.session.state is SessionState.HANDSHAKE
     rig.wire.ack(1)
     rig.wire.hang_up()
     assert "before any was sent" in str(rig.wire.events[-1].error)

@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint
 
 from lance_sdk import AsyncClient, AsyncConsumer, AsyncProducer
 from lance_sdk._io.tasks.asyncio_transport import ProtocolTransport
-from lance_sdk._io.tasks.transport import Transport
+from lance_sdk._io.tasks.transport import TaskTransport
 from lance_sdk._io.tasks.transport_factory import dial
 from lance_sdk._io.tasks.trio_transport import StreamTransport
 from lance_sdk._protocol.events import Connect
@@ -64,7 +64,7 @@ def listener() -> Iterator[socket.socket]:
         yield listener
 
 
-async def connect(listener: socket.socket) -> tuple[Transport, socket.socket]:
+async def connect(listener: socket.socket) -> tuple[TaskTransport, socket.socket]:
     """Return both ends of a connection."""
     transport = await dial(Connect("127.0.0.1", listener.getsockname()[1], False, 20.0), None)
     peer = await to_thread.run_sync(lambda: listener.accept()[0])

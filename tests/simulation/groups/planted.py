@@ -10,28 +10,33 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from lance_sdk._errors.base import LanceError
-from lance_sdk.groups._member_reader import Reading
-from lance_sdk.groups._progress import Progress
+from lance_sdk.groups._member_reader import MemberReader
+from lance_sdk.groups._progress import TopicProgress
 from lance_sdk.groups._protocol.group import Group
 from lance_sdk.groups._protocol.group_metadata import Joining, Topic
-from lance_sdk.groups._protocol.member import Member
-from lance_sdk.groups._protocol.membership import CommitCall, Phase
-from lance_sdk.groups._protocol.multi_fetcher import Lane, MultiFetcher
+from lance_sdk.groups._protocol.member import MemberHandler
+from lance_sdk.groups._protocol.membership import CommitCall, MembershipPhase
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, TopicFetch
 from lance_sdk.groups._service import GroupService
 from lance_sdk.groups.errors import NotAMember
 from lance_sdk.offsets import Commit, TopicIdentity
 from lance_spec.messages.groups import GroupErrorCode
 
 Patch = Any
-_kept, _fence, _synced, _request = Member._kept, Member._fence, Member._synced, Member._request
-_take, _introduce, _lost = MultiFetcher.take, MultiFetcher._introduce, Lane.lost
-_found, _begin, _end = Reading.found, Group.begin_commit, Group.end_commit
+_kept, _fence, _synced, _request = (
+    MemberHandler._kept,
+    MemberHandler._fence,
+    MemberHandler._synced,
+    MemberHandler._request,
+)
+_take, _introduce, _lost = MultiFetcher.take, MultiFetcher._introduce, TopicFetch.lost
+_found, _begin, _end = MemberReader.found, Group.begin_commit, Group.end_commit
 _sync, _join, _tick, _rebalance = Group.sync, Group.join, Group.tick, Group._rebalance
-_commit, _keep, _was_committed = Progress.commit, GroupService._keep, Reading.committed
+_commit, _keep, _was_committed = TopicProgress.commit, GroupService._keep, MemberReader.committed
 
 
-def _dying_member(member: Member, call: Any, error: LanceError, now: float) -> bool:
-    if isinstance(error, NotAMember) and member.phase is Phase.OUTSIDE:
+def _dying_member(member: MemberHandler, call: Any, error: LanceError, now: float) -> bool:
+    if isinstance(error, NotAMember) and member.phase is MembershipPhase.OUTSIDE:
         member.changes.fail(error)
         return False
     return _kept(member, call, error, now)
@@ -41,22 +46,22 @@ def _silenced(core: MultiFetcher) -> Any:
     return None if core.errors() else _take(core)
 
 
-def _ended_by_outage(core: MultiFetcher, lane: Lane, connection: Any, now: float) -> None:
+def _ended_by_outage(core: MultiFetcher, lane: TopicFetch, connection: Any, now: float) -> None:
     if not getattr(lane.fetcher, "was_lost", False):
         _introduce(core, lane, connection, now)
 
 
-def _losing(lane: Lane, now: float) -> None:
+def _losing(lane: TopicFetch, now: float) -> None:
     lane.fetcher.was_lost = lane.known  # type: ignore[attr-defined]
     _lost(lane, now)
 
 
-def _end_not_committed(reading: Reading, places: Any) -> list[Commit]:
+def _end_not_committed(reading: MemberReader, places: Any) -> list[Commit]:
     _found(reading, places)
     return []
 
 
-def _stamped_when_sent(member: Member, call: Any, command: Any, expects: Any) -> Any:
+def _stamped_when_sent(member: MemberHandler, call: Any, command: Any, expects: Any) -> Any:
     if isinstance(call, CommitCall):
         call.commits = tuple(replace(each, generation=member.generation) for each in call.commits)
     return _request(member, call, command, expects)
@@ -83,7 +88,7 @@ def _without_since(group: Group, member: Any, commit: Commit, sequence: int = 0)
     return _begin(group, member, commit, sequence)
 
 
-def _awake(member: Member, now: float) -> None:
+def _awake(member: MemberHandler, now: float) -> None:
     asleep, member._asleep = member._asleep, float
     _fence(member, now)
     member._asleep = asleep
@@ -126,7 +131,7 @@ def _immortal(group: Group, now: float) -> None:
     _tick(group, now)
 
 
-def _one_too_far(progress: Progress) -> Commit:
+def _one_too_far(progress: TopicProgress) -> Commit:
     made = _commit(progress)
     return replace(made, offset=made.offset + 13, fingerprint=None)
 
@@ -136,7 +141,7 @@ def _deaf(group: Group, name: str, link: object, now: float) -> bool:
     return False
 
 
-def _nothing_lost(member: Member, answer: Any, now: float) -> None:
+def _nothing_lost(member: MemberHandler, answer: Any, now: float) -> None:
     _synced(member, replace(answer, lost=[]), now)
 
 
@@ -172,25 +177,29 @@ def _patch(owner: Any, name: str, value: Any) -> Callable[[], Any]:
 
 
 PLANTED: Final[dict[str, tuple[Callable[[], Any], ...]]] = {
-    "L1: a commit refused while outside ends the member": (_patch(Member, "_kept", _dying_member),),
+    "L1: a commit refused while outside ends the member": (
+        _patch(MemberHandler, "_kept", _dying_member),
+    ),
     "L2: an error of one topic silences the others": (
         _patch(MultiFetcher, "take", _silenced),
         _patch(MultiFetcher, "check", lambda _: None),
     ),
     "L3: an outage ends the topics": (
         _patch(MultiFetcher, "_introduce", _ended_by_outage),
-        _patch(Lane, "lost", _losing),
+        _patch(TopicFetch, "lost", _losing),
     ),
-    "L4: the end is looked for by every owner": (_patch(Reading, "found", _end_not_committed),),
+    "L4: the end is looked for by every owner": (
+        _patch(MemberReader, "found", _end_not_committed),
+    ),
     "L5: the earlier topic keeps its claim": (_patch(Group, "drop_earlier", lambda *_: []),),
     "L7: commits get their generation when they are sent": (
-        _patch(Member, "_request", _stamped_when_sent),
+        _patch(MemberHandler, "_request", _stamped_when_sent),
     ),
     "L7: a commit that arrives late is stored": (_patch(Group, "begin_commit", _without_sequence),),
     "L8: whoever comes back first is the owner": (
         _patch(Joining, "held_since", lambda joining, _: joining.generation),
     ),
-    "L8: suspended time does not count": (_patch(Member, "_fence", _awake),),
+    "L8: suspended time does not count": (_patch(MemberHandler, "_fence", _awake),),
     "L9: a member of the earlier topic is let in": (
         _patch(TopicIdentity, "older_than", lambda *_: False),
     ),
@@ -206,9 +215,9 @@ PLANTED: Final[dict[str, tuple[Callable[[], Any], ...]]] = {
     "a rebalance keeps the generation": (_patch(Group, "_rebalance", _same_generation),),
     "what a member leaves behind is not divided": (_patch(Group, "leave", _without_rebalance),),
     "nobody is taken for dead": (_patch(Group, "tick", _immortal),),
-    "a commit is one record too far": (_patch(Progress, "commit", _one_too_far),),
+    "a commit is one record too far": (_patch(TopicProgress, "commit", _one_too_far),),
     "heartbeats never tell of changes": (_patch(Group, "heartbeat", _deaf),),
-    "members keep what they lost": (_patch(Member, "_synced", _nothing_lost),),
+    "members keep what they lost": (_patch(MemberHandler, "_synced", _nothing_lost),),
     "a coordinator forgets the generations of members": (
         _patch(Group, "join", _generation_unlearnt),
     ),

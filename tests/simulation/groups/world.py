@@ -26,7 +26,7 @@ from lance_sdk.groups import AsyncGroupConsumer, _factory, _service
 from lance_sdk.groups._connection import Conversation, CoordinatorConnection
 from lance_sdk.groups._protocol.group import Group
 from lance_sdk.groups._protocol.limits import Limits
-from lance_sdk.groups._service import GroupService, Link
+from lance_sdk.groups._service import CoordinatorLink, GroupService
 from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY
 from lance_sdk.offsets import Commit
 from lance_spec.messages.groups import GroupErrorCode
@@ -244,7 +244,7 @@ class World:
 
         async def serve(stream: ServerEnd) -> None:
             peer: Any = stream  # has what a conversation needs of anyio's streams
-            await Conversation(talk, peer, Link(stream.address)).run()
+            await Conversation(talk, peer, CoordinatorLink(stream.address)).run()
 
         self._network.services["coordinator"] = serve
 

@@ -25,7 +25,7 @@ from lance_sdk._io.driver_contract import ProtocolCore
 from lance_sdk._io.event_dispatcher import EventDispatcher
 from lance_sdk._io.tasks import task_spawner
 from lance_sdk._io.tasks.async_tokens import obtain
-from lance_sdk._io.tasks.transport import Dial, Transport
+from lance_sdk._io.tasks.transport import Dial, TaskTransport
 from lance_sdk._io.tasks.transport_factory import dial
 from lance_sdk._io.tls import Tls
 from lance_sdk._io.tokens import TokenSource
@@ -353,11 +353,11 @@ class TaskDriver:
         except Exception as error:  # noqa: BLE001 - user code may raise anything
             raise DialFailed([("auth", address, error)]) from None
 
-    async def _exchange(self, transport: Transport) -> Exception | None:
+    async def _exchange(self, transport: TaskTransport) -> Exception | None:
         ends: list[Exception | None] = []
         async with anyio.create_task_group() as both:
 
-            async def until_end(direction: Callable[[Transport], Awaitable[None]]) -> None:
+            async def until_end(direction: Callable[[TaskTransport], Awaitable[None]]) -> None:
                 try:
                     await direction(transport)
                 except OSError as error:
@@ -368,7 +368,7 @@ class TaskDriver:
             both.start_soon(task_spawner.uninterrupted(until_end), self._read)
         return ends[0] if ends else None
 
-    async def _read(self, transport: Transport) -> None:
+    async def _read(self, transport: TaskTransport) -> None:
         await transport.receive(self._received)
 
     def _received(self, data: Buffer) -> None:
@@ -377,7 +377,7 @@ class TaskDriver:
         self._core.receive_data(data, time.monotonic())
         self._changed()
 
-    async def _write(self, transport: Transport) -> None:
+    async def _write(self, transport: TaskTransport) -> None:
         while True:
             self._fill = anyio.Event()
             if buffers := self._core.data_to_send(time.monotonic()):

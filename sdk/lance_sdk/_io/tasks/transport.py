@@ -1,6 +1,6 @@
 """The connection under the async driver, behind a seam.
 
-`Transport` is what the driver needs. There are two: on asyncio a protocol that the event loop
+`TaskTransport` is what the driver needs. There are two: on asyncio a protocol that the event loop
 calls (`lance_sdk._io.tasks.asyncio_transport`), on trio a socket of anyio's
 (`lance_sdk._io.tasks.trio_transport`). `lance_sdk._io.tasks.transport_factory` makes the one that
 fits.
@@ -27,7 +27,7 @@ RECEIVE_BYTES = 256 * 1024
 T = TypeVar("T")
 
 
-class Transport(Protocol):
+class TaskTransport(Protocol):
     """A connection; one task receives while another sends."""
 
     @property
@@ -60,7 +60,7 @@ class Transport(Protocol):
         ...
 
 
-Dial: TypeAlias = Callable[[Connect, Tls], Awaitable[Transport]]
+Dial: TypeAlias = Callable[[Connect, Tls], Awaitable[TaskTransport]]
 """Makes a transport, or raises `DialFailed`."""
 
 
@@ -79,11 +79,11 @@ class Secure:
 
 Reach: TypeAlias = Callable[[SocketAddress], Awaitable[T]]
 """Connects to an address."""
-Carry: TypeAlias = Callable[[T, str, Secure | None], Awaitable[Transport]]
+Carry: TypeAlias = Callable[[T, str, Secure | None], Awaitable[TaskTransport]]
 """Makes a transport of a connection; closes it when that fails."""
 
 
-async def dial_with(action: Connect, tls: Tls, reach: Reach[T], carry: Carry[T]) -> Transport:
+async def dial_with(action: Connect, tls: Tls, reach: Reach[T], carry: Carry[T]) -> TaskTransport:
     """Dial each address of an endpoint in turn, until one answers.
 
     Args:

@@ -1,12 +1,12 @@
 """Which transport the running event loop gets."""
 
 from lance_sdk._io.tasks import asyncio_transport, task_spawner, trio_transport
-from lance_sdk._io.tasks.transport import Transport, dial_with
+from lance_sdk._io.tasks.transport import TaskTransport, dial_with
 from lance_sdk._io.tls import Tls
 from lance_sdk._protocol.events import Connect
 
 
-async def dial(action: Connect, tls: Tls) -> Transport:
+async def dial(action: Connect, tls: Tls) -> TaskTransport:
     """Dial each address of an endpoint in turn, until one answers.
 
     Raises:

@@ -26,7 +26,7 @@ class HostLagsError(RemoteProtocolError):
     """A host ends before the position and does not go on: another one may know more."""
 
 
-class Verdict(Enum):
+class LogEndVerdict(Enum):
     """What an answer means that names an end before the position."""
 
     WAIT = "the host may still catch up"
@@ -57,17 +57,17 @@ class TruncationDetector:
         self._count = self._short = 0
         self._since = math.inf
 
-    def judge(self, end: int, now: float) -> Verdict:
+    def judge(self, end: int, now: float) -> LogEndVerdict:
         """Take note of an end; return what to do."""
         self._since = min(self._since, now)
         self._count = self._count + 1 if end == self._end else 1
         self._end = end
         if self._count < _PATIENCE:
-            return Verdict.WAIT
+            return LogEndVerdict.WAIT
         self._count, self._short = 0, self._short + 1
         if self._short >= self._hosts and now - self._since >= BELIEVED_AFTER:
-            return Verdict.TRUNCATED
-        return Verdict.WAIT if self._hosts == 1 else Verdict.ELSEWHERE
+            return LogEndVerdict.TRUNCATED
+        return LogEndVerdict.WAIT if self._hosts == 1 else LogEndVerdict.ELSEWHERE
 
 
 def misaligned(offset: int) -> MisalignedOffset:

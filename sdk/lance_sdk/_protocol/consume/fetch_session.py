@@ -5,7 +5,7 @@ from typing import Any
 from lance_sdk._protocol.consume.fetcher import Fetcher
 from lance_sdk._protocol.events import Action, Disconnected
 from lance_sdk._protocol.session import Session
-from lance_sdk._protocol.session_handler import State
+from lance_sdk._protocol.session_handler import SessionState
 from lance_sdk.errors import ConnectionLost
 from lance_spec.dialect import Dialect
 
@@ -31,7 +31,7 @@ class FetchSession(Session):
         """Return what the driver must do about the connection, once: leave a wrong dialect, too."""
         wanted = self._pin() or self._dialect
         connection = self.connection
-        if self.state is State.READY and connection and connection.dialect != wanted:
+        if self.state is SessionState.READY and connection and connection.dialect != wanted:
             self._drop(_Leaving(f"going on in dialect {wanted}"))
         return super().next_action(now)
 

@@ -12,8 +12,8 @@ from lance_sdk._protocol.backoff import Backoff
 from lance_sdk._protocol.consume.consume_errors import (
     LONGEST_WAIT,
     HostLagsError,
+    LogEndVerdict,
     TruncationDetector,
-    Verdict,
     misaligned,
     opaque,
 )
@@ -388,11 +388,11 @@ class FetchState:
         self.resume_at = now + min(self._retry.next_delay(), LONGEST_WAIT)
         message = f"the log ends at {end}, before the position {start}, and does not grow"
         verdict = self._patience.judge(end, now)
-        if verdict is Verdict.ELSEWHERE:
+        if verdict is LogEndVerdict.ELSEWHERE:
             self._events.append(Notice(f"{message}: asking another host", "lagging"))
             self.resume_at = -math.inf
             raise HostLagsError(f"{message}; another host may know more")
-        if verdict is Verdict.TRUNCATED:
+        if verdict is LogEndVerdict.TRUNCATED:
             self._cut(message, end)
 
     def _cut(self, message: str, end: int) -> None:

@@ -27,7 +27,7 @@ from lance_sdk._protocol.consume.fetch_response import Answer
 from lance_sdk._protocol.consume.fetch_settings import FetchSettings, Moment, Start
 from lance_sdk._protocol.consume.fetch_state import FetchState
 from lance_sdk._protocol.consume.relocation import Relocation
-from lance_sdk._protocol.consume.subscription import Phase, Subscription
+from lance_sdk._protocol.consume.subscription import Subscription, SubscriptionPhase
 from lance_sdk._protocol.consume.truncation_check import Evidence, TruncationCheck
 from lance_sdk._protocol.events import Event, Fetched, Notice
 from lance_sdk._protocol.read_only_handler import ReadOnlyHandler
@@ -174,7 +174,7 @@ class Fetcher(ReadOnlyHandler):
     @property
     def pushing(self) -> bool:
         """Whether the server pushes at the moment."""
-        return self._push.phase is Phase.ACTIVE
+        return self._push.phase is SubscriptionPhase.ACTIVE
 
     @property
     def ended(self) -> bool:
@@ -222,7 +222,7 @@ class Fetcher(ReadOnlyHandler):
         fetch_state = self._fetch_state
         if fetch_state.error is not None or now < fetch_state.resume_at or self._held:
             return
-        if self._push.phase is not Phase.NONE:
+        if self._push.phase is not SubscriptionPhase.NONE:
             self._look_after_push(now)
         elif fetch_state.to_time is not None:
             self._ask_time(connection, fetch_state.to_time, now)
@@ -364,7 +364,7 @@ class Fetcher(ReadOnlyHandler):
 
     def refused(self, error: ServerError, now: float) -> None:
         """Take an error that answers no request: it ends the subscription, if there is one."""
-        if self._push.phase is Phase.NONE:
+        if self._push.phase is SubscriptionPhase.NONE:
             super().refused(error, now)
         else:
             self._push.ended_by_server()

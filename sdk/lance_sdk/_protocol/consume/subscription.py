@@ -29,7 +29,7 @@ _STRIKES: Final = 2
 """Looks that found something kept back, after which a server counts as one that does not push."""
 
 
-class Phase(Enum):
+class SubscriptionPhase(Enum):
     """Where a subscription stands; see the picture above."""
 
     NONE = "none"
@@ -71,7 +71,7 @@ class Subscription:
         self._looking = False
         self._strikes = 0
         self._check_at = math.inf
-        self.phase = Phase.NONE
+        self.phase = SubscriptionPhase.NONE
         self.works = True
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ class Subscription:
         self, connection: Connection, topic_id: int, offset: int, max_bytes: int, now: float
     ) -> None:
         """Ask the server to push from an offset on."""
-        self.phase, self._connection, self._topic_id = Phase.ASKED, connection, topic_id
+        self.phase, self._connection, self._topic_id = SubscriptionPhase.ASKED, connection, topic_id
         self._drop = False
         connection.on_push = self._pushed_to
         payload = Subscribe(topic_id, offset, max_bytes, self._subscriber).encode()
@@ -94,9 +94,12 @@ class Subscription:
         """Ask the server to stop; what it pushes until it confirms is taken, or dropped."""
         self._drop = self._drop or drop
         connection = self._connection
-        if self.phase not in {Phase.ASKED, Phase.ACTIVE} or connection is None:
+        if (
+            self.phase not in {SubscriptionPhase.ASKED, SubscriptionPhase.ACTIVE}
+            or connection is None
+        ):
             return
-        self.phase, self._check_at = Phase.ENDING, math.inf
+        self.phase, self._check_at = SubscriptionPhase.ENDING, math.inf
         request = Request(
             Command.UNSUBSCRIBE,
             Unsubscribe(self._topic_id, self._subscriber).encode(),
@@ -109,11 +112,11 @@ class Subscription:
 
     def lost(self) -> None:
         """Take note that the connection is gone, or that the server ended the subscription."""
-        self.phase, self._connection, self._check_at = Phase.NONE, None, math.inf
+        self.phase, self._connection, self._check_at = SubscriptionPhase.NONE, None, math.inf
 
     def ended_by_server(self) -> None:
         """Take note that an error has ended it; a confirmation may still be on its way."""
-        if self.phase is not Phase.ENDING:
+        if self.phase is not SubscriptionPhase.ENDING:
             self._over()
 
     def caught_up(self, *, found: int) -> None:
@@ -136,8 +139,8 @@ class Subscription:
 
     def _begun(self, _code: int, payload: memoryview, now: float) -> None:
         ack = begun(payload, self._subscriber)
-        if self.phase is Phase.ASKED:
-            self.phase, self._pushed = Phase.ACTIVE, False
+        if self.phase is SubscriptionPhase.ASKED:
+            self.phase, self._pushed = SubscriptionPhase.ACTIVE, False
             self._check_at = now + _FIRST_CHECK
             self._on_begun(ack.offset, now)
 

@@ -78,7 +78,7 @@ class FailureLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Destination:
     """Where records go, for the texts of errors.
 
     Attributes:
@@ -102,7 +102,7 @@ class Place:
         return self.situation.sentence(last)
 
 
-def expired(batch: Batch, now: float, place: Place, *, in_flight: bool) -> DeliveryExpired:
+def expired(batch: Batch, now: float, place: Destination, *, in_flight: bool) -> DeliveryExpired:
     """Return the error of a batch whose delivery timeout has passed.
 
     Args:
@@ -130,7 +130,7 @@ def expired(batch: Batch, now: float, place: Place, *, in_flight: bool) -> Deliv
 def waiting(batches: Sequence[Batch], timeout: float | None) -> DeadlineExceeded:
     """Return the error of who waited for batches of one producer that go on."""
     first = batches[0]
-    place: Place = first.waiter.place()
+    place: Destination = first.waiter.place()
     records = sum(batch.count or len(batch.values) for batch in batches)
     what = "1 record" if records == 1 else f"{records} records"
     return DeadlineExceeded(
@@ -140,7 +140,9 @@ def waiting(batches: Sequence[Batch], timeout: float | None) -> DeadlineExceeded
     )
 
 
-def no_room(full: BufferFull, waited: float, oldest: Batch | None, place: Place) -> BufferFull:
+def no_room(
+    full: BufferFull, waited: float, oldest: Batch | None, place: Destination
+) -> BufferFull:
     """Return the error of who waited for room in the buffer."""
     last = None if oldest is None else oldest.last_error
     failure = BufferFull(
@@ -157,7 +159,7 @@ def _records(batch: Batch) -> str:
     return "1 record" if count == 1 else f"{count} records"
 
 
-def _sent(batch: Batch, place: Place) -> str:
+def _sent(batch: Batch, place: Destination) -> str:
     if batch.attempts:
         return "sent once" if batch.attempts == 1 else f"sent {batch.attempts} times"
     if place.situation.ready:

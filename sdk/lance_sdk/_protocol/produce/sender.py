@@ -17,8 +17,8 @@ from lance_sdk._protocol.events import Event, Notice, Sent, Throttled
 from lance_sdk._protocol.produce.batcher import Batcher
 from lance_sdk._protocol.produce.delivery import Batch
 from lance_sdk._protocol.produce.delivery_failures import (
+    Destination,
     FailureLog,
-    Place,
     expired,
     kept_in_journal,
 )
@@ -345,9 +345,9 @@ class Sender:
         )
         self._finish(batch, now, failure)
 
-    def place(self) -> Place:
+    def place(self) -> Destination:
         """Return where the records go, for the texts of errors."""
-        return Place(self._settings.label, self.situation())
+        return Destination(self._settings.label, self.situation())
 
     def count_delivered(self) -> int:
         """Return the number of records acknowledged so far."""

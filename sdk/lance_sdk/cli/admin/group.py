@@ -8,7 +8,7 @@ import click
 
 from lance_sdk._io.platform import wait_for_end
 from lance_sdk.cli import _types
-from lance_sdk.cli._sections import Group
+from lance_sdk.cli._sections import SectionedGroup
 from lance_sdk.cli._settings import Settings, common_options, current_settings
 from lance_sdk.cli._target import client_options
 from lance_sdk.cli.console import number_format
@@ -32,7 +32,10 @@ Examples:
 
 
 @click.group(
-    cls=Group, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...", epilog=_EXAMPLES
+    cls=SectionedGroup,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    epilog=_EXAMPLES,
 )
 @common_options
 @click.pass_context

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from lance_sdk.cli import _types
-from lance_sdk.cli._sections import Group
+from lance_sdk.cli._sections import SectionedGroup
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli._target import client_options, topic_name
 from lance_sdk.cli.console import number_format
@@ -41,7 +41,10 @@ _store_option = click.option(
 
 
 @click.group(
-    cls=Group, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...", epilog=_EXAMPLES
+    cls=SectionedGroup,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    epilog=_EXAMPLES,
 )
 @common_options
 @click.pass_context

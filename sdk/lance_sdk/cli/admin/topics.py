@@ -11,7 +11,7 @@ import click
 
 from lance_sdk.cli import _types
 from lance_sdk.cli._complete import topic_names
-from lance_sdk.cli._sections import Group
+from lance_sdk.cli._sections import SectionedGroup
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli._target import client_options, topic_name
 from lance_sdk.cli.console import number_format
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 _UNKNOWN = "-"
 
 
-@click.group(cls=Group, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...")
+@click.group(
+    cls=SectionedGroup, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]..."
+)
 @common_options
 @click.pass_context
 def topics(ctx: click.Context) -> None:

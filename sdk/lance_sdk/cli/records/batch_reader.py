@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lance_sdk.types import RecordBatch
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """What batches are read from."""
 
     def poll(self, timeout: float, /) -> "RecordBatch | None":
@@ -61,7 +61,7 @@ _GLANCE: Final = 1.0
 """Seconds between two looks whether anybody still reads what a quiet topic will bring."""
 
 
-def to_the_end(consumer: "Source", settings: Settings) -> Iterator["RecordBatch"]:
+def to_the_end(consumer: "BatchSource", settings: Settings) -> Iterator["RecordBatch"]:
     """Yield what a consumer with ``stop_at_end`` reads.
 
     Args:
@@ -82,7 +82,7 @@ def to_the_end(consumer: "Source", settings: Settings) -> Iterator["RecordBatch"
         yield batch
 
 
-def follow(consumer: "Source", output: Output) -> Iterator["RecordBatch"]:
+def follow(consumer: "BatchSource", output: Output) -> Iterator["RecordBatch"]:
     """Yield what comes, until nobody reads the output any more.
 
     Raises:

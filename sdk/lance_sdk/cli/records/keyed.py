@@ -8,24 +8,24 @@ from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError
 
 if TYPE_CHECKING:
-    from lance_sdk.values.keyed import Parts
+    from lance_sdk.values.keyed import KeyedParts
 
 KEYED: Final = frozenset({RecordType.KEY_VALUE, RecordType.TIMESTAMPED, RecordType.KEY_TIMESTAMPED})
 
 
-def parts(kind: int, value: bytes) -> "Parts":
+def parts(kind: int, value: bytes) -> "KeyedParts":
     """Take a value apart; one that is not laid out as its type says is all body.
 
     Args:
         kind: the record's type.
         value: its bytes.
     """
-    from lance_sdk.values.keyed import Parts, split  # noqa: PLC0415 - loaded when it is needed
+    from lance_sdk.values.keyed import KeyedParts, split  # noqa: PLC0415 - loaded when it is needed
 
     try:
         return split(kind, value)
     except DecodeError:
-        return Parts(value)
+        return KeyedParts(value)
 
 
 def keyed_type(*, key: bool, time: bool) -> RecordType:

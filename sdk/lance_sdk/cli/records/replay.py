@@ -18,8 +18,8 @@ from lance_sdk.cli.console.output import print_json
 from lance_sdk.cli.console.progress import Meter, progress
 from lance_sdk.cli.console.streams import tell
 from lance_sdk.cli.records.rate_limiter import Pace
-from lance_sdk.cli.records.replay_source import Place, Replayed, from_file, from_topic
-from lance_sdk.cli.records.replay_state import State
+from lance_sdk.cli.records.replay_source import Place, ReplayedRecord, from_file, from_topic
+from lance_sdk.cli.records.replay_state import ReplayState
 from lance_sdk.errors import LanceError
 from lance_sdk.url import URL
 
@@ -90,7 +90,7 @@ def replay(  # noqa: PLR0917 - click passes them by name
         raise click.UsageError("--rate and --speed both set the pace; leave out one")
     settings = current_settings()
     url = topic_url(target, settings)
-    noted = State.load(state, source, str(url))
+    noted = ReplayState.load(state, source, str(url))
     records = _records(source, url, start if noted.place is None else noted.place, settings)
     options = {"block_timeout": _PATIENT, **client_options(settings, url)}
     pace = Pace(rate=rate, speed=speed)
@@ -105,7 +105,7 @@ def replay(  # noqa: PLR0917 - click passes them by name
 
 def _records(
     source: str, target: URL, start: "Place | datetime", settings: Settings
-) -> Iterator[list[Replayed]]:
+) -> Iterator[list[ReplayedRecord]]:
     """Return the records of a topic, or of the file where there is one of that name."""
     if source == "-" or ("://" not in source and Path(source).is_file()):
         if start == "beginning":
@@ -119,7 +119,9 @@ def _records(
     return from_topic(url, start, settings)
 
 
-def _limited(batches: Iterator[list[Replayed]], limit: int | None) -> Iterator[list[Replayed]]:
+def _limited(
+    batches: Iterator[list[ReplayedRecord]], limit: int | None
+) -> Iterator[list[ReplayedRecord]]:
     left = limit
     for batch in batches:
         yield batch[:left]
@@ -129,9 +131,9 @@ def _limited(batches: Iterator[list[Replayed]], limit: int | None) -> Iterator[l
 
 def _send(
     producer: "Producer",
-    batches: Iterator[list[Replayed]],
+    batches: Iterator[list[ReplayedRecord]],
     pace: Pace,
-    state: State,
+    state: ReplayState,
     meter: Meter,
 ) -> None:
     note = _Note(producer, state)
@@ -150,7 +152,7 @@ def _send(
 class _Note:
     """Notes how far it is, once a second and at the end."""
 
-    def __init__(self, producer: "Producer", state: State) -> None:
+    def __init__(self, producer: "Producer", state: ReplayState) -> None:
         self._producer = producer
         self._state = state
         self._place: int | None = None
@@ -170,14 +172,14 @@ class _Note:
         self._saved = time.monotonic()
 
 
-def _hand_over(producer: "Producer", records: list[Replayed], meter: Meter) -> None:
+def _hand_over(producer: "Producer", records: list[ReplayedRecord], meter: Meter) -> None:
     for kind, group in groupby(records, key=lambda record: record.kind):
         values = [record.value for record in group]
         producer.send_many_raw(values, kind)
         meter.add(len(values), sum(map(len, values)))
 
 
-def _summarize(meter: Meter, state: State, settings: Settings) -> None:
+def _summarize(meter: Meter, state: ReplayState, settings: Settings) -> None:
     if settings.json:
         fields = {"records": meter.records, "seconds": meter.elapsed, "place": state.place}
         print_json(fields)

@@ -30,7 +30,7 @@ _MAX_LINE = 4 * MAX_RECORD_VALUE
 """Bytes of a line of JSON: base64 and escapes make a record longer."""
 
 
-class Replayed(NamedTuple):
+class ReplayedRecord(NamedTuple):
     """A record, and where the one after it is.
 
     Attributes:
@@ -53,7 +53,7 @@ class Replayed(NamedTuple):
 
 def from_topic(
     url: "URL", start: "Place | datetime", settings: Settings
-) -> Iterator[list[Replayed]]:
+) -> Iterator[list[ReplayedRecord]]:
     """Yield the records of a topic up to the end it has now."""
     from lance_sdk import Consumer  # noqa: PLC0415 - the network is loaded when it is needed
 
@@ -61,14 +61,14 @@ def from_topic(
     with Consumer(url, **options) as consumer:
         for batch in to_the_end(consumer, settings):
             yield [
-                Replayed(
+                ReplayedRecord(
                     record.type, record.raw, record.next_offset, f"the record at {record.offset}"
                 )
                 for record in batch
             ]
 
 
-def from_file(name: str, skipped: int) -> Iterator[list[Replayed]]:
+def from_file(name: str, skipped: int) -> Iterator[list[ReplayedRecord]]:
     """Yield the records that lines of JSON describe, as ``lwp consume --json`` prints them.
 
     Args:
@@ -104,7 +104,7 @@ def _opened(name: str) -> Iterator[Any]:
         yield file
 
 
-def _record(line: bytes, number: int, name: str) -> Replayed:
+def _record(line: bytes, number: int, name: str) -> ReplayedRecord:
     where = f"line {number} of {'stdin' if name == '-' else name}"
     try:
         told = json.loads(line)
@@ -114,7 +114,7 @@ def _record(line: bytes, number: int, name: str) -> Replayed:
         raise Failure(
             f"{where} is not a record as lwp consume --json prints it: {_reason(error)}"
         ) from error
-    return Replayed(kind, value, number, where)
+    return ReplayedRecord(kind, value, number, where)
 
 
 def _reason(error: Exception) -> str:

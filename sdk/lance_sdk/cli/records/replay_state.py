@@ -11,7 +11,7 @@ from lance_sdk.cli.records.replay_source import Place
 
 
 @dataclass(slots=True)
-class State:
+class ReplayState:
     """How far a replay is.
 
     Attributes:

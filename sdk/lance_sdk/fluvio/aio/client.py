@@ -11,8 +11,8 @@ from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Pause, Steps, patiently
 from lance_sdk.fluvio._async_pump import AsyncPump
-from lance_sdk.fluvio._consuming import Stream
-from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._consuming import PartitionStream
+from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
 from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._topics import Leaders
@@ -151,7 +151,9 @@ class AsyncFluvioClient:
         """
         chosen = partitioner_of(partitioner or self.settings.partitioner)
         known = Leaders(topic, await self._patiently(lambda: _topics.leaders(topic)))
-        return AsyncFluvioProducer(self, known, Outbox(known, chosen, self.settings.buffer_bytes))
+        return AsyncFluvioProducer(
+            self, known, SendBuffer(known, chosen, self.settings.buffer_bytes)
+        )
 
     async def consumer(
         self,
@@ -179,7 +181,7 @@ class AsyncFluvioClient:
             lambda: _consuming.first_offset(start, topic, partition, consumer_id)
         )
         end = (await self.offsets(topic, partition)).end if stop_at_end else None
-        stream = Stream(topic, partition, first, self.settings.max_bytes, consumer_id)
+        stream = PartitionStream(topic, partition, first, self.settings.max_bytes, consumer_id)
         consumer = AsyncFluvioConsumer(self, stream, end)
         await consumer.open()
         return consumer

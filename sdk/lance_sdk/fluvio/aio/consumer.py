@@ -12,7 +12,7 @@ from lance_sdk.errors import ClosedError, ConfigError, LanceError, UsageError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Steps
 from lance_sdk.fluvio._async_pump import AsyncPump
-from lance_sdk.fluvio._consuming import Stream
+from lance_sdk.fluvio._consuming import PartitionStream
 from lance_sdk.fluvio._patience import Patience, is_passing, time_left
 from lance_sdk.fluvio.errors import FluvioRefused, located
 from lance_sdk.fluvio.types import ReceivedRecord
@@ -29,7 +29,9 @@ class AsyncFluvioConsumer:
     A lost connection is taken up again at `offset`, for `FluvioSettings.retry_for` seconds.
     """
 
-    def __init__(self, client: "AsyncFluvioClient", stream: Stream, end: int | None) -> None:
+    def __init__(
+        self, client: "AsyncFluvioClient", stream: PartitionStream, end: int | None
+    ) -> None:
         self._client = client
         self._settings = client.settings
         self._stream = stream

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from lance_sdk.fluvio._outbox import Outbox
+from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._topics import Leaders
@@ -23,7 +23,7 @@ class AsyncFluvioProducer:
     written.
     """
 
-    def __init__(self, client: "AsyncFluvioClient", leaders: Leaders, outbox: Outbox) -> None:
+    def __init__(self, client: "AsyncFluvioClient", leaders: Leaders, outbox: SendBuffer) -> None:
         self._client = client
         self._leaders = leaders
         self._outbox = outbox

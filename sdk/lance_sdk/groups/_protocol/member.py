@@ -33,7 +33,7 @@ from lance_sdk.groups._protocol.membership import (
     AssignedTopic,
     Change,
     CommitCall,
-    Phase,
+    MembershipPhase,
     SubscriptionRequest,
 )
 from lance_sdk.groups._protocol.wire import commit_of, join_of, meant, topic_commit
@@ -60,7 +60,7 @@ _FENCE: Final = 0.9
 clock and the coordinator's need not agree to the last."""
 
 
-class Member(GroupCaller):
+class MemberHandler(GroupCaller):
     """The application of a session with a coordinator.
 
     Args:
@@ -116,7 +116,7 @@ class Member(GroupCaller):
         self._alive_until = math.inf
         self._release_by: dict[int, float] = {}
         self.name = wishes.member
-        self.phase = Phase.OUTSIDE
+        self.phase = MembershipPhase.OUTSIDE
         self.generation = 0
         self.strategy = wishes.strategy
         self.held: dict[int, TopicIdentity] = {}
@@ -125,7 +125,7 @@ class Member(GroupCaller):
 
     def __repr__(self) -> str:
         return (
-            f"<Member {self.name!r} of {self._wishes.group!r} {self.phase.name} "
+            f"<MemberHandler {self.name!r} of {self._wishes.group!r} {self.phase.name} "
             f"generation={self.generation} held={len(self.held)}>"
         )
 
@@ -158,13 +158,13 @@ class Member(GroupCaller):
         """Whether there is nothing left to say, or nobody to say it to."""
         if not self._closing:
             return False
-        inside = self.phase is Phase.INSIDE and self.changes.error is None
+        inside = self.phase is MembershipPhase.INSIDE and self.changes.error is None
         return not (inside and (self._connected or self.brief))
 
     @property
     def due(self) -> float:
         """When a connection is needed again."""
-        inside = self.phase is Phase.INSIDE and not (self._wants_sync or self._closing)
+        inside = self.phase is MembershipPhase.INSIDE and not (self._wants_sync or self._closing)
         return self._heartbeat_at if inside and super().drained else self._retry_at
 
     def ready(self, connection: Connection, topic: TopicInfo | None, now: float) -> None:
@@ -179,11 +179,11 @@ class Member(GroupCaller):
         self._fence(now)
         if self._asked is None and self.changes.error is None:
             self._ask_membership(connection, now)
-        if self.phase is Phase.INSIDE:
+        if self.phase is MembershipPhase.INSIDE:
             super().fill(connection, now)
 
     def _ask_membership(self, connection: Connection, now: float) -> None:
-        if self.phase is Phase.OUTSIDE:
+        if self.phase is MembershipPhase.OUTSIDE:
             if now >= self._retry_at and not self._closing:
                 self._ask_join(connection, now)
         elif self._closing and super().drained:
@@ -197,11 +197,11 @@ class Member(GroupCaller):
         """Return when something may be due."""
         due = min(super().next_deadline(), self._alive_until - self._asleep())
         due = min([due, *self._release_by.values()])
-        if self.phase is Phase.OUTSIDE and self.changes.trouble is None:
+        if self.phase is MembershipPhase.OUTSIDE and self.changes.trouble is None:
             due = min(due, self._outside_since + self._session_timeout)
         if not self._connected or self._asked is not None:
             return due
-        if self.phase is Phase.OUTSIDE:
+        if self.phase is MembershipPhase.OUTSIDE:
             return min(due, self._retry_at) if self._retry_at > -math.inf else due
         return min(due, self._heartbeat_at)
 
@@ -209,7 +209,10 @@ class Member(GroupCaller):
         """Stop by itself where the coordinator may have given the topics away."""
         super().handle_timeout(now)
         self._fence(now)
-        if self.phase is Phase.OUTSIDE and now >= self._outside_since + self._session_timeout:
+        if (
+            self.phase is MembershipPhase.OUTSIDE
+            and now >= self._outside_since + self._session_timeout
+        ):
             self.changes.trouble = self._last_refusal or CoordinatorLost(
                 f"the coordinator of group {self._wishes.group!r} was not heard of for "
                 f"{now - self._outside_since:.1f} s; the member goes on looking for it"
@@ -224,12 +227,12 @@ class Member(GroupCaller):
         if now + self._asleep() < self._alive_until:
             return
         self._alive_until = math.inf
-        if self.phase is Phase.INSIDE:
+        if self.phase is MembershipPhase.INSIDE:
             self._step_out(now)
         self._lose(list(self.held), "the coordinator was not heard of for a session timeout")
 
     def _step_out(self, now: float) -> None:
-        self.phase, self._outside_since = Phase.OUTSIDE, now
+        self.phase, self._outside_since = MembershipPhase.OUTSIDE, now
 
     def lost(self, now: float) -> None:
         """Forget what was asked; it is asked again on the next connection."""
@@ -247,7 +250,7 @@ class Member(GroupCaller):
     def abort(self, error: LanceError, now: float) -> None:
         """End the membership with this error."""
         super().abort(error, now)
-        self.phase = Phase.GONE
+        self.phase = MembershipPhase.GONE
         self.changes.fail(error)
 
     def _give_up_for_good(self, error: LanceError, now: float) -> None:
@@ -328,7 +331,7 @@ class Member(GroupCaller):
         """Keep a commit until the member is known again; its number says which one is later."""
         if not isinstance(error, NotAMember) or self._closing:
             return False
-        if self.phase is Phase.INSIDE:
+        if self.phase is MembershipPhase.INSIDE:
             self._join_again(error, now)
         self._sent.remove(call)
         earlier = [each for each in self._queue if each.deadline <= call.deadline]
@@ -351,7 +354,7 @@ class Member(GroupCaller):
     # Answers
 
     def _joined(self, answer: m.GroupJoinAck, now: float) -> None:
-        self.phase, self._outside_since = Phase.INSIDE, math.inf
+        self.phase, self._outside_since = MembershipPhase.INSIDE, math.inf
         self._last_refusal = self.changes.trouble = None
         self.name, self.strategy = answer.member, answer.strategy
         self._session_timeout = answer.session_timeout_ms / 1000
@@ -397,14 +400,14 @@ class Member(GroupCaller):
 
     def _left(self, answer: m.GroupLeaveAck, now: float) -> None:
         del answer, now
-        self.phase = Phase.GONE
+        self.phase = MembershipPhase.GONE
         self._alive_until = math.inf
 
     def _refused_membership(self, error: LanceError, now: float) -> None:
         """Join again, now or later, or give up."""
         if self._closing:
-            self.phase = Phase.GONE
-        elif self.phase is Phase.INSIDE and self._unknown(error):
+            self.phase = MembershipPhase.GONE
+        elif self.phase is MembershipPhase.INSIDE and self._unknown(error):
             self._join_again(error, now)
         elif self._secret and _says(error, m.GroupErrorCode.INVALID_REQUEST):
             self._secret = 0  # an older coordinator cannot read what newer members add

@@ -76,7 +76,7 @@ class Change:
         return [part for part in parts if part.assigned or part.revoked or part.lost]
 
 
-class Phase(Enum):
+class MembershipPhase(Enum):
     """Where a membership stands."""
 
     OUTSIDE = "outside"

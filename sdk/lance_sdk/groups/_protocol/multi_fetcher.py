@@ -22,7 +22,7 @@ from lance_sdk._protocol.consume.dialect_fallback import DialectFallback
 from lance_sdk._protocol.consume.fetch_response import read_answer
 from lance_sdk._protocol.consume.fetch_settings import Start
 from lance_sdk._protocol.consume.fetcher import Fetcher
-from lance_sdk._protocol.consume.subscription import Phase
+from lance_sdk._protocol.consume.subscription import SubscriptionPhase
 from lance_sdk._protocol.events import Event
 from lance_sdk._protocol.request_tracker import PendingRequest, RequestTracker
 from lance_sdk.errors import (
@@ -70,7 +70,7 @@ class TopicFetcher(Fetcher):
     def intent(self, now: float) -> Intent:
         """Return what it would do with the connection."""
         fetch_state, asking = self._fetch_state, self._asking
-        if self._push.phase is not Phase.NONE:
+        if self._push.phase is not SubscriptionPhase.NONE:
             return Intent.PUSH
         if asking.data is not None or asking.end is not None:
             return Intent.FETCH
@@ -85,7 +85,7 @@ class TopicFetcher(Fetcher):
     @property
     def subscribed(self) -> bool:
         """Whether something may still be pushed on this connection."""
-        return self._push.phase is not Phase.NONE
+        return self._push.phase is not SubscriptionPhase.NONE
 
     def _wants_push(self) -> bool:
         return self.may_subscribe and super()._wants_push()
@@ -165,7 +165,7 @@ class _Line:
             push(topic_id, payload, now)
 
 
-class Lane:
+class TopicFetch:
     """One topic and how far it is.
 
     Args:
@@ -231,48 +231,48 @@ class MultiFetcher(RequestTracker):
         self._make = make
         self._retry = retry
         self._prefetch_bytes = prefetch_bytes
-        self._lanes: dict[int, Lane] = {}
-        self._order: deque[Lane] = deque()
+        self._fetches: dict[int, TopicFetch] = {}
+        self._order: deque[TopicFetch] = deque()
         self._pushes: dict[int, Push] = {}
         self._gate: Completion | None = None
         self._closing = False
 
     def __repr__(self) -> str:
-        return f"<MultiFetcher topics={len(self._lanes)} calls={super().__repr__()}>"
+        return f"<MultiFetcher topics={len(self._fetches)} calls={super().__repr__()}>"
 
     # What the application does
 
     def add(self, topic: TopicIdentity, where: Start, commit: Commit | None, now: float) -> None:
         """Read one more topic, from a place, or after a commit whose records are compared first."""
         self.remove(topic.id, now)
-        lane = Lane(topic, self._make(topic))
-        lane.fetcher.on_ready = self._open
+        fetch = TopicFetch(topic, self._make(topic))
+        fetch.fetcher.on_ready = self._open
         if commit is not None and commit.fingerprint is not None:
-            lane.evidence = CommitEvidence(commit)
-        lane.fetcher.finding = not isinstance(where, int) and where != "beginning"
-        lane.fetcher.begin(where, lane.evidence, now)
-        self._lanes[topic.id] = lane
-        self._order.append(lane)
+            fetch.evidence = CommitEvidence(commit)
+        fetch.fetcher.finding = not isinstance(where, int) and where != "beginning"
+        fetch.fetcher.begin(where, fetch.evidence, now)
+        self._fetches[topic.id] = fetch
+        self._order.append(fetch)
 
     def remove(self, topic_id: int, now: float) -> None:
         """Read a topic no more."""
-        lane = self._lanes.pop(topic_id, None)
-        if lane is not None:
-            lane.fetcher.seek("beginning", now)  # what is under way falls into tombstones
-            self._order.remove(lane)
+        fetch = self._fetches.pop(topic_id, None)
+        if fetch is not None:
+            fetch.fetcher.seek("beginning", now)  # what is under way falls into tombstones
+            self._order.remove(fetch)
 
     def seek(self, topic_id: int, where: Start, now: float) -> None:
         """Go on from somewhere else in a topic, also after its error."""
-        lane = self._lanes[topic_id]
-        lane.evidence = None
-        lane.fetcher.finding = not isinstance(where, int) and where != "beginning"
-        lane.fetcher.seek(where, now)
+        fetch = self._fetches[topic_id]
+        fetch.evidence = None
+        fetch.fetcher.finding = not isinstance(where, int) and where != "beginning"
+        fetch.fetcher.seek(where, now)
 
     def fail(self, error: LanceError, topic_id: int | None = None) -> None:
         """End the reading of a topic; without one, of the one that is read in another dialect."""
-        lane = self._detouring if topic_id is None else self._lanes[topic_id]
-        if lane is not None:
-            lane.fetcher.fail(error)
+        fetch = self._detouring if topic_id is None else self._fetches[topic_id]
+        if fetch is not None:
+            fetch.fetcher.fail(error)
 
     def submit_all(self, calls: Iterable[PendingRequest], now: float) -> None:
         """Queue calls."""
@@ -285,70 +285,70 @@ class MultiFetcher(RequestTracker):
         Raises:
             LanceError: the topic cannot be read on; `seek` may help, `pause` leaves it alone.
         """
-        for lane in self._order:
-            if lane.error is not None and not lane.fetcher.paused:
-                raise lane.error.with_traceback(None)
+        for fetch in self._order:
+            if fetch.error is not None and not fetch.fetcher.paused:
+                raise fetch.error.with_traceback(None)
 
     def errors(self) -> dict[TopicIdentity, LanceError]:
         """Return why topics cannot be read on."""
-        found = ((lane.topic, lane.error) for lane in self._lanes.values())
+        found = ((fetch.topic, fetch.error) for fetch in self._fetches.values())
         return {topic: error for topic, error in found if error is not None}
 
     def take(self) -> tuple[TopicIdentity, RecordBatch] | None:
         """Take the next batch of some topic; topics take turns."""
         for _ in range(len(self._order)):
-            lane = self._order[0]
+            fetch = self._order[0]
             self._order.rotate(-1)
-            if (batch := lane.fetcher.take()) is not None:
-                return lane.topic, batch
+            if (batch := fetch.fetcher.take()) is not None:
+                return fetch.topic, batch
         return None
 
     def put_back(self, topic_id: int, batch: RecordBatch) -> None:
         """Put what is left of a batch before everything else of its topic."""
-        self._lanes[topic_id].fetcher.fetch_buffer.put_back(batch)
+        self._fetches[topic_id].fetcher.fetch_buffer.put_back(batch)
 
     def pause(self, topic_id: int, rest: RecordBatch | None, now: float) -> None:
         """Hand nothing of a topic out, and fetch nothing; ``rest`` goes back."""
-        self._lanes[topic_id].fetcher.pause(rest, now)
+        self._fetches[topic_id].fetcher.pause(rest, now)
 
     def resume(self, topic_id: int) -> None:
         """Go on after a pause."""
-        self._lanes[topic_id].fetcher.resume()
+        self._fetches[topic_id].fetcher.resume()
 
     def found(self) -> list[tuple[int, int]]:
         """Return the places that were looked for and found, once each: topic and offset."""
         places = []
-        for topic_id, lane in self._lanes.items():
-            if lane.fetcher.finding and lane.fetcher.offset is not None:
-                lane.fetcher.finding = False
-                places.append((topic_id, lane.fetcher.offset))
+        for topic_id, fetch in self._fetches.items():
+            if fetch.fetcher.finding and fetch.fetcher.offset is not None:
+                fetch.fetcher.finding = False
+                places.append((topic_id, fetch.fetcher.offset))
         return places
 
     def reads(self, topic_id: int) -> bool:
         """Return whether a topic is read."""
-        return topic_id in self._lanes
+        return topic_id in self._fetches
 
     def fetcher(self, topic_id: int) -> TopicFetcher:
         """Return the fetcher of a topic."""
-        return self._lanes[topic_id].fetcher
+        return self._fetches[topic_id].fetcher
 
     def position(self, topic_id: int) -> int | None:
         """Return where the next record of a topic begins; None where it is not read or known."""
-        lane = self._lanes.get(topic_id)
-        return None if lane is None else lane.fetcher.offset
+        fetch = self._fetches.get(topic_id)
+        return None if fetch is None else fetch.fetcher.offset
 
     def fetchers(self) -> list[TopicFetcher]:
         """Return the fetchers of all topics."""
-        return [lane.fetcher for lane in self._lanes.values()]
+        return [fetch.fetcher for fetch in self._fetches.values()]
 
     def paused(self) -> list[TopicIdentity]:
         """Return the topics that are paused."""
-        return [lane.topic for lane in self._lanes.values() if lane.fetcher.paused]
+        return [fetch.topic for fetch in self._fetches.values() if fetch.fetcher.paused]
 
     @property
     def ended(self) -> bool:
         """Whether every topic is at its end (``stop_at_end``)."""
-        return bool(self._lanes) and all(each.fetcher.ended for each in self._lanes.values())
+        return bool(self._fetches) and all(each.fetcher.ended for each in self._fetches.values())
 
     def gate(self) -> Completion:
         """Return an outcome that settles when there is something to take, to raise, or to learn."""
@@ -370,117 +370,119 @@ class MultiFetcher(RequestTracker):
     @property
     def fallback(self) -> DialectFallback | None:
         """What is to be read in another dialect now (AMB-27)."""
-        lane = self._detouring
-        return None if lane is None else lane.fetcher.fallback
+        fetch = self._detouring
+        return None if fetch is None else fetch.fetcher.fallback
 
     @property
-    def _detouring(self) -> Lane | None:
-        return next((lane for lane in self._lanes.values() if lane.fetcher.fallback), None)
+    def _detouring(self) -> TopicFetch | None:
+        return next((fetch for fetch in self._fetches.values() if fetch.fetcher.fallback), None)
 
     def fill(self, connection: Connection, now: float) -> None:
         """Ask for whatever any topic needs."""
         super().fill(connection, now)
-        lanes, detouring = self._lanes.values(), self._detouring
-        crowded = sum(each.fetcher.fetch_buffer.buffered for each in lanes) >= self._prefetch_bytes
-        chosen = lanes if detouring is None else (detouring,)
-        for lane in chosen:
-            if not lane.known:
-                self._introduce(lane, connection, now)
-        known = [lane for lane in chosen if lane.known]
-        fetching = any(lane.fetcher.intent(now) is Intent.FETCH for lane in known)
-        for lane in lanes:
-            if fetching or (crowded and lane.fetcher.fetch_buffer):
-                lane.fetcher.hold_back(now)
-        blocked = fetching and any(lane.fetcher.subscribed for lane in lanes)
-        for lane in known:
-            lane.fetcher.may_subscribe = not fetching
+        fetches, detouring = self._fetches.values(), self._detouring
+        crowded = (
+            sum(each.fetcher.fetch_buffer.buffered for each in fetches) >= self._prefetch_bytes
+        )
+        chosen = fetches if detouring is None else (detouring,)
+        for fetch in chosen:
+            if not fetch.known:
+                self._introduce(fetch, connection, now)
+        known = [fetch for fetch in chosen if fetch.known]
+        fetching = any(fetch.fetcher.intent(now) is Intent.FETCH for fetch in known)
+        for fetch in fetches:
+            if fetching or (crowded and fetch.fetcher.fetch_buffer):
+                fetch.fetcher.hold_back(now)
+        blocked = fetching and any(fetch.fetcher.subscribed for fetch in fetches)
+        for fetch in known:
+            fetch.fetcher.may_subscribe = not fetching
             if (
-                lane.line is not None
+                fetch.line is not None
                 and not blocked
-                and not (crowded and lane.fetcher.fetch_buffer)
+                and not (crowded and fetch.fetcher.fetch_buffer)
             ):
-                lane.fetcher.fill(lane.line, now)
+                fetch.fetcher.fill(fetch.line, now)
 
-    def _introduce(self, lane: Lane, connection: Connection, now: float) -> None:
+    def _introduce(self, fetch: TopicFetch, connection: Connection, now: float) -> None:
         """See that it is still the topic that it was."""
-        if lane.asked or now < lane.retry_at or lane.fetcher.error is not None:
+        if fetch.asked or now < fetch.retry_at or fetch.fetcher.error is not None:
             return
-        lane.asked = True
-        lane.line = cast("Connection", _Line(connection, lane.topic.id, self._pushes))
-        if lane.topic.id == DEFAULT_TOPIC_ID:
-            self._use(lane, None, now)
+        fetch.asked = True
+        fetch.line = cast("Connection", _Line(connection, fetch.topic.id, self._pushes))
+        if fetch.topic.id == DEFAULT_TOPIC_ID:
+            self._use(fetch, None, now)
             return
 
         def known(_code: int, payload: memoryview, at: float) -> None:
-            self._use(lane, decode_topic(payload), at)
+            self._use(fetch, decode_topic(payload), at)
 
         def refused(error: ServerError, at: float) -> None:
-            lane.asked = False
+            fetch.asked = False
             if error.retryable:
-                lane.retry_at = at + self._retry.next_delay()
+                fetch.retry_at = at + self._retry.next_delay()
             else:
-                lane.fetcher.fail(_gone(lane.topic, error))
+                fetch.fetcher.fail(_gone(fetch.topic, error))
 
-        payload = GetTopic(topic_id=lane.topic.id).encode()
+        payload = GetTopic(topic_id=fetch.topic.id).encode()
         expects = frozenset({Command.TOPIC_RESPONSE})
         connection.ask(Request(Command.GET_TOPIC, payload, expects, known, refused), now)
 
-    def _use(self, lane: Lane, topic: TopicInfo | None, now: float) -> None:
-        assert lane.line is not None, "it was asked over it"
+    def _use(self, fetch: TopicFetch, topic: TopicInfo | None, now: float) -> None:
+        assert fetch.line is not None, "it was asked over it"
         try:
             if topic is not None:
-                _check_same(lane.topic, topic)
-            lane.fetcher.ready(lane.line, topic, now)
+                _check_same(fetch.topic, topic)
+            fetch.fetcher.ready(fetch.line, topic, now)
         except LanceError as error:
-            lane.asked = False  # after a seek it is looked at again
-            lane.fetcher.fail(error)
+            fetch.asked = False  # after a seek it is looked at again
+            fetch.fetcher.fail(error)
         else:
-            lane.known = True
+            fetch.known = True
 
     def lost(self, now: float) -> None:
         """Forget what was asked; it is asked again on the next connection."""
         super().lost(now)
         self._pushes.clear()
-        for lane in self._lanes.values():
-            lane.lost(now)
+        for fetch in self._fetches.values():
+            fetch.lost(now)
 
     def refused(self, error: ServerError, now: float) -> None:
         """Take an error that answers no request: it ends the subscription to a topic."""
-        lane = self._lanes.get(error.details.get("topic_id", -1))
-        if lane is None:
+        fetch = self._fetches.get(error.details.get("topic_id", -1))
+        if fetch is None:
             super().refused(error, now)
         else:
-            lane.fetcher.refused(error, now)
+            fetch.fetcher.refused(error, now)
 
     def next_deadline(self) -> float:
         """Return when something may be due."""
         due = super().next_deadline()
-        for lane in self._lanes.values():
-            waits = lane.retry_at if not lane.known and not lane.asked else -math.inf
-            due = min(due, lane.fetcher.next_deadline(), waits if waits > -math.inf else due)
+        for fetch in self._fetches.values():
+            waits = fetch.retry_at if not fetch.known and not fetch.asked else -math.inf
+            due = min(due, fetch.fetcher.next_deadline(), waits if waits > -math.inf else due)
         return due
 
     def handle_timeout(self, now: float) -> None:
         """Do what is due."""
         super().handle_timeout(now)
-        for lane in self._lanes.values():
-            lane.fetcher.handle_timeout(now)
-            if now >= lane.retry_at:
-                lane.retry_at = -math.inf
+        for fetch in self._fetches.values():
+            fetch.fetcher.handle_timeout(now)
+            if now >= fetch.retry_at:
+                fetch.retry_at = -math.inf
 
     def close(self, now: float) -> None:
         """Ask for nothing more, and let go who waits."""
         super().close(now)
         self._closing = True
-        for lane in self._lanes.values():
-            lane.fetcher.close(now)
+        for fetch in self._fetches.values():
+            fetch.fetcher.close(now)
         self._open()
 
     def abort(self, error: LanceError, now: float) -> None:
         """End everything with this error."""
         super().abort(error, now)
-        for lane in self._lanes.values():
-            lane.fetcher.abort(error, now)
+        for fetch in self._fetches.values():
+            fetch.fetcher.abort(error, now)
         self._open()
 
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 from lance_sdk._protocol.events import Action, Disconnected, Event
 from lance_sdk._protocol.handshake import Plan
 from lance_sdk._protocol.session import Session
-from lance_sdk.groups._protocol.member import Member
-from lance_sdk.groups._protocol.membership import Phase, SubscriptionRequest
+from lance_sdk.groups._protocol.member import MemberHandler
+from lance_sdk.groups._protocol.membership import MembershipPhase, SubscriptionRequest
 from lance_sdk.groups._protocol.position_claims import Claims, Keeping
 from lance_sdk.groups._protocol.text_connection import TextConnection
 
@@ -29,7 +29,7 @@ class TextSession(Session):
 
     def __init__(
         self,
-        member: Member,
+        member: MemberHandler,
         plan: Plan,
         *,
         wishes: SubscriptionRequest,
@@ -91,7 +91,7 @@ class TextSession(Session):
     def handle_timeout(self, now: float) -> None:
         """Do what is due, and let go of topics that the member does not hold any more."""
         super().handle_timeout(now)
-        if self._member.phase is not Phase.INSIDE:
+        if self._member.phase is not MembershipPhase.INSIDE:
             self._claims.wanted = ()
         self._claims.keep(self._member.held)
 

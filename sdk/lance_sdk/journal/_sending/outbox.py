@@ -32,7 +32,7 @@ from lance_sdk.journal.rejections import (
 from lance_sdk.journal.transport import Outgoing
 
 
-class DeadLetters(Protocol):
+class DeadLetterSink(Protocol):
     """Where rejected frames go by `Policy.DEAD_LETTER`."""
 
     def write(self, rejection: Rejection, payload: bytes) -> None:
@@ -206,7 +206,7 @@ class Outbox:
         journal: Journal,
         limits: OutboxLimits,
         inbox: Inbox,
-        dead_letters: DeadLetters | None,
+        dead_letters: DeadLetterSink | None,
         *,
         backoff: Backoff,
         wall_clock: Callable[[], float],

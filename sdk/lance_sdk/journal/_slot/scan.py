@@ -32,7 +32,7 @@ _CANDIDATES: Final = 16
 
 
 @dataclass(slots=True)
-class Run:
+class FrameRun:
     """Frames that follow each other without a gap.
 
     Attributes:
@@ -78,7 +78,7 @@ class Scan:
         unsearched: bytes after a hole that were not searched, because it took too long.
     """
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[FrameRun] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)
     end: int = FIRST_FRAME
     residue: int = FIRST_FRAME
@@ -112,13 +112,13 @@ def scan(view: memoryview) -> Scan:
         offset = hole.end
 
 
-def follow(view: memoryview, offset: int) -> Run:
+def follow(view: memoryview, offset: int) -> FrameRun:
     """Return the valid frames that follow each other from ``offset`` on."""
     if accelerator is None:
         count, end = follow_in_python(view, offset)
     else:
         count, end = accelerator.follow_ring(view, offset, crc32c)
-    return Run(offset, end, count)
+    return FrameRun(offset, end, count)
 
 
 def follow_in_python(view: memoryview, offset: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lance_sdk.journal._slot.layout import FRAME_HEADER_SIZE
-from lance_sdk.journal._slot.scan import Hole, Run, Scan
+from lance_sdk.journal._slot.scan import FrameRun, Hole, Scan
 
 SHORT: Final = "the segment ends early"
 """Reason of a hole of no bytes: frames that should have followed are not there."""
@@ -28,7 +28,7 @@ class SequenceAssignment:
             missing at the segment's end come last, with a hole of no bytes.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[FrameRun, ...]
     next_fsn: int
     lost: tuple[tuple[Hole, int, int], ...]
 
@@ -46,12 +46,12 @@ def assign_sequence(
             the segment that will follow begins later, and then the numbers must be the same.
     """
     widths = _widths(found, None if next_base is None else next_base - base)
-    runs: list[Run] = []
+    runs: list[FrameRun] = []
     lost: list[tuple[Hole, int, int]] = []
     fsn = base
     for number, run in enumerate(found.runs):
         if run.count:
-            runs.append(Run(run.offset, run.end, run.count, fsn))
+            runs.append(FrameRun(run.offset, run.end, run.count, fsn))
         fsn += run.count
         if number < len(found.holes):
             width = widths[number]

@@ -26,7 +26,7 @@ from lance_sdk.errors import (
     TopicNotFound,
 )
 from lance_sdk.journal._sending.outbox import Outbox
-from lance_sdk.journal.lwp.frames import Batch, read_frame, unsupported
+from lance_sdk.journal.lwp.frames import OutgoingBatch, read_frame, unsupported
 from lance_sdk.journal.lwp.metadata import SlotMetadata
 from lance_sdk.journal.lwp.refusals import category_of
 from lance_sdk.journal.lwp.topic_ids import TopicIds, TopicMissing
@@ -103,9 +103,9 @@ class Forwarder:
         self._allow_unsafe = allow_unsafe
         self._compression = compression
         self._connection: Connection | None = None
-        self._waiting: dict[int, Batch] = {}
+        self._waiting: dict[int, OutgoingBatch] = {}
         self._answered: deque[int] = deque(maxlen=_REMEMBERED)
-        self._held: Batch | None = None
+        self._held: OutgoingBatch | None = None
         self._paused_until = -math.inf
         self._doubt: ServerError | None = None
         self._answer_due = math.inf
@@ -156,7 +156,7 @@ class Forwarder:
         if self._outbox.failure is not None:
             self.halt(self._outbox.failure, now)
 
-    def _next(self, now: float) -> Batch | None:
+    def _next(self, now: float) -> OutgoingBatch | None:
         """Return the next frame that can be read as a batch."""
         while (frame := self._outbox.next_frame(now)) is not None:
             try:
@@ -165,7 +165,7 @@ class Forwarder:
                 self._refuse_unsent(frame, None, str(error), now)
         return None
 
-    def _send(self, batch: Batch, connection: Connection, now: float) -> bool:
+    def _send(self, batch: OutgoingBatch, connection: Connection, now: float) -> bool:
         """Send a batch, or find out where to; return whether to go on with the next one."""
         topic_id = self._route(batch, connection, now)
         if topic_id is None:
@@ -189,7 +189,7 @@ class Forwarder:
         )
         return True
 
-    def _route(self, batch: Batch, connection: Connection, now: float) -> int | None:
+    def _route(self, batch: OutgoingBatch, connection: Connection, now: float) -> int | None:
         number = batch.stored.topic_number
         known = self._routes.get(number)
         if known is not None:

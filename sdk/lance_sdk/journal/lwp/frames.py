@@ -16,7 +16,7 @@ _UNSAFE: Final = {0x00, RecordType.NULL}
 
 
 @dataclass(slots=True)
-class Batch:
+class OutgoingBatch:
     """A stored batch on its way.
 
     Attributes:
@@ -30,19 +30,19 @@ class Batch:
     topic: str | None = None
 
 
-def read_frame(frame: Outgoing) -> Batch:
+def read_frame(frame: Outgoing) -> OutgoingBatch:
     """Read a frame.
 
     Raises:
         ValueError: it is not a stored batch.
     """
     try:
-        return Batch(frame, StoredBatch.decode(frame.payload))
+        return OutgoingBatch(frame, StoredBatch.decode(frame.payload))
     except DecodeError as error:
         raise ValueError(f"no stored batch: {error}") from None
 
 
-def unsupported(batch: Batch, dialect: Dialect, *, allow_unsafe: bool) -> str:
+def unsupported(batch: OutgoingBatch, dialect: Dialect, *, allow_unsafe: bool) -> str:
     """Return why a server of this dialect cannot take a batch; "" when it can."""
     records = batch.stored.records
     if len(records) > dialect.max_payload:

@@ -22,7 +22,7 @@ import crc32c as castagnoli
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal._ring.journal import Journal
 from lance_sdk.journal._slot.layout import CORRUPT, FRAME_HEADER, FRAME_HEADER_SIZE, crc32c
-from lance_sdk.journal._slot.scan import Run, scan
+from lance_sdk.journal._slot.scan import FrameRun, scan
 from lance_sdk.journal._slot.symbol_file import (
     HEADER,
     MOST_BYTES,
@@ -490,7 +490,7 @@ def _content(files: Files, path: Path) -> bytes:
         file.close()
 
 
-def _frames(data: bytes, run: Run) -> Iterator[bytes]:
+def _frames(data: bytes, run: FrameRun) -> Iterator[bytes]:
     """Yield the frames of a run in a segment's bytes."""
     place = run.offset
     while place < run.end:

@@ -9,7 +9,7 @@ from lance_sdk.errors import ConnectionLost
 from lance_sdk.journal._sending.outbox import Outbox
 from lance_sdk.journal._slot.symbol_file import encode_entries, leb128
 from lance_sdk.journal.qwp._connection.acks import SentMessages
-from lance_sdk.journal.qwp._connection.link import Closed, Link
+from lance_sdk.journal.qwp._connection.link import Closed, WebSocketLink
 from lance_sdk.journal.qwp._connection.policies import (
     ABOUT_SYMBOLS,
     error_of,
@@ -86,7 +86,7 @@ class Exchange:
 
     def __init__(
         self,
-        link: Link,
+        link: WebSocketLink,
         outbox: Outbox,
         dictionary: SymbolDictionary,
         *,

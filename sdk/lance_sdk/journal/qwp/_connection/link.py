@@ -41,7 +41,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class BinaryMessage:
     """A whole binary message."""
 
     data: bytes
@@ -60,10 +60,10 @@ class Closed:
     reason: str
 
 
-LinkEvent: TypeAlias = Answered | Message | Closed
+LinkEvent: TypeAlias = Answered | BinaryMessage | Closed
 
 
-class Link:
+class WebSocketLink:
     """The WebSocket of one connection, from the upgrade to the close.
 
     Args:
@@ -96,7 +96,7 @@ class Link:
         self.queued = 0
 
     def __repr__(self) -> str:
-        return f"<Link {self._protocol.uri.host} {self._protocol.state.name}>"
+        return f"<WebSocketLink {self._protocol.uri.host} {self._protocol.state.name}>"
 
     @property
     def is_open(self) -> bool:
@@ -154,14 +154,14 @@ class Link:
         elif frame.opcode in {Opcode.BINARY, Opcode.CONT}:
             yield from self._part(frame)
 
-    def _part(self, frame: Frame) -> Iterator[Message]:
+    def _part(self, frame: Frame) -> Iterator[BinaryMessage]:
         """Join fragments; websockets has checked their order and their size together."""
         self._parts = self._parts or []
         if frame.data:
             self._parts.append(bytes(frame.data))
         if frame.fin:
             parts, self._parts = self._parts, None
-            yield Message(b"".join(parts))
+            yield BinaryMessage(b"".join(parts))
 
     def send(self, message: bytes) -> None:
         """Queue one binary message."""

@@ -33,7 +33,7 @@ from lance_sdk.journal._ring.journal import Journal
 from lance_sdk.journal._sending.outbox import Outbox
 from lance_sdk.journal.qwp._connection.exchange import Exchange
 from lance_sdk.journal.qwp._connection.hosts import HostTracker
-from lance_sdk.journal.qwp._connection.link import Answered, Closed, Link, LinkEvent
+from lance_sdk.journal.qwp._connection.link import Answered, Closed, LinkEvent, WebSocketLink
 from lance_sdk.journal.qwp._connection.policies import credentials_refused
 from lance_sdk.journal.qwp._connection.upgrade import granted, request_headers
 from lance_sdk.journal.qwp.config import QwpSettings
@@ -81,7 +81,7 @@ class QwpTransport:
         self._dictionary = dictionary
         self._state = _State.IDLE
         self._index = 0
-        self._link: Link | None = None
+        self._link: WebSocketLink | None = None
         self._exchange: Exchange | None = None
         self._address = ""
         self._limits: dict[int, int | None] = {}
@@ -160,7 +160,7 @@ class QwpTransport:
         """Ask for QWP on a connection that is made, TLS included."""
         del token  # the upgrade brings the credentials
         settings = self._settings
-        self._link = Link(
+        self._link = WebSocketLink(
             self.hosts.endpoint(self._index),
             tls=settings.tls,
             headers=request_headers(settings.credentials, durable=settings.durable),
