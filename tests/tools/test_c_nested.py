@@ -12,10 +12,9 @@ from lance_spec.codec.composed import codec
 from lance_spec.emit._words import snake
 from lance_spec.emit.c import nested_header
 from lance_spec.emit.c._nested_functions import is_columnar, section_function
-from lance_spec.ir.column_shapes import Sections
 from lance_spec.ir.families import composed
 from lance_spec.ir.nodes import Field, Message
-from lance_spec.ir.shapes import Blob, Many, Measured, Number, Varint
+from lance_spec.ir.shapes import Blob, Many, Measured, Number, Sections, Varint
 
 sys.path.insert(0, str(Path(__file__).parent))  # the folder is not a package
 from _samples import judged, readable, samples

@@ -4,11 +4,13 @@ import asyncio
 import math
 import select
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
+from lance_server.config.settings import ServerConfig
 from lance_server.fault_injection.faults import FaultInjector
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.responses import Answer
+from lance_server.lwp.service import Service
 from lance_server.lwp.session import Session
 from lance_server.network.peer_log import peer_logger
 from lance_server.network.slow_peer import SlowPeerDetector
@@ -16,11 +18,8 @@ from lance_server.network.write_buffer import WriteBuffer
 from lance_server.runtime.memory_quota import Level
 from lance_server.runtime.platform import HALF_CLOSED
 from lance_server.security.tls import identity_of
-from lance_spec.dialect import SPECIFIED
+from lance_spec.dialect import SPECIFIED, Dialect
 from lance_spec.enums import ErrorCode
-
-if TYPE_CHECKING:
-    from lance_server.server import Server
 
 _log = peer_logger(__name__)
 _WRITE_HIGH: Final = 1
@@ -49,14 +48,67 @@ TURN_AWAY_SECONDS: Final = 2.0
 """How long a connection over the limit may take to show its dialect."""
 
 
+class Admission(Protocol):
+    """Lets connections in, and closes some when memory is short."""
+
+    def admit(self, connection: "Connection", /) -> Refusal | None:
+        """Take a connection in; return why it is not to be served, or None."""
+
+    def forget(self, connection: "Connection", /) -> None:
+        """Let a connection go."""
+
+    def has_memory_for(self, connection: "Connection", /) -> bool:
+        """Whether a connection may hold what it holds."""
+
+
+class ConnectionOwner(Protocol):
+    """What a connection needs of its server."""
+
+    @property
+    def config(self) -> ServerConfig:
+        """The settings."""
+
+    @property
+    def service(self) -> Service:
+        """What all connections share."""
+
+    @property
+    def dialects(self) -> tuple[Dialect, ...]:
+        """What a peer may speak."""
+
+    @property
+    def receive_buffer(self) -> memoryview:
+        """The buffer that every connection receives into."""
+
+    @property
+    def connection_manager(self) -> Admission:
+        """All that are connected."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the server is about to end."""
+
+    def now(self) -> float:
+        """Return the loop's time in seconds."""
+
+    def call_soon(self, job: Callable[[], None], /) -> None:
+        """Do something after what is already due."""
+
+    def call_at(self, when: float, job: Callable[[], None], /) -> None:
+        """Do something at a time of the loop."""
+
+
 class Connection(asyncio.BufferedProtocol):
     """One client.
+
+    Args:
+        server: what it belongs to.
 
     All connections receive into the server's one buffer: asyncio fills it and hands it over
     before it asks for it again, and a session copies what it keeps.
     """
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: ConnectionOwner) -> None:
         self._server = server
         self._transport: asyncio.Transport | None = None
         self._peer = "?"

@@ -2,15 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from lance_server.lwp.connection import Connection
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.service import Service
 from lance_server.runtime.memory_quota import Level
 from lance_spec.enums import ErrorCode
-
-if TYPE_CHECKING:
-    from lance_server.lwp.connection import Connection
 
 _MOST_REJECTED: Final = 256
 _LITTLE: Final = 64 * 1024
@@ -47,12 +45,12 @@ class ConnectionManager:
     def __len__(self) -> int:
         return len(self._served)
 
-    def __iter__(self) -> Iterator["Connection"]:
+    def __iter__(self) -> Iterator[Connection]:
         return iter(list(self._served))
 
     # Coming and going --------------------------------------------------------------------------
 
-    def admit(self, connection: "Connection") -> Refusal | None:
+    def admit(self, connection: Connection) -> Refusal | None:
         """Take a connection in; return why it is not to be served, or None."""
         refusal = self._full()
         if refusal is None:
@@ -78,7 +76,7 @@ class ConnectionManager:
             return Refusal(ErrorCode.CONNECTION_LIMIT, "The server is short of memory")
         return None
 
-    def forget(self, connection: "Connection") -> None:
+    def forget(self, connection: Connection) -> None:
         """Let a connection go."""
         self._rejected.pop(connection, None)
         if connection not in self._served:
@@ -100,7 +98,7 @@ class ConnectionManager:
 
     # Memory ------------------------------------------------------------------------------------
 
-    def has_memory_for(self, connection: "Connection") -> bool:
+    def has_memory_for(self, connection: Connection) -> bool:
         """Whether a connection may hold what it holds, after others were asked to make room."""
         if self._memory.level is Level.CRITICAL:
             self._shed(connection.now(), _BRIEFLY, sparing=connection)

@@ -6,9 +6,8 @@ a real socket with a script. `lance_sdk.pytest_plugin` makes fixtures of them.
 """
 
 from lance_sdk.testing.clock import LoadedDice, ManualClock
-from lance_sdk.testing.peer import FakePeer
 from lance_sdk.testing.rehearsal import ProducerRehearsal
-from lance_sdk.testing.server import FakeServer
+from lance_sdk.testing.server import FakePeer, FakeServer
 from lance_sdk.testing.wire import Wire
 
 __all__ = ["FakePeer", "FakeServer", "LoadedDice", "ManualClock", "ProducerRehearsal", "Wire"]

@@ -25,8 +25,8 @@ from lance_spec.ir.nodes import (
     Segment,
     Var,
 )
+from lance_spec.ir.shape_lowering import Found, check_shape, shape_of
 from lance_spec.ir.shapes import Measured, Number, Raw, nested_in
-from lance_spec.ir.shaping import Found, check_shape, shape_of
 
 _INTEGER_CODES: Final = {"<B": "B", "<H": "H", "<L": "I", "<Q": "Q"}
 _FIELD: Final = re.compile(r"this\['(\w+)'\]")

@@ -1,4 +1,4 @@
-"""Codecs for tables that are sent column by column; see `lance_spec.ir.column_shapes`.
+"""Codecs for tables that are sent column by column; see `lance_spec.ir.shapes`.
 
 The cursors carry how many rows a table has, and how many of them the column at hand has values
 for. Null bits are counted as one number: nothing here takes time for rows that are not there.

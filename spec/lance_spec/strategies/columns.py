@@ -7,17 +7,18 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from lance_spec.ir.column_shapes import (
+from lance_spec.ir.nodes import Field, Message
+from lance_spec.ir.shapes import (
     BitPerValue,
+    Choice,
     Each,
     Elements,
     PerValue,
     Sections,
+    Shape,
     Slices,
     Timestamps,
 )
-from lance_spec.ir.nodes import Field, Message
-from lance_spec.ir.shapes import Choice, Shape
 from lance_spec.qwp import gorilla
 
 _MOST_ROWS: Final = 10

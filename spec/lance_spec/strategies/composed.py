@@ -11,7 +11,6 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from lance_spec.ir import families
-from lance_spec.ir.column_shapes import Nulls, Sections
 from lance_spec.ir.nodes import Family, Field, Message
 from lance_spec.ir.shapes import (
     Blob,
@@ -21,8 +20,10 @@ from lance_spec.ir.shapes import (
     Maybe,
     Measured,
     Nested,
+    Nulls,
     Number,
     Raw,
+    Sections,
     Shape,
     Sized,
     Varint,

@@ -1,7 +1,7 @@
-"""Lanes: what answers the usual Fetch with one compiled call (LWP section 5.8)."""
+"""The fast path: answers the usual Fetch with one compiled call (LWP section 5.8)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 from weakref import ref
 
 from lance_server.log.segments.segment import Segment
@@ -10,9 +10,6 @@ from lance_server.storage.contract import StorageBackend
 from lance_spec._native import accelerator
 from lance_spec.checksum import Buffer
 
-if TYPE_CHECKING:
-    from lance_server.log.reading.segment_cache import OpenFile
-
 Form: TypeAlias = tuple[bytes, int, bool, Callable[[Buffer], int], bool]
 """How an answer looks: the first twelve bytes and the command of its header, whether its records
 are counted, its checksum, and whether that is CRC32C."""
@@ -20,6 +17,18 @@ _Place: TypeAlias = tuple[Columns, int, int, int]
 """The columns of an index, the offset that they are relative to, and two relative ones: up to
 which they tell, and of the file's end."""
 _answer: Final[Any] = getattr(accelerator, "answer_fetch", None)
+
+
+class _OpenFile(Protocol):
+    """A segment's open file, as the cache keeps it."""
+
+    @property
+    def data(self) -> int:
+        """Descriptor of the data file."""
+
+    @property
+    def dropped(self) -> bool:
+        """Whether it is not to be used again."""
 
 
 class FastFetch:
@@ -34,7 +43,7 @@ class FastFetch:
 
     __slots__ = ("__weakref__", "_descriptor", "_file", "_place")
 
-    def __init__(self, descriptor: int, file: "OpenFile", place: _Place) -> None:
+    def __init__(self, descriptor: int, file: _OpenFile, place: _Place) -> None:
         self._descriptor = descriptor
         self._file = ref(file)
         self._place = place
@@ -48,11 +57,11 @@ class FastFetch:
         cls,
         storage: StorageBackend,
         segment: Segment,
-        file: "OpenFile",
+        file: _OpenFile,
         index: BatchIndex,
         high: int,
     ) -> Self | None:
-        """Return the lane of a part; None without compiled loops, or for another kind of file.
+        """Return the fast path of a part; None without compiled loops, or for another kind of file.
 
         Args:
             storage: the backend.

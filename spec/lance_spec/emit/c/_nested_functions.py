@@ -4,27 +4,25 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lance_spec.emit._words import c_bytes, snake
-from lance_spec.ir.column_shapes import (
-    BitPerValue,
-    Each,
-    Elements,
-    Nulls,
-    PerValue,
-    Sections,
-    Slices,
-    Timestamps,
-)
 from lance_spec.ir.nodes import Field, Message
 from lance_spec.ir.shapes import (
+    BitPerValue,
     Blob,
+    Each,
+    Elements,
     Filled,
     Many,
     Maybe,
     Measured,
     Nested,
+    Nulls,
     Number,
+    PerValue,
     Prefix,
+    Sections,
     Shape,
+    Slices,
+    Timestamps,
     Varint,
 )
 

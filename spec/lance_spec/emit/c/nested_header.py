@@ -14,9 +14,8 @@ from lance_spec.emit.c._nested_functions import (
 )
 from lance_spec.emit.c._nested_runtime import RUNTIME
 from lance_spec.emit.c.header import NOTICE, enum
-from lance_spec.ir.column_shapes import Sections
 from lance_spec.ir.nodes import Family, Message
-from lance_spec.ir.shapes import Maybe, Nested
+from lance_spec.ir.shapes import Maybe, Nested, Sections
 
 FAMILIES: Final = ("groups", "qwp")
 """The families that have a form in C."""

@@ -7,27 +7,25 @@ from lance_spec.emit._enums import named_values
 from lance_spec.emit._words import citation, snake, with_unit
 from lance_spec.emit.kaitai._types import COLUMNS, FRAME, LEB128
 from lance_spec.emit.kaitai.description import enum, head, text
-from lance_spec.ir.column_shapes import (
-    BitPerValue,
-    Each,
-    Elements,
-    Nulls,
-    PerValue,
-    Sections,
-    Slices,
-    Timestamps,
-)
 from lance_spec.ir.nodes import Family, Field, Message
 from lance_spec.ir.shapes import (
+    BitPerValue,
     Blob,
+    Each,
+    Elements,
     Filled,
     Many,
     Maybe,
     Measured,
     Nested,
+    Nulls,
     Number,
+    PerValue,
     Prefix,
+    Sections,
     Shape,
+    Slices,
+    Timestamps,
     Varint,
 )
 

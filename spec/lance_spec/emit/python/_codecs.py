@@ -7,30 +7,28 @@ from typing import Final
 from lance_spec.emit._layout import WIDTH
 from lance_spec.emit._names import quoted
 from lance_spec.emit._words import snake
-from lance_spec.ir.column_shapes import (
-    BitPerValue,
-    Each,
-    Elements,
-    Nulls,
-    PerValue,
-    Sections,
-    Slices,
-    Timestamps,
-)
 from lance_spec.ir.nodes import Field, Message
 from lance_spec.ir.shapes import (
+    BitPerValue,
     Blob,
     Choice,
+    Each,
+    Elements,
     Filled,
     Many,
     Maybe,
     Measured,
     Nested,
+    Nulls,
     Number,
+    PerValue,
     Raw,
     Remainder,
+    Sections,
     Shape,
     Sized,
+    Slices,
+    Timestamps,
     Varint,
 )
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from lance_spec.emit._layout import call
 from lance_spec.emit._names import local
 from lance_spec.emit.python._codecs import Constants, alias, annotation, codec
-from lance_spec.ir.column_shapes import Elements, PerValue, Sections, Timestamps
 from lance_spec.ir.nodes import Field, Message
-from lance_spec.ir.shapes import Choice, Measured
+from lance_spec.ir.shapes import Choice, Elements, Measured, PerValue, Sections, Timestamps
 
 
 def blocks(message: Message, head: list[str], constants: Constants) -> list[str]:

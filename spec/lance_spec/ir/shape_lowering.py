@@ -9,14 +9,14 @@ from construct import Bytes, Const, FormatField, GreedyBytes, Rebuild
 
 from lance_spec.grammar import _columns, _composed
 from lance_spec.grammar._vocab import GrammarError
-from lance_spec.ir import column_shapes, shapes
+from lance_spec.ir import shapes
 from lance_spec.ir.nodes import Field
 
 _NUMBERS: Final = {"L": "I", "l": "i"}
-_BARE: Final[Mapping[type, column_shapes.ColumnShape]] = {
-    _columns.Nulls: column_shapes.Nulls(),
-    _columns.BitPerValue: column_shapes.BitPerValue(),
-    _columns.Slices: column_shapes.Slices(),
+_BARE: Final[Mapping[type, shapes.ColumnShape]] = {
+    _columns.Nulls: shapes.Nulls(),
+    _columns.BitPerValue: shapes.BitPerValue(),
+    _columns.Slices: shapes.Slices(),
 }
 """Shapes of columns without parameters."""
 _LENGTH_OF: Final = re.compile(r"\(len_\(this\['(\w+)'\]\) \+ (\d+)\)|len_\(this\['(\w+)'\]\)")
@@ -78,7 +78,7 @@ def _container(
     item = _shape(path, parser.item, known)
     if isinstance(parser, _composed.Sized):
         return shapes.Sized(_prefix(path, parser.prefix), item)
-    return shapes.Maybe(item) if isinstance(parser, _composed.Maybe) else column_shapes.Each(item)
+    return shapes.Maybe(item) if isinstance(parser, _composed.Maybe) else shapes.Each(item)
 
 
 def _union(
@@ -87,17 +87,17 @@ def _union(
     cases = tuple((int(n), _nested(path, each.name, known)) for n, each in parser.cases.items())
     if isinstance(parser, _composed.Choice):
         return shapes.Choice(parser.tag, cases)
-    return column_shapes.Sections(parser.of, parser.tag, parser.rows, cases)
+    return shapes.Sections(parser.of, parser.tag, parser.rows, cases)
 
 
-def _per_value(parser: Any) -> column_shapes.ColumnShape | None:
+def _per_value(parser: Any) -> shapes.ColumnShape | None:
     match parser:
         case _columns.PerValue(size=size, bits=bits):
-            return column_shapes.PerValue(size, bits)
+            return shapes.PerValue(size, bits)
         case _columns.Timestamps(encoding=encoding):
-            return column_shapes.Timestamps(encoding)
+            return shapes.Timestamps(encoding)
         case _columns.Elements(dims=dims, size=size):
-            return column_shapes.Elements(dims, size)
+            return shapes.Elements(dims, size)
     return _BARE.get(type(parser))
 
 
@@ -168,7 +168,7 @@ def check_shape(path: str, field: Field, before: Sequence[Field]) -> None:
         raise GrammarError(path, "a field that some versions leave out must be given by the caller")
     for name in _numbers_needed(field.shape):
         _referred(path, name, before)
-    if isinstance(field.shape, column_shapes.Sections | column_shapes.Elements):
+    if isinstance(field.shape, shapes.Sections | shapes.Elements):
         _check_list(path, field.shape, before)
     if isinstance(field.shape, shapes.Choice):
         tag = _referred(path, field.shape.tag, before)
@@ -182,17 +182,17 @@ def _numbers_needed(shape: shapes.Shape) -> tuple[str, ...]:
     match shape:
         case shapes.Measured(field=name):
             return (name,)
-        case column_shapes.PerValue(bits=name) if name:
+        case shapes.PerValue(bits=name) if name:
             return (name,)
-        case column_shapes.Sections(rows=name) | column_shapes.Timestamps(encoding=name):
+        case shapes.Sections(rows=name) | shapes.Timestamps(encoding=name):
             return (name,)
     return ()
 
 
 def _check_list(
-    path: str, shape: column_shapes.Sections | column_shapes.Elements, before: Sequence[Field]
+    path: str, shape: shapes.Sections | shapes.Elements, before: Sequence[Field]
 ) -> None:
-    name = shape.of if isinstance(shape, column_shapes.Sections) else shape.dims
+    name = shape.of if isinstance(shape, shapes.Sections) else shape.dims
     if not any(each.name == name and isinstance(each.shape, shapes.Many) for each in before):
         raise GrammarError(path, f"it refers to {name}, which is no list before it")
 
