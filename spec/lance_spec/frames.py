@@ -16,7 +16,7 @@ from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32_IEEE, CRC32C, Buffer
 from lance_spec.codec.header_prefix import (
     FrameKind,
-    Known,
+    KnownPrefix,
     classify,
     known_prefixes,
     plain_prefixes,
@@ -269,7 +269,7 @@ class FrameSplitter:
         self._offset += end - position
         return end
 
-    def _prove(self, dialect: Dialect) -> dict[bytes, Known]:
+    def _prove(self, dialect: Dialect) -> dict[bytes, KnownPrefix]:
         self.proven = True
         self.dialect = dialect
         self._limit = dialect.max_payload if self._max_payload is None else self._max_payload
@@ -281,7 +281,7 @@ class FrameSplitter:
             self._fast = (plain, self._limit, checksum.compute, is_crc32c, _NO_PAYLOAD, Frame)
         return self._known
 
-    def _judge_prefix(self, prefix: bytes) -> Known | None:
+    def _judge_prefix(self, prefix: bytes) -> KnownPrefix | None:
         """Name the rule that an unknown prefix breaks, or accept it where a dialect does."""
         magic = prefix[:4]
         if magic != MAGIC:
@@ -300,7 +300,7 @@ class FrameSplitter:
         if dialect.strict:
             self._reject_reserved(prefix)
             return None
-        return Known(prefix[5], classify(prefix[5], strict=False), dialect)
+        return KnownPrefix(prefix[5], classify(prefix[5], strict=False), dialect)
 
     def _reject_reserved(self, prefix: bytes) -> None:
         if prefix[5] & Flag.RESERVED:

@@ -11,7 +11,7 @@ from lance_server.embedded import EmbeddedServer, running
 from lance_server.errors import ConfigError, PeerError
 from lance_server.log.log_manager import LogOptions
 from lance_server.offline.comparing import Comparison, compare
-from lance_server.offline.peer import Peer
+from lance_server.offline.peer import ServerPeer
 from lance_server.security.tokens import AuthConfig
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import LogDriver
@@ -44,7 +44,7 @@ def url_of(server: EmbeddedServer) -> str:
 
 def against(data_dir: Path, served: Path) -> Comparison:
     """Compare a directory with another one that is served."""
-    with running(data_dir=served) as server, Peer(url_of(server)) as peer:
+    with running(data_dir=served) as server, ServerPeer(url_of(server)) as peer:
         return compare(data_dir, peer)
 
 
@@ -119,11 +119,11 @@ def test_a_token_is_shown_to_the_server(data_dir: Path, tmp_path: Path) -> None:
     served = copy_of(data_dir)
     with running(data_dir=served, auth=AuthConfig(token_file=tokens)) as server:
         url = url_of(server)
-        with Peer(url, "secret-token") as peer:
+        with ServerPeer(url, "secret-token") as peer:
             assert compare(data_dir, peer).findings == []
         with pytest.raises(PeerError, match="token"):
-            Peer(url, "other-token")
-        with Peer(url) as peer, pytest.raises(PeerError, match="refused"):
+            ServerPeer(url, "other-token")
+        with ServerPeer(url) as peer, pytest.raises(PeerError, match="refused"):
             peer.topics()
 
 
@@ -131,7 +131,7 @@ def test_a_token_is_shown_to_the_server(data_dir: Path, tmp_path: Path) -> None:
 def test_a_url_that_names_no_server_is_refused(url: str) -> None:
     """The message tells what to write."""
     with pytest.raises(ConfigError):
-        Peer(url)
+        ServerPeer(url)
 
 
 def test_a_server_that_does_not_answer_has_its_own_exit_code(data_dir: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lance_server.log.log_manager import LogOptions
-from lance_server.log.metadata.catalog import Catalog
+from lance_server.log.metadata.catalog import TopicIdAllocator
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.lwp.refusals import Refusal
 from lance_server.testing import CrashError, FaultyStorage, LogDriver, MemoryStorage
@@ -97,8 +97,8 @@ def test_a_claimed_id_is_spent_even_if_nothing_comes_of_it() -> None:
     disk = MemoryStorage()
     folder = Path("/segments")
     disk.make_dir(folder)
-    assert Catalog(disk, folder).claim("name") == (1, 1)
-    again = Catalog(disk, folder)
+    assert TopicIdAllocator(disk, folder).claim("name") == (1, 1)
+    again = TopicIdAllocator(disk, folder)
     again.load()
     assert again.claim("name") == (2, 1)
 
@@ -131,7 +131,7 @@ def test_forgotten_names_never_get_a_lower_epoch(monkeypatch: pytest.MonkeyPatch
     disk = MemoryStorage()
     folder = Path("/segments")
     disk.make_dir(folder)
-    catalog = Catalog(disk, folder)
+    catalog = TopicIdAllocator(disk, folder)
     catalog.retire("busy", 9)
     for name in ("x", "y", "z"):
         catalog.retire(name, 1)

@@ -16,7 +16,7 @@ from lance_server.cluster.replicated_log import LogTrimmedError
 from lance_server.cluster.snapshot import NodeSnapshotWriter
 from lance_server.errors import ConfigError, DataDirError
 from lance_server.offline.comparing import compare
-from lance_server.offline.peer import Peer
+from lance_server.offline.peer import ServerPeer
 from lance_server.testing import FaultyStorage, MemoryStorage, ask_http
 
 COPY = 9
@@ -79,7 +79,7 @@ def test_a_copy_has_the_bytes_that_a_node_hands_out(cluster: Cluster) -> None:
     answer = ask_http(cluster.nodes[1], "/admin/snapshot", "POST", {"target": str(target)})
     assert answer.status == 200, answer
     write(cluster, 21, 5)
-    with Peer("lance://{}:{}".format(*cluster.nodes[1].address)) as peer:
+    with ServerPeer("lance://{}:{}".format(*cluster.nodes[1].address)) as peer:
         found = compare(target, peer)
     assert found.findings == []
     assert found.compared == 4 * found.only_there > 0

@@ -6,7 +6,7 @@ import pytest
 
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.partition import Partition
-from lance_server.log.reading.record_index import Place, RecordIndex
+from lance_server.log.reading.record_index import BatchLocation, RecordIndex
 from lance_server.testing.log import LogDriver
 from lance_server.testing.storage import MemoryStorage
 
@@ -21,7 +21,7 @@ class Counted:
     def __init__(self, segment_size: int) -> None:
         self.storage = MemoryStorage()
         self.options = LogOptions(segment_size=segment_size)
-        self.places: list[Place] = []
+        self.places: list[BatchLocation] = []
         self.records = 0
         self.open()
 
@@ -38,10 +38,10 @@ class Counted:
     def store(self, count: int) -> None:
         """Store a batch."""
         offset = self.log.store([b"x" * 10] * count)
-        self.places.append(Place(offset, self.records))
+        self.places.append(BatchLocation(offset, self.records))
         self.records += count
 
-    def find(self, number: int) -> Place:
+    def find(self, number: int) -> BatchLocation:
         """Return where a record's batch begins."""
         outcome = self.numbering.find(self.partition, number)
         self.log.scheduler.run_all()
@@ -60,7 +60,7 @@ class Counted:
             assert self.find(number) == expected, number
         for place in self.places:
             assert self.number_at(place.offset) == place.record
-        end = Place(self.partition.end_offset, self.records)
+        end = BatchLocation(self.partition.end_offset, self.records)
         assert self.find(self.records) == self.find(self.records + 5) == end
         assert self.number_at(end.offset) == self.records
 

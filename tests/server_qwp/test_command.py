@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.listeners.qwp.testing import Peer, longs
+from lance_server.listeners.qwp.testing import QwpPeer, longs
 from lance_server.testing import RawClient, ServerProcess
 from lance_spec.enums import Command
 
@@ -24,7 +24,7 @@ def test_the_command_serves_rows(tmp_path: Path) -> None:
     """``--qwp`` is all it takes."""
     addr = f"127.0.0.1:{free_port()}"
     with ServerProcess.running(tmp_path / "data", "--qwp", addr) as server:
-        with Peer(addr) as peer:
+        with QwpPeer(addr) as peer:
             assert peer.ok(longs("t", 1)).wire_sequence == 0
         with RawClient(server.address) as client:
             assert b'"t"' in bytes(client.ask(Command.LIST_TOPICS).payload)
@@ -38,7 +38,7 @@ def test_the_servers_tokens_hold_here_too(tmp_path: Path) -> None:
     options = ["--qwp", addr, "--auth-token-file", str(tokens)]
     with ServerProcess.running(tmp_path / "data", *options):
         assert status_of(addr) == 401
-        with Peer(addr, headers=[("Authorization", f"Bearer {TOKEN}")]) as peer:
+        with QwpPeer(addr, headers=[("Authorization", f"Bearer {TOKEN}")]) as peer:
             assert peer.ok(longs("t", 1)).wire_sequence == 0
 
 
@@ -48,7 +48,7 @@ def test_a_script_makes_the_command_misbehave(tmp_path: Path) -> None:
     script.write_text("[[rule]]\nreject = 5\n")
     addr = f"127.0.0.1:{free_port()}"
     options = ["--qwp", addr, "--qwp-script", str(script)]
-    with ServerProcess.running(tmp_path / "data", *options), Peer(addr) as peer:
+    with ServerProcess.running(tmp_path / "data", *options), QwpPeer(addr) as peer:
         assert peer.refused(longs("t", 1)).status == 5
 
 

@@ -14,7 +14,7 @@ from lance_server.listeners.qwp.testing import (
     DELTA,
     PUBLISHED,
     Endpoint,
-    Peer,
+    QwpPeer,
     endpoint,
     longs,
     message,
@@ -45,14 +45,14 @@ def judged(data: bytes) -> None:
 
 def test_a_row_of_a_published_sender_becomes_a_record(qwp: Endpoint) -> None:
     """The record has the designated timestamp in nanoseconds and the other columns."""
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.ok(PUBLISHED)
     assert qwp.records("t") == [(1_700_000_000_000_000_000, {"sym": "A0", "v": 0})]
 
 
 def test_rows_without_a_time_get_the_servers(qwp: Endpoint) -> None:
     """A table without designated timestamp is stamped when its rows arrive."""
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.ok(longs("t", 7))
     ((stamp, columns),) = qwp.records("t")
     assert columns == {"v": 7}
@@ -61,14 +61,14 @@ def test_rows_without_a_time_get_the_servers(qwp: Endpoint) -> None:
 
 def test_tables_become_topics_of_their_own(qwp: Endpoint) -> None:
     """Each table has its topic, created with its first row."""
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.ok(longs("a", 1), longs("b", 2), longs("a", 3))
     assert (qwp.values("a"), qwp.values("b")) == ([1, 3], [2])
 
 
 def test_a_message_of_rows_for_nobody_creates_no_topic(qwp: Endpoint) -> None:
     """A table block without rows is fine, and leaves nothing behind."""
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.ok(longs("empty"))
     assert qwp.rows("empty") == []
 
@@ -123,7 +123,7 @@ def test_packed_times_are_read(qwp: Endpoint, *, dictionary: bool) -> None:
     """With flag GORILLA a column says whether its times are packed (QWP wire ingress)."""
     start = 1_700_000_000_000_000
     times = [start, start + 10, start + 20, start + 999]
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.ok(packed(times, dictionary=dictionary))
     assert [stamp for stamp, _ in qwp.records("t")] == times
     assert qwp.values("t", "w")[3] == "2023-11-14T22:13:20.000999Z"
@@ -149,7 +149,7 @@ def test_no_packed_bytes_do_more_than_be_refused(data: st.DataObject) -> None:
 def test_any_flag_but_zero_says_that_null_bits_follow(qwp: Endpoint) -> None:
     """QWP wire ingress: published senders write 1, and others may write another number."""
     head, bits = b"\0\0\x01t\x02\x01\x01v\x05", b"\x01" + (7).to_bytes(8, "little")
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.ok(message(head + b"\x01" + bits), message(head + b"\xff" + bits))
     assert qwp.values("t") == [None, 7, None, 7]
 
@@ -157,7 +157,7 @@ def test_any_flag_but_zero_says_that_null_bits_follow(qwp: Endpoint) -> None:
 def test_a_column_may_bring_its_own_symbols(qwp: Endpoint) -> None:
     """Without flag 0x08 a message has no dictionary, and its symbols count for it alone."""
     local = b"\x01t\x02\x01\x01s\x09" + b"\x00\x02\x01a\x01b\x01\x00"
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.ok(message(local, flags=0), PUBLISHED)
     assert [row.get("s") or row.get("sym") for row in qwp.rows("t")] == ["b", "a", "A0"]
 
@@ -230,7 +230,7 @@ def test_a_time_before_1970_does_not_fit_in_a_record() -> None:
 
 def test_a_table_that_cannot_be_a_topic_is_named(qwp: Endpoint) -> None:
     """The sender learns which table, and why."""
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         answer = peer.refused(longs("a/b", 1))
     assert answer.status == Status.SCHEMA_MISMATCH
     assert b"a/b" in answer.text
@@ -240,7 +240,7 @@ def test_after_a_refusal_nothing_is_taken_and_the_sender_is_asked_to_come_again(
     qwp: Endpoint,
 ) -> None:
     """A close that blames nobody: each published sender then sends what follows again."""
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         answer = peer.refused(longs("t", 1), b"nonsense", longs("t", 2))
         assert (answer.wire_sequence, answer.status) == (1, Status.PARSE_ERROR)
         assert peer.closed() == 1001
@@ -249,7 +249,7 @@ def test_after_a_refusal_nothing_is_taken_and_the_sender_is_asked_to_come_again(
 
 def test_text_ends_the_connection(qwp: Endpoint) -> None:
     """QWP is binary."""
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.socket.send("hello")
         assert peer.closed() == 1003
 
@@ -258,7 +258,7 @@ def test_an_oversized_message_ends_the_connection(tmp_path: Path) -> None:
     """The limit that the upgrade told is enforced before the message is complete."""
     with (
         endpoint(tmp_path, options=QwpOptions(max_message=1000)) as qwp,
-        Peer(qwp.addr) as peer,
+        QwpPeer(qwp.addr) as peer,
     ):
         peer.send(bytes(1001))
         assert peer.closed() == 1009
@@ -269,7 +269,7 @@ def test_a_large_message_is_stored_in_order(qwp: Endpoint) -> None:
     rows = [*range(100)]
     big = b"\0\0\x01t" + b"\xa0\x9c\x01" + b"\x01\x01v\x05\x00"  # 20,000 rows
     data = b"".join(each.to_bytes(8, "little") for each in range(20_000))
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.ok(longs("t", -1), message(big + data), longs("t", -2))
     values = qwp.values("t")
     assert values[0] == -1

@@ -8,7 +8,7 @@ from websockets.exceptions import InvalidStatus
 
 from lance_server.errors import ConfigError
 from lance_server.listeners.qwp import Rule, Script
-from lance_server.listeners.qwp.testing import Endpoint, Peer, longs
+from lance_server.listeners.qwp.testing import Endpoint, QwpPeer, longs
 from lance_spec.messages.qwp import DurableAck, OkResponse, Status
 
 DURABLE = [("X-QWP-Request-Durable-Ack", "true")]
@@ -18,25 +18,25 @@ def test_a_role_is_told_with_421(qwp: Endpoint) -> None:
     """A replica turns senders away and says what it is."""
     qwp.when(on="connect", status=421, role="REPLICA", headers={"X-Zone": "b"})
     with pytest.raises(InvalidStatus) as refused:
-        Peer(qwp.addr)
+        QwpPeer(qwp.addr)
     assert refused.value.response.status_code == 421
     assert refused.value.response.headers["X-QuestDB-Role"] == "REPLICA"
     assert refused.value.response.headers["X-Zone"] == "b"
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         assert peer.ok(longs("t", 1)).wire_sequence == 0
 
 
 def test_a_version_can_be_claimed(qwp: Endpoint) -> None:
     """The upgrade succeeds and names another version."""
     qwp.when(on="connect", version="2")
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         assert peer.granted("X-QWP-Version") == "2"
 
 
 def test_durable_acks_can_be_withheld_from_the_upgrade(qwp: Endpoint) -> None:
     """The echo is missing although it was asked for."""
     qwp.when(on="connect", no_durable_ack=True)
-    with Peer(qwp.addr, headers=DURABLE) as peer:
+    with QwpPeer(qwp.addr, headers=DURABLE) as peer:
         assert peer.granted("X-QWP-Durable-Ack") is None
 
 
@@ -53,7 +53,7 @@ def test_an_upgrade_can_stall(qwp: Endpoint) -> None:
 def test_a_message_can_be_rejected(qwp: Endpoint) -> None:
     """Nothing of it is stored."""
     qwp.when(message=1, reject="SCHEMA_MISMATCH", text="no column v")
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         answer = peer.refused(longs("t", 1), longs("t", 2))
     assert (answer.status, answer.wire_sequence) == (Status.SCHEMA_MISMATCH, 1)
     assert answer.text == b"no column v"
@@ -63,7 +63,7 @@ def test_a_message_can_be_rejected(qwp: Endpoint) -> None:
 def test_a_rule_can_wait_for_a_table(qwp: Endpoint) -> None:
     """Other tables are not concerned."""
     qwp.when(table="bad", reject=9)
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         assert peer.refused(longs("good", 1), longs("bad", 2)).wire_sequence == 1
 
 
@@ -71,7 +71,7 @@ def test_a_rule_can_wait_for_a_table(qwp: Endpoint) -> None:
 def test_a_connection_can_be_closed_with_any_code(qwp: Endpoint, code: int) -> None:
     """The code and the reason arrive."""
     qwp.when(close=code, reason="as told")
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.send(longs("t", 1))
         assert peer.closed() == code
     assert qwp.rows("t") == []
@@ -80,7 +80,7 @@ def test_a_connection_can_be_closed_with_any_code(qwp: Endpoint, code: int) -> N
 def test_rows_can_be_stored_before_the_close(qwp: Endpoint) -> None:
     """So a sender that sends again makes duplicates, as it may."""
     qwp.when(close=1001, store=True)
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.send(longs("t", 1))
         assert peer.closed() == 1001
     assert qwp.values("t") == [1]
@@ -89,7 +89,7 @@ def test_rows_can_be_stored_before_the_close(qwp: Endpoint) -> None:
 def test_a_connection_can_be_reset(qwp: Endpoint) -> None:
     """No goodbye at all."""
     qwp.when(reset=True)
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.send(longs("t", 1))
         assert peer.closed() == 1006
 
@@ -98,7 +98,7 @@ def test_any_number_can_be_acknowledged(qwp: Endpoint) -> None:
     """Too much, too little, or less than nothing."""
     qwp.when(ack=-1)
     qwp.when(ack=1_000_000)
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         for expected in (-1, 1_000_000):
             peer.send(longs("t", 1))
             answer = peer.receive()
@@ -109,7 +109,7 @@ def test_any_number_can_be_acknowledged(qwp: Endpoint) -> None:
 def test_any_bytes_can_be_sent(qwp: Endpoint) -> None:
     """An answer that is none."""
     qwp.when(send="00 01")
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.send(longs("t", 1))
         assert peer.socket.recv(timeout=5, decode=False) == b"\0\1"
 
@@ -117,7 +117,7 @@ def test_any_bytes_can_be_sent(qwp: Endpoint) -> None:
 def test_a_stall_ends_all_answers(qwp: Endpoint) -> None:
     """The message and those after it are never answered."""
     qwp.when(stall=True)
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.send(longs("t", 1), longs("t", 2))
         assert peer.silent()
 
@@ -125,7 +125,7 @@ def test_a_stall_ends_all_answers(qwp: Endpoint) -> None:
 def test_a_durable_ack_can_be_held(qwp: Endpoint) -> None:
     """It comes with the next message of the table."""
     qwp.when(hold_durable=True)
-    with Peer(qwp.addr, headers=DURABLE) as peer:
+    with QwpPeer(qwp.addr, headers=DURABLE) as peer:
         peer.ok(longs("t", 1))
         assert peer.silent()
         peer.send(longs("t", 2))
@@ -138,7 +138,7 @@ def test_a_durable_ack_can_be_held(qwp: Endpoint) -> None:
 def test_an_answer_can_be_late(qwp: Endpoint) -> None:
     """It comes after the delay, and the message is stored."""
     qwp.when(delay=0.3)
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         peer.send(longs("t", 1))
         assert peer.silent(0.1)
         assert isinstance(peer.receive(), OkResponse)

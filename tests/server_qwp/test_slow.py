@@ -9,7 +9,7 @@ import pytest
 
 from lance_server.listeners.qwp import QwpOptions, Script
 from lance_server.listeners.qwp.session import Session
-from lance_server.listeners.qwp.testing import Endpoint, Peer, endpoint, longs, message
+from lance_server.listeners.qwp.testing import Endpoint, QwpPeer, endpoint, longs, message
 from lance_server.runtime.memory_quota import Quota
 from lance_server.security.authorizer import Authorizer, Security
 from lance_server.storage.pwritev import PwritevStorage
@@ -26,7 +26,7 @@ def test_a_sender_that_leaves_while_the_disk_stalls_is_forgotten(tmp_path: Path)
     disk = FaultyStorage(PwritevStorage())
     options = QwpOptions(max_unanswered=2)
     with endpoint(tmp_path, storage=disk, inline_commits=False, options=options) as qwp:
-        peer = Peer(qwp.addr)
+        peer = QwpPeer(qwp.addr)
         peer.ok(longs("t", 0))
         disk.block_syncs()
         try:
@@ -43,7 +43,7 @@ def test_more_messages_than_may_wait_are_all_answered(tmp_path: Path) -> None:
     """The bound slows a sender down, and loses nothing."""
     with (
         endpoint(tmp_path, options=QwpOptions(max_unanswered=2)) as qwp,
-        Peer(qwp.addr) as peer,
+        QwpPeer(qwp.addr) as peer,
     ):
         assert peer.ok(*(longs("t", number) for number in range(50))).wire_sequence == 49
         assert qwp.values("t") == [*range(50)]
@@ -52,7 +52,7 @@ def test_more_messages_than_may_wait_are_all_answered(tmp_path: Path) -> None:
 def test_memory_is_given_back_with_the_connection(tmp_path: Path) -> None:
     """Dictionaries, unfinished messages and waiting rows."""
     with endpoint(tmp_path) as qwp:
-        peer = Peer(qwp.addr)
+        peer = QwpPeer(qwp.addr)
         peer.ok(message(b"\0\x02\x03abc\x01d", 0))
         peer.socket.socket.sendall(b"\x82\xff" + (10_000).to_bytes(8) + bytes(4000))
         eventually(lambda: qwp.listener.budget.used > 3000)

@@ -11,7 +11,7 @@ from websockets.exceptions import InvalidStatus
 
 from lance_server.config.settings import ServerConfig
 from lance_server.listeners.qwp import QwpOptions
-from lance_server.listeners.qwp.testing import PUBLISHED, Endpoint, Peer, endpoint
+from lance_server.listeners.qwp.testing import PUBLISHED, Endpoint, QwpPeer, endpoint
 from lance_server.security.access import AccessConfig, TopicAccess
 from lance_server.security.authorizer import Security
 from lance_server.security.tls import TlsConfig
@@ -24,14 +24,14 @@ TOKEN = "correct horse battery"
 def status_of(addr: str, **how: object) -> int:
     """Return the HTTP status that an upgrade is refused with."""
     with pytest.raises(InvalidStatus) as refused:
-        Peer(addr, **how)
+        QwpPeer(addr, **how)
     return refused.value.response.status_code
 
 
 @pytest.mark.parametrize("path", ["/write/v4", "/api/v4/write", "/write/v4?client=x"])
 def test_both_paths_are_served(qwp: Endpoint, path: str) -> None:
     """Senders ask for either path."""
-    with Peer(qwp.addr, path=path) as peer:
+    with QwpPeer(qwp.addr, path=path) as peer:
         assert peer.ok(PUBLISHED).wire_sequence == 0
 
 
@@ -42,23 +42,23 @@ def test_another_path_is_not_found(qwp: Endpoint) -> None:
 
 def test_version_one_and_the_largest_message_are_told(qwp: Endpoint) -> None:
     """The answer names the version and the limit."""
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         assert peer.granted("X-QWP-Version") == "1"
         assert peer.granted("X-QWP-Max-Batch-Size") == str(16 * 1024 * 1024)
 
 
 def test_durable_acks_are_granted_to_who_asks(qwp: Endpoint) -> None:
     """The echo comes exactly when it was asked for."""
-    with Peer(qwp.addr) as plain:
+    with QwpPeer(qwp.addr) as plain:
         assert plain.granted("X-QWP-Durable-Ack") is None
-    with Peer(qwp.addr, headers=[("X-QWP-Request-Durable-Ack", "true")]) as durable:
+    with QwpPeer(qwp.addr, headers=[("X-QWP-Request-Durable-Ack", "true")]) as durable:
         assert durable.granted("X-QWP-Durable-Ack") == "enabled"
 
 
 def test_a_version_that_is_no_number_is_refused(qwp: Endpoint) -> None:
     """Garbage in a header is answered with 400."""
     with pytest.raises(InvalidStatus) as refused:
-        Peer(qwp.addr, headers=[("X-QWP-Max-Version", "one")])
+        QwpPeer(qwp.addr, headers=[("X-QWP-Max-Version", "one")])
     assert refused.value.response.status_code == 400
 
 
@@ -69,7 +69,7 @@ def test_a_port_scanner_gets_an_answer_and_is_let_go(qwp: Endpoint) -> None:
         stranger.sendall(b"\x16\x03\x01 what is this\r\n\r\n")
         while stranger.recv(4096):
             pass
-    with Peer(qwp.addr) as peer:
+    with QwpPeer(qwp.addr) as peer:
         assert peer.ok(PUBLISHED).wire_sequence == 0
 
 
@@ -77,7 +77,7 @@ def test_a_connection_too_many_is_told_to_come_back(tmp_path: Path) -> None:
     """The limit is answered with 503, which senders try again."""
     with (
         endpoint(tmp_path, options=QwpOptions(max_connections=1)) as qwp,
-        Peer(qwp.addr) as peer,
+        QwpPeer(qwp.addr) as peer,
     ):
         assert peer.ok(PUBLISHED).wire_sequence == 0
         assert status_of(qwp.addr) == 503
@@ -99,7 +99,7 @@ def test_a_token_lets_in(tmp_path: Path, header: str) -> None:
     """A token is carried by Bearer, or as the password of Basic."""
     with (
         endpoint(tmp_path, options=QwpOptions(security=secured())) as qwp,
-        Peer(qwp.addr, headers=[("Authorization", header)]) as peer,
+        QwpPeer(qwp.addr, headers=[("Authorization", header)]) as peer,
     ):
         assert peer.ok(PUBLISHED).wire_sequence == 0
 
@@ -133,7 +133,7 @@ def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
     tls, context = certified(tmp_path)
     with endpoint(tmp_path / "data", options=QwpOptions(security=Security(tls))) as qwp:
         addr = f"localhost:{qwp.listener.address.port}"
-        with Peer(addr, scheme="wss", ssl=context) as peer:
+        with QwpPeer(addr, scheme="wss", ssl=context) as peer:
             assert peer.ok(PUBLISHED).wire_sequence == 0
 
 
@@ -145,7 +145,7 @@ def test_a_sender_that_may_not_write_there_is_told(tmp_path: Path) -> None:
         tmp_path / "data", options=QwpOptions(security=Security(tls, None, rules))
     ) as qwp:
         addr = f"localhost:{qwp.listener.address.port}"
-        with Peer(addr, scheme="wss", ssl=context) as peer:
+        with QwpPeer(addr, scheme="wss", ssl=context) as peer:
             assert peer.refused(PUBLISHED).status == Status.SECURITY_ERROR
 
 
@@ -153,7 +153,7 @@ def test_a_token_that_is_taken_back_counts_no_more(tmp_path: Path) -> None:
     """A reload holds for new connections, and for open ones from their next message on."""
     with endpoint(tmp_path / "data", options=QwpOptions(security=secured())) as qwp:
         known = [("Authorization", f"Bearer {TOKEN}")]
-        with Peer(qwp.addr, headers=known) as peer:
+        with QwpPeer(qwp.addr, headers=known) as peer:
             peer.ok(PUBLISHED)
             other = AuthConfig(tokens=("another secret",))
             qwp.listener.reload(ServerConfig(data_dir=tmp_path, auth=other))

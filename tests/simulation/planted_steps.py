@@ -315,7 +315,7 @@ STEPS: Final = (
            (Patch(compaction, "_copy", _wrong_bytes),
             Patch(compaction, "scan_segment", _all_well))),
     Mutant("sources of a merge stay and are forgotten", (Patch(maintenance, "sweep", nothing),)),
-    Mutant("ids of topics are not saved", (Patch(catalog.Catalog, "_save", nothing),)),
+    Mutant("ids of topics are not saved", (Patch(catalog.TopicIdAllocator, "_save", nothing),)),
     Mutant("a new topic's file is not saved", (Patch(topic_file.TopicFile, "save", nothing),)),
     Mutant("commits of offsets are acknowledged at once",
            (Patch(consumer_offsets.ConsumerOffsets, "commit", _acked_at_once),)),

@@ -15,7 +15,7 @@ from lance_spec.groups.text_protocol import (
     JoinAccepted,
     LeaveAcknowledged,
     Refused,
-    Request,
+    TextRequest,
     Verb,
     decode_answer,
     encode_answer,
@@ -36,8 +36,8 @@ ANSWERS = st.one_of(
 @given(st.sampled_from(Verb), WORDS.filter(bool))
 def test_a_request_reads_as_it_is_written(verb: Verb, worker_id: str) -> None:
     """Verb, colon, worker."""
-    request = Request(verb, worker_id)
-    assert Request.decode(request.encode()) == request
+    request = TextRequest(verb, worker_id)
+    assert TextRequest.decode(request.encode()) == request
 
 
 @given(ANSWERS)
@@ -49,7 +49,7 @@ def test_an_answer_reads_as_it_is_written(answer: Answer) -> None:
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
     """Nothing from the network raises anything else."""
-    for decode in (Request.decode, decode_answer):
+    for decode in (TextRequest.decode, decode_answer):
         with contextlib.suppress(DecodeError):
             assert decode(data)
 
@@ -66,7 +66,7 @@ def test_an_answer_cut_short_is_refused(answer: Answer, data: st.DataObject) -> 
 def test_a_message_that_is_too_long_is_not_written() -> None:
     """The other side reads 4096 bytes and no more."""
     with pytest.raises(EncodeError):
-        Request(Verb.JOIN, "w" * MAX_MESSAGE).encode()
+        TextRequest(Verb.JOIN, "w" * MAX_MESSAGE).encode()
     with pytest.raises(EncodeError):
         encode_answer(Refused("m" * MAX_MESSAGE))
 
@@ -74,7 +74,7 @@ def test_a_message_that_is_too_long_is_not_written() -> None:
 def test_a_request_names_its_worker() -> None:
     """An empty id would make all such members one."""
     with pytest.raises(EncodeError):
-        Request(Verb.JOIN, "").encode()
+        TextRequest(Verb.JOIN, "").encode()
 
 
 @pytest.mark.parametrize("escape", ["110000", "d800", "ffffff"])

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_spec.codec.packing import HLC_TIMESTAMP, NODE_ACTOR_SEQUENCE, PACKINGS, Packing, Part
+from lance_spec.codec.packing import (
+    HLC_TIMESTAMP,
+    NODE_ACTOR_SEQUENCE,
+    PACKINGS,
+    PackedNumber,
+    Packing,
+)
 from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.ir.families import messages
 
@@ -76,4 +82,4 @@ def test_an_unknown_part_has_no_place() -> None:
 def test_a_packing_that_leaves_bits_over_is_refused() -> None:
     """A slip in a declaration is found where it is made."""
     with pytest.raises(ValueError, match="60 bits"):
-        Packing("short", "AMB-16", (Part("all", 60, "Everything"),))
+        Packing("short", "AMB-16", (PackedNumber("all", 60, "Everything"),))

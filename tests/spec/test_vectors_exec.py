@@ -18,7 +18,7 @@ from lance_spec.vectors import FAMILIES, Vector
 from lance_spec.vectors import adapter as adapter_module
 from lance_spec.vectors._contract import declared, hello, pieces, problem, requests
 from lance_spec.vectors._exec import Report, Selection, judge, judge_all
-from lance_spec.vectors._known import Known, KnownError, load_known
+from lance_spec.vectors._known import KnownDifference, KnownError, load_known
 from lance_spec.vectors._process import AdapterError, AdapterProcess
 from lance_spec.vectors.adapter import answer
 
@@ -188,13 +188,15 @@ def test_a_difference_is_reported_by_its_test() -> None:
 
 def test_a_known_difference_passes() -> None:
     """Patterns are those of a shell."""
-    report = judge_all(one_wrong, [Known("specified-a?k", "It is so")])
+    report = judge_all(one_wrong, [KnownDifference("specified-a?k", "It is so")])
     assert (report.known, report.differences, report.ok) == (1, {}, True)
 
 
 def test_a_known_difference_that_is_gone_is_reported() -> None:
     """The list stays true."""
-    report = judge_all(one_wrong, [Known("specified-ack", "So"), Known("deployed-*", "Not so")])
+    report = judge_all(
+        one_wrong, [KnownDifference("specified-ack", "So"), KnownDifference("deployed-*", "Not so")]
+    )
     assert report.stale == ["deployed-*"]
     assert not report.ok
 
@@ -259,7 +261,7 @@ def test_a_selection_of_nothing_is_an_error(selection: Selection) -> None:
 
 def test_known_differences_are_not_stale_in_a_selection() -> None:
     """A pattern may speak of tests that were left out."""
-    assert judge_all(ours, [Known("tlv-*", "So")], CRC).stale == []
+    assert judge_all(ours, [KnownDifference("tlv-*", "So")], CRC).stale == []
 
 
 def test_a_run_can_be_watched() -> None:

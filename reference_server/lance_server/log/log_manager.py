@@ -15,7 +15,7 @@ from lance_server.log.expiry_clock import ExpiryClock
 from lance_server.log.flusher import Flusher
 from lance_server.log.log_options import LogOptions
 from lance_server.log.maintenance import Maintenance
-from lance_server.log.metadata.catalog import Catalog
+from lance_server.log.metadata.catalog import TopicIdAllocator
 from lance_server.log.metadata.consumer_offsets import FILE_NAME as CONSUMERS_FILE
 from lance_server.log.metadata.consumer_offsets import ConsumerOffsets
 from lance_server.log.metadata.partition_description import base_name
@@ -80,7 +80,7 @@ class LogManager:
         self._data_dir = data_dir
         self._cache = SegmentCache(storage, max_files=options.open_segments)
         folder = data_dir / "segments"
-        self._catalog = Catalog(storage, folder)
+        self._catalog = TopicIdAllocator(storage, folder)
         self._folders = TopicFolders(storage, self._catalog, folder, options.window, clock)
         self._topics: dict[int, Topic] = {}
         self._by_name: dict[str, int] = {}

@@ -20,7 +20,7 @@ from lance_server.log.reading.reader import Fetched, LogReader, Range, base_of, 
 from lance_server.log.reading.segment_cache import SegmentCache
 from lance_server.log.recovery.topic_recovery import TopicLog
 from lance_server.log.retention import segment_limit
-from lance_server.log.segments.active_segment import ActiveSegment, Place
+from lance_server.log.segments.active_segment import ActiveSegment, ResumePoint
 from lance_server.log.segments.segment import Segment, View
 from lance_server.log.segments.sidecar_search import first_since
 from lance_server.lwp.refusals import TopicClosedError, storage_refusal, topic_not_found
@@ -274,7 +274,9 @@ class Partition:
         if self.closed is not None:
             raise TopicClosedError(errno.EAGAIN, self.closed)
         last = self._segments[-1].name if self._segments else None
-        return self._active_segment.prepare(group, Place(self.end_offset, self.end_record, last))
+        return self._active_segment.prepare(
+            group, ResumePoint(self.end_offset, self.end_record, last)
+        )
 
     def conclude(self, group: CommitBatch, error: OSError | None) -> Segment | None:
         """Return the segment that a group went to (any thread).

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from lance_server.log.disk_reserve import DiskReserve
-from lance_server.log.metadata.catalog import Catalog
+from lance_server.log.metadata.catalog import TopicIdAllocator
 from lance_server.log.metadata.partition_description import (
     MAX_PARTITIONS,
     PartitionedTopic,
@@ -81,7 +81,7 @@ class PartitionedTopics:
     def __init__(
         self,
         registry: Registry,
-        catalog: Catalog,
+        catalog: TopicIdAllocator,
         folders: TopicFolders,
         scheduler: Scheduler,
         reserve: DiskReserve,

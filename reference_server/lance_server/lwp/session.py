@@ -33,7 +33,7 @@ from lance_server.network.fairness import SLICE_REQUESTS, WorkSlice
 from lance_server.network.idle_timeout import IdleTimeout
 from lance_server.runtime.completion import Completion
 from lance_server.security.authorizer import Authorizer
-from lance_server.security.tls import Identity
+from lance_server.security.tls import PeerIdentity
 from lance_spec.checksum import Buffer
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, ErrorCode, Flag
@@ -118,7 +118,7 @@ class Session:
             f"held={len(self._pending_requests)} owed={self._owed_bytes} bytes>"
         )
 
-    def identify(self, client: Identity) -> None:
+    def identify(self, client: PeerIdentity) -> None:
         """Note who TLS says is at the other end."""
         self._authorizer.client = client
 
@@ -167,7 +167,7 @@ class Session:
         return self._answers.ready_bytes + self._reads.reserved + self._follower.held
 
     @property
-    def client(self) -> Identity:
+    def client(self) -> PeerIdentity:
         """Who TLS says is at the other end."""
         return self._authorizer.client
 

@@ -20,7 +20,7 @@ from lance_server.offline.comparing import compare
 from lance_server.offline.dumping import dump as dump_topic
 from lance_server.offline.dumping import find_topic
 from lance_server.offline.importing import ImportedTopic, import_topic, published_topics
-from lance_server.offline.peer import Peer
+from lance_server.offline.peer import ServerPeer
 from lance_server.offline.sync_scheduler import existing, opened
 from lance_server.offline.verifying import ReadOnlyStorage, data_files
 from lance_server.offline.verifying import verify as verify_all
@@ -103,7 +103,7 @@ def verify(
         "bytes": found.size,
     }
     if against is not None:
-        with Peer(against, token, tls_ca) as peer, _progress("comparing", size) as bar:
+        with ServerPeer(against, token, tls_ca) as peer, _progress("comparing", size) as bar:
             compared = compare(data_dir, peer, bar.update)
         found.findings += compared.findings
         figures |= {

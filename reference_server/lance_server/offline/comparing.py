@@ -10,7 +10,7 @@ from lance_server.log.recovery.recovery_report import Finding
 from lance_server.log.segments.segment import SegmentName
 from lance_server.log.segments.sidecar import HEADER_SIZE, decode_header
 from lance_server.log.segments.sidecar_scan import read_entries
-from lance_server.offline.peer import Peer, TopicRange
+from lance_server.offline.peer import ServerPeer, TopicRange
 from lance_server.offline.verifying import ReadOnlyStorage
 from lance_server.storage.contract import opened, read_at
 from lance_spec.errors import DecodeError
@@ -53,7 +53,7 @@ class _Run(NamedTuple):
 
 
 def compare(
-    data_dir: Path, peer: Peer, progress: Callable[[int], object] = lambda _: None
+    data_dir: Path, peer: ServerPeer, progress: Callable[[int], object] = lambda _: None
 ) -> Comparison:
     """Compare all topics as far as both sides have them; nothing is changed.
 
@@ -100,7 +100,7 @@ class _Topic:
         self,
         file: TopicFile,
         has: TopicRange,
-        peer: Peer,
+        peer: ServerPeer,
         found: Comparison,
         progress: Callable[[int], object],
     ) -> None:

@@ -59,7 +59,7 @@ class Stretch(NamedTuple):
     problem: str = ""
 
 
-class Peer:
+class ServerPeer:
     """One blocking connection to a server.
 
     Args:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from lance_server.errors import ConfigError
-from lance_server.security.tls import Identity, fingerprints
+from lance_server.security.tls import PeerIdentity, fingerprints
 from lance_spec.limits import DEFAULT_TOPIC_ID
 
 DEFAULT_TOPIC_NAME: Final = "default"
@@ -112,7 +112,9 @@ class AccessRules:
             f"<AccessRules {len(self._config.topics)} topics, {len(self._config.clients)} clients>"
         )
 
-    def allow(self, client: Identity, right: Right, topic_id: int | None, name: str | None) -> bool:
+    def allow(
+        self, client: PeerIdentity, right: Right, topic_id: int | None, name: str | None
+    ) -> bool:
         """Return whether a client may do something with a topic.
 
         Args:
@@ -133,12 +135,12 @@ class AccessRules:
             return own is not None
         return own is not None or rule is not None
 
-    def _rule_for(self, client: Identity) -> ClientAccess | None:
+    def _rule_for(self, client: PeerIdentity) -> ClientAccess | None:
         if client.common_name is None or not self._own & client.authorities:
             return None
         return self._config.clients.get(client.common_name)
 
-    def _admits(self, rule: TopicAccess, client: Identity) -> bool:
+    def _admits(self, rule: TopicAccess, client: PeerIdentity) -> bool:
         if not rule.mtls_enabled:
             return True
         if client.common_name is None:

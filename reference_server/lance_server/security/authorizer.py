@@ -8,7 +8,7 @@ from lance_server.errors import ConfigError
 from lance_server.lwp.refusals import Refusal
 from lance_server.network.peer_log import peer_logger
 from lance_server.security.access import AccessConfig, AccessRules, Right
-from lance_server.security.tls import ANONYMOUS, Identity, TlsConfig, build_context
+from lance_server.security.tls import ANONYMOUS, PeerIdentity, TlsConfig, build_context
 from lance_server.security.tokens import AuthConfig, TokenSet
 from lance_spec.enums import ErrorCode
 
@@ -89,7 +89,7 @@ class Security:
         self._load(tls, auth, access or AccessConfig())
         self.generation += 1
 
-    def note_failure(self, client: Identity) -> None:
+    def note_failure(self, client: PeerIdentity) -> None:
         """Log a token that is not valid; of many, one a second, with how many they were."""
         self._failures += 1
         now = time.monotonic()
@@ -123,7 +123,7 @@ class Authorizer:
     def __init__(self, security: Security) -> None:
         self._security = security
         self._generation = security.generation
-        self.client: Identity = ANONYMOUS
+        self.client: PeerIdentity = ANONYMOUS
         self._token: bytes | None = None
         self._failures = 0
         self._allowed: set[tuple[Right, int | None]] = set()

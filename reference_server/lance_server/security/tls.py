@@ -35,7 +35,7 @@ class TlsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class PeerIdentity:
     """Who a connection belongs to, as far as TLS can tell.
 
     Attributes:
@@ -50,7 +50,7 @@ class Identity:
         return "without certificate" if self.common_name is None else f"'{self.common_name}'"
 
 
-ANONYMOUS = Identity()
+ANONYMOUS = PeerIdentity()
 
 
 def build_context(config: TlsConfig, more_authorities: Iterable[Path] = ()) -> ssl.SSLContext:
@@ -116,7 +116,7 @@ def fingerprints(path: Path) -> frozenset[bytes]:
     return frozenset(_fingerprint(der) for der in context.get_ca_certs(binary_form=True))
 
 
-def identity_of(ssl_object: Any) -> Identity:
+def identity_of(ssl_object: Any) -> PeerIdentity:
     """Return who is at the other end of a connection.
 
     Args:
@@ -132,7 +132,7 @@ def identity_of(ssl_object: Any) -> Identity:
         if name == "commonName"
     ]
     # The most specific name stands last; a certificate without any is nobody's.
-    return Identity(names[-1] if names else "", _vouching(ssl_object))
+    return PeerIdentity(names[-1] if names else "", _vouching(ssl_object))
 
 
 def _vouching(ssl_object: Any) -> frozenset[bytes]:

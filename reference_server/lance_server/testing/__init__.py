@@ -1,7 +1,7 @@
 """Stand-ins for tests: disks that fail and forget, a scheduler stepped by hand, a raw client."""
 
 from lance_server.testing.client import RawClient
-from lance_server.testing.log import LogDriver, Reading
+from lance_server.testing.log import LogDriver, LogReading
 from lance_server.testing.peer import SessionPeer, the_error, told
 from lance_server.testing.process import ServerProcess, eventually
 from lance_server.testing.scheduling import ManualClock, ManualScheduler
@@ -13,11 +13,11 @@ __all__ = [
     "FaultyStorage",
     "HttpAnswer",
     "LogDriver",
+    "LogReading",
     "ManualClock",
     "ManualScheduler",
     "MemoryStorage",
     "RawClient",
-    "Reading",
     "ServerProcess",
     "SessionPeer",
     "ask_http",

@@ -21,7 +21,7 @@ _LONGEST_PAUSE: Final = 8.0
 
 
 @dataclass(slots=True)
-class Reading:
+class LogReading:
     """What a reader finds who goes from one end of a topic to the other.
 
     Attributes:
@@ -136,9 +136,9 @@ class LogDriver:
             return fetched.result()
         return fetched
 
-    def read_all(self, topic_id: int = 0, start: int = 0) -> Reading:
+    def read_all(self, topic_id: int = 0, start: int = 0) -> LogReading:
         """Go from an offset to the end."""
-        found = Reading()
+        found = LogReading()
         end = self.end(topic_id)
         while start < end:
             try:

@@ -23,7 +23,7 @@ from lance_spec.groups.text_protocol import (
     JoinAccepted,
     LeaveAcknowledged,
     Refused,
-    Request,
+    TextRequest,
     Verb,
     encode_answer,
 )
@@ -54,14 +54,14 @@ class TextService:
         """Answer one request, which is one read."""
         del link  # a worker is known by its name alone, whatever connection it uses
         try:
-            return encode_answer(await self._answer(Request.decode(data)))
+            return encode_answer(await self._answer(TextRequest.decode(data)))
         except Refusal as refusal:
             unknown = refusal.code is GroupErrorCode.UNKNOWN_MEMBER
             return encode_answer(Refused("Worker not found" if unknown else str(refusal)))
         except (DecodeError, ConfigError) as error:
             return encode_answer(Refused(str(error)))
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: TextRequest) -> Answer:
         name = request.worker_id
         if request.verb is Verb.JOIN:
             return await self._join(check_consumer_name(name))

@@ -43,7 +43,7 @@ KINDS: Final = (
 """In the order in which the published server decides when several flags are set."""
 
 
-class Known(NamedTuple):
+class KnownPrefix(NamedTuple):
     """What a valid prefix says."""
 
     flags: int
@@ -67,10 +67,10 @@ def prefixes(checksum: Checksum) -> tuple[bytes, ...]:
 
 
 @cache
-def known_prefixes(dialects: tuple[Dialect, ...]) -> dict[bytes, Known]:
+def known_prefixes(dialects: tuple[Dialect, ...]) -> dict[bytes, KnownPrefix]:
     """Return every valid prefix of these dialects; the first of them that has it decides."""
     return {
-        prefixes(dialect.checksum)[flags]: Known(
+        prefixes(dialect.checksum)[flags]: KnownPrefix(
             flags, classify(flags, strict=dialect.strict), dialect
         )
         for dialect, flags in product(reversed(dialects), range(256))
@@ -79,7 +79,7 @@ def known_prefixes(dialects: tuple[Dialect, ...]) -> dict[bytes, Known]:
 
 
 @cache
-def plain_prefixes(dialect: Dialect) -> dict[bytes, Known]:
+def plain_prefixes(dialect: Dialect) -> dict[bytes, KnownPrefix]:
     """Return the prefixes of frames whose kind their flags alone decide."""
     known = known_prefixes((dialect,))
     return {prefix: entry for prefix, entry in known.items() if entry.kind is not FrameKind.NONE}

@@ -10,7 +10,7 @@ _BITS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PackedNumber:
     """One number within a packed field.
 
     Attributes:
@@ -41,7 +41,7 @@ class Packing:
 
     name: str
     section: str
-    parts: tuple[Part, ...]
+    parts: tuple[PackedNumber, ...]
 
     def __post_init__(self) -> None:
         bits = sum(part.bits for part in self.parts)
@@ -90,21 +90,21 @@ class Packing:
         return {part.name: value >> self.shift(part.name) & part.largest for part in self.parts}
 
 
-_NODE: Final = Part("node", 16, "Number of the node")
+_NODE: Final = PackedNumber("node", 16, "Number of the node")
 
 NODE_ACTOR_SEQUENCE: Final = Packing(
     "node_actor_sequence",
     "Design section 13.10",
     (
         _NODE,
-        Part("actor", 8, "Number of the ingestion actor on the node"),
-        Part("sequence", 40, "Counter of the actor"),
+        PackedNumber("actor", 8, "Number of the ingestion actor on the node"),
+        PackedNumber("sequence", 40, "Counter of the actor"),
     ),
 )
 """The low half of a sort key."""
 
 NODE_SEQUENCE: Final = Packing(
-    "node_sequence", "AMB-16", (_NODE, Part("sequence", 48, "Counter of the node"))
+    "node_sequence", "AMB-16", (_NODE, PackedNumber("sequence", 48, "Counter of the node"))
 )
 """The low half of a sort key as published servers write it."""
 
@@ -112,8 +112,8 @@ HLC_TIMESTAMP: Final = Packing(
     "hlc_timestamp",
     "Design section 29.1",
     (
-        Part("physical_ms", 44, "Milliseconds since the Unix epoch"),
-        Part("logical", 20, "Counter within the millisecond"),
+        PackedNumber("physical_ms", 44, "Milliseconds since the Unix epoch"),
+        PackedNumber("logical", 20, "Counter within the millisecond"),
     ),
 )
 """A hybrid logical clock's time, the high half of a sort key in published servers."""

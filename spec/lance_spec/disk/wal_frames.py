@@ -80,7 +80,7 @@ class Logged(NamedTuple):
     data: Buffer | None
 
 
-class Frame(NamedTuple):
+class WalFrame(NamedTuple):
     """One commit.
 
     Attributes:
@@ -123,7 +123,7 @@ def encode_frame(use: Use, index: int, number: int, writes: Iterable[Buffer]) ->
 
 def read_frames(
     data: Buffer, use: Use, start: int = HEADER_SIZE, last: int = 0
-) -> tuple[list[Frame], list[tuple[int, int]]]:
+) -> tuple[list[WalFrame], list[tuple[int, int]]]:
     """Return the frames of one use of a file, and the damaged ranges between them.
 
     Args:
@@ -132,7 +132,7 @@ def read_frames(
         start: where in the data the next frame begins.
         last: ordinal of the frame before that.
     """
-    view, place, frames = memoryview(data), start, list[Frame]()
+    view, place, frames = memoryview(data), start, list[WalFrame]()
     damaged: list[tuple[int, int]] = []
     while True:
         frame = _frame_at(view, place, use)
@@ -161,7 +161,7 @@ def holds_frames(data: Buffer) -> bool:
     return any(_body_at(view, place) is not None for place in _magics(raw, 0))
 
 
-def _find_later(data: Buffer, view: memoryview, start: int, use: Use, last: int) -> Frame | None:
+def _find_later(data: Buffer, view: memoryview, start: int, use: Use, last: int) -> WalFrame | None:
     for place in _magics(data, start):
         frame = _frame_at(view, place, use)
         if frame is not None and frame.ordinal > last:
@@ -187,7 +187,7 @@ def _body_at(view: memoryview, place: int) -> memoryview | None:
     return body if CRC32C.compute(body) == crc else None
 
 
-def _frame_at(view: memoryview, place: int, use: Use) -> Frame | None:
+def _frame_at(view: memoryview, place: int, use: Use) -> WalFrame | None:
     if place + _FRAME.size + _BODY.size > len(view):
         return None
     file_id, generation, index, number = _BODY.unpack_from(view, place + _FRAME.size)
@@ -197,7 +197,7 @@ def _frame_at(view: memoryview, place: int, use: Use) -> Frame | None:
     if body is None:
         return None
     writes = list(_read_writes(body[_BODY.size :]))
-    return Frame(place, place + _FRAME.size + len(body), index, number, writes)
+    return WalFrame(place, place + _FRAME.size + len(body), index, number, writes)
 
 
 def _read_writes(view: memoryview) -> Iterator[Logged]:

@@ -29,7 +29,7 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TextRequest:
     """A member's request.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from lance_spec.vectors import FAMILIES, Vector, load
 from lance_spec.vectors._contract import declared, hello, problem, requests
-from lance_spec.vectors._known import Known
+from lance_spec.vectors._known import KnownDifference
 from lance_spec.vectors._process import AdapterError, AdapterProcess
 
 Ask: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
@@ -132,7 +132,7 @@ def _any(patterns: Sequence[str], names: set[str]) -> bool:
 
 def run(
     command: list[str],
-    known: Sequence[Known],
+    known: Sequence[KnownDifference],
     timeout: float,
     selection: Selection | None = None,
     watch: Watch | None = None,
@@ -158,7 +158,7 @@ def run(
 
 def judge_all(
     ask: Ask,
-    known: Sequence[Known],
+    known: Sequence[KnownDifference],
     selection: Selection | None = None,
     watch: Watch | None = None,
 ) -> Report:
@@ -189,7 +189,11 @@ def _greeted(ask: Ask, families: list[str]) -> tuple[Report, set[str]]:
 
 
 def _tell(
-    report: Report, family: str, vector: Vector, verdict: str | None, known: Sequence[Known]
+    report: Report,
+    family: str,
+    vector: Vector,
+    verdict: str | None,
+    known: Sequence[KnownDifference],
 ) -> list[str]:
     """Count a verdict, and return the patterns of known differences that it is covered by."""
     matching = [each.tests for each in known if each.covers(vector.id)]

@@ -12,7 +12,7 @@ class KnownError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownDifference:
     """One known difference.
 
     Attributes:
@@ -41,7 +41,7 @@ class Known:
         raise KnownError(f'expected {{"tests": "pattern", "why": "sentence"}}, got {entry!r:.80}')
 
 
-def load_known(path: Path) -> list[Known]:
+def load_known(path: Path) -> list[KnownDifference]:
     """Return the differences that a file lists.
 
     Raises:
@@ -53,4 +53,4 @@ def load_known(path: Path) -> list[Known]:
         raise KnownError(f"{path}: {error}") from None
     if not isinstance(entries, list):
         raise KnownError(f"{path}: expected a list of differences")
-    return [Known.of(each) for each in entries]
+    return [KnownDifference.of(each) for each in entries]

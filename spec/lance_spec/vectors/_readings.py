@@ -70,7 +70,7 @@ def read_text(_request: Json, group: Json, data: bytes) -> Json:
     readers: Json = {
         "SegmentName": lambda: SegmentName.parse(data.decode()),
         "OffsetFileName": lambda: OffsetFileName.parse(data.decode()),
-        "request": lambda: text_protocol.Request.decode(data),
+        "request": lambda: text_protocol.TextRequest.decode(data),
         "answer": lambda: text_protocol.decode_answer(data),
     }
     read = readers[group["form"]]()

@@ -22,7 +22,7 @@ from lance_server.cluster.applying.topic import (
 from lance_server.errors import DataDirError
 from lance_server.log.metadata.catalog import DELETED_PREFIX
 from lance_server.log.metadata.checksummed_file import load_document, save_document
-from lance_server.log.metadata.topic_file import Identity, LogStart, Retention
+from lance_server.log.metadata.topic_file import LogStart, Retention, StoredIdentity
 from lance_server.log.recovery.startup import CLUSTER_FOLDER
 from lance_server.log.retention import WINDOW_SUFFIX
 from lance_server.log.segments.indexes import index_names
@@ -50,7 +50,7 @@ class TopicMark:
         active: bytes and batches of the segment that is open, or None.
     """
 
-    identity: Identity
+    identity: StoredIdentity
     retention: Retention
     floor: LogStart
     state: TopicState
@@ -104,7 +104,9 @@ class TopicMark:
         active = body.get("active")
         sizes = None if active is None else _numbers(active, 2, "active")
         return cls(
-            Identity(topic_id, take_str(body, "name", _BODY), of["created_at"], of["topic_epoch"]),
+            StoredIdentity(
+                topic_id, take_str(body, "name", _BODY), of["created_at"], of["topic_epoch"]
+            ),
             Retention(of["max_age_secs"], of["max_bytes"]),
             LogStart(of["start_offset"], of["start_record"]),
             state,

@@ -11,7 +11,7 @@ from lance_server.cluster.applying.settings import APPLY_VERSION, Settings
 from lance_server.cluster.applying.topic import Change, Removal, ReplicatedTopic
 from lance_server.cluster.records import UnknownRecordError, decode, next_digest
 from lance_server.cluster.replicated_log import NO_EPOCH, Entry, LogGapError
-from lance_server.log.metadata.topic_file import Identity, Retention, TopicFile
+from lance_server.log.metadata.topic_file import Retention, StoredIdentity, TopicFile
 from lance_server.storage.contract import StorageBackend
 from lance_spec.checksum import CRC32C
 from lance_spec.codec.runs import BatchMeta
@@ -260,7 +260,7 @@ class Shard:
 
     def _begin(self, topic_id: int, body: replication.TopicBegins) -> None:
         folder = self._folder / str(topic_id)
-        identity = Identity(topic_id, body.name, body.created_at, body.topic_epoch)
+        identity = StoredIdentity(topic_id, body.name, body.created_at, body.topic_epoch)
         retention = Retention(body.max_age_secs, body.max_bytes)
         file = TopicFile(self._storage, folder, identity, retention)
         self._storage.make_dir(folder)

@@ -16,7 +16,7 @@ _MOST: Final = 256 * 1024
 """Bytes of any request but Produce: each is read on the event loop."""
 
 
-class Operation(Protocol):
+class ApiHandler(Protocol):
     """Carries out one kind of request."""
 
     async def __call__(self, request: Request, /) -> Answer:
@@ -32,7 +32,7 @@ class Apis:
         operations: what carries each out, by key.
     """
 
-    def __init__(self, server: Server, operations: Mapping[int, Operation]) -> None:
+    def __init__(self, server: Server, operations: Mapping[int, ApiHandler]) -> None:
         self._server = server
         self._offered: dict[int, Api] = {
             each.key: each

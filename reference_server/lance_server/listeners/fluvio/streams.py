@@ -13,7 +13,7 @@ from lance_server.listeners.fluvio.connection import Connection
 from lance_server.listeners.fluvio.refusals import DONE, FluvioRefusal, from_log, told
 from lance_server.log.log_manager import Topic
 from lance_server.log.reading.reader import Fetched, Range
-from lance_server.log.reading.record_index import Place
+from lance_server.log.reading.record_index import BatchLocation
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import Completion, settled
 from lance_spec.errors import DecodeError
@@ -84,7 +84,7 @@ class Stream:
         """Send records until it is cancelled, or cannot go on."""
         self._partition.watch(self._moved.set)
         try:
-            place = Place(-1, -1)
+            place = BatchLocation(-1, -1)
             while True:
                 place = await self._next(place, correlation, version)
         except FluvioRefusal as refusal:
@@ -94,7 +94,7 @@ class Stream:
         finally:
             self._partition.unwatch(self._moved.set)
 
-    async def _next(self, place: Place, correlation: int, version: int) -> Place:
+    async def _next(self, place: BatchLocation, correlation: int, version: int) -> BatchLocation:
         """Send what stands at the acknowledged offset; return where the next one begins."""
         while self._check(self._ack) == self._partition.end_record:
             self._moved.clear()
@@ -156,7 +156,7 @@ class Stream:
 
     # Reading -----------------------------------------------------------------------------------
 
-    async def _read(self, place: Place, wanted: int) -> tuple[RecordSet, Place]:
+    async def _read(self, place: BatchLocation, wanted: int) -> tuple[RecordSet, BatchLocation]:
         """Return records from a place on, none before the wanted one, and where they end.
 
         Raises:
@@ -168,7 +168,7 @@ class Stream:
         if not fetched.record_count:
             following = await self._number_at(fetched.next_offset)
             return RecordSet(batches=[]), self._behind_gap(wanted, fetched.next_offset, following)
-        behind = Place(fetched.next_offset, place.record + fetched.record_count)
+        behind = BatchLocation(fetched.next_offset, place.record + fetched.record_count)
         if behind.record <= wanted:  # a batch before the wanted record, cut short
             return RecordSet(batches=[]), behind
         if len(fetched.buffer) <= _IN_PLACE:
@@ -176,13 +176,13 @@ class Stream:
         async with self._cluster.readers:
             return await asyncio.to_thread(self._packed, fetched, place, wanted), behind
 
-    def _behind_gap(self, wanted: int, offset: int, following: int) -> Place:
+    def _behind_gap(self, wanted: int, offset: int, following: int) -> BatchLocation:
         """Go on behind offsets that were never given to a record."""
         if following > wanted:
             raise self._unreadable(wanted, following)
-        return Place(offset, following)
+        return BatchLocation(offset, following)
 
-    def _packed(self, fetched: Fetched, place: Place, wanted: int) -> RecordSet:
+    def _packed(self, fetched: Fetched, place: BatchLocation, wanted: int) -> RecordSet:
         found = decode_records(fetched.buffer)
         if len(found) != fetched.record_count:
             following = place.record + fetched.record_count

@@ -122,7 +122,7 @@ def endpoint(
         yield Endpoint(embedded, listener)
 
 
-class Peer:
+class QwpPeer:
     """A sender of messages, whatever they hold.
 
     Args:

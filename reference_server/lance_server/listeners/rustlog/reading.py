@@ -9,7 +9,7 @@ from lance_server.listeners.rustlog.refusals import RustlogRefusal, reason
 from lance_server.listeners.rustlog.values import plain
 from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.reading.reader import Fetched, Range
-from lance_server.log.reading.record_index import Place, RecordIndex
+from lance_server.log.reading.record_index import BatchLocation, RecordIndex
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import Completion, settled
 from lance_spec.errors import DecodeError
@@ -59,7 +59,7 @@ class Basket:
         return max(min(self.max_bytes, MAX_FRAME) - self._counted, _LEAST)
 
 
-class Reading:
+class RecordReading:
     """Reads for one connection; a read that goes on where the last one ended finds it at once.
 
     Args:
@@ -74,10 +74,10 @@ class Reading:
         self._engine = engine
         self._record_index = numbering
         self._readers = readers
-        self._last: tuple[Topic | None, Place] = (None, Place(0, 0))
+        self._last: tuple[Topic | None, BatchLocation] = (None, BatchLocation(0, 0))
 
     def __repr__(self) -> str:
-        return f"<Reading at {self._last[1]}>"
+        return f"<RecordReading at {self._last[1]}>"
 
     async def read(self, topic: Topic, start: int, basket: Basket) -> None:
         """Put records from number ``start`` on, which is there, into a basket.
@@ -94,13 +94,15 @@ class Reading:
                 raise
         self._last = (topic, place)
 
-    async def _place(self, topic: Topic, start: int) -> Place:
+    async def _place(self, topic: Topic, start: int) -> BatchLocation:
         known, place = self._last
         if known is topic and place.record == start:
             return place
         return await settled(self._record_index.find(topic.partition, start))
 
-    async def _more(self, topic: Topic, place: Place, start: int, basket: Basket) -> Place:
+    async def _more(
+        self, topic: Topic, place: BatchLocation, start: int, basket: Basket
+    ) -> BatchLocation:
         """Take what stands at a place; return where to go on."""
         wanted = max(start, place.record)
         fetched = await self._fetch(topic, place, wanted, basket.room)
@@ -113,14 +115,16 @@ class Reading:
         async with self._readers:
             return await asyncio.to_thread(_taken, fetched, place, start, basket)
 
-    async def _behind_gap(self, topic: Topic, offset: int, wanted: int) -> Place:
+    async def _behind_gap(self, topic: Topic, offset: int, wanted: int) -> BatchLocation:
         """Go on behind offsets that were never given to a record."""
         number = await settled(self._record_index.number_at(topic.partition, offset))
         if number > wanted:
             raise _unreadable(wanted, number)
-        return Place(offset, number)
+        return BatchLocation(offset, number)
 
-    async def _fetch(self, topic: Topic, place: Place, wanted: int, max_bytes: int) -> Fetched:
+    async def _fetch(
+        self, topic: Topic, place: BatchLocation, wanted: int, max_bytes: int
+    ) -> Fetched:
         try:
             found = self._engine.fetch(topic, Range(start=place.offset, max_bytes=max_bytes))
             return await settled(found) if isinstance(found, Completion) else found
@@ -134,15 +138,15 @@ class Reading:
             raise _failed(error) from error
 
 
-def _taken(fetched: Fetched, place: Place, start: int, basket: Basket) -> Place:
+def _taken(fetched: Fetched, place: BatchLocation, start: int, basket: Basket) -> BatchLocation:
     """Put what was fetched into a basket, nothing before ``start``; return where to go on."""
     found = decode_records(fetched.buffer)
     skipped = max(start - place.record, 0)
     for index in range(skipped, len(found)):
         if not basket.take(plain(*found[index])):
             before = sum(RECORD_HEADER_SIZE + len(value) for _, value in found[:index])
-            return Place(place.offset + before, place.record + index)
-    return Place(fetched.next_offset, place.record + fetched.record_count)
+            return BatchLocation(place.offset + before, place.record + index)
+    return BatchLocation(fetched.next_offset, place.record + fetched.record_count)
 
 
 def _failed(error: Exception) -> RustlogRefusal:

@@ -9,7 +9,7 @@ from lance_server.listeners.rustlog.counting import Counts
 from lance_server.listeners.rustlog.forms import Form
 from lance_server.listeners.rustlog.groups import Groups
 from lance_server.listeners.rustlog.options import RustlogOptions
-from lance_server.listeners.rustlog.reading import Basket, Reading
+from lance_server.listeners.rustlog.reading import Basket, RecordReading
 from lance_server.listeners.rustlog.refusals import RustlogRefusal, reason
 from lance_server.listeners.rustlog.topics import Topics
 from lance_server.log.log_manager import LogManager, Topic
@@ -99,7 +99,7 @@ class Service:
     def __init__(self, shared: Shared, guard: Authorizer) -> None:
         self._shared = shared
         self._topics = Topics(shared.engine, guard, shared.options.max_partitions)
-        self._reading = Reading(shared.engine, shared.numbering, shared.readers)
+        self._reading = RecordReading(shared.engine, shared.numbering, shared.readers)
         self._handlers: dict[type, Handler] = {
             ProduceRequest: self._produce,
             FetchRequest: self._fetch,

@@ -24,7 +24,7 @@ DELETED_PREFIX: Final = ".deleted-"
 _MAX_RETIRED_NAMES: Final = 10_000
 
 
-class Catalog:
+class TopicIdAllocator:
     """Hands out topic ids and epochs that were never used before.
 
     Changes are made and saved by one worker thread at a time.
@@ -47,7 +47,7 @@ class Catalog:
         self.deleting: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Catalog next_id={self._next_id} retired names={len(self._retired)}>"
+        return f"<TopicIdAllocator next_id={self._next_id} retired names={len(self._retired)}>"
 
     @property
     def next_id(self) -> int:

@@ -17,7 +17,7 @@ FILE_NAME: Final = "metadata.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class StoredIdentity:
     """What makes a topic that topic (AMB-30).
 
     Attributes:
@@ -87,7 +87,7 @@ class TopicFile:
         self,
         storage: StorageBackend,
         folder: Path,
-        identity: Identity,
+        identity: StoredIdentity,
         retention: Retention | None = None,
     ) -> None:
         self._storage = storage
@@ -130,7 +130,7 @@ class TopicFile:
     ) -> Self:
         body, kind = document.body, FILE_NAME
         retention, log = _part(body, "retention"), _part(body, "log")
-        identity = Identity(
+        identity = StoredIdentity(
             take_int(body, "id", kind, 2**32),
             take_str(body, "name", kind),
             take_int(body, "created_at", kind),

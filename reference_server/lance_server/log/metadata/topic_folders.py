@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from lance_server.log.dedup import WindowLimits
-from lance_server.log.metadata.catalog import DELETED_PREFIX, Catalog
+from lance_server.log.metadata.catalog import DELETED_PREFIX, TopicIdAllocator
 from lance_server.log.metadata.partition_description import PartitionedTopic, partition_name
-from lance_server.log.metadata.topic_file import Identity, Retention, TopicFile
+from lance_server.log.metadata.topic_file import Retention, StoredIdentity, TopicFile
 from lance_server.log.recovery.startup import Opened
 from lance_server.storage.contract import StorageBackend, UndecidedError, remove_folder
 
@@ -30,7 +30,7 @@ class TopicFolders:
     def __init__(
         self,
         storage: StorageBackend,
-        catalog: Catalog,
+        catalog: TopicIdAllocator,
         folder: Path,
         window: WindowLimits,
         clock: Callable[[], int],
@@ -91,7 +91,7 @@ class TopicFolders:
     def _new_topic(self, topic_id: int, epoch: int, name: str, retention: Retention) -> TopicFile:
         folder = self._folder / str(topic_id)
         self._unfinished.append(folder)
-        identity = Identity(topic_id, name, self._clock() // _NANOSECONDS, epoch)
+        identity = StoredIdentity(topic_id, name, self._clock() // _NANOSECONDS, epoch)
         file = TopicFile(self._storage, folder, identity, retention)
         self._storage.make_dir(folder)
         file.save()

@@ -21,7 +21,7 @@ from lance_server.storage.contract import StorageBackend
 _MAX_BATCHES: Final = 2_000_000
 
 
-class Place(NamedTuple):
+class BatchLocation(NamedTuple):
     """Where a batch begins.
 
     Attributes:
@@ -86,20 +86,20 @@ class RecordIndex:
         batches = sum(len(sums.starts) for sums in self._known.values())
         return f"<RecordIndex {len(self._known)} segments, {batches} batches>"
 
-    def find(self, partition: Partition, number: int) -> Completion[Place]:
+    def find(self, partition: Partition, number: int) -> Completion[BatchLocation]:
         """Find the batch that holds a record; the end of the topic when none does.
 
         Args:
             partition: the topic's log.
             number: of the record, not below the topic's floor.
         """
-        outcome: Completion[Place] = Completion()
+        outcome: Completion[BatchLocation] = Completion()
         if number >= partition.end_record:
-            outcome.settle(Place(partition.end_offset, partition.end_record))
+            outcome.settle(BatchLocation(partition.end_offset, partition.end_record))
             return outcome
         segment = _last(partition, number, by_record=True)
         if segment is None:
-            outcome.settle(Place(partition.floor.offset, partition.floor.record))
+            outcome.settle(BatchLocation(partition.floor.offset, partition.floor.record))
             return outcome
         return self._sums(segment).then(
             lambda sums: _batch(
@@ -168,11 +168,11 @@ def _last(partition: Partition, wanted: int, *, by_record: bool) -> Segment | No
     return segments[number - 1] if number else None
 
 
-def _batch(segment: Segment, sums: _Sums, behind: int) -> Place:
+def _batch(segment: Segment, sums: _Sums, behind: int) -> BatchLocation:
     """Return where the batch before number ``behind`` begins."""
     number = max(behind - 1, 0)
     if not sums.starts:
-        return Place(segment.end_offset, segment.base_record + segment.records)
-    return Place(
+        return BatchLocation(segment.end_offset, segment.base_record + segment.records)
+    return BatchLocation(
         segment.base_offset + sums.starts[number], segment.base_record + sums.firsts[number]
     )

@@ -12,9 +12,9 @@ from lance_server.log.dedup import DuplicateWindow, WindowLimits, is_lasting
 from lance_server.log.disk_reserve import DiskReserve
 from lance_server.log.expiry_clock import FILE_NAME as CLOCK_FILE
 from lance_server.log.expiry_clock import ExpiryClock
-from lance_server.log.metadata.catalog import DELETED_PREFIX, Catalog
+from lance_server.log.metadata.catalog import DELETED_PREFIX, TopicIdAllocator
 from lance_server.log.metadata.checksummed_file import backup_of, load_document, save_document
-from lance_server.log.metadata.topic_file import FILE_NAME, Identity, TopicFile
+from lance_server.log.metadata.topic_file import FILE_NAME, StoredIdentity, TopicFile
 from lance_server.log.recovery.recovery_report import Finding, Quarantine, RecoveryReport
 from lance_server.log.recovery.topic_recovery import TopicLog, TopicRecovery
 from lance_server.log.retention import window_files
@@ -82,7 +82,7 @@ class LogOpener:
         self,
         data_dir: Path,
         storage: StorageBackend,
-        catalog: Catalog,
+        catalog: TopicIdAllocator,
         *,
         limits: WindowLimits,
         report: RecoveryReport,
@@ -284,7 +284,7 @@ class LogOpener:
         folder = self._folder / str(DEFAULT_TOPIC_ID)
         self._storage.make_dir(folder)
         created_at = self._clock() // _NANOSECONDS
-        identity = Identity(DEFAULT_TOPIC_ID, "default", created_at, 1)
+        identity = StoredIdentity(DEFAULT_TOPIC_ID, "default", created_at, 1)
         file = TopicFile(self._storage, folder, identity)
         file.save()
         self._storage.sync_dir(self._folder)

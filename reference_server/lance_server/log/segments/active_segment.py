@@ -20,7 +20,7 @@ _MAX_BATCHES: Final = 1 << 20
 """Batches per segment: its index in memory and its sidecar stay below 27 and 64 MiB."""
 
 
-class Place(NamedTuple):
+class ResumePoint(NamedTuple):
     """Where a topic goes on.
 
     Attributes:
@@ -89,7 +89,7 @@ class ActiveSegment:
             and not self._is_full(writer, group)
         )
 
-    def prepare(self, group: CommitBatch, place: Place) -> list[Write]:
+    def prepare(self, group: CommitBatch, place: ResumePoint) -> list[Write]:
         """Return what must become durable for a group that goes to this place.
 
         Raises:
@@ -142,7 +142,7 @@ class ActiveSegment:
             raise
         self._failure = None
 
-    def _writer_for(self, group: CommitBatch, place: Place) -> SegmentWriter:
+    def _writer_for(self, group: CommitBatch, place: ResumePoint) -> SegmentWriter:
         writer = self._writer
         if writer is not None and writer.batches and self._is_full(writer, group):
             self._close()
@@ -156,7 +156,7 @@ class ActiveSegment:
             or writer.batches + len(group.batches) > _MAX_BATCHES
         )
 
-    def _new_writer(self, now_ns: int, place: Place) -> SegmentWriter:
+    def _new_writer(self, now_ns: int, place: ResumePoint) -> SegmentWriter:
         self._file.settle()
         self._give_up()
         last_start = max(self._last_start, place.last.start_ns if place.last else 0)

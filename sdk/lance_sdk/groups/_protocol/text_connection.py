@@ -91,7 +91,7 @@ class TextConnection(Connection):
             self._claims.topics = {topic.id: topic for topic in topics}
         request.deadline = now + self._request_timeout
         self._requests.append(request)
-        self._output.append(text.Request(verb, self._wishes.member).encode())
+        self._output.append(text.TextRequest(verb, self._wishes.member).encode())
 
     def _commit(self, request: Request) -> None:
         asked = m.GroupCommit.decode(request.payload)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lance_spec.checksum import Buffer
 from lance_spec.enums import Flag
-from lance_spec.explain._lwp.header import Header
+from lance_spec.explain._lwp.header import ParsedHeader
 from lance_spec.explain._lwp.lz4 import explain_lz4
 from lance_spec.explain._lwp.payload import explain_command, explain_raw
 from lance_spec.explain._lwp.records import explain_records
@@ -33,8 +33,8 @@ def explain(data: Buffer, *, most: int = _MOST) -> Explanation:
     parts: list[Part] = []
     dialect, start, number = None, 0, 1
     while start < len(view) and number <= most:
-        fields = walk(message("Header"), view, start, len(view))
-        header = Header.of(fields, view) if fields.whole else None
+        fields = walk(message("ParsedHeader"), view, start, len(view))
+        header = ParsedHeader.of(fields, view) if fields.whole else None
         parts += _frame(number, fields, header, view, most)
         dialect = dialect or (header and header.dialect)
         if header is None or not header.readable:
@@ -47,7 +47,7 @@ def explain(data: Buffer, *, most: int = _MOST) -> Explanation:
 
 
 def _frame(
-    number: int, fields: Walk, header: Header | None, view: memoryview, most: int
+    number: int, fields: Walk, header: ParsedHeader | None, view: memoryview, most: int
 ) -> Iterator[Part]:
     if fields.rows["magic"].verdict == "fault" and (header is None or header.dialect is None):
         yield Part(f"No frame at byte {fields.start}", (fields.rows["magic"],))
@@ -64,7 +64,7 @@ def _frame(
     yield from payload
 
 
-def _payload(header: Header, view: memoryview, most: int) -> Iterator[Part]:
+def _payload(header: ParsedHeader, view: memoryview, most: int) -> Iterator[Part]:
     start = header.fields.end
     stop = start + len(header.payload)
     carried = header.forms[0].payload if header.forms else "records"
@@ -81,7 +81,7 @@ def _payload(header: Header, view: memoryview, most: int) -> Iterator[Part]:
         yield from explain_records(view, start, stop, most=most)
 
 
-def _judge_count(header: Header) -> None:
+def _judge_count(header: ParsedHeader) -> None:
     """Hold the record count of an Ingest frame against the records there are (AMB-27)."""
     fields, whole = header.fields, len(header.payload) == header.fields.number("payload_length")
     records = bool(header.forms) and header.forms[0].payload == "records"

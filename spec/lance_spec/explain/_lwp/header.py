@@ -14,7 +14,7 @@ _GUARDED_BYTES = 8
 
 
 @dataclass(slots=True)
-class Header:
+class ParsedHeader:
     """A header that was read as a whole.
 
     Attributes:
@@ -32,7 +32,7 @@ class Header:
     dialect: Dialect | None
 
     @classmethod
-    def of(cls, fields: Walk, data: memoryview) -> "Header":
+    def of(cls, fields: Walk, data: memoryview) -> "ParsedHeader":
         """Return the header that was read from ``data``."""
         guarded = data[fields.start : fields.start + _GUARDED_BYTES]
         stated = fields.number("header_crc")
