@@ -683,7 +683,7 @@ static inline enum lance_result lance_wal_write_write(
 struct lance_replicated_write {
     /* Topic that was written to (Design section 4.1.1). */
     uint32_t topic_id;
-    /* Byte offset in the topic behind this write, which the follower's must equal, in bytes (Design section 4.1.2). */
+    /* Byte offset in the topic after this write, which the follower's must equal, in bytes (Design section 4.1.2). */
     uint64_t global_offset;
     /* File name of the segment, the same on every node (Design section 4.1.1). */
     struct lance_bytes segment_name;

@@ -371,7 +371,7 @@ types:
         doc-ref: "Design section 4.1.1"
       - id: global_offset
         type: u8
-        doc: "Byte offset in the topic behind this write, which the follower's must equal, in bytes"
+        doc: "Byte offset in the topic after this write, which the follower's must equal, in bytes"
         doc-ref: "Design section 4.1.2, AMB-29, AMB-48"
       - id: segment_name_length
         type: u2

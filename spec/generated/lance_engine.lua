@@ -109,7 +109,7 @@ local MESSAGES = {
     -- Tells a follower to write the same bytes to the same place as the leader (Design section 4.1.1, AMB-43, AMB-48).
     replicated_write = {
         {name = "topic_id", kind = "uint", size = 4, base = "dec", doc = "Topic that was written to (Design section 4.1.1)"},
-        {name = "global_offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset in the topic behind this write, which the follower's must equal (Design section 4.1.2)"},
+        {name = "global_offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset in the topic after this write, which the follower's must equal (Design section 4.1.2)"},
         {name = "segment_name_length", kind = "uint", size = 2, base = "dec", low = 1, high = 255, doc = "Length of the segment's name (Design section 4.1.1)"},
         {name = "segment_name", kind = "bytes", length = "segment_name_length", doc = "File name of the segment, the same on every node (Design section 4.1.1)"},
         {name = "write_offset", kind = "uint", size = 8, base = "dec", doc = "Byte offset within the segment that the data goes to (Design section 4.1.1)"},

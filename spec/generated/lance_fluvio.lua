@@ -7,7 +7,7 @@ local TITLE = "Fluvio"
 local NEWEST = 25
 
 local MESSAGES = {
-    -- Carries a request or a response behind its length in bytes (FLV-01).
+    -- Carries a request or a response after its length in bytes (FLV-01).
     frame = {fields = {
         {name = "body", leaf = "bytes", shape = {kind = "sized", prefix = {kind = "number", size = 4, signed = true, little = false}, item = {kind = "rest"}}, doc = "A request or a response (FLV-01)"},
     }},
@@ -105,7 +105,7 @@ local MESSAGES = {
     }},
     -- The records of a batch; a compressed batch holds this as one compressed run of bytes (FLV-01).
     records = {fields = {
-        {name = "records", leaf = "", shape = {kind = "many", prefix = {kind = "number", size = 4, signed = true, little = false}, least = 7, item = {kind = "sized", prefix = {kind = "varint", zigzag = true}, item = {kind = "nested", message = "record"}}}, doc = "The records behind their count, each behind its length (FLV-01)"},
+        {name = "records", leaf = "", shape = {kind = "many", prefix = {kind = "number", size = 4, signed = true, little = false}, least = 7, item = {kind = "sized", prefix = {kind = "varint", zigzag = true}, item = {kind = "nested", message = "record"}}}, doc = "The records after their count, each after its length (FLV-01)"},
     }},
     -- Some records that were sent as one (Fluvio reference, RecordBatch Structure, FLV-01).
     batch = {fields = {
@@ -189,7 +189,7 @@ local MESSAGES = {
     -- Batches for one partition; a partition may occur more than once (Fluvio reference, PartitionProduceData Structure, FLV-01).
     produce_partition = {fields = {
         {name = "partition", leaf = "uint32", shape = {kind = "number", size = 4, signed = false, little = false}, doc = "Number of the partition (Fluvio reference, PartitionProduceData Structure)"},
-        {name = "records", leaf = "", shape = {kind = "sized", prefix = {kind = "number", size = 4, signed = true, little = false}, item = {kind = "nested", message = "record_set"}}, doc = "Its batches, behind their length in bytes (Fluvio reference, PartitionProduceData Structure)"},
+        {name = "records", leaf = "", shape = {kind = "sized", prefix = {kind = "number", size = 4, signed = true, little = false}, item = {kind = "nested", message = "record_set"}}, doc = "Its batches, after their length in bytes (Fluvio reference, PartitionProduceData Structure)"},
     }},
     -- Batches for one topic; a flush sends none (Fluvio reference, TopicProduceData Structure).
     produce_topic = {fields = {
@@ -237,7 +237,7 @@ local MESSAGES = {
         {name = "outcome", leaf = "", shape = {kind = "nested", message = "outcome"}, doc = "Whether it succeeded (FLV-01)"},
         {name = "partition", leaf = "uint32", shape = {kind = "number", size = 4, signed = false, little = false}, doc = "Number of the partition (FLV-01)"},
         {name = "start_offset", leaf = "int64", shape = {kind = "number", size = 8, signed = true, little = false}, doc = "Lowest offset there is (FLV-01)"},
-        {name = "last_stable_offset", leaf = "int64", shape = {kind = "number", size = 8, signed = true, little = false}, doc = "Offset behind the last record (FLV-01)"},
+        {name = "last_stable_offset", leaf = "int64", shape = {kind = "number", size = 8, signed = true, little = false}, doc = "Offset after the last record (FLV-01)"},
     }},
     -- Where partitions of one topic start and end (FLV-01).
     topic_offsets = {fields = {

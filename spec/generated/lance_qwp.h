@@ -554,7 +554,7 @@ static inline void lance_array_column_put(
 struct lance_decimal8 {
     /* One bit for each row, 1 for null; none: every row has a value: nulls. */
     struct lance_bytes nulls;
-    /* Digits behind the point, also where every row is null: u8. */
+    /* Digits after the point, also where every row is null: u8. */
     uint8_t scale;
     /* The values in two's complement, low byte first: bytes[8] a value. */
     struct lance_bytes values;
@@ -583,7 +583,7 @@ static inline void lance_decimal8_put(
 struct lance_decimal16 {
     /* One bit for each row, 1 for null; none: every row has a value: nulls. */
     struct lance_bytes nulls;
-    /* Digits behind the point, also where every row is null: u8. */
+    /* Digits after the point, also where every row is null: u8. */
     uint8_t scale;
     /* The values in two's complement, low byte first: bytes[16] a value. */
     struct lance_bytes values;
@@ -612,7 +612,7 @@ static inline void lance_decimal16_put(
 struct lance_decimal32 {
     /* One bit for each row, 1 for null; none: every row has a value: nulls. */
     struct lance_bytes nulls;
-    /* Digits behind the point, also where every row is null: u8. */
+    /* Digits after the point, also where every row is null: u8. */
     uint8_t scale;
     /* The values in two's complement, low byte first: bytes[32] a value. */
     struct lance_bytes values;
@@ -1778,7 +1778,7 @@ static inline enum lance_result lance_symbol_dictionary_header_read(
 
 /* What the entries of a chunk are (SF-04). */
 struct lance_symbols {
-    /* The symbols, each behind its length: list<string<varint>>. */
+    /* The symbols, each after its length: list<string<varint>>. */
     struct lance_list symbols;
 };
 

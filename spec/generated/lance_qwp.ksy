@@ -462,7 +462,7 @@ types:
         doc-ref: "QWP wire ingress"
       - id: scale
         type: u1
-        doc: "Digits behind the point, also where every row is null"
+        doc: "Digits after the point, also where every row is null"
         doc-ref: "QWP wire ingress"
       - id: values
         size: nulls.present * 8
@@ -481,7 +481,7 @@ types:
         doc-ref: "QWP wire ingress"
       - id: scale
         type: u1
-        doc: "Digits behind the point, also where every row is null"
+        doc: "Digits after the point, also where every row is null"
         doc-ref: "QWP wire ingress"
       - id: values
         size: nulls.present * 16
@@ -500,7 +500,7 @@ types:
         doc-ref: "QWP wire ingress"
       - id: scale
         type: u1
-        doc: "Digits behind the point, also where every row is null"
+        doc: "Digits after the point, also where every row is null"
         doc-ref: "QWP wire ingress"
       - id: values
         size: nulls.present * 32
@@ -796,7 +796,7 @@ types:
       - id: symbols
         type: text_varint
         repeat: eos
-        doc: "The symbols, each behind its length"
+        doc: "The symbols, each after its length"
         doc-ref: "SF-04"
   symbol_chunk:
     doc: "Symbols that were written together"

@@ -97,19 +97,19 @@ local MESSAGES = {
     -- Section of a column of decimal numbers of 8 bytes (QWP wire ingress).
     decimal8 = {fields = {
         {name = "nulls", leaf = "bytes", shape = {kind = "nulls"}, doc = "One bit for each row, 1 for null; none: every row has a value (QWP wire ingress)"},
-        {name = "scale", leaf = "uint8", shape = {kind = "number", size = 1, signed = false, little = true}, doc = "Digits behind the point, also where every row is null (QWP wire ingress)"},
+        {name = "scale", leaf = "uint8", shape = {kind = "number", size = 1, signed = false, little = true}, doc = "Digits after the point, also where every row is null (QWP wire ingress)"},
         {name = "values", leaf = "bytes", shape = {kind = "per_value", size = 8, bits_field = ""}, doc = "The values in two's complement, low byte first (QWP wire ingress)"},
     }},
     -- Section of a column of decimal numbers of 16 bytes (QWP wire ingress).
     decimal16 = {fields = {
         {name = "nulls", leaf = "bytes", shape = {kind = "nulls"}, doc = "One bit for each row, 1 for null; none: every row has a value (QWP wire ingress)"},
-        {name = "scale", leaf = "uint8", shape = {kind = "number", size = 1, signed = false, little = true}, doc = "Digits behind the point, also where every row is null (QWP wire ingress)"},
+        {name = "scale", leaf = "uint8", shape = {kind = "number", size = 1, signed = false, little = true}, doc = "Digits after the point, also where every row is null (QWP wire ingress)"},
         {name = "values", leaf = "bytes", shape = {kind = "per_value", size = 16, bits_field = ""}, doc = "The values in two's complement, low byte first (QWP wire ingress)"},
     }},
     -- Section of a column of decimal numbers of 32 bytes (QWP wire ingress).
     decimal32 = {fields = {
         {name = "nulls", leaf = "bytes", shape = {kind = "nulls"}, doc = "One bit for each row, 1 for null; none: every row has a value (QWP wire ingress)"},
-        {name = "scale", leaf = "uint8", shape = {kind = "number", size = 1, signed = false, little = true}, doc = "Digits behind the point, also where every row is null (QWP wire ingress)"},
+        {name = "scale", leaf = "uint8", shape = {kind = "number", size = 1, signed = false, little = true}, doc = "Digits after the point, also where every row is null (QWP wire ingress)"},
         {name = "values", leaf = "bytes", shape = {kind = "per_value", size = 32, bits_field = ""}, doc = "The values in two's complement, low byte first (QWP wire ingress)"},
     }},
     -- Defines a column of a table (QWP wire ingress).
@@ -195,7 +195,7 @@ local MESSAGES = {
     }},
     -- What the entries of a chunk are (SF-04).
     symbols = {fields = {
-        {name = "symbols", leaf = "text", shape = {kind = "filled", item = {kind = "text", prefix = {kind = "varint", zigzag = false}}}, doc = "The symbols, each behind its length (SF-04)"},
+        {name = "symbols", leaf = "text", shape = {kind = "filled", item = {kind = "text", prefix = {kind = "varint", zigzag = false}}}, doc = "The symbols, each after its length (SF-04)"},
     }},
     -- Symbols that were written together (SF-04).
     symbol_chunk = {fields = {

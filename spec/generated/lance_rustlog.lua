@@ -7,7 +7,7 @@ local TITLE = "RustLog"
 local NEWEST = 0
 
 local MESSAGES = {
-    -- Carries one message behind its length (RustLog specification, Frame Structure, RL-01).
+    -- Carries one message after its length (RustLog specification, Frame Structure, RL-01).
     frame = {fields = {
         {name = "length", leaf = "uint32", shape = {kind = "number", size = 4, signed = false, little = false}, low = 1, high = 10485760, doc = "Length of the payload (RustLog specification, Frame Structure)"},
         {name = "payload", leaf = "bytes", shape = {kind = "measured", field = "length", minus = 0}, doc = "One message; JSON where its first byte is a brace or white space (RustLog specification, Frame Structure)"},

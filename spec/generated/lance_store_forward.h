@@ -310,7 +310,7 @@ struct lance_slot_state_record {
     uint64_t boot;
     /* Symbols of .symbol-dict that stored frames may refer to (SF-04). */
     uint32_t symbols;
-    /* CRC32C of these symbols, each behind its length, as they stand in the dictionary (SF-04). */
+    /* CRC32C of these symbols, each after its length, as they stand in the dictionary (SF-04). */
     uint32_t symbols_crc;
     /* CRC32C of bytes 0 to 59 (SF-03). */
     uint32_t record_crc;
@@ -400,7 +400,7 @@ static inline enum lance_result lance_lock_holder_write(
     return out.result;
 }
 
-/* The whole of .failed: no drainer adopts this slot until somebody removes the file (SF client section 5.2). */
+/* The whole of .failed: no drainer adopts this slot until the file is removed (SF client section 5.2). */
 struct lance_failed_sentinel {
     /* Why the drainer gave up, UTF-8, for people; that the file exists is what counts (SF client section 5.2). */
     struct lance_bytes reason;
@@ -479,7 +479,7 @@ static inline enum lance_result lance_stored_batch_write(
     return out.result;
 }
 
-/* Opens .lwp-slot; behind it stand SegmentFrames with a SlotIdentity or SlotTopic each (SF-32). */
+/* Opens .lwp-slot; SegmentFrames with a SlotIdentity or SlotTopic each follow (SF-32). */
 struct lance_slot_metadata_header {
     char nothing; /* C has no empty structs */
 };

@@ -226,7 +226,7 @@ types:
         doc-ref: "SF-04"
       - id: symbols_crc
         type: u4
-        doc: "CRC32C of these symbols, each behind its length, as they stand in the dictionary"
+        doc: "CRC32C of these symbols, each after its length, as they stand in the dictionary"
         doc-ref: "SF-04"
       - id: reserved
         contents: [0, 0, 0, 0]
@@ -245,7 +245,7 @@ types:
         doc: "Process id in decimal and a line feed, UTF-8; who locked .lock last"
         doc-ref: "SF client section 5.1"
   failed_sentinel:
-    doc: "The whole of .failed: no drainer adopts this slot until somebody removes the file"
+    doc: "The whole of .failed: no drainer adopts this slot until the file is removed"
     doc-ref: "SF client section 5.2"
     seq:
       - id: reason
@@ -281,7 +281,7 @@ types:
         doc: "TLV records, uncompressed"
         doc-ref: "SF-32"
   slot_metadata_header:
-    doc: "Opens .lwp-slot; behind it stand SegmentFrames with a SlotIdentity or SlotTopic each"
+    doc: "Opens .lwp-slot; SegmentFrames with a SlotIdentity or SlotTopic each follow"
     doc-ref: "SF-32"
     seq:
       - id: magic

@@ -63,7 +63,7 @@ local MESSAGES = {
         {name = "durable_fsn", kind = "uint", size = 8, base = "dec", doc = "Every frame up to this number was synced; 2^64-1, read as -1, means none (SF-38)"},
         {name = "boot", kind = "uint", size = 8, base = "dec", doc = "Which start of the machine durable_fsn is about; 0 where that is not known (SF-38)"},
         {name = "symbols", kind = "uint", size = 4, base = "dec", doc = "Symbols of .symbol-dict that stored frames may refer to (SF-04)"},
-        {name = "symbols_crc", kind = "uint", size = 4, base = "dec", doc = "CRC32C of these symbols, each behind its length, as they stand in the dictionary (SF-04)"},
+        {name = "symbols_crc", kind = "uint", size = 4, base = "dec", doc = "CRC32C of these symbols, each after its length, as they stand in the dictionary (SF-04)"},
         {name = "reserved", kind = "bytes", size = 4, const = "00000000", doc = "Bytes kept for later (SF-36)"},
         {name = "record_crc", kind = "uint", size = 4, base = "hex", guards = {0, 60}, doc = "CRC32C of bytes 0 to 59 (SF-03)"},
     },
@@ -71,7 +71,7 @@ local MESSAGES = {
     lock_holder = {
         {name = "text", kind = "bytes", doc = "Process id in decimal and a line feed, UTF-8; who locked .lock last (SF client section 5.1)"},
     },
-    -- The whole of .failed: no drainer adopts this slot until somebody removes the file (SF client section 5.2).
+    -- The whole of .failed: no drainer adopts this slot until the file is removed (SF client section 5.2).
     failed_sentinel = {
         {name = "reason", kind = "bytes", doc = "Why the drainer gave up, UTF-8, for people; that the file exists is what counts (SF client section 5.2)"},
     },
@@ -84,7 +84,7 @@ local MESSAGES = {
         {name = "record_count", kind = "uint", size = 4, base = "dec", doc = "Number of records in the batch (SF-32)"},
         {name = "records", kind = "bytes", doc = "TLV records, uncompressed (SF-32)"},
     },
-    -- Opens .lwp-slot; behind it stand SegmentFrames with a SlotIdentity or SlotTopic each (SF-32).
+    -- Opens .lwp-slot; SegmentFrames with a SlotIdentity or SlotTopic each follow (SF-32).
     slot_metadata_header = {
         {name = "magic", kind = "bytes", size = 4, const = "4C574D31", doc = "The letters LWM1 (SF-32)"},
         {name = "version", kind = "uint", size = 4, base = "dec", const = "01000000", doc = "Version of the file's layout (SF-32)"},

@@ -67,12 +67,12 @@ def parse(text: str) -> tuple[Ambiguity, ...]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RegisterError(f"the register is no TOML: {error}") from None
+        raise RegisterError(f"the register is not valid TOML: {error}") from None
     rows = tuple(_row(number, row) for number, row in enumerate(document.get("row", []), 1))
     ids = [row.id for row in rows]
     for row_id in ids:
         if ids.count(row_id) > 1:
-            raise RegisterError(f"two rows have the id {row_id}; number the later one anew")
+            raise RegisterError(f"two rows have the id {row_id}; give the later one a new number")
     return rows
 
 

@@ -84,7 +84,7 @@ def test_an_installed_package_is_left_alone(
     installed = tmp_path / "site-packages" / "lance_spec" / "__init__.py"
     monkeypatch.setattr(lance_spec, "__file__", str(installed))
     assert command.main(["emit"]) == 2
-    assert "is no checkout" in capsys.readouterr().err
+    assert "is not a checkout" in capsys.readouterr().err
     assert not installed.parent.parent.exists()
 
 

@@ -97,7 +97,7 @@ def find(document: dict[str, Any], test_id: str) -> dict[str, Any]:
         ),
         (
             lambda d: find(d, "specified-stray-payload-crc").update(ambiguity="AMB-99"),
-            "AMB-99 is no row",
+            "AMB-99 is not a row",
         ),
         (
             lambda d: find(d, "specified-version-2").update(pairOf="nobody"),
@@ -105,7 +105,7 @@ def find(document: dict[str, Any], test_id: str) -> dict[str, Any]:
         ),
         (
             lambda d: find(d, "specified-version-2").update(pairOf="specified-version-0"),
-            "is no valid test without a fault",
+            "is not a valid test without a fault",
         ),
         (
             lambda d: find(d, "specified-version-2")["fault"].update(value=3),

@@ -291,10 +291,10 @@ ANSWERS = "for line in sys.stdin:\n    "
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (f"{ANSWERS}print('?', flush=True)", "is no JSON"),
+        (f"{ANSWERS}print('?', flush=True)", "is not JSON"),
         (f"{ANSWERS}print('[1]', flush=True)", "another id"),
-        (f"{ANSWERS}print('[' * 100000, flush=True)", "is no JSON"),
-        (f"{ANSWERS}print('9' * 100000, flush=True)", "is no JSON"),
+        (f"{ANSWERS}print('[' * 100000, flush=True)", "is not JSON"),
+        (f"{ANSWERS}print('9' * 100000, flush=True)", "is not JSON"),
         (f"""{ANSWERS}print('{{"id": "b"}}', flush=True)""", "another id"),
         ("", "ended before|closed its input"),
         ("sys.stdin.readline(); sys.stdin.close(); sys.stdin = None", "ended before"),

@@ -46,7 +46,7 @@ def test_the_cases_are_well_formed() -> None:
         (lambda d: d.update(numberOfTests=1), "numberOfTests is 1"),
         (lambda d: first(d).update(id="tlv/elsewhere"), "stands in the area hdr"),
         (lambda d: d["testGroups"].append(d["testGroups"][0]), "is the id of 2 cases"),
-        (lambda d: first(d)["answer"].update(cite="AMB-99"), "AMB-99 is no row"),
+        (lambda d: first(d)["answer"].update(cite="AMB-99"), "AMB-99 is not a row"),
         (
             lambda d: first(d).update(fault={"kind": "set", "field": "flags", "value": 0x20}),
             "its fault changes nothing",

@@ -200,7 +200,7 @@ def _parse(url: str) -> tuple[str, int, bool]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ConfigError(f"{json.dumps(url)} is no URL: {error}") from error
+        raise ConfigError(f"{json.dumps(url)} is not a URL: {error}") from error
     is_plain = not (parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc)
     if parts.scheme not in {"lance", "lances"} or not parts.hostname or not is_plain:
         raise ConfigError(

@@ -19,7 +19,7 @@ few enough not to keep the driver waiting."""
 
 _RESERVED: Final = 0x00
 _STORED_BYTES: Final = (
-    "record type {:#04x} holds a key or a time beside the value: pass key= and timestamp=; "
+    "record type {:#04x} holds a key or a time besides the value: pass key= and timestamp=; "
     "to store a record once more use send_raw(record.raw, record.type)"
 )
 _NO_VALUE: Final = (
@@ -146,7 +146,7 @@ def _check_free(asked: int | None, found: int) -> None:
     if asked not in {None, found}:
         raise LocalProtocolError(
             f"with key= or timestamp= a record is of type {found:#04x}: LWP has no room for "
-            f"type {asked:#04x} beside it; values= says how to write the value. (LWP section 8.3)"
+            f"type {asked:#04x} with it; values= says how to write the value. (LWP section 8.3)"
         )
 
 

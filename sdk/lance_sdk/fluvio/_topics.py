@@ -83,7 +83,7 @@ class Leaders:
             raise FluvioRefused(what, code, there, retryable=False)
         found = self._found[partition].at
         if found is None:
-            raise FluvioRefused(what, code, "nobody leads it now")
+            raise FluvioRefused(what, code, "it has no leader now")
         return found
 
 

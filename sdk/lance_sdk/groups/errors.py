@@ -117,7 +117,7 @@ def forgotten(joins: int, error: LanceError) -> GroupRefused:
 def no_coordinator(error: LanceError) -> GroupError:
     """Return the error for a server that does not know what a group is."""
     return GroupError(
-        f"what answers there is no coordinator of groups ({error}); start one with "
+        f"the server there is not a coordinator of groups ({error}); start one with "
         f"`lwp group serve`, and give its URL as coordinator="
     )
 

@@ -85,7 +85,7 @@ def parse_text(key: str, text: str) -> str:
         ConfigError: it is.
     """
     if not text:
-        raise ConfigError(f"{key}: expected a value behind '='")
+        raise ConfigError(f"{key}: expected a value after '='")
     return text
 
 
@@ -186,7 +186,7 @@ KEYS: Final[Mapping[str, Key]] = {
         parse_millis, "Between syncs in periodic durability.", "5000, toward LWP 1000"
     ),
     "sf_append_deadline_millis": Key(parse_millis, "How long storing waits for room.", "30000"),
-    "drain_orphans": Key(parse_bool, "Drain slots beside this one that nobody holds.", "off"),
+    "drain_orphans": Key(parse_bool, "Drain slots next to this one that no process holds.", "off"),
     "max_background_drainers": Key(parse_number, "Slots drained at the same time.", "4"),
     "dead_letter_dir": Key(parse_text, "Folder of the dead-letter file.", "the slot"),
     "dead_letter_max_bytes": Key(parse_size, "Most bytes of dead letters.", "1G"),

@@ -194,7 +194,7 @@ def _records_left(core: SenderCore) -> int:
             if time.monotonic() > until:
                 break
     except (JournalError, DecodeError, OSError) as error:
-        DELIVERY.warning("records behind %d cannot be counted: %s", records, error)
+        DELIVERY.warning("records after %d cannot be counted: %s", records, error)
     return records
 
 

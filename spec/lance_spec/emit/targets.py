@@ -39,7 +39,7 @@ def source_root() -> Path:
     folder = Path(lance_spec.__file__).resolve().parent.parent
     if (folder.parent / "pyproject.toml").is_file():
         return folder
-    raise FileNotFoundError(f"{folder} is no checkout; generate in one, with `pip install -e .`")
+    raise FileNotFoundError(f"{folder} is not a checkout; generate in one, with `pip install -e .`")
 
 
 def targets() -> list[Target]:

@@ -171,7 +171,7 @@ def _log_record(data: memoryview, _most: int) -> Iterator[Part]:
 
 
 KINDS: Final = (
-    FileKind("sidecar", "entries of batches beside a segment", b"LNCBATCH", "", _sidecar),
+    FileKind("sidecar", "entries of batches, next to a segment", b"LNCBATCH", "", _sidecar),
     FileKind("sf-segment", "a segment of a slot, .sfa or .sfl", b"SF01", "", _segment),
     FileKind("slot-metadata", ".lwp-slot", b"LWM1", "", _slot_metadata),
     FileKind("manifest", "sf-manifest.bin", b"SFM1", "", _dual("ManifestRecord")),

@@ -120,7 +120,7 @@ class Watched(Source):
         """Add a row for bytes behind the message, where there are any."""
         if self.left:
             raw = self.data[self.place :]
-            row = Row(self.place, hexadecimal(raw), "extra", size(len(raw)), "Bytes behind it", "")
+            row = Row(self.place, hexadecimal(raw), "extra", size(len(raw)), "Bytes after it", "")
             self.found.append(row.judged("fault", f"expected the end of {name}"))
 
     def _enter(self, message: str, field: str) -> _Step:

@@ -100,7 +100,7 @@ FRAME = message(
         section="RustLog specification, Frame Structure",
         ambiguities=_IDS,
     ),
-    doc="Carries one message behind its length",
+    doc="Carries one message after its length",
     section="RustLog specification, Frame Structure",
     ambiguities=_IDS,
 )

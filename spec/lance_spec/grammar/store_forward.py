@@ -227,7 +227,7 @@ SLOT_STATE_RECORD = message(
     field(
         "symbols_crc",
         Int32ul,
-        doc="CRC32C of these symbols, each behind its length, as they stand in the dictionary",
+        doc="CRC32C of these symbols, each after its length, as they stand in the dictionary",
         section="SF-04",
     ),
     field("reserved", Const(bytes(4)), doc="Bytes kept for later", section="SF-36", reserved=True),
@@ -256,7 +256,7 @@ FAILED_SENTINEL = message(
         doc="Why the drainer gave up, UTF-8, for people; that the file exists is what counts",
         section="SF client section 5.2",
     ),
-    doc="The whole of .failed: no drainer adopts this slot until somebody removes the file",
+    doc="The whole of .failed: no drainer adopts this slot until the file is removed",
     section="SF client section 5.2",
 )
 
@@ -305,7 +305,7 @@ SLOT_METADATA_HEADER = message(
     "SlotMetadataHeader",
     field("magic", Const(b"LWM1"), doc="The letters LWM1", section="SF-32"),
     field("version", Const(1, Int32ul), doc="Version of the file's layout", section="SF-32"),
-    doc="Opens .lwp-slot; behind it stand SegmentFrames with a SlotIdentity or SlotTopic each",
+    doc="Opens .lwp-slot; SegmentFrames with a SlotIdentity or SlotTopic each follow",
     section="SF-32",
 )
 

@@ -243,7 +243,9 @@ def _check_references(path: str, field: Field, before: list[Field]) -> None:
     integers = {each.name for each in before if each.is_integer}
     for name in referred:
         if name not in integers:
-            raise GrammarError(path, f"its length refers to {name}, which is no integer before it")
+            raise GrammarError(
+                path, f"its length refers to {name}, which is not an integer before it"
+            )
 
 
 def _check_message(message: Message) -> None:

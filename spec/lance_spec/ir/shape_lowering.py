@@ -194,7 +194,7 @@ def _check_list(
 ) -> None:
     name = shape.of if isinstance(shape, shapes.Sections) else shape.dims
     if not any(each.name == name and isinstance(each.shape, shapes.Many) for each in before):
-        raise GrammarError(path, f"it refers to {name}, which is no list before it")
+        raise GrammarError(path, f"it refers to {name}, which is not a list before it")
 
 
 def _check_limits(path: str, field: Field) -> None:
@@ -212,4 +212,4 @@ def _referred(path: str, name: str, before: Sequence[Field]) -> Field:
     for each in before:
         if each.name == name and each.is_integer and not each.facts.gated:
             return each
-    raise GrammarError(path, f"it refers to {name}, which is no integer before it")
+    raise GrammarError(path, f"it refers to {name}, which is not an integer before it")

@@ -763,7 +763,7 @@ class ReplicatedWrite:
     """Topic that was written to (Design section 4.1.1)."""
 
     global_offset: int
-    """Byte offset in the topic behind this write, which the follower's must equal.
+    """Byte offset in the topic after this write, which the follower's must equal.
 
     Bytes; Design section 4.1.2, AMB-29, AMB-48.
     """

@@ -354,7 +354,7 @@ _I32_SIZED_REST = Sized(I32, REST)
 
 @dataclass(slots=True, kw_only=True)
 class Frame:
-    """Carries a request or a response behind its length in bytes.
+    """Carries a request or a response after its length in bytes.
 
     4 bytes or more (FLV-01).
     """
@@ -1122,7 +1122,7 @@ class Records:
     """
 
     records: list[Record]
-    """The records behind their count, each behind its length (FLV-01)."""
+    """The records after their count, each after its length (FLV-01)."""
 
     MIN_SIZE: ClassVar[int] = 4
 
@@ -1821,7 +1821,7 @@ class ProducePartition:
     """Number of the partition (Fluvio reference, PartitionProduceData Structure, FLV-01)."""
 
     records: RecordSet
-    """Its batches, behind their length in bytes.
+    """Its batches, after their length in bytes.
 
     Fluvio reference, PartitionProduceData Structure, FLV-01.
     """
@@ -2250,7 +2250,7 @@ class PartitionOffsets:
     """Lowest offset there is (records; FLV-01)."""
 
     last_stable_offset: int
-    """Offset behind the last record (records; FLV-01)."""
+    """Offset after the last record (records; FLV-01)."""
 
     MIN_SIZE: ClassVar[int] = 22
 

@@ -806,7 +806,7 @@ class Decimal8:
     """One bit for each row, 1 for null; none: every row has a value (QWP wire ingress)."""
 
     scale: int
-    """Digits behind the point, also where every row is null (QWP wire ingress)."""
+    """Digits after the point, also where every row is null (QWP wire ingress)."""
 
     values: bytes
     """The values in two's complement, low byte first (QWP wire ingress)."""
@@ -848,7 +848,7 @@ class Decimal16:
     """One bit for each row, 1 for null; none: every row has a value (QWP wire ingress)."""
 
     scale: int
-    """Digits behind the point, also where every row is null (QWP wire ingress)."""
+    """Digits after the point, also where every row is null (QWP wire ingress)."""
 
     values: bytes
     """The values in two's complement, low byte first (QWP wire ingress)."""
@@ -890,7 +890,7 @@ class Decimal32:
     """One bit for each row, 1 for null; none: every row has a value (QWP wire ingress)."""
 
     scale: int
-    """Digits behind the point, also where every row is null (QWP wire ingress)."""
+    """Digits after the point, also where every row is null (QWP wire ingress)."""
 
     values: bytes
     """The values in two's complement, low byte first (QWP wire ingress)."""
@@ -1764,7 +1764,7 @@ class Symbols:
     """
 
     symbols: list[str]
-    """The symbols, each behind its length (SF-04)."""
+    """The symbols, each after its length (SF-04)."""
 
     MIN_SIZE: ClassVar[int] = 0
 

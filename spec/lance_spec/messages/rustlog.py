@@ -45,7 +45,7 @@ _FRAME_LENGTH = Within(U32, 1, 10485760)
 
 @dataclass(slots=True, kw_only=True)
 class Frame:
-    """Carries one message behind its length.
+    """Carries one message after its length.
 
     4 bytes or more (RustLog specification, Frame Structure, RL-01).
     """

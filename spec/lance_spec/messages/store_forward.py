@@ -443,7 +443,7 @@ class SlotStateRecord:
     """Symbols of .symbol-dict that stored frames may refer to (symbols; SF-04)."""
 
     symbols_crc: int
-    """CRC32C of these symbols, each behind its length, as they stand in the dictionary (SF-04)."""
+    """CRC32C of these symbols, each after its length, as they stand in the dictionary (SF-04)."""
 
     record_crc: int = 0
     """CRC32C of bytes 0 to 59 (SF-03)."""
@@ -548,7 +548,7 @@ class LockHolder:
 
 @dataclass(slots=True)
 class FailedSentinel:
-    """The whole of .failed: no drainer adopts this slot until somebody removes the file.
+    """The whole of .failed: no drainer adopts this slot until the file is removed.
 
     Any length (SF client section 5.2).
     """
@@ -628,7 +628,7 @@ class StoredBatch:
 
 @dataclass(slots=True)
 class SlotMetadataHeader:
-    """Opens .lwp-slot; behind it stand SegmentFrames with a SlotIdentity or SlotTopic each.
+    """Opens .lwp-slot; SegmentFrames with a SlotIdentity or SlotTopic each follow.
 
     8 bytes (SF-32).
     """

@@ -104,7 +104,7 @@ def root() -> Path:
         if (folder / f"{FAMILIES[0]}.json").is_file():
             return folder
     raise FileNotFoundError(
-        "the test vectors are neither in the installed package nor beside it; "
+        "the test vectors are neither in the installed package nor next to it; "
         "install lance-sdk from a wheel, or work in a checkout"
     )
 

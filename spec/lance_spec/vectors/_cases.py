@@ -36,7 +36,7 @@ def problems(folder: Path) -> Iterator[str]:
 def _case_problems(case: dict[str, Any], known: set[str]) -> Iterator[str]:
     for cite in _cited(case):
         if cite.startswith("AMB-") and cite not in known:
-            yield f"{case['id']}: {cite} is no row of the ambiguity register"
+            yield f"{case['id']}: {cite} is not a row of the ambiguity register"
     fault = case.get("fault", {})
     same = "value" in fault and case["right"].get(fault["field"]) == fault["value"]
     if same:

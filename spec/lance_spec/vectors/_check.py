@@ -74,7 +74,7 @@ def _problems(vectors: Vectors) -> Iterator[str]:
     for vector in vectors:
         for row in _cited(vector):
             if row not in rows:
-                yield f"{vector.id}: {row} is no row of the ambiguity register"
+                yield f"{vector.id}: {row} is not a row of the ambiguity register"
         if "pairOf" in vector.test:
             yield from _pair_problems(vector, by_id.get(vector.test["pairOf"]))
 
@@ -99,7 +99,7 @@ def _pair_problems(vector: Vector, pair: Vector | None) -> Iterator[str]:
         yield f"{vector.id}: its pair {vector.test['pairOf']} is not in the file"
         return
     if pair.result != "valid" or pair.outcomes[0]["action"] != "accept" or "fault" in pair.test:
-        yield f"{vector.id}: its pair {pair.id} is no valid test without a fault"
+        yield f"{vector.id}: its pair {pair.id} is not a valid test without a fault"
     if "crc" in vector.test:
         yield from _crc_problems(vector, pair)
         return

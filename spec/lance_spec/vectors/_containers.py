@@ -179,7 +179,7 @@ def _once(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is no number that the dialect has")
+    raise ValueError(f"{text} is not a number that the dialect has")
 
 
 def read_upgrade(_request: Json, group: Json, data: bytes) -> Json:

@@ -45,7 +45,7 @@ def declared(answer: Json, families: Sequence[str]) -> set[str]:
     """
     named = answer.get("families", list(families))
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
-        raise ValueError(f"hello: families is no list of names: {_short(named)}")
+        raise ValueError(f"hello: families is not a list of names: {_short(named)}")
     if unknown := sorted(set(named) - set(FAMILIES)):
         raise ValueError(f"hello: there is no family {', '.join(unknown)}")
     return set(named)

@@ -76,7 +76,7 @@ class AdapterProcess:
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):
-            raise AdapterError(f"{request['id']}: the answer is no JSON: {line[:200]!r}") from None
+            raise AdapterError(f"{request['id']}: the answer is not JSON: {line[:200]!r}") from None
         if not isinstance(answer, dict) or answer.get("id") != request["id"]:
             raise AdapterError(f"{request['id']}: the answer has another id: {line[:200]!r}")
         return answer

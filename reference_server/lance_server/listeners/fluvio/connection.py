@@ -123,7 +123,7 @@ class Connection:
 
     def _report(self, problem: BaseException | None) -> None:
         if isinstance(problem, ProtocolError | DecodeError | TimeoutError):
-            _log.info("a client is let go: %s", str(problem) or "it was silent for too long")
+            _log.info("a client is disconnected: %s", str(problem) or "it was silent for too long")
         elif isinstance(problem, Exception) and not isinstance(problem, OSError | EOFError):
             _log.error("a connection failed", exc_info=problem)
 

@@ -76,7 +76,7 @@ class Connection:
 
     def _report(self, problem: BaseException | None) -> None:
         if isinstance(problem, TimeoutError):
-            _log.info("a client is let go: it was silent for too long, or took nothing")
+            _log.info("a client is disconnected: it was silent for too long, or took nothing")
             self.abort()
         elif isinstance(problem, Exception) and not isinstance(problem, OSError | EOFError):
             _log.error("a connection failed", exc_info=problem)

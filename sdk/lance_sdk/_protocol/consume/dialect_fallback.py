@@ -44,7 +44,7 @@ class DialectFallback:
         return OpaqueRecords(
             f"the bytes from offset {self._start} to {self.end} were stored without being records, "
             f"and this server does not speak the dialect {self.dialect.name!r}, in which alone "
-            f"they are handed out (start it with --dialect auto); on_opaque='skip' goes on behind "
+            f"they are handed out (start it with --dialect auto); on_opaque='skip' goes on after "
             f"them, as does seek({self.end})",
             self._start,
             self.end,

@@ -197,9 +197,7 @@ class Sender:
         self._connection = connection
         self._topic_id = self._topic_id if topic is None else topic.id
         if not self._topic_id and not connection.dialect.strict:
-            text = (
-                "topic 0 of a published server acknowledges records that nobody can read (AMB-34)"
-            )
+            text = "records in topic 0 of a published server cannot be read (AMB-34)"
             self._events.append(Notice(f"{text}: name a topic", "topic-0"))
         self._batcher.fit(connection.dialect)
 

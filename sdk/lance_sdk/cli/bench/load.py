@@ -190,7 +190,7 @@ class Consuming:
             if batch is None:
                 continue
             if len(batch.data) != batch.count * layout.size:
-                raise Failure(f"somebody else writes to {self._url}; name a topic of your own")
+                raise Failure(f"another client writes to {self._url}; name a topic of your own")
             now = time.monotonic_ns()
             began = began or now
             self.latencies.add_all(now - due for (due,) in layout.iter_unpack(batch.data))

@@ -72,7 +72,7 @@ def trim(ctx: click.Context, slot: Path, upto: int, *, discard: bool, yes: bool)
     settings = current_settings()
     if not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError("say --yes: there is nobody to ask")
+            raise click.UsageError("no terminal to ask on; add --yes")
         click.confirm(f"Give up frames up to {upto} of {slot}?", abort=True, err=True)
     with frames_bar("trimming") as tell:
         found = give_up(slot, upto, keep=not discard, tell=tell)
@@ -107,7 +107,7 @@ def unlock(ctx: click.Context, slot: Path) -> None:
     if current_settings().json:
         print_json({"path": str(slot), "failed": failed})
     elif failed is None:
-        print_line("nobody holds the slot, and no drainer gave up on it")
+        print_line("no process holds the slot, and no drainer gave up on it")
     else:
         print_line(f"drainers may take the slot again; one gave up: {printable(failed.strip())}")
     report = inspect(slot, kind_of(slot))

@@ -64,7 +64,7 @@ Examples:
 @click.option("-f", "--follow", is_flag=True, help="Go on when the end is reached.")
 @click.option("-n", "--max-records", type=click.IntRange(min=1), help="Stop after so many.")
 @click.option(
-    "-K", "--key-separator", metavar="TEXT", help="Print each record's key, and TEXT behind it."
+    "-K", "--key-separator", metavar="TEXT", help="Print each record's key, and TEXT after it."
 )
 @click.option(
     "--on-damage",

@@ -155,7 +155,9 @@ class Claims:
     def _released(self, result: object, error: LanceError | None, now: float) -> None:
         del result, now
         if error is not None:
-            self._events.append(Notice(f"the offset store did not let go: {error}", "group"))
+            self._events.append(
+                Notice(f"the offset store did not release its claim: {error}", "group")
+            )
 
     def close(self) -> None:
         """Let go of everything; asked for again until it is done."""

@@ -207,8 +207,9 @@ class TextConnection(Connection):
         foreign = [topic_id for topic_id in wanted if topic_id not in claims.topics]
         if foreign:
             message = (
-                f"topic #{foreign[0]} was assigned to this member, which does not read it; in "
-                f"text nobody can say what it reads: give topics= all topics of the coordinator"
+                f"topic #{foreign[0]} was assigned to this member, which does not read it; a "
+                f"member cannot say in the text protocol what it reads: give topics= all topics "
+                f"of the coordinator"
             )
             self._refuse(request, m.GroupErrorCode.INVALID_REQUEST, message, now)
             return

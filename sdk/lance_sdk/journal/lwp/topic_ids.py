@@ -183,6 +183,6 @@ class TopicIds:
         self._told.add(topic.topic_number)
         text = f"topic {name!r} does not exist at the server"
         if self._on_missing == "hold":
-            advice = "; its frames and all after them wait until somebody creates it"
+            advice = "; its frames and all after them wait until it is created"
             return TopicMissing(text + advice, hold=True, news=news)
         return TopicMissing(text, bury=True)

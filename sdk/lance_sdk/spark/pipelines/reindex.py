@@ -63,7 +63,7 @@ def reindex(
         ConfigError: a server is using the directory, or the path is not local.
     """
     if "://" in path:
-        raise ConfigError(f"path={path!r}: indexes are written beside segments; mount the folder")
+        raise ConfigError(f"path={path!r}: indexes are written next to segments; mount the folder")
     folders, _ = folders_of(path)
     with _held(Path(path)):
         segments = [segment for folder in folders for segment in topic_files(folder).segments]

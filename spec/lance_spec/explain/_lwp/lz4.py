@@ -33,7 +33,7 @@ def explain_lz4(data: memoryview, start: int, stop: int, *, most: int) -> Iterat
     if not frame.whole:
         return
     if frame.end < stop:
-        extra = raw_row(data, frame.end, stop, "extra", "Bytes behind the LZ4 frame")
+        extra = raw_row(data, frame.end, stop, "extra", "Bytes after the LZ4 frame")
         yield Part("Behind the LZ4 frame", (extra.judged("fault", "expected nothing (AMB-20)"),))
     yield from _inside(data[start : frame.end], most)
 

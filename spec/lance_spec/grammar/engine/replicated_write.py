@@ -25,7 +25,7 @@ REPLICATED_WRITE = message(
     field(
         "global_offset",
         Int64ul,
-        doc="Byte offset in the topic behind this write, which the follower's must equal",
+        doc="Byte offset in the topic after this write, which the follower's must equal",
         unit="bytes",
         section="Design section 4.1.2",
         ambiguities=("AMB-29", "AMB-48"),

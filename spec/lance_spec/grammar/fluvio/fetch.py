@@ -49,7 +49,7 @@ PARTITION_OFFSETS = corrected_message(
     _OUTCOME,
     _PARTITION,
     corrected("start_offset", Int64sb, "Lowest offset there is", unit="records"),
-    corrected("last_stable_offset", Int64sb, "Offset behind the last record", unit="records"),
+    corrected("last_stable_offset", Int64sb, "Offset after the last record", unit="records"),
     doc="Where a partition starts and ends",
 )
 TOPIC_OFFSETS = corrected_message(

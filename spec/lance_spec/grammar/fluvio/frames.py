@@ -8,7 +8,7 @@ from lance_spec.grammar.fluvio._words import STRING, corrected, corrected_messag
 FRAME = corrected_message(
     "Frame",
     corrected("body", Sized(Int32sb, GreedyBytes), "A request or a response"),
-    doc="Carries a request or a response behind its length in bytes",
+    doc="Carries a request or a response after its length in bytes",
 )
 
 REQUEST = corrected_message(

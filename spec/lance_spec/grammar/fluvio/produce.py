@@ -180,7 +180,7 @@ PRODUCE_PARTITION = message(
     field(
         "records",
         Sized(Int32sb, Nested(RECORD_SET)),
-        doc="Its batches, behind their length in bytes",
+        doc="Its batches, after their length in bytes",
         section=_PARTITION,
         ambiguities=CORRECTED,
     ),

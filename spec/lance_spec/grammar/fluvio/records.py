@@ -57,7 +57,7 @@ RECORDS = message(
     field(
         "records",
         Many(Int32sb, Sized(ZIGZAG, Nested(RECORD))),
-        doc="The records behind their count, each behind its length",
+        doc="The records after their count, each after its length",
         section="FLV-01",
         ambiguities=CORRECTED,
     ),

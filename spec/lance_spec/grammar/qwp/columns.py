@@ -108,7 +108,7 @@ def _decimals(name: str, size: int) -> Declaration:
     return qwp_message(
         name,
         _NULLS,
-        qwp_field("scale", Int8ul, "Digits behind the point, also where every row is null"),
+        qwp_field("scale", Int8ul, "Digits after the point, also where every row is null"),
         qwp_field("values", PerValue(size), "The values in two's complement, low byte first"),
         doc=f"Section of a column of decimal numbers of {size} bytes",
     )

@@ -30,7 +30,7 @@ SYMBOL_DICTIONARY_HEADER = message(
 )
 SYMBOLS = message(
     "Symbols",
-    _field("symbols", Filled(STRING), "The symbols, each behind its length"),
+    _field("symbols", Filled(STRING), "The symbols, each after its length"),
     doc="What the entries of a chunk are",
     section="SF-04",
     ambiguities=_IDS,
