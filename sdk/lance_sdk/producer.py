@@ -93,7 +93,7 @@ class Producer(Lifecycle, Generic[V]):
         self._maker = RecordMaker(config.values, allow_unsafe=config.allow_unsafe_types)
         self._plain: Any = self._maker.plain
         self._blocks = config.on_full != "raise"
-        self._patience = seconds("block_timeout", config.block_timeout)
+        self._block_timeout = seconds("block_timeout", config.block_timeout)
 
     def __repr__(self) -> str:
         return self._core.show("Producer", self._state)
@@ -347,7 +347,7 @@ class Producer(Lifecycle, Generic[V]):
         """Add one record when there is room for it, within ``block_timeout``."""
         if not self._blocks:
             raise full
-        deadline = monotonic() + self._patience
+        deadline = monotonic() + self._block_timeout
         while True:
             with self._driver.lock:
                 gate = self._sender.gate(len(value))
@@ -361,4 +361,4 @@ class Producer(Lifecycle, Generic[V]):
 
     def _no_room(self, full: BufferFull) -> BufferFull:
         with self._driver.lock:
-            return no_room(full, self._patience, self._sender.oldest(), self._sender.place())
+            return no_room(full, self._block_timeout, self._sender.oldest(), self._sender.place())

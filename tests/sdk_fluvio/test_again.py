@@ -17,8 +17,8 @@ from lance_sdk.errors import (
 from lance_sdk.fluvio import AsyncFluvioClient, FluvioClient, FluvioRefused, StoredRecords
 from lance_sdk.fluvio._asks import Ask, Pause
 from lance_sdk.fluvio._outbox import SendBuffer
-from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._producing import deliver
+from lance_sdk.fluvio._retries import Retries
 from lance_sdk.fluvio._topics import Leader, Leaders
 from lance_sdk.fluvio.types import FluvioSettings
 from lance_sdk.testing import LoadedDice, ManualClock
@@ -56,7 +56,7 @@ def test_a_consumer_goes_on_at_its_offset(proxy: Proxy) -> None:
 
 
 def test_a_consumer_gives_up_when_it_is_told_to(proxy: Proxy) -> None:
-    """Without patience the loss is an error, and the consumer is at its end."""
+    """Without retries the loss is an error, and the consumer is at its end."""
     with FluvioClient(proxy.sc, retry_for=0) as client:
         client.create_topic("orders")
         with client.consumer("orders") as consumer:
@@ -125,7 +125,7 @@ def test_a_client_outlives_an_outage_while_it_was_idle(proxy: Proxy, retry_for: 
 def test_records_that_cannot_go_now_hold_up_no_others() -> None:
     """A partition without a leader does not keep another partition's records from the log."""
     outbox, known = two_partitions()
-    steps = deliver(outbox, known, FluvioSettings(), Patience(10, ManualClock(), LoadedDice()))
+    steps = deliver(outbox, known, FluvioSettings(), Retries(10, ManualClock(), LoadedDice()))
     assert asked(next(steps)) == (0, ("one", 1))
     assert asked(steps.throw(ConnectFailed("one:1", []))) == (0, ("two", 2))
     assert steps.send(produced(7)) == Pause(0.02)
@@ -136,7 +136,7 @@ def test_records_that_cannot_go_now_hold_up_no_others() -> None:
 def test_a_cancelled_flush_keeps_its_records() -> None:
     """What may not have been stored waits for the next flush, under at least once."""
     outbox, known = two_partitions()
-    steps = deliver(outbox, known, FluvioSettings(), Patience(10, ManualClock(), LoadedDice()))
+    steps = deliver(outbox, known, FluvioSettings(), Retries(10, ManualClock(), LoadedDice()))
     next(steps)
     steps.close()
     assert len(outbox) == 2
@@ -149,7 +149,7 @@ def test_a_batch_that_a_leader_refused_alone_goes_again_alone() -> None:
     for value in (b"a" * 10, b"b" * 10):
         outbox.add(value, None, 0, None)
     settings = FluvioSettings(batch_bytes=10)
-    steps = deliver(outbox, known, settings, Patience(10, ManualClock(), LoadedDice()))
+    steps = deliver(outbox, known, settings, Retries(10, ManualClock(), LoadedDice()))
     assert asked(next(steps)) == (0, ("one", 1))
     assert steps.send(produced(0, None)) == Pause(0.02)
     assert [each.value for each in outbox.take(0)] == [b"b" * 10]
@@ -266,10 +266,10 @@ def test_a_producer_follows_the_leader() -> None:
     old, new = ("old", 9005), ("new", 9006)
     known = Leaders("t", [Leader(old, online=True)])
     settings = FluvioSettings(delivery="at_most_once")
-    patience = Patience(10, ManualClock(), LoadedDice())
+    retries = Retries(10, ManualClock(), LoadedDice())
     outbox = SendBuffer(known, fluvio_partition, 1000)
     outbox.add(b"a", None, 0, None)
-    steps = deliver(outbox, known, settings, patience)
+    steps = deliver(outbox, known, settings, retries)
     assert asked(next(steps)) == (0, old)
     moved = FluvioRefused("produce", ErrorCode.NOT_LEADER_FOR_PARTITION)
     assert steps.throw(moved) == Pause(0.02)
@@ -294,18 +294,18 @@ def asked(wanted: Ask | Pause) -> tuple[int, tuple[str, int] | None]:
 def test_patience_ends() -> None:
     """Waits grow, and the error comes when the time is over; progress begins again."""
     clock = ManualClock()
-    patience = Patience(1.0, clock, LoadedDice())
+    retries = Retries(1.0, clock, LoadedDice())
     error = ConnectFailed("host:1", [])
     waits = []
     for _ in range(4):
-        waits.append(patience.after(error))
+        waits.append(retries.after(error))
         clock.advance(waits[-1])
     assert waits == [0.02, 0.04, 0.08, 0.16]
     clock.advance(0.6)
     with pytest.raises(ConnectFailed):
-        patience.after(error)
-    patience.progressed()
-    assert patience.after(error) == 0.02
+        retries.after(error)
+    retries.progressed()
+    assert retries.after(error) == 0.02
 
 
 @pytest.mark.parametrize(

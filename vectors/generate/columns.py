@@ -6,8 +6,8 @@ from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
-from generate.cursor import Eye, Pen, Shape, Slip
-from generate.nested import Nested, Spot, Struct
+from generate.cursor import Mutation, Reader, Shape, Writer
+from generate.nested import Location, Nested, Struct
 from generate.shapes import Varint
 
 
@@ -17,27 +17,27 @@ class Sections(Shape):
     def __init__(self, cases: Mapping[int, Struct]) -> None:
         self.cases = dict(cases)
 
-    def spots(self, value: Any, pen: Pen) -> list[Spot]:
+    def locations(self, value: Any, writer: Writer) -> list[Location]:
         """Return the fields of each section."""
         found, place = [], 0
-        for column, section in zip(pen.record["columns"], value, strict=True):
-            inner = Pen(pen.version, pen.record["row_count"])
+        for column, section in zip(writer.record["columns"], value, strict=True):
+            inner = Writer(writer.version, writer.record["row_count"])
             for each, raw in self.cases[column["type"]].parts(section, inner):
-                found.append(Spot(each.name, place, raw, each.shape))
+                found.append(Location(each.name, place, raw, each.shape))
                 place += len(raw)
         return found
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the bytes of all sections."""
-        return b"".join(spot.raw for spot in self.spots(value, pen))
+        return b"".join(location.raw for location in self.locations(value, writer))
 
-    def read(self, eye: Eye) -> list[Any]:
+    def read(self, reader: Reader) -> list[Any]:
         """Return the sections."""
-        columns, rows = eye.record["columns"], eye.record["row_count"]
+        columns, rows = reader.record["columns"], reader.record["row_count"]
         found = []
         for column in columns:
-            eye.rows = eye.present = rows
-            found.append(self.cases[column["type"]].read(eye))
+            reader.rows = reader.present = rows
+            found.append(self.cases[column["type"]].read(reader))
         return found
 
     def show(self, value: Any, version: int) -> Any:
@@ -61,17 +61,17 @@ class Nulls(Shape):
 
     least = 1
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the byte and the bits."""
-        assert value is None or len(value) == (pen.rows + 7) // 8
+        assert value is None or len(value) == (writer.rows + 7) // 8
         return b"\0" if value is None else b"\1" + value
 
-    def read(self, eye: Eye) -> bytes | None:
+    def read(self, reader: Reader) -> bytes | None:
         """Return the bits, or None where no row is null."""
-        flag = eye.take(1)
-        bits = eye.take((eye.rows + 7) // 8) if flag != b"\0" else None
-        null = sum(bits[row // 8] >> row % 8 & 1 for row in range(eye.rows)) if bits else 0
-        eye.present = eye.rows - null
+        flag = reader.take(1)
+        bits = reader.take((reader.rows + 7) // 8) if flag != b"\0" else None
+        null = sum(bits[row // 8] >> row % 8 & 1 for row in range(reader.rows)) if bits else 0
+        reader.present = reader.rows - null
         return bits
 
 
@@ -81,23 +81,23 @@ class PerValue(Shape):
     def __init__(self, size: int = 0, *, bits: str = "") -> None:
         self.size, self.bits = size, bits
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the bytes."""
-        del pen
+        del writer
         return bytes(value)
 
-    def read(self, eye: Eye) -> bytes:
+    def read(self, reader: Reader) -> bytes:
         """Return the bytes."""
-        size = (eye.record[self.bits] + 7) // 8 if self.bits else self.size
-        return eye.take(eye.present * size)
+        size = (reader.record[self.bits] + 7) // 8 if self.bits else self.size
+        return reader.take(reader.present * size)
 
 
 class BitPerValue(PerValue):
     """One bit for each value."""
 
-    def read(self, eye: Eye) -> bytes:
+    def read(self, reader: Reader) -> bytes:
         """Return the bytes."""
-        return eye.take((eye.present + 7) // 8)
+        return reader.take((reader.present + 7) // 8)
 
 
 class Each(Shape):
@@ -106,70 +106,70 @@ class Each(Shape):
     def __init__(self, item: Shape) -> None:
         self.item = item
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the bytes of each."""
-        return b"".join(self.item.write(one, pen) for one in value)
+        return b"".join(self.item.write(one, writer) for one in value)
 
-    def read(self, eye: Eye) -> list[Any]:
+    def read(self, reader: Reader) -> list[Any]:
         """Return the values."""
-        name, count = eye.name, eye.present
-        if count * self.item.least > eye.left:
-            raise eye.refused("short")
+        name, count = reader.name, reader.present
+        if count * self.item.least > reader.left:
+            raise reader.refused("short")
         found = []
         for _ in range(count):
-            eye.name = name
-            found.append(self.item.read(eye))
+            reader.name = name
+            found.append(self.item.read(reader))
         return found
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """What can be wrong with the last value, which is a number or an array."""
         if isinstance(self.item, Varint):
-            yield from self.item.slips(raw)
+            yield from self.item.mutations(raw)
         elif isinstance(self.item, Nested):
             negative = struct.pack("<i", -1)
             comment = "The first dimension of the first array is -1."
-            yield Slip("negative-dimension", "Bounds", comment, 1, 4, negative, "value")
+            yield Mutation("negative-dimension", "Bounds", comment, 1, 4, negative, "value")
 
 
 class Slices(Shape):
     """Bytes of any length for each value: their offsets, then all of them."""
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return offsets and bytes."""
-        del pen
+        del writer
         offsets = list(accumulate(map(len, value), initial=0))
         return struct.pack(f"<{len(offsets)}I", *offsets) + b"".join(value)
 
-    def read(self, eye: Eye) -> list[bytes]:
+    def read(self, reader: Reader) -> list[bytes]:
         """Return the values."""
-        start = eye.place
-        offsets = struct.unpack(f"<{eye.present + 1}I", eye.take(4 * (eye.present + 1)))
+        start = reader.place
+        offsets = struct.unpack(f"<{reader.present + 1}I", reader.take(4 * (reader.present + 1)))
         if offsets[0] or any(after < before for before, after in pairwise(offsets)):
-            raise eye.refused("value", start)
-        joined = eye.take(offsets[-1])
+            raise reader.refused("value", start)
+        joined = reader.take(offsets[-1])
         return [joined[before:after] for before, after in pairwise(offsets)]
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """Offsets that do not begin at 0, that fall, or that lead past the end."""
         if len(raw) < 8:
             return
         one = struct.pack("<I", 1)
-        yield Slip("not-from-0", "Offsets", "The first offset is 1.", 0, 4, one, "value")
+        yield Mutation("not-from-0", "Offsets", "The first offset is 1.", 0, 4, one, "value")
         far = struct.pack("<I", 2**32 - 1)
         comment = "The second offset lies far behind the bytes."
-        yield Slip("far-offset", "Offsets", comment, 4, 4, far)
+        yield Mutation("far-offset", "Offsets", comment, 4, 4, far)
 
 
 class Elements(Shape):
     """The elements of an array whose dimensions stand before."""
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the elements."""
-        del pen
+        del writer
         return bytes(value)
 
-    def read(self, eye: Eye) -> bytes:
+    def read(self, reader: Reader) -> bytes:
         """Return the elements."""
-        if any(each < 0 for each in eye.record["dims"]):
-            raise eye.refused("value")
-        return eye.take(prod(eye.record["dims"]) * 8)
+        if any(each < 0 for each in reader.record["dims"]):
+            raise reader.refused("value")
+        return reader.take(prod(reader.record["dims"]) * 8)

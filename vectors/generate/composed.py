@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from generate.cursor import Pen, Record, RefusedError, Slip
+from generate.cursor import Mutation, Record, RefusedError, Writer
 from generate.document import ACCEPT, Note, Test, group, note
-from generate.nested import Filled, Seal, Spot, Struct
+from generate.nested import Filled, Location, Seal, Struct
 from generate.shapes import Rest
 
 NOTES: dict[str, Note] = {
@@ -217,28 +217,28 @@ class _Faults:
     seen: set[bytes] = field(default_factory=set)
 
     def __iter__(self) -> Iterator[Test]:
-        spots = self.struct.spots(self.example.value, Pen(self.example.version))
-        data = b"".join(spot.raw for spot in spots)
+        locations = self.struct.locations(self.example.value, Writer(self.example.version))
+        data = b"".join(location.raw for location in locations)
         self.seen.add(data)
-        for spot in spots:
-            if spot.name in self.sound:
+        for location in locations:
+            if location.name in self.sound:
                 continue
-            yield from self._cuts(data, spot)
-            for slip in spot.shape.slips(spot.raw):
-                if not self._is_another(data, spot, slip):
-                    yield from self._slip(data, spot, slip)
-        if not spots or not _takes_a_byte(spots[-1].shape):
+            yield from self._cuts(data, location)
+            for mutation in location.shape.mutations(location.raw):
+                if not self._is_another(data, location, mutation):
+                    yield from self._slip(data, location, mutation)
+        if not locations or not _takes_a_byte(locations[-1].shape):
             for test in self._trailing(data):
                 yield self._open(test, data) if self.family.lenient else test
         if self.struct.seal:
-            yield from self._rot(data, spots, self.struct.seal)
+            yield from self._rot(data, locations, self.struct.seal)
 
-    def _is_another(self, data: bytes, spot: Spot, slip: Slip) -> bool:
+    def _is_another(self, data: bytes, location: Location, mutation: Mutation) -> bool:
         """Whether a wrong length only makes another message, which ends where this one does."""
-        if slip.flag != "Length" or not isinstance(self.struct.fields[-1].shape, Rest):
+        if mutation.flag != "Length" or not isinstance(self.struct.fields[-1].shape, Rest):
             return False
-        at = spot.place + slip.at
-        spoilt = data[:at] + slip.insert + data[at + slip.remove :]
+        at = location.place + mutation.at
+        spoilt = data[:at] + mutation.insert + data[at + mutation.remove :]
         try:
             self.struct.decode(spoilt, self.example.version)
         except RefusedError:
@@ -258,33 +258,33 @@ class _Faults:
         either = {"result": "either", "ambiguity": self.family.lenient, "outcomes": outcomes}
         return kept | {"fields": fields} | either
 
-    def _cuts(self, data: bytes, spot: Spot) -> Iterator[Test]:
+    def _cuts(self, data: bytes, location: Location) -> Iterator[Test]:
         """Cut before a field and inside it; bytes up to the end are never too few."""
-        if isinstance(spot.shape, Rest) or not spot.raw:
+        if isinstance(location.shape, Rest) or not location.raw:
             return
-        last = spot.place + len(spot.raw) - 1
+        last = location.place + len(location.raw) - 1
         for length in (
-            [last] if isinstance(spot.shape, Filled) else dict.fromkeys((spot.place, last))
+            [last] if isinstance(location.shape, Filled) else dict.fromkeys((location.place, last))
         ):
-            comment = f"The first {length} of {len(data)} bytes; it ends in {spot.name}."
+            comment = f"The first {length} of {len(data)} bytes; it ends in {location.name}."
             fault = {"kind": "truncate", "length": length}
             yield from self._fault(f"cut-at-{length}", comment, data[:length], fault, "Short")
 
-    def _slip(self, data: bytes, spot: Spot, slip: Slip) -> Iterator[Test]:
-        at = spot.place + slip.at
-        spoilt = data[:at] + slip.insert + data[at + slip.remove :]
+    def _slip(self, data: bytes, location: Location, mutation: Mutation) -> Iterator[Test]:
+        at = location.place + mutation.at
+        spoilt = data[:at] + mutation.insert + data[at + mutation.remove :]
         fault: Record = {
             "kind": "splice",
             "offset": at,
-            "remove": slip.remove,
-            "insert": slip.insert.hex(),
+            "remove": mutation.remove,
+            "insert": mutation.insert.hex(),
         }
         seal = self.struct.seal
         if seal and _covers(seal, at):
             spoilt, fault = self._resealed(spoilt, fault, seal)
-        title = f"{spot.name.replace('_', '-')}-{slip.name}"
-        comment = f"Field {spot.name}: {slip.comment}"
-        yield from self._fault(title, comment, spoilt, fault, slip.flag, reason=slip.reason)
+        title = f"{location.name.replace('_', '-')}-{mutation.name}"
+        comment = f"Field {location.name}: {mutation.comment}"
+        yield from self._fault(title, comment, spoilt, fault, mutation.flag, reason=mutation.reason)
 
     def _resealed(self, data: bytes, fault: Record, seal: Seal) -> tuple[bytes, Record]:
         """Make the checksum right again, so that the fault is the only one."""
@@ -295,17 +295,17 @@ class _Faults:
         places = {"at": at, "start": seal.start, **end, "order": seal.order}
         return sealed, fault | {"reseal": {"algorithm": "crc32c", **places}}
 
-    def _rot(self, data: bytes, spots: list[Spot], seal: Seal) -> Iterator[Test]:
+    def _rot(self, data: bytes, locations: list[Location], seal: Seal) -> Iterator[Test]:
         """Change a bit at both ends of what the checksum covers, field by field, and in itself."""
-        for spot in spots:
-            covered = spot.name == seal.name or _covers(seal, spot.place)
-            if not (covered and spot.shape.given and spot.raw):
+        for location in locations:
+            covered = location.name == seal.name or _covers(seal, location.place)
+            if not (covered and location.shape.given and location.raw):
                 continue
-            for at in dict.fromkeys((spot.place, spot.place + len(spot.raw) - 1)):
+            for at in dict.fromkeys((location.place, location.place + len(location.raw) - 1)):
                 insert = bytes([data[at] ^ 1])
                 spoilt = data[:at] + insert + data[at + 1 :]
                 fault = {"kind": "splice", "offset": at, "remove": 1, "insert": insert.hex()}
-                comment = f"One bit of byte {at}, in {spot.name}, has changed."
+                comment = f"One bit of byte {at}, in {location.name}, has changed."
                 yield from self._fault(f"rot-at-{at}", comment, spoilt, fault, "Checksum")
 
     def _fault(

@@ -22,7 +22,7 @@ class RefusedError(Exception):
 
 
 @dataclass(slots=True)
-class Eye:
+class Reader:
     """Bytes that are being read.
 
     Attributes:
@@ -65,7 +65,7 @@ class Eye:
 
 
 @dataclass(slots=True)
-class Pen:
+class Writer:
     """How a message is written.
 
     Attributes:
@@ -80,7 +80,7 @@ class Pen:
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
+class Mutation:
     """One way of getting a field wrong.
 
     Attributes:
@@ -115,11 +115,11 @@ class Shape:
     open_end = False
     given = True
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the bytes of a value."""
         raise NotImplementedError
 
-    def read(self, eye: Eye) -> Any:
+    def read(self, reader: Reader) -> Any:
         """Return the value that stands there."""
         raise NotImplementedError
 
@@ -128,12 +128,12 @@ class Shape:
         del version
         return value.hex() if isinstance(value, bytes) else value
 
-    def spots(self, value: Any, pen: Pen) -> list[Any] | None:
+    def locations(self, value: Any, writer: Writer) -> list[Any] | None:
         """Return where the fields inside stand, or None where it is one field."""
-        del value, pen
+        del value, writer
         return None
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """Return the ways of getting it wrong."""
         del raw
         yield from ()

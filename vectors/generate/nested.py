@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from generate.cursor import Eye, Pen, Record, RefusedError, Shape, Slip
+from generate.cursor import Mutation, Reader, Record, RefusedError, Shape, Writer
 from generate.shapes import Flag, Num, Varint
 from generate.wire import crc
 
@@ -36,7 +36,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class Location:
     """Where a field stands in the bytes of a message.
 
     Attributes:
@@ -94,28 +94,28 @@ class Struct:
 
     def encode(self, value: Record, version: int = 0, rows: int = 0) -> bytes:
         """Return the bytes of a message."""
-        return b"".join(raw for _, raw in self.parts(value, Pen(version, rows)))
+        return b"".join(raw for _, raw in self.parts(value, Writer(version, rows)))
 
-    def parts(self, value: Record, pen: Pen) -> list[tuple[Field, bytes]]:
+    def parts(self, value: Record, writer: Writer) -> list[tuple[Field, bytes]]:
         """Return each field that the version has, and its bytes."""
-        inner = Pen(pen.version, pen.rows, value)
+        inner = Writer(writer.version, writer.rows, value)
         given = value | ({self.seal.name: 0} if self.seal else {})
         written = [
             (each, each.shape.write(given.get(each.name), inner))
             for each in self.fields
-            if each.there(pen.version)
+            if each.there(writer.version)
         ]
         unknown = set(value) - {each.name for each in self.fields}
         assert not unknown, f"{self.name} has no {unknown}"
         return self._sealed(written) if self.seal else written
 
-    def spots(self, value: Record, pen: Pen) -> list[Spot]:
+    def locations(self, value: Record, writer: Writer) -> list[Location]:
         """Return where each field stands; fields of columns stand for themselves."""
-        found, place, inner = [], 0, Pen(pen.version, pen.rows, value)
-        for each, raw in self.parts(value, pen):
-            within = each.shape.spots(value.get(each.name), inner)
+        found, place, inner = [], 0, Writer(writer.version, writer.rows, value)
+        for each, raw in self.parts(value, writer):
+            within = each.shape.locations(value.get(each.name), inner)
             if within is None:
-                found.append(Spot(each.name, place, raw, each.shape))
+                found.append(Location(each.name, place, raw, each.shape))
             else:
                 found += [replace(one, place=place + one.place) for one in within]
             place += len(raw)
@@ -126,14 +126,14 @@ class Struct:
         right = self.seal.of(b"".join(raw for _, raw in written))
         return [(each, right if each.name == self.seal.name else raw) for each, raw in written]
 
-    def read(self, eye: Eye) -> Record:
+    def read(self, reader: Reader) -> Record:
         """Return the values of the message that stands there."""
-        outer, eye.record = eye.record, {}
+        outer, reader.record = reader.record, {}
         for each in self.fields:
-            if each.there(eye.version):
-                eye.name = each.name
-                eye.record[each.name] = each.shape.read(eye)
-        found, eye.record = eye.record, outer
+            if each.there(reader.version):
+                reader.name = each.name
+                reader.record[each.name] = each.shape.read(reader)
+        found, reader.record = reader.record, outer
         return found
 
     def decode(self, data: bytes, version: int = 0) -> Record:
@@ -142,10 +142,10 @@ class Struct:
         Raises:
             RefusedError: they are not that message.
         """
-        eye = Eye(data, len(data), version)
-        found = self.read(eye)
-        if eye.left:
-            raise RefusedError("trailing", "", eye.place)
+        reader = Reader(data, len(data), version)
+        found = self.read(reader)
+        if reader.left:
+            raise RefusedError("trailing", "", reader.place)
         if self.seal:
             place = self.place(self.seal.name, found, version)
             if data[place : place + 4] != self.seal.of(data):
@@ -154,7 +154,11 @@ class Struct:
 
     def place(self, name: str, value: Record, version: int) -> int:
         """Return where a field of a message begins."""
-        return next(spot.place for spot in self.spots(value, Pen(version)) if spot.name == name)
+        return next(
+            location.place
+            for location in self.locations(value, Writer(version))
+            if location.name == name
+        )
 
     def show(self, value: Record, version: int) -> Record:
         """Return what a reader finds, as JSON."""
@@ -172,17 +176,17 @@ class Nested(Shape):
         self.struct = struct
         self.least = struct.least
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the message's bytes."""
-        return b"".join(raw for _, raw in self.struct.parts(value, pen))
+        return b"".join(raw for _, raw in self.struct.parts(value, writer))
 
     def show(self, value: Any, version: int) -> Any:
         """Return the message as JSON."""
         return self.struct.show(value, version)
 
-    def read(self, eye: Eye) -> Record:
+    def read(self, reader: Reader) -> Record:
         """Return the message."""
-        return self.struct.read(eye)
+        return self.struct.read(reader)
 
 
 class Maybe(Shape):
@@ -193,23 +197,23 @@ class Maybe(Shape):
     def __init__(self, item: Shape) -> None:
         self.item = item
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the byte, and the value's bytes."""
-        return b"\0" if value is None else b"\1" + self.item.write(value, pen)
+        return b"\0" if value is None else b"\1" + self.item.write(value, writer)
 
-    def read(self, eye: Eye) -> Any:
+    def read(self, reader: Reader) -> Any:
         """Return the value, or None."""
-        return self.item.read(eye) if Flag().read(eye) else None
+        return self.item.read(reader) if Flag().read(reader) else None
 
     def show(self, value: Any, version: int) -> Any:
         """Return the value as JSON, or null."""
         return None if value is None else self.item.show(value, version)
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """A byte that is neither 0 nor 1, and what can be wrong with the value."""
-        yield from Flag().slips(raw[:1])
+        yield from Flag().mutations(raw[:1])
         if raw[0]:
-            for each in self.item.slips(raw[1:]):
+            for each in self.item.mutations(raw[1:]):
                 name = "value-is-2" if each.name == "is-2" else each.name
                 yield replace(each, name=name, at=each.at + 1)
 
@@ -221,40 +225,42 @@ class Many(Shape):
         self.count, self.item = count, item
         self.least = count.least
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the count, and the bytes of each value."""
-        return self.count.raw(len(value)) + b"".join(self.item.write(each, pen) for each in value)
+        return self.count.raw(len(value)) + b"".join(
+            self.item.write(each, writer) for each in value
+        )
 
     def show(self, value: Any, version: int) -> Any:
         """Return the values as JSON."""
         return [self.item.show(each, version) for each in value]
 
-    def read(self, eye: Eye) -> list[Any]:
+    def read(self, reader: Reader) -> list[Any]:
         """Return the values; a count that the bytes left cannot hold is refused at once."""
-        start, name, count = eye.place, eye.name, self.count.read(eye)
+        start, name, count = reader.place, reader.name, self.count.read(reader)
         if count < 0:
-            raise eye.refused("value", start)
-        if count * self.item.least > eye.left:
-            raise eye.refused("short", start)
+            raise reader.refused("value", start)
+        if count * self.item.least > reader.left:
+            raise reader.refused("short", start)
         found = []
         for _ in range(count):
-            eye.name = name
-            found.append(self.item.read(eye))
+            reader.name = name
+            found.append(self.item.read(reader))
         return found
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """Counts that cannot be."""
-        eye = Eye(raw, len(raw))
-        count = self.count.read(eye)
+        reader = Reader(raw, len(raw))
+        count = self.count.read(reader)
         most = 2**31 if isinstance(self.count, Varint) else self.count.most
         for wrong in dict.fromkeys((count + 1, most)):
             comment = f"The count says {wrong}, there are {count}."
             insert = self.count.raw(wrong)
-            yield Slip(f"counts-{wrong}", "Count", comment, 0, eye.place, insert)
+            yield Mutation(f"counts-{wrong}", "Count", comment, 0, reader.place, insert)
         if getattr(self.count, "signed", False):
             comment = "The count says -1."
-            yield Slip(
-                "counts-minus-1", "Count", comment, 0, eye.place, self.count.raw(-1), "value"
+            yield Mutation(
+                "counts-minus-1", "Count", comment, 0, reader.place, self.count.raw(-1), "value"
             )
 
 
@@ -266,20 +272,20 @@ class Filled(Shape):
     def __init__(self, item: Shape) -> None:
         self.item = item
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the bytes of each value."""
-        return b"".join(self.item.write(each, pen) for each in value)
+        return b"".join(self.item.write(each, writer) for each in value)
 
     def show(self, value: Any, version: int) -> Any:
         """Return the values as JSON."""
         return [self.item.show(each, version) for each in value]
 
-    def read(self, eye: Eye) -> list[Any]:
+    def read(self, reader: Reader) -> list[Any]:
         """Return the values."""
-        name, found = eye.name, []
-        while eye.left:
-            eye.name = name
-            found.append(self.item.read(eye))
+        name, found = reader.name, []
+        while reader.left:
+            reader.name = name
+            found.append(self.item.read(reader))
         return found
 
 
@@ -290,31 +296,31 @@ class Sized(Shape):
         self.prefix, self.item = prefix, item
         self.least = prefix.least + item.least
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return length and value."""
-        raw = self.item.write(value, pen)
+        raw = self.item.write(value, writer)
         return self.prefix.raw(len(raw)) + raw
 
-    def read(self, eye: Eye) -> Any:
+    def read(self, reader: Reader) -> Any:
         """Return the value; what it leaves over is refused."""
-        name, outer = eye.name, eye.end
-        size = len(eye.take(self.prefix.read(eye)))
-        eye.end, eye.place = eye.place, eye.place - size
-        found = self.item.read(eye)
-        if eye.left:
-            eye.name = name
-            raise eye.refused("trailing")
-        eye.end = outer
+        name, outer = reader.name, reader.end
+        size = len(reader.take(self.prefix.read(reader)))
+        reader.end, reader.place = reader.place, reader.place - size
+        found = self.item.read(reader)
+        if reader.left:
+            reader.name = name
+            raise reader.refused("trailing")
+        reader.end = outer
         return found
 
     def show(self, value: Any, version: int) -> Any:
         """Return the value as JSON."""
         return self.item.show(value, version)
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """Lengths that are not the value's."""
-        eye = Eye(raw, len(raw))
-        size = self.prefix.read(eye)
+        reader = Reader(raw, len(raw))
+        size = self.prefix.read(reader)
         most = 2**31 if isinstance(self.prefix, Varint) else self.prefix.most
         wrong = [size + 1, most, *([size - 1] if size and not self.item.open_end else [])]
         if getattr(self.prefix, "signed", False):
@@ -322,7 +328,7 @@ class Sized(Shape):
         for value in wrong:
             comment = f"The length says {value}, it should be {size}."
             name = f"length-{'minus-1' if value < 0 else value}"
-            yield Slip(name, "Length", comment, 0, eye.place, self.prefix.raw(value))
+            yield Mutation(name, "Length", comment, 0, reader.place, self.prefix.raw(value))
 
 
 class Choice(Shape):
@@ -331,10 +337,10 @@ class Choice(Shape):
     def __init__(self, tag: str, cases: Mapping[int, Struct]) -> None:
         self.tag, self.cases = tag, dict(cases)
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the message's bytes."""
-        case = self.cases.get(pen.record[self.tag])
-        return Nested(case).write(value, pen) if case else b""
+        case = self.cases.get(writer.record[self.tag])
+        return Nested(case).write(value, writer) if case else b""
 
     def show(self, value: Any, version: int) -> Any:
         """Return the message as JSON, or null."""
@@ -343,10 +349,10 @@ class Choice(Shape):
         case = next(each for each in self.cases.values() if _names(each) == set(value))
         return case.show(value, version)
 
-    def read(self, eye: Eye) -> Any:
+    def read(self, reader: Reader) -> Any:
         """Return the message, or None."""
-        case = self.cases.get(eye.record[self.tag])
-        return case.read(eye) if case else None
+        case = self.cases.get(reader.record[self.tag])
+        return case.read(reader) if case else None
 
 
 def _names(struct: Struct) -> set[str]:

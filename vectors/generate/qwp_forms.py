@@ -4,7 +4,7 @@ from typing import Any
 
 from generate.columns import Each, Nulls, Sections
 from generate.composed import Example
-from generate.cursor import Eye, Pen, Shape
+from generate.cursor import Reader, Shape, Writer
 from generate.nested import Field, Filled, Many, Nested, Seal, Struct
 from generate.qwp import CASES, COLUMN, DICTIONARY, NAME, TEXT
 from generate.shapes import I64LE, LEB128, U8, U32LE, Const, Fixed, Length, Measured
@@ -16,31 +16,31 @@ WIDTHS = (0, 7, 9, 12, 32)
 class Times(Shape):
     """Times of 8 bytes each, or packed: two of them, then how their distances change."""
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the bytes, which are given as they are packed."""
-        del pen
+        del writer
         return bytes(value)
 
-    def read(self, eye: Eye) -> bytes:
+    def read(self, reader: Reader) -> bytes:
         """Return as many bytes as the values take."""
-        start = eye.place
-        if not eye.record["encoding"]:
-            return eye.take(8 * eye.present)
-        if eye.present - 2 > 8 * eye.left:
-            raise eye.refused("short")
-        size = self._size(eye)
-        if size > eye.left:
-            raise eye.refused("short", start)
-        return eye.take(size)
+        start = reader.place
+        if not reader.record["encoding"]:
+            return reader.take(8 * reader.present)
+        if reader.present - 2 > 8 * reader.left:
+            raise reader.refused("short")
+        size = self._size(reader)
+        if size > reader.left:
+            raise reader.refused("short", start)
+        return reader.take(size)
 
-    def _size(self, eye: Eye) -> int:
+    def _size(self, reader: Reader) -> int:
         """Return the bytes of packed values, as far as they can be known."""
-        bits = "".join(f"{byte:08b}"[::-1] for byte in eye.data[eye.place : eye.end])
-        place = 64 * min(eye.present, 2)
-        for _ in range(eye.present - 2):
+        bits = "".join(f"{byte:08b}"[::-1] for byte in reader.data[reader.place : reader.end])
+        place = 64 * min(reader.present, 2)
+        for _ in range(reader.present - 2):
             ones = len(bits[place : place + 4]) - len(bits[place : place + 4].lstrip("1"))
             place += min(ones + 1, 4) + WIDTHS[ones]
-        return (place + 7) // 8 if place <= len(bits) else eye.left + 1
+        return (place + 7) // 8 if place <= len(bits) else reader.left + 1
 
 
 def packed(*values: int) -> bytes:

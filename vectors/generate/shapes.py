@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from generate.cursor import Eye, Pen, Shape, Slip
+from generate.cursor import Mutation, Reader, Shape, Writer
 
 _GROUPS = 10
 
@@ -51,18 +51,18 @@ class Num(Shape):
         """Return any number that fits as bytes."""
         return value.to_bytes(self.size, self.order, signed=self.signed)
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the number as bytes."""
-        del pen
+        del writer
         assert self._allowed(value), value
         return self.raw(value)
 
-    def read(self, eye: Eye) -> int:
+    def read(self, reader: Reader) -> int:
         """Return the number."""
-        start = eye.place
-        value = int.from_bytes(eye.take(self.size), self.order, signed=self.signed)
+        start = reader.place
+        value = int.from_bytes(reader.take(self.size), self.order, signed=self.signed)
         if not self._allowed(value):
-            raise eye.refused("value", start)
+            raise reader.refused("value", start)
         return value
 
     def _allowed(self, value: int) -> bool:
@@ -74,14 +74,14 @@ class Num(Shape):
         del version
         return str(value) if self.size == 8 else int(value)
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """Values beside the names, and beyond the limits."""
         wrong = self._unnamed() if self.names else self._beyond()
         for value in wrong:
             comment = f"The value {value}, which it must not have."
             name = f"is-{'minus-' if value < 0 else ''}{abs(value)}"
             flag = "Unnamed" if self.names else "Bounds"
-            yield Slip(name, flag, comment, 0, len(raw), self.raw(value), "value")
+            yield Mutation(name, flag, comment, 0, len(raw), self.raw(value), "value")
 
     def _unnamed(self) -> list[int]:
         tried = dict.fromkeys((max(self.names) + 1, self.most, self.fewest))
@@ -115,26 +115,26 @@ class Varint(Shape):
             left >>= 7
         return groups + bytes([left])
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the number as bytes."""
-        del pen
+        del writer
         return self.raw(value)
 
-    def read(self, eye: Eye) -> int:
+    def read(self, reader: Reader) -> int:
         """Return the number, which has at most 64 bits in at most ten bytes."""
-        start, value = eye.place, 0
+        start, value = reader.place, 0
         for group in range(_GROUPS):
-            (byte,) = eye.take(1)
+            (byte,) = reader.take(1)
             value |= (byte & 0x7F) << 7 * group
             if byte < 0x80:
                 break
         else:
-            raise eye.refused("value", start)
+            raise reader.refused("value", start)
         if value >= 2**64:
-            raise eye.refused("value", start)
+            raise reader.refused("value", start)
         found = value >> 1 ^ -(value & 1) if self.zigzag else value
         if self.limits and not self.limits[0] <= found <= self.limits[1]:
-            raise eye.refused("value", start)
+            raise reader.refused("value", start)
         return found
 
     def show(self, value: Any, version: int) -> Any:
@@ -142,16 +142,16 @@ class Varint(Shape):
         del version
         return str(value)
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """Too many groups, too many bits, and values beyond the limits."""
         size = len(raw)
-        yield Slip("eleven-groups", "WideVarint", "A number in eleven bytes.", 0, size,
+        yield Mutation("eleven-groups", "WideVarint", "A number in eleven bytes.", 0, size,
                    b"\x80" * 10 + b"\x00", "value")  # fmt: skip
-        yield Slip("65-bits", "WideVarint", "A number of 65 bits.", 0, size,
+        yield Mutation("65-bits", "WideVarint", "A number of 65 bits.", 0, size,
                    b"\xff" * 9 + b"\x02", "value")  # fmt: skip
         for value in (self.limits[0] - 1, self.limits[1] + 1) if self.limits else ():
             comment = f"The value {value}, which it must not have."
-            yield Slip(f"is-{value}", "Bounds", comment, 0, size, self.raw(value), "value")
+            yield Mutation(f"is-{value}", "Bounds", comment, 0, size, self.raw(value), "value")
 
 
 class Flag(Shape):
@@ -159,24 +159,24 @@ class Flag(Shape):
 
     least = 1
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the byte."""
-        del pen
+        del writer
         return bytes([value])
 
-    def read(self, eye: Eye) -> bool:
+    def read(self, reader: Reader) -> bool:
         """Return whether it is 1."""
-        start = eye.place
-        (value,) = eye.take(1)
+        start = reader.place
+        (value,) = reader.take(1)
         if value > 1:
-            raise eye.refused("value", start)
+            raise reader.refused("value", start)
         return bool(value)
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """Neither 0 nor 1."""
         for value in (2, 255):
             comment = f"A byte of {value}, neither 0 nor 1."
-            yield Slip(f"is-{value}", "NoTruth", comment, 0, len(raw), bytes([value]), "value")
+            yield Mutation(f"is-{value}", "NoTruth", comment, 0, len(raw), bytes([value]), "value")
 
 
 class Fixed(Shape):
@@ -185,15 +185,15 @@ class Fixed(Shape):
     def __init__(self, size: int) -> None:
         self.size = self.least = size
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the bytes."""
-        del pen
+        del writer
         assert len(value) == self.size
         return bytes(value)
 
-    def read(self, eye: Eye) -> bytes:
+    def read(self, reader: Reader) -> bytes:
         """Return the bytes."""
-        return eye.take(self.size)
+        return reader.take(self.size)
 
 
 class Rest(Shape):
@@ -201,14 +201,14 @@ class Rest(Shape):
 
     open_end = True
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the bytes."""
-        del pen
+        del writer
         return bytes(value)
 
-    def read(self, eye: Eye) -> bytes:
+    def read(self, reader: Reader) -> bytes:
         """Return the bytes."""
-        return eye.take(eye.left)
+        return reader.take(reader.left)
 
 
 class Const(Shape):
@@ -220,25 +220,25 @@ class Const(Shape):
         self.shape, self.value = shape, value
         self.least = shape.least
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the value's bytes."""
         del value
-        return self.shape.write(self.value, pen)
+        return self.shape.write(self.value, writer)
 
-    def read(self, eye: Eye) -> Any:
+    def read(self, reader: Reader) -> Any:
         """Return the value, or refuse another."""
-        start = eye.place
-        found = self.shape.read(eye)
+        start = reader.place
+        found = self.shape.read(reader)
         if found != self.value:
-            raise eye.refused("value", start)
+            raise reader.refused("value", start)
         return found
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """One bit of the first and of the last byte."""
         for at in sorted({0, len(raw) - 1}):
             insert = bytes([raw[at] ^ 1])
             comment = f"One bit of its byte {at} has changed."
-            yield Slip(f"bit-in-{at}", "Constant", comment, at, 1, insert)
+            yield Mutation(f"bit-in-{at}", "Constant", comment, at, 1, insert)
 
 
 class Blob(Shape):
@@ -248,38 +248,40 @@ class Blob(Shape):
         self.prefix, self.text = prefix, text
         self.least = prefix.least
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return length and bytes."""
         raw = value.encode() if self.text else bytes(value)
-        return self.prefix.write(len(raw), pen) + raw
+        return self.prefix.write(len(raw), writer) + raw
 
-    def read(self, eye: Eye) -> Any:
+    def read(self, reader: Reader) -> Any:
         """Return the bytes or the text."""
-        raw = eye.take(self.prefix.read(eye))
+        raw = reader.take(self.prefix.read(reader))
         if not self.text:
             return raw
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
-            raise eye.refused("value", eye.place - len(raw) + error.start) from None
+            raise reader.refused("value", reader.place - len(raw) + error.start) from None
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """A length that cannot be, and bytes that are no text."""
         size = len(raw) - self._size(raw)
         most = 2**31 if isinstance(self.prefix, Varint) else self.prefix.most
-        yield Slip("length-beyond", "Length", f"Its length says {most}.", 0, size,
+        yield Mutation("length-beyond", "Length", f"Its length says {most}.", 0, size,
                    self.prefix.raw(most), "short")  # fmt: skip
         if getattr(self.prefix, "signed", False) or getattr(self.prefix, "zigzag", False):
             insert = self.prefix.raw(-1)
-            yield Slip("length-negative", "Length", "Its length says -1.", 0, size, insert, "value")
+            yield Mutation(
+                "length-negative", "Length", "Its length says -1.", 0, size, insert, "value"
+            )
         if self.text and len(raw) > size:
             comment = "Its last byte is none that a text has."
-            yield Slip("no-text", "NoText", comment, len(raw) - 1, 1, b"\xff", "value")
+            yield Mutation("no-text", "NoText", comment, len(raw) - 1, 1, b"\xff", "value")
 
     def _size(self, raw: bytes) -> int:
-        eye = Eye(raw, len(raw))
-        self.prefix.read(eye)
-        return eye.left
+        reader = Reader(raw, len(raw))
+        self.prefix.read(reader)
+        return reader.left
 
 
 class Length(Shape):
@@ -291,18 +293,18 @@ class Length(Shape):
         self.prefix, self.of, self.plus = prefix, of, plus
         self.least = prefix.least
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the number."""
         del value
-        return self.prefix.write(len(pen.record[self.of]) + self.plus, pen)
+        return self.prefix.write(len(writer.record[self.of]) + self.plus, writer)
 
-    def read(self, eye: Eye) -> int:
+    def read(self, reader: Reader) -> int:
         """Return how many bytes the later field has."""
-        return self.prefix.read(eye) - self.plus
+        return self.prefix.read(reader) - self.plus
 
-    def slips(self, raw: bytes) -> Iterator[Slip]:
+    def mutations(self, raw: bytes) -> Iterator[Mutation]:
         """One too few, one too many, none, and the most there can be."""
-        right = self.prefix.read(Eye(raw, len(raw)))
+        right = self.prefix.read(Reader(raw, len(raw)))
         most = 2**31 if isinstance(self.prefix, Varint) else self.prefix.most
         edges = () if isinstance(self.prefix, Varint) else self.prefix.limits or ()
         beyond = [each for edge in edges for each in (edge - 1, edge + 1)]
@@ -310,7 +312,7 @@ class Length(Shape):
             if value == right or not 0 <= value <= most:
                 continue
             comment = f"It says {value}, it should be {right}."
-            yield Slip(f"says-{value}", "Length", comment, 0, len(raw), self.prefix.raw(value))
+            yield Mutation(f"says-{value}", "Length", comment, 0, len(raw), self.prefix.raw(value))
 
 
 class Measured(Shape):
@@ -319,14 +321,14 @@ class Measured(Shape):
     def __init__(self, length: str) -> None:
         self.length = length
 
-    def write(self, value: Any, pen: Pen) -> bytes:
+    def write(self, value: Any, writer: Writer) -> bytes:
         """Return the bytes."""
-        del pen
+        del writer
         return bytes(value)
 
-    def read(self, eye: Eye) -> bytes:
+    def read(self, reader: Reader) -> bytes:
         """Return as many bytes as were stated."""
-        return eye.take(eye.record[self.length])
+        return reader.take(reader.record[self.length])
 
 
 U8, I8 = Num(1), Num(1, signed=True)

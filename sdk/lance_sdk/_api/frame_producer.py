@@ -129,7 +129,7 @@ class FrameProducer(Producer):
             raise failure
 
     def _wait_for_room(self, size: int) -> None:
-        deadline = monotonic() + self._patience
+        deadline = monotonic() + self._block_timeout
         while True:
             with self._driver.lock:
                 if self._batcher.fits(size):
@@ -137,7 +137,9 @@ class FrameProducer(Producer):
                 gate = self._sender.gate(size)
             self._driver.wake()
             if not self._driver.wait(gate, deadline - monotonic()):
-                raise BufferFull(f"no room for a batch of {size} bytes in {self._patience:.0f} s")
+                raise BufferFull(
+                    f"no room for a batch of {size} bytes in {self._block_timeout:.0f} s"
+                )
             self._settle()
 
     def _check_types(self, payload: Buffer) -> None:

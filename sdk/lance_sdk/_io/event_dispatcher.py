@@ -60,7 +60,7 @@ class EventDispatcher:
         """Handle events in order; no lock may be held: outcomes run user code.
 
         Returns:
-            Errands for the driver to run.
+            Offloaded tasks for the driver to run.
         """
         offloaded_tasks: list[OffloadedTask] = []
         for event in events:

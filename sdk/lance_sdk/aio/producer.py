@@ -96,7 +96,7 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
         self._maker = RecordMaker(config.values, allow_unsafe=config.allow_unsafe_types)
         self._plain: Any = self._maker.plain
         self._blocks = config.on_full != "raise"
-        self._patience = seconds("block_timeout", config.block_timeout)
+        self._block_timeout = seconds("block_timeout", config.block_timeout)
 
     def __repr__(self) -> str:
         return self._core.show("AsyncProducer", self._state)
@@ -352,12 +352,14 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
         """Add one record when there is room for it, within ``block_timeout``."""
         if not self._blocks:
             raise full
-        deadline = monotonic() + self._patience
+        deadline = monotonic() + self._block_timeout
         while True:
             gate = self._sender.gate(len(value))
             self._driver.wake()
             if not await self._driver.wait(gate, max(0.0, deadline - monotonic())):
-                raise no_room(full, self._patience, self._sender.oldest(), self._sender.place())
+                raise no_room(
+                    full, self._block_timeout, self._sender.oldest(), self._sender.place()
+                )
             self._driver.check()
             try:
                 index = self._batcher.append(value, record_type, monotonic())

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from lance_sdk._api.other_systems import Address
 from lance_sdk.errors import LanceError
-from lance_sdk.fluvio._patience import Patience, is_passing
+from lance_sdk.fluvio._retries import Retries, is_passing
 from lance_spec.fluvio.apis import Server
 
 T = TypeVar("T")
@@ -57,12 +57,12 @@ class Pause:
 Steps: TypeAlias = Generator[Ask | Pause, Any, T]
 
 
-def patiently(steps: Callable[[], Steps[T]], patience: Patience, *, again: bool) -> Steps[T]:
+def with_retries(steps: Callable[[], Steps[T]], retries: Retries, *, again: bool) -> Steps[T]:
     """Take steps again after each failure that may pass.
 
     Args:
         steps: begins them.
-        patience: how long to go on.
+        retries: how long to go on.
         again: whether they may be taken again when they may have been carried out.
     """
     while True:
@@ -71,4 +71,4 @@ def patiently(steps: Callable[[], Steps[T]], patience: Patience, *, again: bool)
         except LanceError as error:
             if not is_passing(error, again=again):
                 raise
-            yield Pause(patience.after(error))
+            yield Pause(retries.after(error))

@@ -6,7 +6,7 @@ from typing import Final
 from lance_sdk.errors import LanceError, RemoteProtocolError
 from lance_sdk.fluvio._asks import Ask, Pause, Steps
 from lance_sdk.fluvio._outbox import SendBuffer
-from lance_sdk.fluvio._patience import Patience, is_passing
+from lance_sdk.fluvio._retries import Retries, is_passing
 from lance_sdk.fluvio._topics import Leaders, leaders
 from lance_sdk.fluvio.errors import FluvioRefused, check
 from lance_sdk.fluvio.types import FluvioSettings, StoredRecords
@@ -39,7 +39,7 @@ def batches_of(records: Iterable[FluvioRecord], settings: FluvioSettings) -> lis
 
 
 def deliver(
-    outbox: SendBuffer, known: Leaders, settings: FluvioSettings, patience: Patience
+    outbox: SendBuffer, known: Leaders, settings: FluvioSettings, retries: Retries
 ) -> Steps[list[StoredRecords]]:
     """Store what waits, one request a partition; those that fail for now do not hold up others.
 
@@ -47,7 +47,7 @@ def deliver(
         outbox: the records. Those of a partition at fault are gone from it after an error.
         known: who leads the partitions; what is found out goes in here.
         settings: how to pack, and whether to send again.
-        patience: how long to go on while nothing can be stored.
+        retries: how long to go on while nothing can be stored.
 
     Raises:
         FluvioRefused: the server did not take all of them.
@@ -62,8 +62,8 @@ def deliver(
                 failed.append((partition, error))
         if failed:
             if len(failed) < len(waiting):
-                patience.progressed()
-            yield from _look_again(outbox, known, patience, *failed[0])
+                retries.progressed()
+            yield from _look_again(outbox, known, retries, *failed[0])
     return stored
 
 
@@ -94,12 +94,12 @@ def _try(
 
 
 def _look_again(
-    outbox: SendBuffer, known: Leaders, patience: Patience, partition: int, error: LanceError
+    outbox: SendBuffer, known: Leaders, retries: Retries, partition: int, error: LanceError
 ) -> Steps[None]:
     """Wait, and find out who leads the partitions now; give up a partition in the end."""
     while True:
         try:
-            yield Pause(patience.after(error))
+            yield Pause(retries.after(error))
             known.learn((yield from leaders(known.topic)))
         except LanceError as again:
             if again is error or not is_passing(again, again=True):

@@ -10,12 +10,12 @@ from lance_sdk._api.interruptible import pause
 from lance_sdk._api.other_systems import Address, Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
-from lance_sdk.fluvio._asks import Ask, Pause, Steps, patiently
+from lance_sdk.fluvio._asks import Ask, Pause, Steps, with_retries
 from lance_sdk.fluvio._consuming import PartitionStream
 from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
-from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._pump import Pump
+from lance_sdk.fluvio._retries import Retries
 from lance_sdk.fluvio._topics import Leaders
 from lance_sdk.fluvio.consumer import FluvioConsumer
 from lance_sdk.fluvio.errors import FluvioRefused, located
@@ -93,7 +93,7 @@ class FluvioClient:
 
     def topics(self) -> list[FluvioTopic]:
         """Return the topics there are, by name."""
-        return self._patiently(_topics.topics)
+        return self._with_retries(_topics.topics)
 
     def create_topic(
         self, name: str, *, partitions: int = 1, retention_secs: int = 0, replication: int = 1
@@ -109,7 +109,7 @@ class FluvioClient:
         Raises:
             FluvioRefused: it cannot be created.
         """
-        self._patiently(
+        self._with_retries(
             lambda: _topics.create_topic(name, partitions, retention_secs, replication),
             again=False,
         )
@@ -120,7 +120,7 @@ class FluvioClient:
         Raises:
             FluvioRefused: it cannot be deleted.
         """
-        self._patiently(lambda: _topics.delete_topic(name), again=False)
+        self._with_retries(lambda: _topics.delete_topic(name), again=False)
 
     def offsets(self, topic: str, partition: int = 0) -> Offsets:
         """Return what a partition holds.
@@ -128,15 +128,15 @@ class FluvioClient:
         Raises:
             FluvioRefused: there is no such partition.
         """
-        return self._patiently(lambda: _topics.offsets(topic, partition))
+        return self._with_retries(lambda: _topics.offsets(topic, partition))
 
     def committed(self, topic: str, partition: int, consumer_id: str) -> int | None:
         """Return the offset of the last record that a consumer committed, or None."""
-        return self._patiently(lambda: _consuming.committed(topic, partition, consumer_id))
+        return self._with_retries(lambda: _consuming.committed(topic, partition, consumer_id))
 
     def forget(self, topic: str, partition: int, consumer_id: str) -> None:
         """Have the cluster forget what a consumer committed."""
-        self._patiently(lambda: _consuming.forget(topic, partition, consumer_id))
+        self._with_retries(lambda: _consuming.forget(topic, partition, consumer_id))
 
     def producer(
         self, topic: str, *, partitioner: str | Partitioner | None = None
@@ -151,7 +151,7 @@ class FluvioClient:
             FluvioRefused: there is no such topic.
         """
         chosen = partitioner_of(partitioner or self.settings.partitioner)
-        known = Leaders(topic, self._patiently(lambda: _topics.leaders(topic)))
+        known = Leaders(topic, self._with_retries(lambda: _topics.leaders(topic)))
         return FluvioProducer(self, known, SendBuffer(known, chosen, self.settings.buffer_bytes))
 
     def consumer(
@@ -176,7 +176,7 @@ class FluvioClient:
         Raises:
             FluvioRefused: there is no such partition.
         """
-        first = self._patiently(
+        first = self._with_retries(
             lambda: _consuming.first_offset(start, topic, partition, consumer_id)
         )
         end = (self.offsets(topic, partition)).end if stop_at_end else None
@@ -187,9 +187,9 @@ class FluvioClient:
 
     # What moves the bytes ----------------------------------------------------------------------
 
-    def _patiently(self, steps: Callable[[], Steps[T]], *, again: bool = True) -> T:
-        patience = Patience(self.settings.retry_for)
-        return self.run(patiently(steps, patience, again=again))
+    def _with_retries(self, steps: Callable[[], Steps[T]], *, again: bool = True) -> T:
+        retries = Retries(self.settings.retry_for)
+        return self.run(with_retries(steps, retries, again=again))
 
     def run(self, steps: Steps[T]) -> T:
         """Do what steps ask for, and return what they come to."""

@@ -12,8 +12,8 @@ from lance_sdk.errors import ClosedError, ConfigError, LanceError, UsageError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Steps
 from lance_sdk.fluvio._consuming import PartitionStream
-from lance_sdk.fluvio._patience import Patience, is_passing, time_left
 from lance_sdk.fluvio._pump import Pump
+from lance_sdk.fluvio._retries import Retries, is_passing, time_left
 from lance_sdk.fluvio.errors import FluvioRefused, located
 from lance_sdk.fluvio.types import ReceivedRecord
 
@@ -36,7 +36,7 @@ class FluvioConsumer:
         self._end = end
         self._pump: Pump | None = None
         self._number = 0
-        self._patience = Patience(client.settings.retry_for)
+        self._retries = Retries(client.settings.retry_for)
         self._closed = False
         self._unacknowledged = False
         self._last = -1
@@ -119,13 +119,13 @@ class FluvioConsumer:
                     self._lost()
                     if not is_passing(error, again=True):
                         raise
-                    delay = self._patience.after(error)
+                    delay = self._retries.after(error)
                     left = time_left(deadline)
                     pause(delay if left is None else min(delay, left))
                     if left is not None and left <= delay:
                         return None
                 else:
-                    self._patience.progressed()
+                    self._retries.progressed()
                     return found
         except LanceError:
             self.close()

@@ -80,7 +80,7 @@ class TaskDriver:
         self._dial = dial
         self._token = token
         self._wirelog: WireLog | None = None
-        self._errands = anyio.Lock()
+        self._offloaded = anyio.Lock()
         self.dispatcher = EventDispatcher(name, hooks, topic)
         self.place: Callable[[], object] = lambda: None
         self._call_soon: task_spawner.CallSoon | None = None
@@ -311,7 +311,7 @@ class TaskDriver:
 
     async def _run_offloaded(self, offloaded: OffloadedTask) -> None:
         """Run work that may take time in a thread, in the order in which it was asked for."""
-        async with self._errands:
+        async with self._offloaded:
             result, error = await anyio.to_thread.run_sync(offloaded.run)
             offloaded.done(result, error, time.monotonic())
         self._look.set()

@@ -84,7 +84,7 @@ class FetchState:
         self._settings = settings
         self._retry = retry
         self._events = events
-        self._patience = TruncationDetector(settings.hosts)
+        self._truncation = TruncationDetector(settings.hosts)
         self._end_at = -math.inf
         self.fetch_buffer = FetchBuffer(settings.label, settings.codec)
         self.end: int | None = None
@@ -110,7 +110,7 @@ class FetchState:
         self.fallback: DialectFallback | None = None
         self._stop: int | None = None
         self._grown = 0
-        self._patience.reset()
+        self._truncation.reset()
         self._empty = 0
         self.at_tail = False
         self.resume_at = -math.inf
@@ -329,7 +329,7 @@ class FetchState:
 
     def progressed(self) -> None:
         """Take note that the log holds what it should."""
-        self._patience.reset()
+        self._truncation.reset()
         self._retry.reset()
         self._empty = 0
         self.at_tail = False
@@ -368,7 +368,7 @@ class FetchState:
     def _at_end(self, start: int, now: float) -> None:
         self.end, self._end_at = start, now
         self._seen_end = start
-        self._patience.reset()
+        self._truncation.reset()
         self.at_tail = True
         self.resume_at = now + self._settings.poll_interval
         if self._stop is None:
@@ -387,7 +387,7 @@ class FetchState:
         self.end, self._end_at = end, now
         self.resume_at = now + min(self._retry.next_delay(), LONGEST_WAIT)
         message = f"the log ends at {end}, before the position {start}, and does not grow"
-        verdict = self._patience.judge(end, now)
+        verdict = self._truncation.judge(end, now)
         if verdict is LogEndVerdict.ELSEWHERE:
             self._events.append(Notice(f"{message}: asking another host", "lagging"))
             self.resume_at = -math.inf
@@ -405,7 +405,7 @@ class FetchState:
         self._events.append(Notice(text, "truncated"))
         self.proof = None
         self.fetch_buffer.place(end)
-        self._patience.reset()
+        self._truncation.reset()
 
     def take_proof(self, proof: TruncationCheck, answer: Answer, now: float) -> None:
         """Take the answer to a Fetch of the records before the place (AMB-30)."""

@@ -16,16 +16,16 @@ class ErrorAttribution:
     """Waits, with nothing new being sent, until only the refused batch can be unacknowledged.
 
     Args:
-        convict: called with the error once every other acknowledgement must have come.
+        attributed: called with the error once every other acknowledgement must have come.
 
     Attributes:
         error: what the server said; None while there is no suspicion.
     """
 
-    __slots__ = ("_connection", "_convict", "error")
+    __slots__ = ("_attributed", "_connection", "error")
 
-    def __init__(self, convict: Callable[[ServerError, float], None]) -> None:
-        self._convict = convict
+    def __init__(self, attributed: Callable[[ServerError, float], None]) -> None:
+        self._attributed = attributed
         self._connection: Connection | None = None
         self.error: ServerError | None = None
 
@@ -50,4 +50,4 @@ class ErrorAttribution:
             connection.ping(now, lambda at: self._pass(left - 1, at))
             return
         self.drop()
-        self._convict(error, now)
+        self._attributed(error, now)

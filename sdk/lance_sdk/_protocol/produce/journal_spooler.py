@@ -115,9 +115,9 @@ class JournalSpooler:
         if now >= self._look_at:
             self.look(now)
         if self.waiting and now >= self._store_at:
-            self._send_on_errand(self._spill)
+            self._offload_spill(self._spill)
 
-    def _send_on_errand(self, spill: Spill) -> None:
+    def _offload_spill(self, spill: Spill) -> None:
         count = min(_AT_ONCE, len(self.waiting))
         self._under_way = [self.waiting.popleft() for _ in range(count)]
         frames = [_frame(batch) for batch in self._under_way]

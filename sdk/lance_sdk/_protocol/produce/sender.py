@@ -91,7 +91,7 @@ class Sender:
         self._in_flight: dict[int, Batch] = {}
         self._again: deque[Batch] = deque()
         self._paused_until = -math.inf
-        self._error_attribution = ErrorAttribution(self._convict)
+        self._error_attribution = ErrorAttribution(self._attributed)
         self._gate: Completion | None = None
         self._closing = False
         self._orphans: set[int] = set()
@@ -324,7 +324,7 @@ class Sender:
         if isinstance(error, NotLeader):
             raise RemoteProtocolError(str(error)) from error
 
-    def _convict(self, error: ServerError, now: float) -> None:
+    def _attributed(self, error: ServerError, now: float) -> None:
         """Fail what is still unacknowledged behind the barriers (AMB-10)."""
         for batch in self._in_flight.values():
             self._fail(batch, error, now, maybe_applied=True)

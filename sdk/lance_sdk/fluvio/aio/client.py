@@ -9,12 +9,12 @@ import anyio
 from lance_sdk._api.other_systems import Address, Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
-from lance_sdk.fluvio._asks import Ask, Pause, Steps, patiently
+from lance_sdk.fluvio._asks import Ask, Pause, Steps, with_retries
 from lance_sdk.fluvio._async_pump import AsyncPump
 from lance_sdk.fluvio._consuming import PartitionStream
 from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
-from lance_sdk.fluvio._patience import Patience
+from lance_sdk.fluvio._retries import Retries
 from lance_sdk.fluvio._topics import Leaders
 from lance_sdk.fluvio.aio.consumer import AsyncFluvioConsumer
 from lance_sdk.fluvio.aio.producer import AsyncFluvioProducer
@@ -92,7 +92,7 @@ class AsyncFluvioClient:
 
     async def topics(self) -> list[FluvioTopic]:
         """Return the topics there are, by name."""
-        return await self._patiently(_topics.topics)
+        return await self._with_retries(_topics.topics)
 
     async def create_topic(
         self, name: str, *, partitions: int = 1, retention_secs: int = 0, replication: int = 1
@@ -108,7 +108,7 @@ class AsyncFluvioClient:
         Raises:
             FluvioRefused: it cannot be created.
         """
-        await self._patiently(
+        await self._with_retries(
             lambda: _topics.create_topic(name, partitions, retention_secs, replication),
             again=False,
         )
@@ -119,7 +119,7 @@ class AsyncFluvioClient:
         Raises:
             FluvioRefused: it cannot be deleted.
         """
-        await self._patiently(lambda: _topics.delete_topic(name), again=False)
+        await self._with_retries(lambda: _topics.delete_topic(name), again=False)
 
     async def offsets(self, topic: str, partition: int = 0) -> Offsets:
         """Return what a partition holds.
@@ -127,15 +127,15 @@ class AsyncFluvioClient:
         Raises:
             FluvioRefused: there is no such partition.
         """
-        return await self._patiently(lambda: _topics.offsets(topic, partition))
+        return await self._with_retries(lambda: _topics.offsets(topic, partition))
 
     async def committed(self, topic: str, partition: int, consumer_id: str) -> int | None:
         """Return the offset of the last record that a consumer committed, or None."""
-        return await self._patiently(lambda: _consuming.committed(topic, partition, consumer_id))
+        return await self._with_retries(lambda: _consuming.committed(topic, partition, consumer_id))
 
     async def forget(self, topic: str, partition: int, consumer_id: str) -> None:
         """Have the cluster forget what a consumer committed."""
-        await self._patiently(lambda: _consuming.forget(topic, partition, consumer_id))
+        await self._with_retries(lambda: _consuming.forget(topic, partition, consumer_id))
 
     async def producer(
         self, topic: str, *, partitioner: str | Partitioner | None = None
@@ -150,7 +150,7 @@ class AsyncFluvioClient:
             FluvioRefused: there is no such topic.
         """
         chosen = partitioner_of(partitioner or self.settings.partitioner)
-        known = Leaders(topic, await self._patiently(lambda: _topics.leaders(topic)))
+        known = Leaders(topic, await self._with_retries(lambda: _topics.leaders(topic)))
         return AsyncFluvioProducer(
             self, known, SendBuffer(known, chosen, self.settings.buffer_bytes)
         )
@@ -177,7 +177,7 @@ class AsyncFluvioClient:
         Raises:
             FluvioRefused: there is no such partition.
         """
-        first = await self._patiently(
+        first = await self._with_retries(
             lambda: _consuming.first_offset(start, topic, partition, consumer_id)
         )
         end = (await self.offsets(topic, partition)).end if stop_at_end else None
@@ -188,9 +188,9 @@ class AsyncFluvioClient:
 
     # What moves the bytes ----------------------------------------------------------------------
 
-    async def _patiently(self, steps: Callable[[], Steps[T]], *, again: bool = True) -> T:
-        patience = Patience(self.settings.retry_for)
-        return await self.run(patiently(steps, patience, again=again))
+    async def _with_retries(self, steps: Callable[[], Steps[T]], *, again: bool = True) -> T:
+        retries = Retries(self.settings.retry_for)
+        return await self.run(with_retries(steps, retries, again=again))
 
     async def run(self, steps: Steps[T]) -> T:
         """Do what steps ask for, and return what they come to."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 import anyio
 
 from lance_sdk.fluvio._outbox import SendBuffer
-from lance_sdk.fluvio._patience import Patience
 from lance_sdk.fluvio._producing import deliver
+from lance_sdk.fluvio._retries import Retries
 from lance_sdk.fluvio._topics import Leaders
 from lance_sdk.fluvio.types import StoredRecords
 
@@ -82,5 +82,5 @@ class AsyncFluvioProducer:
         """
         settings = self._client.settings
         async with self._lock:
-            patience = Patience(settings.retry_for)
-            return await self._client.run(deliver(self._outbox, self._leaders, settings, patience))
+            retries = Retries(settings.retry_for)
+            return await self._client.run(deliver(self._outbox, self._leaders, settings, retries))

@@ -15,7 +15,7 @@ _CAP: Final = 1.0
 _DICE: Final = random.SystemRandom()
 
 
-class Patience:
+class Retries:
     """Tells how long to wait after each failure in a row (AMB-42).
 
     Args:
@@ -36,7 +36,7 @@ class Patience:
         self._until: float | None = None
 
     def __repr__(self) -> str:
-        return f"<Patience for {self._seconds:g} s, until {self._until}>"
+        return f"<Retries for {self._seconds:g} s, until {self._until}>"
 
     def after(self, error: LanceError) -> float:
         """Return the seconds to wait.
