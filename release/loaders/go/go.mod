@@ -1,0 +1,3 @@
+module lance-vectors
+
+go 1.21
