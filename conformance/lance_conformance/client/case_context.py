@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -122,8 +124,10 @@ class ClientCaseContext(BaseContext):
         certificates = Certificates.of(scenario.tls)
         context = certificates.server if certificates else None
         options = {**scenario.options, **(certificates.options() if certificates else {})}
-        async with stage.open(context):
-            port = stage.port if scenario.listens else await closed_port()
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(stage.open(context))
+            nobody = stack.enter_context(closed_port())
+            port = stage.port if scenario.listens else nobody
             await self._ask(stage, self._connect(port, options))
             for op in ops:
                 await self._carry_out(stage, op)
@@ -200,10 +204,10 @@ class ClientCaseContext(BaseContext):
                 )
 
 
-async def closed_port() -> int:
-    """A port of the loopback interface on which nobody listens."""
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(asyncio.Protocol, HOST, 0)
-    port: int = server.sockets[0].getsockname()[1]
-    server.close()
-    return port
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port of the loopback interface on which nobody listens, and nobody can begin to."""
+    with socket.socket() as held:
+        held.bind((HOST, 0))
+        port: int = held.getsockname()[1]
+        yield port
