@@ -357,6 +357,20 @@ def test_owner_of_before_that_has_committed_keeps_the_topic() -> None:
     assert group.sync("new", "new", [3], 1.0).lost == (3,)
 
 
+def test_topic_of_an_earlier_assignment_is_lost_before_it_comes_anew() -> None:
+    """A member that goes on with what it held would have its commits refused for good."""
+    group = new_group(generation=5, settle_for=1.0)
+    join(group, "b", 0.0)
+    group.tick(1.5)  # nobody else came back: everything is meant for b
+    join(group, "a", 2.0, owned=frozenset(range(6)), generation=5)
+    told = group.sync("a", "a", range(6), 2.0)
+    assert (ids(told), told.lost) == ([], tuple(range(6)))
+    assert group.heartbeat("a", "a", 2.1)
+    again = group.sync("a", "a", (), 2.2)
+    assert len(ids(again)) == 3
+    assert {group.topics[each].since for each in ids(again)} == {again.generation}
+
+
 def test_recognised_owner_commits_under_its_own_generation() -> None:
     """A member that was recognised after a restart goes on committing as it did before."""
     group = new_group(settle_for=3.0)

@@ -19,6 +19,7 @@ from lance_spec.frames import FrameKind
 from lance_spec.messages import groups as m
 
 ORDERS = TopicIdentity(id=7, name="orders", created_at=1, epoch=1)
+LATER = TopicIdentity(id=8, name="later", created_at=1, epoch=1)
 REQUESTS: dict[int, Any] = {
     kind.COMMAND: kind
     for kind in (m.GroupJoin, m.GroupSync, m.GroupHeartbeat, m.GroupCommit, m.GroupLeave)
@@ -273,6 +274,46 @@ def test_refusal_that_may_pass_is_tried_again(talk: Talk) -> None:
     assert talk.wire.take(FrameKind.CONTROL) == []
     talk.wire.advance(0.5)
     assert isinstance(talk.asked(), m.GroupJoin)
+
+
+def test_topics_that_come_later_are_joined_for(talk: Talk) -> None:
+    """It joins again with all that it wants and all that it holds."""
+    talk.join()
+    talk.member.extend([LATER])
+    talk.wire.turn()
+    asked = talk.asked()
+    assert [topic.name for topic in asked.topics] == ["orders", "later"]
+    assert asked.owned == [7]
+    talk.answer(joined())
+    assert talk.asked() == m.GroupSync(group="g", member="m1", generation=5, owned=[7])
+    talk.answer(assignment(assigned=[ORDERS, LATER]))
+    assert set(talk.member.held) == {7, 8}
+
+
+def test_later_topics_are_joined_for_again_after_an_outage(talk: Talk) -> None:
+    """The join that was on its way is repeated."""
+    talk.join()
+    talk.member.extend([LATER])
+    talk.wire.turn()
+    talk.asked()
+    talk.wire.cut()
+    talk.wire.advance(0.2)
+    talk.wire.connect()
+    assert len(talk.asked().topics) == 2
+
+
+def test_refused_later_topics_leave_the_member_as_it_is(talk: Talk) -> None:
+    """It keeps what it has, and says so."""
+    talk.join()
+    talk.member.extend([LATER])
+    talk.wire.turn()
+    talk.asked()
+    talk.refuse(m.GroupErrorCode.UNKNOWN_TOPIC)
+    assert talk.member.phase is MembershipPhase.INSIDE
+    assert talk.member.changes.error is None
+    assert talk.member.topics == (ORDERS,)
+    talk.wire.advance(3.1)
+    assert isinstance(talk.asked(), m.GroupHeartbeat)
 
 
 def test_refusal_that_will_not_pass_is_raised(talk: Talk) -> None:

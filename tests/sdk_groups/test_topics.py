@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from anyio import fail_after
 
 import lance_sdk
 from lance_sdk import Client, Consumer, PartitionedTopic, Producer
@@ -362,6 +363,43 @@ async def test_a_group_is_given_a_partitioned_topic_by_its_name(
         found = [int(record.value) async for record in consumer]
         assert [topic.label for topic in consumer.assignment] == list(orders.names)
     assert sorted(found) == numbers
+
+
+@pytest.mark.parametrize("start", ["beginning", "end"])
+async def test_a_member_takes_up_partitions_that_are_added(
+    member: Callable[..., Any], client: Client, server: EmbeddedServer, start: str
+) -> None:
+    """From their beginning, within the refresh interval."""
+    name = f"orders{uuid4().hex[:8]}"
+    client.create_topic(name, partitions=1)
+    async with member(topics=[name], start=start, refresh_interval=0.02) as consumer:
+        client.add_partitions(name, 2)
+        append(server.url, f"{name}-1", 3)
+        batch = await consumer.poll(10.0)
+        assert (batch.topic, batch.offset) == (f"{name}-1", 0)
+
+
+async def test_partitions_that_are_added_are_shared(
+    member: Callable[..., Any], client: Client
+) -> None:
+    """Members that are open have a rebalance, in which nothing is lost that they hold."""
+    name, lost = f"orders{uuid4().hex[:8]}", []
+    client.create_topic(name, partitions=2)
+    options = {"topics": [name], "refresh_interval": 0.02, "on_lost": lost.extend}
+    async with member(member="a", **options) as one, member(member="b", **options) as two:
+        await polled_until(lambda: len(one.assignment) == len(two.assignment) == 1, one, two)
+        client.add_partitions(name, 6)
+        await polled_until(lambda: len(one.assignment) == len(two.assignment) == 3, one, two)
+        assert not set(one.assignment) & set(two.assignment)
+    assert lost == []
+
+
+async def polled_until(reached: Callable[[], bool], *members: Any) -> None:
+    """Have members look for records until something holds."""
+    with fail_after(30.0):
+        while not reached():
+            for each in members:
+                await each.poll(0.01)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ thrown in, and pauses in between; the clients only wait.
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -198,18 +198,6 @@ def find_topics(
     return list(found.values())
 
 
-def look_for_topics(
-    wholes: Collection[str], pattern: re.Pattern[str] | None
-) -> Procedure[list[TopicInfo]]:
-    """Return the partitions that some topics have now, and the topics that fit a pattern."""
-    return [
-        topic
-        for topic in (yield from list_topics())
-        if (topic.partition is not None and topic.partition.topic in wholes)
-        or (pattern is not None and matches(topic, pattern))
-    ]
-
-
 def _named(topics: list[TopicInfo], name: str, server_url: str) -> Sequence[TopicInfo]:
     if (topic := find_topic(topics, name)) is not None:
         return [topic]
@@ -233,10 +221,18 @@ def list_partitioned() -> Procedure[list[PartitionedTopic]]:
 
 def list_topics() -> Procedure[list[TopicInfo]]:
     """List the topics by name (LWP section 5.4)."""
-    topics = yield PendingRequest(
-        Command.LIST_TOPICS, b"", Command.TOPIC_RESPONSE, decode_topics, repeatable=True
-    )
-    return sorted(topics, key=lambda topic: (topic.name, topic.id))
+    topics: list[TopicInfo] = yield topics_call()
+    return topics
+
+
+def topics_call() -> PendingRequest:
+    """Return a call whose value is the topics by name."""
+    expects = Command.TOPIC_RESPONSE
+    return PendingRequest(Command.LIST_TOPICS, b"", expects, _by_name, repeatable=True)
+
+
+def _by_name(payload: Buffer) -> list[TopicInfo]:
+    return sorted(decode_topics(payload), key=lambda topic: (topic.name, topic.id))
 
 
 def get_topic(topic: str | int, server_url: str) -> Procedure[TopicInfo]:

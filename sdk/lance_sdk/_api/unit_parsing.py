@@ -80,3 +80,15 @@ def seconds(name: str, value: Duration) -> float:
     if not 0 <= number <= _LONGEST:
         raise ConfigError(f"{name}={shorten(value)}: expected 0 to {_LONGEST:.0e} s")
     return float(number)
+
+
+def positive(name: str, value: Duration) -> float:
+    """Return a duration option that must not be 0, as seconds.
+
+    Raises:
+        ConfigError: when it is not a number above 0, up to 1e9.
+    """
+    number = seconds(name, value)
+    if not number > 0:
+        raise ConfigError(f"{name}={value!r} must be more than 0")
+    return number

@@ -1,11 +1,12 @@
 """The topics of a member, read over one connection to their server, for tasks."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
 from lance_sdk._api import admin_steps
+from lance_sdk._protocol.request_tracker import PendingRequest
 from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.aio.client import AsyncClient
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, end_told
@@ -74,11 +75,13 @@ class AsyncTopicReader(AsyncClient):
             await self._driver.wait(call, None)  # the core settles it within request_timeout
         return {topic_id: end_told(call) for topic_id, call in calls.items()}
 
-    async def look_for_topics(
-        self, wholes: Collection[str], pattern: re.Pattern[str] | None
-    ) -> list[TopicInfo]:
-        """Return the partitions that some topics have now, and the topics that fit a pattern."""
-        return await self._run(admin_steps.look_for_topics(wholes, pattern))
+    def ask_for_topics(self, wake: Callable[[], object]) -> PendingRequest:
+        """Ask for the topics of the server, without waiting; ``wake`` is called when they came."""
+        call = admin_steps.topics_call()
+        self.do(lambda core, now: core.submit(call, now))
+        if not self._driver.add_callback(call, wake):
+            wake()
+        return call
 
     async def find_topics(
         self, wanted: Sequence[str | int], pattern: re.Pattern[str] | None = None

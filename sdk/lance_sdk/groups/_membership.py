@@ -1,5 +1,6 @@
 """What a reader of several topics knows and decides without waiting: the same for both APIs."""
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -10,16 +11,21 @@ from lance_sdk._api.consumer_core import as_start
 from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import UsageError
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
+from lance_sdk.groups._topics_settings import fitting, new_topics, wholes_of
 from lance_sdk.groups.stats import GroupStats
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.types import RecordBatch
 
 if TYPE_CHECKING:
+    from lance_sdk._protocol.request_tracker import PendingRequest
     from lance_sdk.groups._member_reader import MemberReader
     from lance_sdk.groups._protocol.member import MemberHandler
     from lance_sdk.groups._protocol.membership import CommitCall
     from lance_sdk.groups._rebalance_listener import RebalanceListener
     from lance_sdk.groups._settings import GroupSettings
+    from lance_spec.bodies import TopicInfo
+
+_log = logging.getLogger("lance_sdk.groups")
 
 LONGEST_WAIT: Final = 3600.0
 """Seconds; every wait ends, and is begun again."""
@@ -43,6 +49,11 @@ class ReadingSettings(Protocol):
         """Most records of one batch; 0 leaves batches as they arrive."""
         ...
 
+    @property
+    def refresh_interval(self) -> float:
+        """Seconds between two looks for topics that came later."""
+        ...
+
 
 class TopicsView:
     """Several topics that are read, beside what waits: positions, pauses and errors of each."""
@@ -52,6 +63,11 @@ class TopicsView:
     _reader: Any
     _starts: dict[int, Place]
     _pending: "list[CommitCall]"
+    _news: Any
+    _wholes: frozenset[str] = frozenset()
+    _refresh_at = math.inf
+    _listing: "PendingRequest | None" = None
+    _late: frozenset[int] = frozenset()
 
     @property
     def assignment(self) -> tuple[TopicIdentity, ...]:
@@ -118,8 +134,26 @@ class TopicsView:
     def _attention_at(self, now: float) -> float:
         """Return when to look up although there is no news."""
         if not self._pending and self._reading.automatic_due:
-            return max(self._reading.commit_at, now)
-        return now + LONGEST_WAIT
+            return min(self._refresh_at, max(self._reading.commit_at, now))
+        return min(self._refresh_at, now + LONGEST_WAIT)
+
+    def _look_around(self) -> "list[TopicInfo] | None":
+        """Return the topics of the server now and then; None while there is no answer."""
+        if self._listing is None:
+            if monotonic() < self._refresh_at:
+                return None
+            self._listing = self._reader.ask_for_topics(self._news.wake)
+            self._refresh_at = math.inf
+        if not self._listing.done:
+            return None
+        told, self._listing = self._listing, None
+        self._refresh_at = monotonic() + self._settings.refresh_interval
+        if told.error is not None:
+            if not told.error.retryable:
+                raise told.error.with_traceback(None)
+            _log.warning("%r: no look for new topics: %s", self, told.error)
+        found: list[TopicInfo] | None = told.value
+        return found
 
     def _begin_reading(self, topic: TopicIdentity) -> Work | None:
         """Return what begins to read a topic; None where it is not assigned any more."""
@@ -128,7 +162,7 @@ class TopicsView:
             return None
         moved = self._starts.pop(topic.id, None)
         commit = progress.resume_at if moved is None else None
-        where = self._settings.start if moved is None else moved
+        where = self._start_of(topic) if moved is None else moved
         try:
             if commit is not None:
                 commit.check_topic(topic)
@@ -143,6 +177,14 @@ class TopicsView:
             core.fail(failure, topic.id)
 
         return fail
+
+    def _start_of(self, topic: TopicIdentity) -> Any:
+        """Return where a topic begins without a commit.
+
+        All that is in one that came late was stored since: it is read from its beginning.
+        """
+        start = self._settings.start
+        return "beginning" if start == "end" and topic.id in self._late else start
 
     def _stop_reading(self, topics: Sequence[TopicIdentity]) -> None:
         def remove(core: MultiFetcher, now: float) -> None:
@@ -206,6 +248,20 @@ class Membership(TopicsView):
     _member: "MemberHandler"
     _rebalance: "RebalanceListener"
     _state: Any
+
+    def _enter(self, found: "Sequence[TopicInfo]") -> None:
+        """Ask for these topics; where some are partitions, also for those that come later."""
+        self._member.enter(self._settings.wishes([TopicIdentity.of(topic) for topic in found]))
+        self._wholes = wholes_of(found, self._settings.topics)
+        if self._wholes and self._settings.keeper is None:  # the text protocol has no word for it
+            self._refresh_at = monotonic() + self._settings.refresh_interval
+
+    def _added(self) -> tuple[TopicIdentity, ...]:
+        """Return partitions that this member does not ask for yet."""
+        found = fitting(self._look_around() or (), self._wholes, None)
+        added = tuple(new_topics(found, self._member.topics))
+        self._late |= {topic.id for topic in added}
+        return added
 
     def __repr__(self) -> str:
         names = ",".join(topic.label for topic in self.assignment)

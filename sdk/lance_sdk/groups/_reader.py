@@ -1,7 +1,7 @@
 """The topics of a member, read over one connection to their server."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from time import monotonic
@@ -144,11 +144,13 @@ class TopicReader(Client):
             self._driver.wait(call, None)  # the core settles it within request_timeout
         return {topic_id: end_told(call) for topic_id, call in calls.items()}
 
-    def look_for_topics(
-        self, wholes: Collection[str], pattern: re.Pattern[str] | None
-    ) -> list[TopicInfo]:
-        """Return the partitions that some topics have now, and the topics that fit a pattern."""
-        return self._run(admin_steps.look_for_topics(wholes, pattern))
+    def ask_for_topics(self, wake: Callable[[], object]) -> PendingRequest:
+        """Ask for the topics of the server, without waiting; ``wake`` is called when they came."""
+        call = admin_steps.topics_call()
+        self.do(lambda core, now: core.submit(call, now))
+        if not self._driver.add_callback(call, wake):
+            wake()
+        return call
 
     def find_topics(
         self, wanted: Sequence[str | int], pattern: re.Pattern[str] | None = None

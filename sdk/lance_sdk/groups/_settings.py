@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, TypeAlias
 
-from lance_sdk._api.unit_parsing import Duration, seconds
+from lance_sdk._api.unit_parsing import Duration, positive, seconds
 from lance_sdk._api.validation import check_one_of
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import ConfigError
@@ -45,6 +45,7 @@ class GroupSettings:
         commit_interval: least time between two automatic commits.
         metadata: what a custom strategy wants to know.
         max_poll_records: most records of one batch; 0 leaves batches as they arrive.
+        refresh_interval: seconds between two looks for partitions that topics got.
         keeper: keeps commits, in text; None where the coordinator does.
         options: settings of the topics' consumers.
     """
@@ -60,6 +61,7 @@ class GroupSettings:
     commit_interval: float
     metadata: bytes
     max_poll_records: int
+    refresh_interval: float
     keeper: OffsetStoreAdapter | None
     options: Mapping[str, Any]
 
@@ -94,6 +96,7 @@ def check_settings(
     rebalance_timeout: Duration,
     metadata: bytes,
     max_poll_records: int = 0,
+    refresh_interval: Duration = 30.0,
     protocol: str = "lwp",
     options: Mapping[str, Any],
 ) -> GroupSettings:
@@ -118,21 +121,19 @@ def check_settings(
         raise ConfigError(f"topics={topics!r}: expected a list of names or numbers")
     if type(max_poll_records) is not int or max_poll_records < 0:
         raise ConfigError(f"max_poll_records={max_poll_records!r}: expected 0 or more records")
-    timeout = seconds("session_timeout", session_timeout)
-    if not timeout > 0:
-        raise ConfigError(f"session_timeout={session_timeout!r} must be more than 0")
     return GroupSettings(
         server=server,
         group=check_consumer_name(group),
         topics=tuple(dict.fromkeys(topics)),
         member=check_consumer_name(member) if member else "",
         strategy=strategy,
-        session_timeout=timeout,
+        session_timeout=positive("session_timeout", session_timeout),
         rebalance_timeout=seconds("rebalance_timeout", rebalance_timeout),
         auto_commit=config.auto_commit,
         commit_interval=seconds("commit_interval", config.commit_interval),
         metadata=bytes(metadata),
         max_poll_records=max_poll_records,
+        refresh_interval=positive("refresh_interval", refresh_interval),
         keeper=keeper,
         options={name: value for name, value in options.items() if name not in _OURS},
     )

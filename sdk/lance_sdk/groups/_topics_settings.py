@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lance_sdk._api.admin_steps import matches
 from lance_sdk._api.commit_policy import SERVER
-from lance_sdk._api.unit_parsing import Duration, seconds
+from lance_sdk._api.unit_parsing import Duration, positive, seconds
 from lance_sdk._protocol.consume.fetcher import Fetcher
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import ConfigError
@@ -73,14 +74,11 @@ def check_topics(
         raise ConfigError(f"max_poll_records={max_poll_records!r}: expected 0 or more records")
     if config.offsets == SERVER:
         raise ConfigError("offsets='server' is for one topic; give a store, as 'file:/var/lib/app'")
-    interval = seconds("refresh_interval", refresh_interval)
-    if not interval > 0:
-        raise ConfigError(f"refresh_interval={refresh_interval!r} must be more than 0")
     return TopicsSettings(
         server=server,
         topics=tuple(dict.fromkeys(wanted)),
         pattern=_compiled(pattern),
-        refresh_interval=interval,
+        refresh_interval=positive("refresh_interval", refresh_interval),
         group=check_consumer_name(config.consumer) if config.consumer else "",
         offsets=config.offsets,
         auto_commit="off" if config.offsets is None else config.auto_commit,
@@ -102,6 +100,18 @@ def wholes_of(found: Iterable[TopicInfo], wanted: Collection[str | int]) -> froz
     """Return the names among those that were wanted that stand for partitions (AMB-59)."""
     named = {each.partition.topic for each in found if each.partition is not None}
     return frozenset(name for name in named if name in wanted)
+
+
+def fitting(
+    topics: Iterable[TopicInfo], wholes: Collection[str], pattern: re.Pattern[str] | None
+) -> list[TopicInfo]:
+    """Return the partitions of some topics, and the topics that fit a pattern."""
+    return [
+        topic
+        for topic in topics
+        if (topic.partition is not None and topic.partition.topic in wholes)
+        or (pattern is not None and matches(topic, pattern))
+    ]
 
 
 def new_topics(

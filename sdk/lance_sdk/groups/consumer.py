@@ -53,7 +53,7 @@ class GroupConsumer(Membership, Lifecycle):
         url: where the topics are, see `lance_sdk.url`; a topic in it is left aside.
         group: name of the group.
         topics: names or numbers of the topics that this member can read; the name of a
-            partitioned topic stands for the partitions that it has when the member opens.
+            partitioned topic stands for its partitions, also for those that are added later.
         coordinator: where the group's `Coordinator` is.
         member: name in the group; by default the coordinator makes one up. A program that keeps
             its name gets its topics back when it is restarted within its session timeout.
@@ -68,6 +68,9 @@ class GroupConsumer(Membership, Lifecycle):
         metadata: bytes that a custom strategy wants to know.
         max_poll_records: most records that a batch of `poll` or `batches` has; 0 leaves batches
             as they arrive.
+        refresh_interval: seconds between two looks for partitions that were added; the member
+            joins again for them, and reads from their beginning where ``start`` is the end.
+            With ``protocol="text"`` there is none: open the members again.
         protocol: ``text`` for a published coordinator, which needs ``offsets``, a store that all
             members of the group reach, and has no token, strategy or metadata.
         coordinator_options: keywords of the connection to the coordinator, as `Client` has
@@ -96,6 +99,7 @@ class GroupConsumer(Membership, Lifecycle):
         on_lost: OnGone | None = None,
         metadata: bytes = b"",
         max_poll_records: int = 0,
+        refresh_interval: Duration = 30.0,
         protocol: Literal["lwp", "text"] = "lwp",
         coordinator_options: ClientOptions | None = None,
         **options: Unpack[ConsumerOptions],
@@ -110,6 +114,7 @@ class GroupConsumer(Membership, Lifecycle):
             rebalance_timeout=rebalance_timeout,
             metadata=metadata,
             max_poll_records=max_poll_records,
+            refresh_interval=refresh_interval,
             protocol=protocol,
             options=options,
         )
@@ -274,6 +279,10 @@ class GroupConsumer(Membership, Lifecycle):
         if commits := self._reading.found(self._reader.look(MultiFetcher.found)):
             self._submit_unattended(commits)
         self._commit_automatically()
+        if added := self._added():
+            with self._driver.lock:
+                self._member.extend(added)
+            self._driver.wake()
 
     def _apply(self, change: Change) -> None:
         with self._rebalance.timed(change, self._member.name):
@@ -376,8 +385,7 @@ class GroupConsumer(Membership, Lifecycle):
         """Find the topics before joining the group."""
         self._reader.open()
         try:
-            found = self._reader.find_topics(self._settings.topics)
-            self._member.enter(self._settings.wishes([TopicIdentity.of(topic) for topic in found]))
+            self._enter(self._reader.find_topics(self._settings.topics))
             if self._settings.keeper is not None:
                 self._settings.keeper.open()
         except BaseException:

@@ -20,6 +20,7 @@ from lance_sdk.groups._reader import TopicReader
 from lance_sdk.groups._topics_settings import (
     TopicsSettings,
     check_topics,
+    fitting,
     new_topics,
     topics_stats,
     wholes_of,
@@ -89,12 +90,10 @@ class TopicsConsumer(TopicsView):
         self._reading = MemberReader(self._settings)
         self._reader = TopicReader(self._settings.server, self._settings.options)
         self._starts: dict[int, Place] = {}
-        self._wholes: frozenset[str] = frozenset()
         self._pending = []
         self._news = Wakeup()
         self._armed: object = None
         self._store: OffsetStore | None = None
-        self._refresh_at = math.inf
         self._commits = 0
 
     def __repr__(self) -> str:
@@ -169,8 +168,7 @@ class TopicsConsumer(TopicsView):
                 return None
             if timeout is not None and now >= deadline:
                 return None
-            until = min(deadline, self._refresh_at, self._attention_at(now))
-            self._news.wait(until - now)
+            self._news.wait(min(deadline, self._attention_at(now)) - now)
 
     # Positions
 
@@ -252,8 +250,9 @@ class TopicsConsumer(TopicsView):
         self._reading.done()
         found = self._reading.found(self._reader.look(MultiFetcher.found))
         self._save_unattended([*found, *self._reading.automatic(monotonic())])
-        if monotonic() >= self._refresh_at:
-            self._refresh()
+        if (topics := self._look_around()) is not None:
+            later = fitting(topics, self._wholes, self._settings.pattern)
+            self._take_up(later, late=True)
 
     def _save_unattended(self, commits: Sequence[Commit]) -> None:
         """Commit; what can be tried again is tried again at the next automatic commit."""
@@ -264,30 +263,15 @@ class TopicsConsumer(TopicsView):
                 raise
             _log.warning("%r: positions were not committed: %s", self, error)
 
-    def _refresh(self) -> None:
-        self._refresh_at = monotonic() + self._settings.refresh_interval
-        try:
-            found = self._reader.look_for_topics(self._wholes, self._settings.pattern)
-        except LanceError as error:
-            if not error.retryable:
-                raise
-            _log.warning("%r: no look for new topics: %s", self, error)
-        else:
-            self._take_up(found, late=True)
-
     def _take_up(self, topics: Sequence[TopicInfo], *, late: bool = False) -> None:
-        """Begin to read those topics that are not read yet.
-
-        What came after this consumer was opened is read from its beginning, not from its end:
-        all that is in it was stored since.
-        """
+        """Begin to read those topics that are not read yet."""
         for topic in new_topics(topics, self.assignment):
             commit = None
             if self._store is not None:
                 commit = self._store.claim(self._settings.group, topic, 0)
             self._reading.begin([AssignedTopic(topic, commit, 0)])
-            if late and commit is None and self._settings.start == "end":
-                self._starts[topic.id] = "beginning"
+            if late:
+                self._late |= {topic.id}
             if (begin := self._begin_reading(topic)) is not None:
                 self._reader.do(begin)
 

@@ -74,6 +74,7 @@ class Model:
     def restored(self, commits: list[Commit]) -> None:
         """Take note that the store has gone back to an earlier state."""
         self.restores += 1
+        self.owners.clear()  # an old file does not know their generations, and gives them again
         self.committed = {commit.topic.id: commit.offset for commit in commits}
         kept = self.begins.items()
         self.begins = {number: at for number, at in kept if number in self.committed}

@@ -92,6 +92,10 @@ _WEIGHTS: Final = {
 }
 MILD: Final = ("append", "member", "leave", "cut", "silence")
 """What must take a topic from no member that goes on: connections are made again in time."""
+EXTEND: Final = "extend"
+"""Adds a partition, which takes no topic from a member that goes on either."""
+_EXTENDING_SEEDS: Final = (8, 4)
+"""Of so many seeds the plan of this one has a partitioned topic that gets partitions."""
 _Step: TypeAlias = tuple[str, float, dict[str, Any]]
 _TEMPLATES: Final[tuple[tuple[_Step, ...], ...]] = (
     (("stop", 0.0, {}), ("coordinator", 0.5, {}), ("append", 1.0, {})),
@@ -132,11 +136,13 @@ _TEMPLATES: Final[tuple[tuple[_Step, ...], ...]] = (
 
 def is_mild(plan: Plan) -> bool:
     """Whether nothing happens that may cost a member its topics."""
-    return plan.settings.rebalance > 1.0 and all(each.name in MILD for each in plan.happenings)
+    return plan.settings.rebalance > 1.0 and all(
+        each.name in {*MILD, EXTEND} for each in plan.happenings
+    )
 
 
 def make_plan(seed: int) -> Plan:
-    """Return the plan of a seed; that of every tenth is mild."""
+    """Return the plan of a seed; that of every tenth is mild, every eighth adds partitions."""
     random = Random(seed)
     mild = seed % 10 == _MILD_SEEDS
     settings = Settings(
@@ -162,6 +168,12 @@ def make_plan(seed: int) -> Plan:
         else:
             [name] = random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
             happenings.append(_happening(random, name, at, {}))
+    every, rest = _EXTENDING_SEEDS
+    if seed % every == rest:
+        happenings += [
+            Happening(round(random.uniform(CALM, SPAN), 2), EXTEND, {"count": random.randint(0, 9)})
+            for _ in range(random.randint(1, 3))
+        ]
     happenings.sort(key=lambda each: each.at)
     return Plan(seed, settings, tuple(happenings))
 

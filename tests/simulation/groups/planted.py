@@ -165,6 +165,10 @@ def _unreleased(group: Group, name: str, link: object, held: Any, now: float) ->
     return _sync(group, name, link, {*held, *owned}, now)
 
 
+def _only_told(member: MemberHandler, topics: Any) -> None:
+    member._identities.update((each.id, each) for each in topics)
+
+
 async def _answered_before_stored(
     service: GroupService, group: Group, name: str, commit: Commit, sequence: int
 ) -> GroupErrorCode:
@@ -224,6 +228,10 @@ PLANTED: Final[dict[str, tuple[Callable[[], Any], ...]]] = {
     "a member that comes back takes what it held": (_patch(Group, "_recognise", _always_free),),
     "nobody is asked to release": (_patch(Group, "sync", _never_revoked),),
     "what is released stays with its owner": (_patch(Group, "sync", _unreleased),),
+    "a member that gets a topic anew goes on under its old generation": (
+        _patch(Group, "_held_from_before", lambda *_: frozenset()),
+    ),
+    "later partitions are known and not asked for": (_patch(MemberHandler, "extend", _only_told),),
     "a commit is confirmed that was not stored": (
         _patch(GroupService, "_keep", _answered_before_stored),
     ),

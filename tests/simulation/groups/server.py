@@ -1,13 +1,13 @@
 """A small model of a server: topics of numbered records, fetched by offset."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio
 from tests.simulation.groups.network import ServerEnd
 
 from lance_sdk.offsets import TopicIdentity
-from lance_spec.bodies import ErrorBody, TopicInfo, encode_json
+from lance_spec.bodies import ErrorBody, PartitionInfo, TopicInfo, encode_json
 from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.frames import Frame, FrameKind, FrameSplitter, encode_control, encode_keepalive
@@ -49,14 +49,25 @@ class ServerModel:
     def __init__(self) -> None:
         self.topics: dict[int, Topic] = {}
 
-    def create(self, name: str) -> Topic:
+    def extend(self, name: str) -> Topic:
+        """Add a partition to a partitioned topic; the first one makes it."""
+        parts = [each for each in self.alive if each.info.partition is not None]
+        for index, each in enumerate(parts):
+            told = PartitionInfo(name, index, len(parts) + 1, "murmur2")
+            each.info = replace(each.info, partition=told)
+        index = len(parts)
+        return self.create(f"{name}-{index}", PartitionInfo(name, index, index + 1, "murmur2"))
+
+    def create(self, name: str, partition: PartitionInfo | None = None) -> Topic:
         """Create a topic; one of the same name is deleted first."""
         epoch = 1
         for topic in self.topics.values():
             if topic.info.name == name:
                 topic.gone, epoch = True, epoch + 1
         number = len(self.topics) + 1
-        info = TopicInfo(id=number, name=name, created_at=1000 + number, topic_epoch=epoch)
+        info = TopicInfo(
+            id=number, name=name, created_at=1000 + number, topic_epoch=epoch, partition=partition
+        )
         self.topics[number] = Topic(info)
         return self.topics[number]
 

@@ -81,6 +81,17 @@ FOUND_WITH: dict[str, tuple[Happening, ...]] = {
         Happening(4.3, "member", {"who": 1}),
         *both_get(4.5, 40),
     ),
+    "a member that gets a topic anew goes on under its old generation": (
+        *TWO,
+        *both_get(4.0, 5),
+        Happening(4.9, "stop", {"who": 1, "seconds": 1.0}),
+        Happening(5.0, "coordinator", {"seconds": 0.3}),
+        *both_get(7.5, 20),
+    ),
+    "later partitions are known and not asked for": (
+        *ONE,
+        Happening(5.0, "extend", {"count": 3}),
+    ),
 }
 """Happenings that find a fault which few seeds find."""
 REBALANCE = {

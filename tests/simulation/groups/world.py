@@ -15,7 +15,7 @@ from unittest.mock import patch
 from tests.simulation.groups.loop import PROCESS, SimulatedLoop, StuckError
 from tests.simulation.groups.model import Model, ViolationError
 from tests.simulation.groups.network import Network, ServerEnd
-from tests.simulation.groups.plan import SESSION, SPAN, Plan, is_mild
+from tests.simulation.groups.plan import EXTEND, SESSION, SPAN, Plan, is_mild
 from tests.simulation.groups.server import ServerModel, Topic
 from tests.simulation.groups.store import SimulatedStore
 
@@ -34,6 +34,7 @@ from lance_spec.messages.groups import GroupErrorCode
 _REAL: Final = time.monotonic
 _CLOSING: Final = 12.0
 """Seconds that a member may take to leave: its ``close_timeout``, and what it needs to see it."""
+_PARTITIONED: Final = "parts"
 _GONE: Final = (TopicChanged, TopicDeleted, TopicNotFound)
 
 
@@ -76,6 +77,7 @@ class World:
         self._old: list[Process] = []
         self._life = 0
         self._topics = [self._server.create(f"t{number}") for number in range(plan.settings.topics)]
+        self._partitioned: list[str] = []
         self.violation: str | None = None
 
     # The run
@@ -84,6 +86,9 @@ class World:
         """Carry the plan out, let everything settle, and judge."""
         for topic in self._topics:
             topic.count = self._random.randint(0, 10)
+        if any(each.name == EXTEND for each in self._plan.happenings):
+            self._server.extend(_PARTITIONED)
+            self._partitioned = [_PARTITIONED]
         self._network.services["server"] = self._server.serve
         self._start_coordinator()
         begun = self._loop.now
@@ -162,9 +167,13 @@ class World:
         alive = self._server.alive
         alive[topic % len(alive)].count += count
 
+    def do_extend(self, count: int) -> None:
+        """Add a partition, with records in it; who is there finds it."""
+        self._server.extend(_PARTITIONED).count = count
+
     def do_create_again(self, topic: int) -> None:
         """Delete a topic and create it again; processes started later read the later one."""
-        alive = self._server.alive
+        alive = [each for each in self._server.alive if each.info.partition is None]
         self._server.create(alive[topic % len(alive)].info.name)
         for process in list(self._processes.values()):
             process.leaving = True  # it is deployed again, as one does
@@ -272,10 +281,11 @@ class World:
 
     def _make(self, who: int) -> AsyncGroupConsumer:
         settings, name = self._plan.settings, PROCESS.get()
+        names = [each.info.name for each in self._server.alive if each.info.partition is None]
         consumer = AsyncGroupConsumer(
             "lance://server",
             group="g",
-            topics=[topic.info.name for topic in self._server.alive],
+            topics=[*self._partitioned, *names],
             coordinator="lance://coordinator",
             member=f"m{who}" if settings.named else "",
             session_timeout=SESSION,
@@ -284,6 +294,7 @@ class World:
             auto_commit=settings.auto_commit,  # type: ignore[arg-type]
             on_lost=self._judge_loss,
             commit_interval=0.3,
+            refresh_interval=1.0,
             mode="poll",
             dialect="specified",
             poll_interval=0.3,

@@ -190,7 +190,7 @@ class Group:
             if topic.owner == name and topic_id not in holds:
                 topic.release()
                 self.sift = True
-        share = self._share(member)
+        share = self._share(member).without(self._held_from_before(holds))
         fresh = [t for t in map(self.topics.__getitem__, share.assigned) if t.owner is None]
         if any(self.generation <= max(topic.since, topic.fence) for topic in fresh):
             self.generation += 1  # each assignment has its own: commits of the last one are stale
@@ -211,6 +211,14 @@ class Group:
             lost=tuple(sorted(holds - share.assigned - share.revoked)),
             left=max(0.0, min(ends) - now) if ends else 0.0,
         )
+
+    def _held_from_before(self, holds: frozenset[int]) -> frozenset[int]:
+        """Return topics that a member holds under an assignment that does not count any more.
+
+        It loses them before it can get them anew: it would commit under the old assignment.
+        """
+        known = holds & self.topics.keys()
+        return frozenset(topic_id for topic_id in known if self.topics[topic_id].owner is None)
 
     def heartbeat(self, name: str, link: object, now: float) -> bool:
         """Note that a member lives; return whether it has to sync.

@@ -55,6 +55,10 @@ class Share:
     assigned: frozenset[int] = frozenset()
     revoked: frozenset[int] = frozenset()
 
+    def without(self, topic_ids: frozenset[int]) -> "Share":
+        """Return it without some topics that are not owned yet."""
+        return Share(self.assigned - topic_ids, self.revoked)
+
 
 @dataclass(slots=True, eq=False)
 class Member:

@@ -18,6 +18,7 @@ trying.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from lance_sdk._errors.base import LanceError
@@ -104,6 +105,7 @@ class MemberHandler(GroupCaller):
         self._wishes = wishes
         self._retry = retry
         self._identities: dict[int, TopicIdentity] = {}
+        self._joined_for: tuple[TopicIdentity, ...] = ()
         self._asked: Request | None = None
         self._connected = False
         self._closing = False
@@ -135,6 +137,17 @@ class MemberHandler(GroupCaller):
         """Ask for these topics, once the session is open."""
         self._wishes = wishes
         self._identities = {topic.id: topic for topic in wishes.topics}
+
+    def extend(self, topics: Iterable[TopicIdentity]) -> None:
+        """Ask for these topics besides; what is held stays held."""
+        more = tuple(each for each in topics if each.id not in self._identities)
+        self._wishes = replace(self._wishes, topics=(*self._wishes.topics, *more))
+        self._identities.update((each.id, each) for each in more)
+
+    @property
+    def topics(self) -> tuple[TopicIdentity, ...]:
+        """The topics that it asks for."""
+        return self._wishes.topics
 
     def release(self, topics: Iterable[TopicIdentity]) -> None:
         """Give topics up: everything about them is finished and committed."""
@@ -188,6 +201,8 @@ class MemberHandler(GroupCaller):
                 self._ask_join(connection, now)
         elif self._closing and super().drained:
             self._ask_leave(connection, now)
+        elif self._wishes.topics != self._joined_for and now >= self._retry_at:
+            self._ask_join(connection, now)
         elif self._wants_sync:
             self._ask_sync(connection, now)
         elif now >= self._heartbeat_at:
@@ -261,8 +276,14 @@ class MemberHandler(GroupCaller):
     # Requests
 
     def _ask_join(self, connection: Connection, now: float) -> None:
+        topics = self._wishes.topics
         message = join_of(self._wishes, self.name, self.generation, self._since, self._secret)
-        self._ask(connection, message, m.GroupJoinAck, self._joined, now)
+
+        def joined(answer: m.GroupJoinAck, at: float) -> None:
+            self._joined_for = topics
+            self._joined(answer, at)
+
+        self._ask(connection, message, m.GroupJoinAck, joined, now)
 
     def _ask_sync(self, connection: Connection, now: float) -> None:
         self._wants_sync = False
@@ -380,6 +401,7 @@ class MemberHandler(GroupCaller):
         revoked = [each for each in answer.revoked if each not in self._release_by]
         self._release_by.update(dict.fromkeys(revoked, now + answer.deadline_ms / 1000))
         lost = self._drop(answer.lost)
+        self._wants_sync = self._wants_sync or bool(lost)  # it may get them anew
         self.changes.tell(
             Change(
                 generation=answer.generation,
@@ -416,8 +438,19 @@ class MemberHandler(GroupCaller):
             self._retry_at = now + self._retry.next_delay()
             self._heartbeat_at = self._retry_at
             self._events.append(Notice(f"the coordinator refused a request: {error}", "group"))
+        elif self.phase is MembershipPhase.INSIDE and self._wishes.topics != self._joined_for:
+            self._withdraw(error)
         else:
             self._give_up_for_good(error, now)
+
+    def _withdraw(self, error: LanceError) -> None:
+        """Stay with the topics that the coordinator knows: it refuses those that came later."""
+        known = {topic.id for topic in self._joined_for}
+        later = [topic for topic in self._wishes.topics if topic.id not in known]
+        names = ", ".join(topic.label for topic in later)
+        self._wishes = replace(self._wishes, topics=self._joined_for)
+        self._identities = {topic.id: topic for topic in self._joined_for}
+        self._events.append(Notice(f"topics {names} were refused: {error}", "group"))
 
     def _unknown(self, error: LanceError) -> bool:
         """Whether joining helps: the member was forgotten, or its old connection seems alive."""
