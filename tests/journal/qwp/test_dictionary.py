@@ -376,6 +376,22 @@ def test_without_the_file_frames_of_two_clients_teach_no_symbol() -> None:
         assert delta(1) not in world.wires[0].messages
 
 
+def test_a_frame_behind_damage_needs_a_note_of_ours_to_get_its_symbols() -> None:
+    """The dictionary may be that of a client which gave lost ids again, however whole it looks."""
+    disk, folder = ForgetfulDisk(), Path("/disk/slot")
+    alone = delta(0, "c")
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        for frame in (delta(0, "a"), delta(1, "b"), delta(2), alone):
+            journal.append(frame)
+    (name,) = (each for each in disk.names(folder) if each.endswith(".sfa"))
+    second = disk.content(folder / name).index(delta(1, "b"))
+    disk.poke(folder / name, second, b"!")
+    disk.put(folder / NAME, HEADER + encode_chunk(["a", "theirs"]))
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        assert dict(journal.read_from(0)) == {0: delta(0, "a"), 2: delta(2), 3: alone}
+        assert open_dictionary(journal).unproven == {delta(2)}
+
+
 def test_symbols_that_a_failed_sync_left_in_memory_are_written_again() -> None:
     """The next sync sends them to the disk, which never got them (SF-38)."""
     disk, folder = ForgetfulDisk(), Path("/disk/slot")

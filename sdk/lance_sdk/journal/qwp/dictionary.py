@@ -272,7 +272,7 @@ def open_dictionary(journal: Journal) -> SymbolDictionary:
     ):
         _write_again(files, path, data[: loaded.end])
         found = SymbolDictionary(loaded.symbols, path, loaded.end, journal)
-        found.unproven = frozenset(_unproven(loaded.symbols, journal, slot, intact=True))
+        found.unproven = frozenset(_unproven(loaded.symbols, journal, slot))
     else:
         found = _rebuilt(path, loaded, journal)
     if found.unproven:
@@ -312,15 +312,14 @@ def _anothers(loaded: Loaded, files: Files, slot: Path) -> bool:
     return agrees
 
 
-def _unproven(symbols: list[str], journal: Journal, slot: Path, *, intact: bool) -> Iterator[bytes]:
+def _unproven(symbols: list[str], journal: Journal, slot: Path) -> Iterator[bytes]:
     """Yield frames that nothing ties to the dictionary.
 
     Frames behind damage are found again by us and not by published clients. Such a client may
     have opened the slot after a loss of power that took a part of the dictionary, and have given
-    lost ids to other symbols. So a frame there, unless it stands alone, is believed only where our
-    own note vouches for its symbols, or, in a slot without a note, where the file is intact and
-    the damage none that a published client takes for the end of the frames: there it starts with
-    zeros.
+    lost ids to other symbols; what it cleared then, another loss of power may bring back. So a
+    frame there, unless it stands alone, is believed only where our own note vouches for its
+    symbols.
     """
     count, crc = journal.noted_symbols
     if not journal.problems:
@@ -328,16 +327,8 @@ def _unproven(symbols: list[str], journal: Journal, slot: Path, *, intact: bool)
     known = count if count and _holds(symbols, count, crc) else 0
     for path in _segments_of(journal.files, slot):
         data = _content(journal.files, path)
-        found = scan(memoryview(data))
-        behind = False
-        for number, run in enumerate(found.runs):
-            if behind:
-                yield from (each for each in _frames(data, run) if delta_of(each)[0] > known)
-            if number < len(found.holes):
-                hole = found.holes[number].offset
-                behind |= (
-                    bool(count) or not intact or not any(data[hole : hole + FRAME_HEADER_SIZE])
-                )
+        for run in scan(memoryview(data)).runs[1:]:
+            yield from (each for each in _frames(data, run) if delta_of(each)[0] > known)
 
 
 def _holds(symbols: list[str], count: int, crc: int) -> bool:
@@ -386,7 +377,7 @@ def _rebuilt(path: Path, loaded: Loaded, journal: Journal) -> SymbolDictionary:
         symbols = []  # these are other symbols
     found = len(symbols)
     symbols, unproven = _learned(symbols, journal, slot)
-    unproven |= set(_unproven(symbols, journal, slot, intact=False))
+    unproven |= set(_unproven(symbols, journal, slot))
     lost = not _covers(symbols, count, crc, files, slot)
     damage = loaded.damage or ("it ends early" if lost or len(symbols) > found else "")
     if damage:
