@@ -32,6 +32,10 @@ class History(Protocol):
         """Return the options of a query."""
         ...
 
+    def note_floor(self) -> None:
+        """Note where the topic begins now: retention may have gone on while something was read."""
+        ...
+
     def lags(self, planned: TopicCheckpoint | None) -> bool:
         """Whether what is read ends before a micro-batch that was planned from something else."""
         ...
@@ -129,9 +133,11 @@ class Follower:
             rows = self._history.rows(self._started().splits(end))
         except DataLost:
             assert self._is_strict
+            self._history.note_floor()
             assert self._may_lose()
             self._at = self._pending = None  # a new query
             return
+        self._history.note_floor()
         self._take(rows, decode_checkpoint(end).get("orders"))
         self._at, self._pending = end, None
 

@@ -153,6 +153,9 @@ class History:
         where = {"path": str(self.data), "topicsPattern": "orders", "pollInterval": "0s"}
         return Options.parse({**where, "startingOffsets": "earliest", **said})
 
+    def note_floor(self) -> None:
+        """Do nothing: nothing moves while it is looked at."""
+
     def lags(self, planned: TopicCheckpoint | None) -> bool:
         """Never: everything is read from the same files."""
         del planned

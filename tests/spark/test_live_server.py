@@ -328,7 +328,7 @@ class LiveHistory:
 
     def _look_while_held(self) -> None:
         self.looks += 1
-        self._note_floor()
+        self.note_floor()
         self._read_all(path=str(self.data))
         servers = f"127.0.0.1:{self._port}"
         looks = (
@@ -343,7 +343,8 @@ class LiveHistory:
             self.kills += 1
             self._is_away = self.disk.killed = True
 
-    def _note_floor(self) -> None:
+    def note_floor(self) -> None:
+        """Note where the topic begins by what the server has in memory."""
         found = self.server._running.engine.find(self.era.topic)
         if found is not None:
             self.era.floor = found.file.floor.offset
