@@ -400,7 +400,7 @@ async def test_unknown_strategy_is_refused(member: Make) -> None:
 async def test_server_that_is_no_coordinator(member: Make, server: Any) -> None:
     """A member that is sent to the server itself is told what a coordinator is."""
     async with member(coordinator=server.url) as consumer:
-        with pytest.raises(GroupError, match=r"no coordinator of groups.*lwp group serve"):
+        with pytest.raises(GroupError, match=r"not a coordinator of groups.*lwp group serve"):
             await consumer.poll(10.0)
 
 
