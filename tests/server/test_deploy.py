@@ -210,7 +210,7 @@ def test_the_image_ends_with_the_command() -> None:
     assert words.count("FROM") == 2
     assert set(words) <= {
         *("FROM", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL"),
-        *("HEALTHCHECK", "ENTRYPOINT"),
+        *("ARG", "HEALTHCHECK", "ENTRYPOINT"),
     }
     assert 'ENTRYPOINT ["lance-server"]' in text
     assert "EXPOSE 1992 9090" in text
