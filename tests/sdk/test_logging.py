@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -57,8 +58,11 @@ def test_a_callback_that_raises_is_logged(
     def bad(_delivery: object) -> None:
         raise ValueError("in a callback")
 
-    with server, Producer(server.url(), linger=60) as producer:
+    added = threading.Event()
+    server.on_ingest = lambda _peer, _frame: not added.wait(10)
+    with server, Producer(server.url()) as producer:
         producer.send(b"x").add_done_callback(bad)
+        added.set()
     (record,) = caplog.records
     assert record.name == "lance_sdk.delivery"
     assert "in a callback" in str(record.exc_info)

@@ -186,8 +186,11 @@ def wait_in_a_callback(_folder: Path) -> None:
             told.append(error)
         done.set()
 
+    added = threading.Event()
     with FakeServer() as server, Producer(server.url()) as producer:
+        server.on_ingest = lambda _peer, _frame: not added.wait(5)
         producer.send(b"x").add_done_callback(wait)
+        added.set()
         assert done.wait(5)
     raise told[0]
 

@@ -116,8 +116,11 @@ def test_a_callback_must_not_wait_for_its_own_thread(server: FakeServer) -> None
                 errors.append(error)
         called.set()
 
+    added = threading.Event()
+    server.on_ingest = lambda _peer, _frame: not added.wait(10)
     with Producer(server.url()) as producer:
         producer.send(b"x").add_done_callback(callback)
+        added.set()
         assert called.wait(10)
         producer.flush()
     assert len(errors) == 2
@@ -176,8 +179,11 @@ def test_close_returns_although_a_callback_never_does(server: FakeServer) -> Non
         stuck.set()
         forever.wait(60)
 
+    added = threading.Event()
+    server.on_ingest = lambda _peer, _frame: not added.wait(10)
     producer = Producer(server.url()).open()
     producer.send(b"x").add_done_callback(never_ends)
+    added.set()  # settled before, it would be called at once, on this thread
     assert stuck.wait(10)
     begun = time.monotonic()
     producer.send(b"y")
