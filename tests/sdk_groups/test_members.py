@@ -352,6 +352,26 @@ async def test_seek_when_assigned(member: Make, topics: Any) -> None:
         assert sorted(await read(consumer, 40)) == whole(topics.names, 10)
 
 
+async def test_pause_when_assigned(member: Make, topics: Any) -> None:
+    """A topic that is paused before its reading begins brings nothing until `resume`."""
+    holder: dict[str, Any] = {}
+    name = topics.names[0]
+
+    def leave_one_alone(found: Any) -> Any:
+        target = getattr(holder["consumer"], "target", holder["consumer"])
+        (one,) = (each.topic for each in found if each.topic.label == name)
+        result = target.pause(one)
+        return None if result is None else _all([result])
+
+    async with member(on_assigned=leave_one_alone) as consumer:
+        holder["consumer"] = consumer
+        others = whole(topics.names[1:], 10)
+        assert sorted(await read(consumer, len(others))) == others
+        assert [topic.label for topic in consumer.paused] == [name]
+        await consumer.resume(name)
+        assert sorted(await read(consumer, 10)) == whole([name], 10)
+
+
 async def _all(results: list[Any]) -> None:
     for result in results:
         await result

@@ -223,9 +223,9 @@ def retention(
         assert data_dir is not None, "one of the two is named"
         with opened(existing(data_dir)) as (engine, scheduler):
             plan = retention_plan(engine, topic, Retention(**given) if given else None)
-            if not dry_run:
-                for each in engine.topics_with_default():
-                    engine.upkeep.visit(each)
+            for topic_id in sorted({row["topic_id"] for row in plan["segments"]}):
+                if not dry_run:
+                    engine.upkeep.visit(engine.topic(topic_id))
                     scheduler.run_due()
     if plan["doubt"]:
         click.echo(f"{plan['doubt']}: nothing is dropped by age", err=True)

@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -19,6 +20,7 @@ from lance_sdk.types import RecordBatch
 if TYPE_CHECKING:
     from lance_sdk._protocol.request_tracker import PendingRequest
     from lance_sdk.groups._member_reader import MemberReader
+    from lance_sdk.groups._progress import TopicProgress
     from lance_sdk.groups._protocol.member import MemberHandler
     from lance_sdk.groups._protocol.membership import CommitCall
     from lance_sdk.groups._rebalance_listener import RebalanceListener
@@ -68,6 +70,8 @@ class TopicsView:
     _refresh_at = math.inf
     _listing: "PendingRequest | None" = None
     _late: frozenset[int] = frozenset()
+    _paused_early: frozenset[TopicIdentity] = frozenset()
+    """Topics that ``on_assigned`` paused before their reading began."""
 
     @property
     def assignment(self) -> tuple[TopicIdentity, ...]:
@@ -87,7 +91,7 @@ class TopicsView:
     @property
     def paused(self) -> tuple[TopicIdentity, ...]:
         """The topics that are paused."""
-        return tuple(self._reader.look(MultiFetcher.paused))
+        return (*self._reader.look(MultiFetcher.paused), *self._paused_early)
 
     def position(self, topic: Topic) -> int | None:
         """Return where the next record of a topic begins that the application has not got.
@@ -158,8 +162,19 @@ class TopicsView:
     def _begin_reading(self, topic: TopicIdentity) -> Work | None:
         """Return what begins to read a topic; None where it is not assigned any more."""
         progress = self._reading.progress.get(topic.id)
+        paused, self._paused_early = topic in self._paused_early, self._paused_early - {topic}
         if progress is None:
             return None
+        begin = self._begin_at(topic, progress)
+
+        def begin_paused(core: MultiFetcher, now: float) -> None:
+            begin(core, now)
+            core.pause(topic.id, None, now)
+
+        return begin_paused if paused else begin
+
+    def _begin_at(self, topic: TopicIdentity, progress: "TopicProgress") -> Work:
+        """Return what begins to read a topic: where it was moved, after its commit, or anew."""
         moved = self._starts.pop(topic.id, None)
         commit = progress.resume_at if moved is None else None
         where = self._start_of(topic) if moved is None else moved
@@ -191,6 +206,7 @@ class TopicsView:
             for topic in topics:
                 core.remove(topic.id, now)
 
+        self._paused_early -= frozenset(topics)
         if topics and self._reader.usable:
             self._reader.do(remove)
 
@@ -209,12 +225,24 @@ class TopicsView:
 
     def _pause(self, topics: Sequence[Topic]) -> None:
         for identity in [self._assigned(each) for each in topics]:
-            rest = self._reading.give_back(identity.id)
-            self._reader.do(lambda core, now, it=identity.id, rest=rest: core.pause(it, rest, now))
+            self._reader.do(partial(self._pause_one, identity))
+
+    def _pause_one(self, topic: TopicIdentity, core: MultiFetcher, now: float) -> None:
+        """Pause a topic; also in ``on_assigned``, before its reading has begun."""
+        if core.reads(topic.id):
+            core.pause(topic.id, self._reading.give_back(topic.id), now)
+        else:
+            self._paused_early |= {topic}
 
     def _resume(self, topics: Sequence[Topic]) -> None:
         for identity in [self._assigned(each) for each in topics]:
-            self._reader.do(lambda core, _, it=identity.id: core.resume(it))
+            self._paused_early -= {identity}
+            self._reader.do(partial(self._resume_one, identity.id))
+
+    @staticmethod
+    def _resume_one(topic_id: int, core: MultiFetcher, _now: float) -> None:
+        if core.reads(topic_id):
+            core.resume(topic_id)
 
     def _lags(self, ends: Mapping[int, int]) -> dict[TopicIdentity, int]:
         found = {}

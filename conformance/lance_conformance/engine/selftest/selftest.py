@@ -109,11 +109,10 @@ def second_opinions(trials: Trials, before: Matrix, again: Again = try_again) ->
 def _news(subject: SelftestTarget, findings: Findings, before: Matrix) -> set[str]:
     """The cases in doubt.
 
-    A golden server must pass, so whatever took too long is. Of a mutant all that differs from the
-    committed matrix: a case that it blocks by being slow is neither a kill nor a miss, a kill that
-    did not show may have been missed for lack of time, and one that shows by another reason may
-    have been late in a part of the case whose answer is not about time. Of a mutant that the
-    matrix does not know, whatever took too long.
+    Golden servers must pass: every case is in doubt that a busy machine could have failed. Of a
+    mutant in the committed matrix every case is that ended otherwise than there: by being late, a
+    mutant can miss a kill, or be killed in another part of the case. Of a mutant that is not
+    there, again what a busy machine could have failed.
     """
     late = {case for case, found in findings.items() if found.timing}
     if subject.kind != "mutant":
