@@ -1,5 +1,6 @@
 """StreamFetch and UpdateOffsets: what is sent, and when."""
 
+import asyncio
 import selectors
 from pathlib import Path
 
@@ -7,6 +8,11 @@ import pytest
 
 from lance_server.listeners.fluvio.options import FluvioOptions
 from lance_server.listeners.fluvio.testing import FluvioPeer, FluvioServers, fluvio_servers
+from lance_server.log.log_manager import Topic
+from lance_server.log.metadata.topic_file import Retention
+from lance_server.log.reading.reader import Fetched, Range
+from lance_server.lwp.refusals import Refusal
+from lance_server.runtime.completion import Completion, pass_on
 from lance_server.testing import RawClient, eventually
 from lance_spec.enums import Command
 from lance_spec.fluvio.batches import open_batch
@@ -210,6 +216,47 @@ def test_offsets_that_retention_removed_are_named(tmp_path: Path) -> None:
             assert refused.detail.next_available >= start
             answer = streamed_from(spu, "short", refused.detail.next_available)
             assert values(answer)[:2] == [b"x" * 90, b"y"]
+
+
+def test_records_that_retention_drops_while_they_are_read_are_told_as_evicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client learns where to go on, as for those that were gone before it asked."""
+    with fluvio_servers(tmp_path / "late", segment_size=1000, upkeep_interval=0.05) as servers:
+        with FluvioPeer(servers.sc) as sc:
+            create(sc, "late")
+        engine = servers.server._running.engine
+        read = engine.fetch
+
+        def drop_and_read(topic: Topic, wanted: Range) -> Completion[Fetched]:
+            monkeypatch.undo()
+            engine.set_retention(topic, Retention(max_bytes=2000))
+            found: Completion[Fetched] = Completion()
+
+            def once_dropped() -> None:
+                if not topic.partition.floor.record:
+                    asyncio.get_running_loop().call_later(0.01, once_dropped)
+                    return
+                try:
+                    later = read(topic, wanted)
+                except Refusal as refusal:
+                    found.fail(refusal)
+                else:
+                    assert isinstance(later, Completion)
+                    later.wake(lambda: pass_on(later, found))
+
+            once_dropped()
+            return found
+
+        with FluvioPeer(servers.spu) as spu:
+            for _ in range(40):
+                produce(spu, "late", batch(b"x" * 90, b"y"))
+            monkeypatch.setattr(engine, "fetch", drop_and_read)
+            spu.send(1003, VERSION, fetch("late", 0))
+            refused = streamed(spu).outcome
+            assert refused.code is ErrorCode.OFFSET_EVICTED
+            assert isinstance(refused.detail, OffsetEvicted)
+            assert refused.detail.next_available > 0
 
 
 def streamed_from(spu: FluvioPeer, topic: str, start: int) -> StreamFetchResponse:

@@ -104,6 +104,7 @@ class Stream:
             place = await self._looked_up(
                 lambda: self._cluster.numbering.find(self._partition, wanted)
             )
+            self._check(wanted)  # retention may have dropped it meanwhile
         hold = self._cluster.budget.share()
         try:
             await hold.wait_for(2 * self._max_bytes())
@@ -216,6 +217,7 @@ class Stream:
             found = self._cluster.engine.fetch(self.topic, Range(start=offset, max_bytes=max_bytes))
             return await settled(found) if isinstance(found, Completion) else found
         except Refusal as refusal:
+            self._check(self._ack)  # where retention has dropped it, that is the reason
             behind = refusal.details.get("next_offset")
             if not isinstance(behind, int):
                 raise from_log(refusal) from refusal
