@@ -104,7 +104,7 @@ def test_nobody_sleeps() -> None:
     allowed = {
         "admin.py": {"0.01"},
         "case_context.py": {"0", "_LOOK"},
-        "scripted_connection.py": {"0", "self._stage.pause"},
+        "connection.py": {"0", "self._stage.pause"},
         "target_watch.py": {"BETWEEN"},
         "waiting.py": {"seconds * ctx.conditions.pace"},
     }

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lance_conformance.client.received_frame import Reader, ReceivedFrame
-from lance_conformance.client.rules import broken_rules
+from lance_conformance.client.scripted.received_frame import Reader, ReceivedFrame
+from lance_conformance.client.scripted.rules import broken_rules
 from lance_conformance.dialect import DEPLOYED, SPECIFIED
 from lance_conformance.wire.control import KEEPALIVE, control, fetch, get_topic, ingest
 from lance_conformance.wire.crc import crc32c

@@ -7,7 +7,7 @@ import pytest
 
 from lance_conformance.client.cases.registry import AREAS, client_clauses
 from lance_conformance.client.client_case import ClientCase
-from lance_conformance.client.rules import rules
+from lance_conformance.client.scripted.rules import rules
 from lance_conformance.client.suite import LwpClients
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.suites import every_suite

@@ -12,10 +12,10 @@ from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.driver import Driver, DriverDiedError
 from lance_conformance.client.evaluation import decoded, judge, read, records_of
 from lance_conformance.client.inprocess import client_of
-from lance_conformance.client.model import Model
 from lance_conformance.client.operations import WAIT, Op, Want
-from lance_conformance.client.script import On
-from lance_conformance.client.scripted_server import HOST, ScriptedServer
+from lance_conformance.client.scripted.model import Model
+from lance_conformance.client.scripted.script import On
+from lance_conformance.client.scripted.server import HOST, ScriptedServer
 from lance_conformance.client.target import Timeouts
 from lance_conformance.client.tls import Certificates
 from lance_conformance.engine.base_context import BaseContext

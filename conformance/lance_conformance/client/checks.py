@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lance_conformance.client.model import trigger_of
-from lance_conformance.client.received_frame import ReceivedFrame
-from lance_conformance.client.scripted_connection import ScriptedConnection
-from lance_conformance.client.scripted_server import ScriptedServer
+from lance_conformance.client.scripted.connection import ScriptedConnection
+from lance_conformance.client.scripted.model import trigger_of
+from lance_conformance.client.scripted.received_frame import ReceivedFrame
+from lance_conformance.client.scripted.server import ScriptedServer
 from lance_conformance.engine.failures import Failure
 
 

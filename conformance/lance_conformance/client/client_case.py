@@ -6,7 +6,7 @@ from typing import Any
 
 from lance_conformance.client.checks import Check
 from lance_conformance.client.operations import Op
-from lance_conformance.client.script import On
+from lance_conformance.client.scripted.script import On
 
 RECORDS: tuple[tuple[int, bytes], ...] = tuple((1, b"record %d" % n) for n in range(5))
 """What the topic holds at the beginning, where a case does not say otherwise."""

@@ -5,10 +5,10 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lance_conformance.client.model import trigger_of
 from lance_conformance.client.operations import KINDS, Op, encoded
-from lance_conformance.client.received_frame import ReceivedFrame
-from lance_conformance.client.scripted_server import ScriptedServer
+from lance_conformance.client.scripted.model import trigger_of
+from lance_conformance.client.scripted.received_frame import ReceivedFrame
+from lance_conformance.client.scripted.server import ScriptedServer
 from lance_conformance.engine.failures import Blocked, Failure
 from lance_conformance.wire.tlv import RECORD_HEADER, boundaries
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lance_conformance.client.model import TOPIC_ID, TOPIC_NAME
+from lance_conformance.client.scripted.model import TOPIC_ID, TOPIC_NAME
 
 KINDS = ("retriable", "redirect", "auth", "fatal", "protocol", "closed", "timeout")
 """Kinds of errors that a driver tells apart."""

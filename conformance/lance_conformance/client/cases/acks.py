@@ -5,8 +5,8 @@ from lance_conformance.client.cases.registry import scene
 from lance_conformance.client.checks import Count, Order, Same, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import Op, flush, list_topics, send, send_async
-from lance_conformance.client.received_frame import ReceivedFrame
-from lance_conformance.client.script import (
+from lance_conformance.client.scripted.received_frame import ReceivedFrame
+from lance_conformance.client.scripted.script import (
     BATCH,
     AckOf,
     Answer,

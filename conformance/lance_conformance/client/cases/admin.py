@@ -18,8 +18,8 @@ from lance_conformance.client.operations import (
     list_topics,
     set_retention,
 )
-from lance_conformance.client.received_frame import ReceivedFrame
-from lance_conformance.client.script import Answer, Trigger, on
+from lance_conformance.client.scripted.received_frame import ReceivedFrame
+from lance_conformance.client.scripted.script import Answer, Trigger, on
 
 LIMITS = struct.pack("<QQ", 3600, 1_048_576)
 REQUESTS: Mapping[str, tuple[str, Op, Trigger, bytes, str]] = {

@@ -7,7 +7,7 @@ from lance_conformance.client.cases.registry import DEPLOYED, SPECIFIED, scene
 from lance_conformance.client.checks import Count, Elsewhere, Same
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import fetch, get_topic, list_topics, send
-from lance_conformance.client.script import BATCH, ELSEWHERE, Refuse, Say, on
+from lance_conformance.client.scripted.script import BATCH, ELSEWHERE, Refuse, Say, on
 from lance_conformance.wire.control import control
 
 RETRIABLE, AUTH, FATAL = ("retriable", "timeout"), ("auth",), ("fatal",)

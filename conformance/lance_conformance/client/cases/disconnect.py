@@ -5,7 +5,7 @@ from lance_conformance.client.cases.registry import scene
 from lance_conformance.client.checks import Count
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import flush, send_async
-from lance_conformance.client.script import Answer, Close, How, on
+from lance_conformance.client.scripted.script import Answer, Close, How, on
 
 WAYS: tuple[How, ...] = ("fin", "rst")
 MOST_ATTEMPTS = 12

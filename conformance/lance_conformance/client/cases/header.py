@@ -7,7 +7,7 @@ from lance_conformance.client.cases.registry import BOTH, SPECIFIED, scene
 from lance_conformance.client.checks import Closes
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import Op, fetch, list_topics, send
-from lance_conformance.client.script import Answer, Change, Other, Trigger, Xor, on
+from lance_conformance.client.scripted.script import Answer, Change, Other, Trigger, Xor, on
 from lance_conformance.wire.frame import MAX_ANSWER
 
 

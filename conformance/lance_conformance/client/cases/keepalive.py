@@ -5,7 +5,7 @@ from lance_conformance.client.cases.registry import scene
 from lance_conformance.client.checks import After, Settles
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import flush, list_topics, send, send_async, wait
-from lance_conformance.client.script import Answer, Say, Stall, on
+from lance_conformance.client.scripted.script import Answer, Say, Stall, on
 from lance_conformance.wire.control import KEEPALIVE
 
 MANY = tuple(send(b"%d" % number) for number in range(8))

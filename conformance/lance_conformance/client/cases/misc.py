@@ -7,7 +7,6 @@ from lance_conformance.client.cases.header import CARRIERS, NOT_LATE, TOPICS
 from lance_conformance.client.cases.registry import SPECIFIED, scene
 from lance_conformance.client.checks import Count, First, Same, Secret, Sent, StaysOn
 from lance_conformance.client.client_case import ClientCase
-from lance_conformance.client.model import TOKEN
 from lance_conformance.client.operations import (
     commit,
     create,
@@ -23,9 +22,10 @@ from lance_conformance.client.operations import (
     set_retention,
     subscribe,
 )
-from lance_conformance.client.received_frame import ReceivedFrame
-from lance_conformance.client.rules import rules
-from lance_conformance.client.script import (
+from lance_conformance.client.scripted.model import TOKEN
+from lance_conformance.client.scripted.received_frame import ReceivedFrame
+from lance_conformance.client.scripted.rules import rules
+from lance_conformance.client.scripted.script import (
     BATCH,
     Answer,
     Close,

@@ -8,8 +8,8 @@ from lance_conformance.client.cases.registry import SPECIFIED, scene
 from lance_conformance.client.checks import Closes, Reads, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import commit, list_topics, poll, send, subscribe
-from lance_conformance.client.received_frame import ReceivedFrame
-from lance_conformance.client.script import Answer, Close, Push, Refuse, on
+from lance_conformance.client.scripted.received_frame import ReceivedFrame
+from lance_conformance.client.scripted.script import Answer, Close, Push, Refuse, on
 
 END = len(LOG)
 BAD = ("protocol", "fatal", "closed")

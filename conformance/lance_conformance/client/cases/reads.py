@@ -8,7 +8,7 @@ from lance_conformance.client.cases.registry import SPECIFIED, scene
 from lance_conformance.client.checks import Reads
 from lance_conformance.client.client_case import RECORDS, ClientCase
 from lance_conformance.client.operations import encoded, fetch, list_topics, poll, subscribe
-from lance_conformance.client.script import Answer, Change, Plus, Say, on
+from lance_conformance.client.scripted.script import Answer, Change, Plus, Say, on
 from lance_conformance.wire.control import control
 from lance_conformance.wire.tlv import record
 

@@ -4,8 +4,8 @@ from lance_conformance.client.cases.registry import SPECIFIED, scene
 from lance_conformance.client.checks import Count, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import encoded, fetch, list_topics, send
-from lance_conformance.client.received_frame import ReceivedFrame
-from lance_conformance.client.script import Answer, on
+from lance_conformance.client.scripted.received_frame import ReceivedFrame
+from lance_conformance.client.scripted.script import Answer, on
 from lance_conformance.wire.tlv import record
 
 Pair = tuple[int, bytes]

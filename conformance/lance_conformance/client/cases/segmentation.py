@@ -5,7 +5,7 @@ from lance_conformance.client.cases.registry import scene
 from lance_conformance.client.checks import StaysOn
 from lance_conformance.client.client_case import RECORDS, ClientCase
 from lance_conformance.client.operations import encoded, fetch, list_topics, send
-from lance_conformance.client.script import Answer, Say, on
+from lance_conformance.client.scripted.script import Answer, Say, on
 from lance_conformance.wire.control import KEEPALIVE
 from lance_conformance.wire.frame import Flag, Frame
 

@@ -22,8 +22,8 @@ from lance_conformance.client.operations import (
     send_async,
     set_retention,
 )
-from lance_conformance.client.received_frame import ReceivedFrame
-from lance_conformance.client.script import Answer, Plus, Xor, on
+from lance_conformance.client.scripted.received_frame import ReceivedFrame
+from lance_conformance.client.scripted.script import Answer, Plus, Xor, on
 from lance_conformance.wire.tlv import records
 
 LATE = (1, 8, 40)

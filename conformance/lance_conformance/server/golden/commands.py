@@ -4,14 +4,14 @@ import json
 import struct
 from collections.abc import Callable
 
-from lance_conformance.server.golden.access_rules import admitted
 from lance_conformance.server.golden.codec import Reply
 from lance_conformance.server.golden.consumer_commands import HANDLERS
-from lance_conformance.server.golden.groups import GROUP_COMMANDS, coordinate
-from lance_conformance.server.golden.ingest import INVALID_PAYLOAD
+from lance_conformance.server.golden.rules.access_rules import admitted
+from lance_conformance.server.golden.rules.groups import GROUP_COMMANDS, coordinate
+from lance_conformance.server.golden.rules.ingest import INVALID_PAYLOAD
+from lance_conformance.server.golden.rules.topics import INVALID_NAME
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, Refused, Replies, Topic
-from lance_conformance.server.golden.topics import INVALID_NAME
 
 SENTINEL = 2**64 - 1
 SERVER_ONLY = frozenset({0x09, 0x11, 0x12, 0x23, 0x24, 0x80, 0x81, 0xFF})

@@ -5,7 +5,7 @@ import struct
 from typing import Literal
 
 from lance_conformance.server.golden.codec import Reply, Wire, ieee
-from lance_conformance.server.golden.consumers import SIZES
+from lance_conformance.server.golden.rules.consumers import SIZES
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, Connection, Refused, Replies, Topic
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from typing import cast
 
 from lance_conformance.engine.test_server import Connections, serving
-from lance_conformance.server.golden.access_rules import INGEST, KEEPALIVE, admitted
-from lance_conformance.server.golden.cluster import WRITES
 from lance_conformance.server.golden.codec import SIZE, Wire, parse
 from lance_conformance.server.golden.commands import obey
 from lance_conformance.server.golden.deployed import Deployed
-from lance_conformance.server.golden.ingest import INVALID_PAYLOAD
+from lance_conformance.server.golden.rules.access_rules import INGEST, KEEPALIVE, admitted
+from lance_conformance.server.golden.rules.cluster import WRITES
+from lance_conformance.server.golden.rules.ingest import INVALID_PAYLOAD
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Connection, Refused, Replies
 

@@ -2,8 +2,8 @@
 
 import json
 
-from lance_conformance.server.golden.access_rules import AccessRules
 from lance_conformance.server.golden.codec import Reply
+from lance_conformance.server.golden.rules.access_rules import AccessRules
 from lance_conformance.server.golden.state import Memory
 
 

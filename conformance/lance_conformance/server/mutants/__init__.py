@@ -1,32 +1,35 @@
 """Servers that are wrong in one way each: every question must be able to fail."""
 
-from lance_conformance.server.mutants import (
-    batches,
-    clustering,
-    committing,
+from lance_conformance.server.mutants.batches import batches, ingest, records, refusing
+from lance_conformance.server.mutants.consumers import committing, fetching, pushing, subscribing
+from lance_conformance.server.mutants.frames import (
     compression,
-    doors,
-    fetching,
     framing,
-    grouping,
     headers,
-    ingest,
-    naming,
-    node,
-    operators,
     pipelines,
-    pushing,
     random_faults,
-    records,
-    refusing,
-    restarting,
-    retention,
     sizes,
-    subscribing,
+)
+from lance_conformance.server.mutants.node import (
+    clustering,
+    doors,
+    grouping,
+    node,
+    restarting,
     tokens,
-    topics,
+)
+from lance_conformance.server.mutants.operators import (
+    amount,
+    interleaving,
+    number,
+    omission,
+    position,
+    repetition,
+    waiting,
+    width,
 )
 from lance_conformance.server.mutants.registry import Mutant, all_mutants
+from lance_conformance.server.mutants.topics import naming, retention, topics
 
 MODULES = (
     random_faults,
@@ -52,7 +55,14 @@ MODULES = (
     restarting,
     clustering,
     grouping,
-    operators,
+    omission,
+    position,
+    width,
+    number,
+    repetition,
+    interleaving,
+    waiting,
+    amount,
 )
 """Named so that importing this package fills the registry."""
 

@@ -1,0 +1,1 @@
+"""The scripted server that a client under test meets; it is right where a script says nothing."""

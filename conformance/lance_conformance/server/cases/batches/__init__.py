@@ -1,0 +1,1 @@
+"""Cases about what is stored: batches, records and the log."""

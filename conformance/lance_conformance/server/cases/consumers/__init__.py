@@ -1,0 +1,1 @@
+"""Cases about reading: Fetch, Subscribe, commits, times."""

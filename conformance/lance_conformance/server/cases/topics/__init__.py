@@ -1,0 +1,1 @@
+"""Cases about topics, their names and their retention."""

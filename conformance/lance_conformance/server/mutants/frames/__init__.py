@@ -1,0 +1,1 @@
+"""Servers that are wrong about frames, whatever they carry."""

@@ -1,0 +1,1 @@
+"""Servers that are wrong as a whole: connections, tokens, other nodes, restarts."""

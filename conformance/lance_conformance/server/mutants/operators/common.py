@@ -1,0 +1,89 @@
+"""What the operators share: numbers, and the cases that their mutants are put to."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.mutants import judging
+from lance_conformance.server.mutants.registry import golden
+
+AFTER = (1, 3, 8, 31, 50, 99, 999)
+"""Frames of a connection after which a rule is no longer looked at."""
+ABOVE = (200, 255, 256, 500, 1000, 2000, 4000, 16_000, 65_000, 1_000_000)
+"""Bytes of a payload above which a rule is no longer looked at."""
+BELOW = 10
+"""Bytes of a payload below which a rule is not looked at."""
+BITS = (8, 16, 24, 31, 32, 40, 48, 53, 56, 63)
+"""Bits to which a number is cut."""
+MOST = (8, 16, 32, 64, 128, 256)
+"""Of anything there is at most so many."""
+PACE = 0.05
+"""Seconds of the self-test for one of a run."""
+KEEPALIVE, INGEST = 0x20, 0x04
+"""Flags of frames."""
+
+Hook = Callable[..., Any]
+
+ASKED: Mapping[str, tuple[str, ...]] = {
+    "magic_ok": ("pos/magic-*",),
+    "version_ok": ("pos/version-*",),
+    "header_crc_ok": ("pos/header-crc-*",),
+    "payload_crc_ok": ("pos/payload-crc-*", "size/payload-crc-*"),
+    "announced_ok": ("pos/oversize-*",),
+    "chain_ok": ("pos/chain-*", "size/chain-*"),
+    "count_ok": ("pos/record-count-*", "size/record-count-*"),
+    "batch_id_ok": ("pos/batch-id-zero-*",),
+    "complete": ("size/unfinished-*",),
+    "ingest_topic": ("pos/unknown-topic-*", "width/topic-id-*"),
+    "find": ("pos/command-*", "width/topic-id-*", "num/refusals-*", "rep/missing"),
+    "keepalives": ("num/keepalives-*", "num/keepalives-1025"),
+    "served": ("pos/keepalive-*", "num/in-flight-*", "num/keepalives-*"),
+    "acks": ("pos/ack-*", "num/in-topic-*", "mix/*"),
+    "stays_after": ("num/refusals-*", "num/refusals-1025"),
+    "committed": ("width/consumer-id-*", "rep/resume", "rep/committed-now"),
+    "start_of": ("width/fetch-offset-*", "vol/*"),
+    "seen": ("width/batch-id-*", "width/timestamp-*", "mix/*"),
+    "seen_elsewhere": ("num/remembered-*", "rep/retried"),
+    "set_body": ("width/limits-*",),
+    "limited_body": ("width/limits-*",),
+    "offset_at": ("width/time-*", "rep/time"),
+    "details": ("width/error-names-*",),
+    "fetch_topic": ("width/topic-id-*", "num/topics-*"),
+    "limit": ("width/max-bytes-*",),
+    "counted": ("width/record-count-*",),
+    "next_id": ("num/topics-*",),
+    "listed": ("num/topics-*", "rep/list*"),
+    "commit_kept": ("num/consumers-*",),
+    "waits_for_others": ("num/connections-*", "mix/each-its-own-*"),
+    "types_ok": ("num/records-*",),
+    "stored": ("num/records-*", "num/in-topic-*", "num/in-flight-*", "mix/*-connections-*"),
+    "arranged": ("num/in-flight-*", "num/commands-*"),
+    "cut": ("num/fetches-*", "rep/fetch*"),
+    "log_body": ("mix/each-its-own-*",),
+    "found_body": ("num/commands-*", "rep/get", "mix/each-its-own-*"),
+    "consumer_topic": ("num/subscribed-*",),
+    "missing_code": ("rep/missing",),
+    "status_body": ("rep/status",),
+    "readable": ("rep/grows", "vol/*", "mix/reader-beside-writer"),
+    "end_answer": ("rep/end",),
+    "taken_by": ("rep/taken",),
+    "beyond_end": ("rep/fetch-beyond",),
+    "idle_limit": ("wait/*",),
+}
+"""The cases about each place; the others have nothing to do with a wrongness there."""
+
+
+def register(hook: Hook, name: str, title: str, replacement: Hook, only: str | None = None) -> None:
+    """Register a mutant that is put to the cases about its place."""
+    judging.register(hook, name, title, replacement, only, ASKED[hook.__name__])
+
+
+def golden_rule(server: Specified, hook: Hook) -> Hook:
+    """The rule that a hook replaces."""
+    found: Hook = getattr(golden(server), hook.__name__)
+    return found
+
+
+def cut(value: int, bits: int) -> int:
+    """The lowest bits of a number."""
+    return value & ((1 << bits) - 1)

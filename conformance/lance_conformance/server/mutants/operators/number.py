@@ -1,0 +1,197 @@
+"""Servers that have, keep or serve at most so many of something."""
+
+from collections.abc import Sequence
+
+from lance_conformance.server.golden.codec import Wire, walk
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.golden.state import Body, Refused, Replies, Topic
+from lance_conformance.server.mutants.operators.common import (
+    INGEST,
+    MOST,
+    register,
+)
+from lance_conformance.server.mutants.registry import golden
+
+
+def _objects(most: int) -> None:
+    def next_id(server: Specified) -> int:
+        if len(server.memory.topics) >= most:
+            raise Refused(0x04, f"there are {most} topics already")
+        return golden(server).next_id()
+
+    def listed(server: Specified) -> list[Body]:
+        return golden(server).listed()[-most:]
+
+    def fetch_topic(server: Specified, topic_id: int, /) -> Topic:
+        return golden(server).fetch_topic(
+            topic_id - most if topic_id - most in server.memory.topics else topic_id
+        )
+
+    def commit_kept(server: Specified, topic_id: int, consumer: int, offset: int, /) -> None:
+        golden(server).commit_kept(topic_id, consumer, offset)
+        mine = [key for key in server.memory.commits if key[0] == topic_id]
+        for key in mine[:-most]:
+            del server.memory.commits[key]
+
+    def waits(server: Specified, crowd: int, unfinished: int, unread: int, /) -> bool:
+        return crowd > most or golden(server).waits_for_others(crowd, unfinished, unread)
+
+    def consumer_topic(server: Specified, topic_id: int, /) -> Topic:
+        counts = server.memory.speaker.counts
+        counts["subscribed"] += 1
+        if counts["subscribed"] > most:
+            raise Refused(0x04, f"a connection has at most {most} subscriptions")
+        return golden(server).consumer_topic(topic_id)
+
+    register(Specified.next_id, f"has-{most}-topics", f"There are at most {most} topics.", next_id)
+    register(Specified.listed, f"lists-{most}-topics", f"Only {most} topics are listed.", listed)
+    register(
+        Specified.fetch_topic,
+        f"mixes-up-topics-beyond-{most}",
+        f"A Fetch from a topic brings the data of the one {most} before it.",
+        fetch_topic,
+    )
+    register(
+        Specified.commit_kept,
+        f"keeps-{most}-commits",
+        f"A topic has at most {most} commits.",
+        commit_kept,
+    )
+    register(
+        Specified.waits_for_others,
+        f"serves-{most}-connections",
+        f"At most {most} connections are served.",
+        waits,
+    )
+    register(
+        Specified.consumer_topic,
+        f"has-{most}-subscriptions",
+        f"A connection has at most {most} subscriptions.",
+        consumer_topic,
+    )
+
+
+def _records(most: int) -> None:
+    def types_ok(server: Specified, payload: bytes, /) -> bool:
+        return len(walk(payload)[0]) - 1 <= most and golden(server).types_ok(payload)
+
+    def drops_record(server: Specified, topic: Topic, payload: bytes, /) -> bytes:
+        ends = walk(payload)[0]
+        if len(ends) > most + 1:
+            payload = payload[: ends[most]] + payload[ends[most + 1] :]
+        return golden(server).stored(topic, payload)
+
+    def swaps_records(server: Specified, topic: Topic, payload: bytes, /) -> bytes:
+        ends = walk(payload)[0]
+        if len(ends) > most + 1:
+            a, b, c = ends[most - 1], ends[most], ends[most + 1]
+            payload = payload[:a] + payload[b:c] + payload[a:b] + payload[c:]
+        return golden(server).stored(topic, payload)
+
+    register(
+        Specified.types_ok,
+        f"takes-{most}-records",
+        f"A batch has at most {most} records.",
+        types_ok,
+    )
+    register(
+        Specified.stored,
+        f"loses-a-record-after-{most}",
+        f"The record after the first {most} of a batch is lost.",
+        drops_record,
+    )
+    register(
+        Specified.stored,
+        f"swaps-records-after-{most}",
+        f"The record after the first {most} of a batch stands before the one before it.",
+        swaps_records,
+    )
+
+
+def _batches(most: int) -> None:
+    def served(server: Specified, frames: Sequence[Wire], /) -> Sequence[Wire]:
+        found = golden(server).served(frames)
+        ingests = [frame for frame in found if frame.flags == INGEST]
+        late = {id(frame) for frame in ingests[most:]}
+        return [frame for frame in found if id(frame) not in late]
+
+    def drops_batch(server: Specified, topic: Topic, payload: bytes, /) -> bytes:
+        server.memory.counts[topic.id] += 1
+        lost = server.memory.counts[topic.id] == most + 1
+        return topic.log if lost else golden(server).stored(topic, payload)
+
+    def elsewhere(server: Specified, key: tuple[int, int], content: tuple[int, bytes], /) -> bool:
+        recent = [*server.memory.batches][-most:]
+        return key in recent and golden(server).seen_elsewhere(key, content)
+
+    register(
+        Specified.served,
+        f"takes-{most}-batches-a-read",
+        f"Of one read {most} batches are served.",
+        served,
+    )
+    register(
+        Specified.stored,
+        f"loses-a-batch-after-{most}",
+        f"The batch after the first {most} of a topic is acknowledged and lost.",
+        drops_batch,
+    )
+    register(
+        Specified.seen_elsewhere,
+        f"remembers-{most}-batches",
+        f"The last {most} batches are known on other connections.",
+        elsewhere,
+        "specified",
+    )
+
+
+def _answers(most: int) -> None:
+    def cut(server: Specified, log: bytes, start: int, limit: int, /) -> bytes:
+        counts = server.memory.speaker.counts
+        counts["fetch"] += 1
+        return b"" if counts["fetch"] > most else golden(server).cut(log, start, limit)
+
+    def found_body(server: Specified, topic: Topic, /) -> Body:
+        counts, kept = server.memory.speaker.counts, server.memory.kept
+        counts["found"] += 1
+        late = counts["found"] > most and "found" in kept
+        body = kept["found"] if late else golden(server).found_body(topic)
+        kept["found"] = golden(server).found_body(topic)
+        return dict(body)
+
+    register(
+        Specified.cut, f"brings-data-{most}-times", f"A connection gets data {most} times.", cut
+    )
+    register(
+        Specified.found_body,
+        f"finds-the-last-after-{most}",
+        f"After {most} answers about topics a connection is told of the topic before.",
+        found_body,
+    )
+
+
+def _backwards(most: int) -> None:
+    def arranged(server: Specified, replies: Replies, /) -> Replies:
+        found = golden(server).arranged(replies)
+        return [*found[:most], *reversed(found[most:])] if len(found) > most + 1 else found
+
+    register(
+        Specified.arranged,
+        f"answers-backwards-after-{most}",
+        f"After {most} answers of one read the others come backwards.",
+        arranged,
+    )
+
+
+MOST_OBJECTS = 64
+"""Topics, consumers, connections or subscriptions: usual runs have 65 of each."""
+MOST_AT_ONCE = 128
+"""Answers: one read has hardly more."""
+for _number in MOST:
+    _records(_number)
+    _batches(_number)
+    _answers(_number)
+    if _number <= MOST_OBJECTS:
+        _objects(_number)
+    if _number <= MOST_AT_ONCE:
+        _backwards(_number)

@@ -1,0 +1,125 @@
+"""Numbers that are cut to fewer bits."""
+
+from typing import Any, Final
+
+from lance_conformance.server.golden.codec import Wire
+from lance_conformance.server.golden.specified import Specified
+from lance_conformance.server.golden.state import Body, Connection, Topic
+from lance_conformance.server.mutants.operators.common import (
+    BITS,
+    Hook,
+    cut,
+    golden_rule,
+    register,
+)
+from lance_conformance.server.mutants.registry import golden
+
+
+def _cuts(bits: int) -> None:  # noqa: C901 - one small rule after the other
+    words = f"Of %s only {bits} bits are looked at."
+
+    def committed(server: Specified, topic_id: int, consumer: int, /) -> int:
+        found = [
+            offset
+            for (topic, other), offset in server.memory.commits.items()
+            if topic == topic_id and cut(other, bits) == cut(consumer, bits)
+        ]
+        return found[-1] if found else 0
+
+    def start(server: Specified, offset: int, /) -> int:
+        asked = golden(server).start_of(offset)
+        return asked if asked == 2**64 - 1 else cut(asked, bits)
+
+    def seen(server: Specified, connection: Connection, frame: Wire, /) -> str:
+        for (topic, batch_id), content in server.memory.batches.items():
+            same = topic == frame.topic and cut(batch_id, bits) == cut(frame.batch_id, bits)
+            if same and batch_id != frame.batch_id and content == (frame.timestamp, frame.payload):
+                return "again"
+        return golden(server).seen(connection, frame)
+
+    def seen_then(server: Specified, connection: Connection, frame: Wire, /) -> str:
+        time, payload = server.memory.batches.get((frame.topic, frame.batch_id), (None, b""))
+        same = time is not None and cut(time, bits) == cut(frame.timestamp, bits)
+        if same and payload == frame.payload:
+            return "again"
+        return golden(server).seen(connection, frame)
+
+    def set_body(server: Specified, topic: Topic, /) -> Body:
+        body = golden(server).set_body(topic)
+        return {**body, "max_bytes": cut(body["max_bytes"], bits)}
+
+    def limited_body(server: Specified, topic: Topic, /) -> Body:
+        body = golden(server).limited_body(topic)
+        return {**body, "max_age_secs": cut(body["max_age_secs"], bits)}
+
+    def offset_at(server: Specified, topic: Topic, time_ns: int, /) -> int:
+        return golden(server).offset_at(topic, cut(time_ns, bits))
+
+    def details(server: Specified, frame: Wire, /) -> Body:
+        return golden(server).details(frame._replace(batch_id=cut(frame.batch_id, bits)))
+
+    for hook, name, what, replacement, only in (
+        (Specified.committed, "consumer-ids", "a consumer id", committed, None),
+        (Specified.start_of, "offsets", "a Start Offset", start, None),
+        (Specified.seen, "batch-ids", "a batch id", seen, None),
+        (Specified.seen, "timestamps", "a timestamp", seen_then, None),
+        (Specified.set_body, "set-limits", "a limit", set_body, "specified"),
+        (Specified.limited_body, "created-limits", "a limit", limited_body, "specified"),
+        (Specified.offset_at, "times", "a time", offset_at, None),
+        (Specified.details, "error-ids", "the id in an error", details, "specified"),
+    ):
+        if name == "set-limits" and bits < MIN_LIMIT_BITS:
+            continue
+        register(hook, f"cuts-{name}-to-{bits}", words % what, replacement, only)
+
+
+_FEWEST_ID_BITS: Final = 8
+"""With fewer, which case notices depends on the ids that a run happens to get."""
+
+
+def _cuts_32(bits: int) -> None:
+    words = f"Of %s only {bits} bits are looked at."
+
+    def topic_of(hook: Hook) -> Hook:
+        def replacement(server: Specified, *arguments: Any) -> Topic:
+            *before, topic_id = arguments
+            found: Topic = golden_rule(server, hook)(*before, cut(topic_id, bits))
+            return found
+
+        return replacement
+
+    def limit(server: Specified, max_bytes: int, /) -> int:
+        return golden(server).limit(cut(max_bytes, bits))
+
+    for hook in (Specified.find, Specified.fetch_topic, Specified.ingest_topic):
+        if bits < _FEWEST_ID_BITS:
+            break
+        name = hook.__name__.replace("_", "-")
+        register(hook, f"cuts-ids-to-{bits}-in-{name}", words % "a topic id", topic_of(hook))
+    register(Specified.limit, f"cuts-max-bytes-to-{bits}", words % "Max Bytes", limit)
+
+
+def _cuts_counts(bits: int) -> None:
+    def counted(server: Specified, log: bytes, start: int, data: bytes, /) -> int:
+        return cut(golden(server).counted(log, start, data), bits)
+
+    register(Specified.counted, f"cuts-counts-to-{bits}",
+             f"Of a count only {bits} bits are looked at.", counted, "specified")  # fmt: skip
+
+
+def _in_microseconds(server: Specified, connection: Connection, frame: Wire, /) -> str:
+    time, payload = server.memory.batches.get((frame.topic, frame.batch_id), (None, b""))
+    if time is not None and time >> 10 == frame.timestamp >> 10 and payload == frame.payload:
+        return "again"
+    return golden(server).seen(connection, frame)
+
+
+MIN_LIMIT_BITS = 31
+for _bits in BITS:
+    _cuts(_bits)
+for _bits in (4, 8, 12, 16, 20, 24, 28, 31):
+    _cuts_32(_bits)
+for _bits in (7, 8, 16):
+    _cuts_counts(_bits)
+register(Specified.seen, "compares-timestamps-in-microseconds",
+         "Of a timestamp the lowest ten bits are not looked at.", _in_microseconds)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Servers that are wrong about topics, their names and their retention."""
