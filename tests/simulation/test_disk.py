@@ -10,7 +10,7 @@ from tests.simulation.faults import Fault, class_of
 from tests.simulation.mount import Mount, StoppedError
 from tests.simulation.world import Pace, World
 
-from lance_server.storage.contract import Write
+from lance_server.storage.contract import Write, write_again
 
 ROOT = Path("/data")
 SEEDS = range(40)
@@ -82,6 +82,24 @@ def test_a_sync_after_one_that_failed_promises_nothing() -> None:
         disk.power(Random(seed))
         found.add(content(disk, "file"))
     assert b"" in found
+
+
+def test_a_cut_that_a_failed_sync_lost_is_made_again() -> None:
+    """What is written again after a failed sync keeps its length when power is lost."""
+    found = set()
+    for seed in SEEDS:
+        disk, mount = mounted()
+        mount._world.random = Random(seed)
+        fd = written(mount, "file", b"kept, and torn")
+        mount.sync(fd)
+        mount.truncate(fd, 4)
+        mount.faults = [Fault("sync", "*", 0, "EIO")]
+        with pytest.raises(OSError, match="Input/output"):
+            mount.sync(fd)
+        write_again(mount, fd)
+        disk.power(Random(seed))
+        found.add(content(disk, "file"))
+    assert found == {b"kept"}
 
 
 def test_a_durable_write_keeps_its_range_alone() -> None:

@@ -238,13 +238,16 @@ def read_file(storage: StorageBackend, path: Path, limit: int) -> bytes:
 
 
 def write_again(storage: StorageBackend, fd: int) -> None:
-    """Write what a file holds once more, and make it durable.
+    """Write what a file holds once more, and its length, and make both durable.
 
     After a sync that failed, the system may take for written what is in memory only, and a later
-    sync would succeed without writing it.
+    sync would succeed without writing it. So may it with a cut: what was behind it would be back
+    after a loss of power.
     """
-    for start in range(0, storage.size(fd), _CHUNK):
+    size = storage.size(fd)
+    for start in range(0, size, _CHUNK):
         storage.write(fd, read_at(storage, fd, _CHUNK, start), start)
+    storage.truncate(fd, size)
     storage.sync(fd)
 
 
