@@ -15,7 +15,7 @@ from lance_sdk import Producer
 from lance_server import running
 from lance_server.network.sockets import Address
 
-MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
+MONITORING = Path(__file__).parents[3] / "deploy" / "monitoring"
 METRIC = re.compile(r"\blance_\w+")
 SUFFIX = re.compile(r"_(bucket|count|sum)$")
 

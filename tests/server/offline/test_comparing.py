@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.server.test_offline import first, flip, run
+from tests.server.offline.test_offline import first, flip, run
 
 from lance_server.embedded import EmbeddedServer, running
 from lance_server.errors import ConfigError, PeerError

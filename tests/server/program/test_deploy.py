@@ -26,7 +26,7 @@ from lance_server.server_command import command
 from lance_server.testing import RawClient, ServerProcess
 from lance_server.testing.process import COMMAND, DEADLINE
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+DEPLOY = Path(__file__).parents[3] / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
 CLUSTER = DEPLOY / "kubernetes-cluster"
 

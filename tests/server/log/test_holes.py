@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.server.test_snapshot import TARGET, take
+from tests.server.offline.test_snapshot import TARGET, take
 
 from lance_server.errors import DataDirError
 from lance_server.log.log_manager import LogOptions
