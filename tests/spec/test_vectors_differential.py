@@ -23,17 +23,17 @@ CHECKOUT = Path(__file__).parents[2] / "vectors"
 SOURCES = {
     "fluvio": (
         fluvio,
-        ("fluvio_inside", "INNER"),
-        ("fluvio_producing", "PRODUCING"),
-        ("fluvio_consuming", "CONSUMING"),
-        ("fluvio_admin", "OBJECTS"),
-        ("fluvio_admin", "ADMIN"),
+        ("fluvio.inside", "INNER"),
+        ("fluvio.producing", "PRODUCING"),
+        ("fluvio.consuming", "CONSUMING"),
+        ("fluvio.admin", "OBJECTS"),
+        ("fluvio.admin", "ADMIN"),
     ),
-    "qwp": (qwp, ("qwp", "PARTS"), ("qwp_forms", "FORMS"), ("qwp_forms", "SYMBOL_FILE")),
-    "rustlog": (rustlog, ("rustlog", "EXAMPLES")),
-    "store_forward": (store_forward, ("slots", "EXAMPLES")),
-    "groups": (groups, ("group_messages", "EXAMPLES")),
-    "replication": (replication, ("replication_messages", "EXAMPLES")),
+    "qwp": (qwp, ("qwp.grammar", "PARTS"), ("qwp.forms", "FORMS"), ("qwp.forms", "SYMBOL_FILE")),
+    "rustlog": (rustlog, ("rustlog.messages", "EXAMPLES")),
+    "store_forward": (store_forward, ("journal.slot_messages", "EXAMPLES")),
+    "groups": (groups, ("cluster.group_messages", "EXAMPLES")),
+    "replication": (replication, ("cluster.replication_messages", "EXAMPLES")),
 }
 """Generated modules, and where the generator keeps its second description of their messages."""
 
@@ -74,7 +74,7 @@ def ours(module: Any, name: str, data: bytes, version: int) -> tuple[Any, Verdic
 
 def theirs(struct: Any, data: bytes, version: int) -> tuple[Any, Verdict]:
     """What the vectors' own reader reads, or where it stops."""
-    refused = import_module("generate.cursor").RefusedError
+    refused = import_module("generate.codec.cursor").RefusedError
     try:
         return comparable(struct.show(struct.decode(data, version), version)), None
     except refused as error:

@@ -5,49 +5,31 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from generate import (
-    bodies,
-    chains,
-    consumer_ids,
-    control,
-    crc,
-    engine,
-    errors,
-    fetch,
-    fluvio,
-    fluvio_exchange,
-    fluvio_records,
-    frame_encode,
-    frame_stream,
-    frames,
-    group_messages,
-    lock,
-    lz4_frames,
-    packed,
-    qwp_messages,
-    qwp_upgrade,
-    replication_messages,
-    rustlog,
-    rustlog_json,
-    server,
-    slot_files,
-    slot_segments,
-    slots,
-    texts,
-    tlv,
-)
-from generate.wire import check_known
+from generate import lock, server
+from generate.cluster import engine_messages, group_messages, replication_messages
+from generate.codec.wire import check_known
+from generate.fluvio import exchange
+from generate.fluvio import messages as fluvio
+from generate.fluvio import records as fluvio_records
+from generate.journal import slot_files, slot_messages, slot_segments
+from generate.lwp import bodies, consumer_ids, control, errors, fetch, texts
+from generate.lwp.frames import crc, decode, encode, stream
+from generate.lwp.records import chains, lz4_frames, packed, tlv
+from generate.qwp import messages as qwp_messages
+from generate.qwp import upgrade
+from generate.rustlog import json_dialect
+from generate.rustlog import messages as rustlog
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = {
     "crc": crc.build,
-    "frame_decode": frames.build,
+    "frame_decode": decode.build,
     "tlv_decode": tlv.build,
     "control_payload": control.build,
     "fetch_response": fetch.build,
-    "engine_message": engine.build,
-    "frame_encode": frame_encode.build,
-    "frame_stream": frame_stream.build,
+    "engine_message": engine_messages.build,
+    "frame_encode": encode.build,
+    "frame_stream": stream.build,
     "tlv_encode": chains.build_encode,
     "segment_scan": chains.build_scan,
     "error_payload": errors.build,
@@ -59,16 +41,16 @@ FAMILIES = {
     "group_message": group_messages.build,
     "replication_message": replication_messages.build,
     "lz4_frame": lz4_frames.build,
-    "slot_message": slots.build,
+    "slot_message": slot_messages.build,
     "slot_file": slot_files.build,
     "slot_segment": slot_segments.build,
     "qwp_message": qwp_messages.build,
-    "qwp_upgrade": qwp_upgrade.build,
+    "qwp_upgrade": upgrade.build,
     "fluvio_message": fluvio.build,
-    "fluvio_exchange": fluvio_exchange.build,
+    "fluvio_exchange": exchange.build,
     "fluvio_records": fluvio_records.build,
     "rustlog_message": rustlog.build,
-    "rustlog_json": rustlog_json.build,
+    "rustlog_json": json_dialect.build,
 }
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from generate.cursor import Mutation, Record, RefusedError, Writer
+from generate.codec.cursor import Mutation, Record, RefusedError, Writer
+from generate.codec.nested import Filled, Location, Seal, Struct
+from generate.codec.shapes import Rest
 from generate.document import ACCEPT, Note, Test, group, note
-from generate.nested import Filled, Location, Seal, Struct
-from generate.shapes import Rest
 
 NOTES: dict[str, Note] = {
     "Short": note(

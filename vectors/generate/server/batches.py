@@ -1,5 +1,6 @@
 """Cases about batches, their checksums and the order of answers (LWP sections 4, 9 and 10)."""
 
+from generate.codec.wire import POLYNOMIALS, crc, record, u32
 from generate.server.form import (
     DIALECTS,
     GET_TOPIC,
@@ -24,7 +25,6 @@ from generate.server.form import (
     step,
     topic_response,
 )
-from generate.wire import POLYNOMIALS, crc, record, u32
 
 INVALID, NOT_FOUND = 0x04, 0x10
 ALGORITHMS = dict(zip(DIALECTS, ("crc32c", "ieee"), strict=True))

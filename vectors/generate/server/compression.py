@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from generate.containers import Lz4, lz4_literals, lz4_repeated
-from generate.lz4_frames import HELLO, LONG, REPEATED, described, stored
+from generate.codec.containers import Lz4, lz4_literals, lz4_repeated
+from generate.codec.wire import record, u16, u32, u64
+from generate.lwp.records.lz4_frames import HELLO, LONG, REPEATED, described, stored
 from generate.server.form import Json, ack, case, duel, error, exchange, ingest, parts, sets, step
-from generate.wire import record, u16, u32, u64
 
 INVALID, TOO_LARGE = 0x04, 0x03
 LIMIT = 16 * 1024 * 1024 + 5

@@ -1,6 +1,7 @@
 """Cases about the header: one field of a right frame is wrong."""
 
-from generate.lz4_frames import stored
+from generate.codec.wire import record
+from generate.lwp.records.lz4_frames import stored
 from generate.server.form import (
     GET_TOPIC,
     KEEPALIVE,
@@ -19,7 +20,6 @@ from generate.server.form import (
     swaps,
     topic_response,
 )
-from generate.wire import record
 
 LIMIT = 16 * 1024 * 1024 + 5
 INVALID = 0x04

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from generate.codec.wire import crc, record, u16, u32, u64
 from generate.server.form import (
     Json,
     ack,
@@ -15,7 +16,6 @@ from generate.server.form import (
     step,
     times,
 )
-from generate.wire import crc, record, u16, u32, u64
 
 INVALID, TOO_LARGE = 0x04, 0x03
 MOMENT = u64(1_706_918_400_000_000_000)

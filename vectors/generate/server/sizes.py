@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from generate.codec.wire import u32
 from generate.server.form import Json, ack, case, exchange, ingest, parts, step, times
-from generate.wire import u32
 
 LIMIT = {"specified": 16 * 1024 * 1024 + 5, "deployed": 16 * 1024 * 1024}
 

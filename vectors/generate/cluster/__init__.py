@@ -1,0 +1,1 @@
+"""Families of what servers, storage engines and group coordinators send each other."""

@@ -1,0 +1,1 @@
+"""Families of the files in a store-and-forward slot."""

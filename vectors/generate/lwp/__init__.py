@@ -1,0 +1,1 @@
+"""Families of LWP's payloads: control commands, errors, answers to Fetch, names."""

@@ -1,0 +1,1 @@
+"""Families of LWP's frames and their checksums."""

@@ -1,0 +1,1 @@
+"""Families of LWP's records and of what they are compressed in."""
