@@ -10,7 +10,7 @@ from lance_sdk._api.record_arguments import RecordMaker
 from lance_sdk._api.sendable import Plain, V, with_values
 from lance_sdk._api.signature import OptionSignature
 from lance_sdk._api.unit_parsing import seconds
-from lance_sdk._protocol.produce.batcher import add_record
+from lance_sdk._protocol.produce.batcher import add_record, stored_size
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
 from lance_sdk._protocol.produce.delivery_failures import no_room
 from lance_sdk.config import ProducerConfig
@@ -229,26 +229,19 @@ class Producer(Lifecycle, Generic[V]):
             A handle for each, in their order.
 
         Raises:
-            BufferFull: they do not all fit; none was handed over.
-            RecordTooLarge: likewise, of the record at fault; those before it are sent.
+            BufferFull: as for `send`; none was handed over.
+            RecordTooLarge: one is over the limit, or ``buffer_bytes`` has no room for all of them
+                together; none was handed over.
             UnsafeRecordType: as for `send_raw`.
             LocalProtocolError: likewise.
             TypeError: likewise.
             UsageError: the producer is not open.
         """
         made = [self._maker.make_raw(*each, self._session.dialect) for each in records]
-        driver, batcher, deliveries = self._driver, self._batcher, list[Delivery]()
         try:
-            with driver.lock:
-                driver.check()
-                batcher.check_room(made)
-                for value, kind in made:
-                    index = batcher.append(value, kind, monotonic())
-                    deliveries.append(Delivery(batcher.last, index))
-                batcher.attention = False
-        finally:
-            driver.wake()
-        return deliveries
+            return self._try_to_add_all(made)
+        except BufferFull as full:
+            return self._add_patiently(made, full)
 
     def flush(self, timeout: float | None = None) -> None:
         """Send what waits, and wait until everything handed over so far is acknowledged.
@@ -315,7 +308,7 @@ class Producer(Lifecycle, Generic[V]):
         try:
             return self._try_to_add(value, record_type)
         except BufferFull as full:
-            return self._add_patiently(value, record_type, full)
+            return self._add_patiently([(value, record_type)], full)[0]
 
     def _try_to_add(self, value: bytes, record_type: int) -> Delivery:
         driver, batcher = self._driver, self._batcher
@@ -339,23 +332,36 @@ class Producer(Lifecycle, Generic[V]):
                     done += batcher.extend(values[done:], record_type, monotonic(), batches)
                     batcher.attention = False
             except BufferFull as full:
-                batches.append(self._add_patiently(values[done], record_type, full)._batch)  # noqa: SLF001 - its own handle
+                [delivery] = self._add_patiently([(values[done], record_type)], full)
+                batches.append(delivery._batch)  # noqa: SLF001 - its own handle
                 done += 1
             driver.wake()
 
-    def _add_patiently(self, value: bytes, record_type: int, full: BufferFull) -> Delivery:
-        """Add one record when there is room for it, within ``block_timeout``."""
+    def _try_to_add_all(self, records: list[tuple[bytes, int]]) -> list[Delivery]:
+        """Add all records, or none."""
+        driver, batcher = self._driver, self._batcher
+        try:
+            with driver.lock:
+                driver.check()
+                placed = batcher.append_all(records, monotonic())
+                batcher.attention = False
+        finally:
+            driver.wake()
+        return [Delivery(batch, index) for batch, index in placed]
+
+    def _add_patiently(self, records: list[tuple[bytes, int]], full: BufferFull) -> list[Delivery]:
+        """Add all records when there is room for them, within ``block_timeout``."""
         if not self._blocks:
             raise full
         deadline = monotonic() + self._block_timeout
         while True:
             with self._driver.lock:
-                gate = self._sender.gate(len(value))
+                gate = self._sender.gate(stored_size(records))
             self._driver.wake()
             if not self._driver.wait(gate, deadline - monotonic()):
                 raise self._no_room(full)
             try:
-                return self._try_to_add(value, record_type)
+                return self._try_to_add_all(records)
             except BufferFull:
                 continue
 

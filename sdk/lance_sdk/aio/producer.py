@@ -13,7 +13,7 @@ from lance_sdk._api.record_arguments import RecordMaker
 from lance_sdk._api.sendable import Plain, V, with_values
 from lance_sdk._api.signature import OptionSignature
 from lance_sdk._api.unit_parsing import seconds
-from lance_sdk._protocol.produce.batcher import add_record
+from lance_sdk._protocol.produce.batcher import add_record, stored_size
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
 from lance_sdk._protocol.produce.delivery_failures import no_room
 from lance_sdk.aio._lifecycle import AsyncLifecycle
@@ -231,20 +231,19 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
             A handle for each, in their order.
 
         Raises:
-            BufferFull: they do not all fit; none was handed over.
-            RecordTooLarge: likewise, of the record at fault; those before it are sent.
+            BufferFull: as for `send`; none was handed over.
+            RecordTooLarge: one is over the limit, or ``buffer_bytes`` has no room for all of them
+                together; none was handed over.
             UnsafeRecordType: as for `send_raw`.
             LocalProtocolError: likewise.
             TypeError: likewise.
             UsageError: the producer is not open.
         """
         made = [self._maker.make_raw(*each, self._session.dialect) for each in records]
-        batcher, deliveries = self._batcher, list[AsyncDelivery]()
-        self._driver.check()
-        batcher.check_room(made)
-        for value, kind in made:
-            index = batcher.append(value, kind, monotonic())
-            deliveries.append(AsyncDelivery(batcher.last, index))
+        try:
+            deliveries = self._try_to_add_all(made)
+        except BufferFull as full:
+            return await self._add_patiently(made, full)
         await self._yield_to_pump()
         return deliveries
 
@@ -307,7 +306,7 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
         try:
             index = self._batcher.append(value, record_type, monotonic())
         except BufferFull as full:
-            return await self._add_patiently(value, record_type, full)
+            return (await self._add_patiently([(value, record_type)], full))[0]
         delivery = AsyncDelivery(self._batcher.last, index)
         if self._batcher.attention:
             await self._tell_pump()
@@ -341,29 +340,34 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
             try:
                 done += self._batcher.extend(values[done:], record_type, monotonic(), batches)
             except BufferFull as full:
-                delivery = await self._add_patiently(values[done], record_type, full)
+                [delivery] = await self._add_patiently([(values[done], record_type)], full)
                 batches.append(delivery._batch)  # noqa: SLF001 - its own handle
                 done += 1
             await self._yield_to_pump()
 
+    def _try_to_add_all(self, records: list[tuple[bytes, int]]) -> list[AsyncDelivery]:
+        """Add all records, or none."""
+        self._driver.check()
+        placed = self._batcher.append_all(records, monotonic())
+        return [AsyncDelivery(batch, index) for batch, index in placed]
+
     async def _add_patiently(
-        self, value: bytes, record_type: int, full: BufferFull
-    ) -> AsyncDelivery:
-        """Add one record when there is room for it, within ``block_timeout``."""
+        self, records: list[tuple[bytes, int]], full: BufferFull
+    ) -> list[AsyncDelivery]:
+        """Add all records when there is room for them, within ``block_timeout``."""
         if not self._blocks:
             raise full
         deadline = monotonic() + self._block_timeout
         while True:
-            gate = self._sender.gate(len(value))
+            gate = self._sender.gate(stored_size(records))
             self._driver.wake()
             if not await self._driver.wait(gate, max(0.0, deadline - monotonic())):
                 raise no_room(
                     full, self._block_timeout, self._sender.oldest(), self._sender.place()
                 )
-            self._driver.check()
             try:
-                index = self._batcher.append(value, record_type, monotonic())
+                deliveries = self._try_to_add_all(records)
             except BufferFull:
                 continue
             self._driver.wake()
-            return AsyncDelivery(self._batcher.last, index)
+            return deliveries

@@ -13,6 +13,7 @@ from lance_sdk.errors import (
     DeliveryExpired,
     DeliveryFailed,
     InvalidPayload,
+    RecordTooLarge,
     TopicNotFound,
 )
 from lance_sdk.testing import FakePeer, FakeServer
@@ -179,6 +180,30 @@ async def test_a_full_buffer_blocks_until_there_is_room(face: Any, server: FakeS
             await producer.send(value)
         await producer.send_many(values[20:])
     assert server.records() == values
+
+
+async def test_records_at_once_wait_for_room_too(face: Any, server: FakeServer) -> None:
+    """As `send` does; each list is in the log as a whole."""
+    lists = [[(bytes([number]) * 300, 0x01)] * 3 for number in range(20)]
+    options = {"batch_bytes": 1000, "buffer_bytes": 2000}
+    async with face.producer(server.url(), **options) as producer:
+        for records in lists:
+            await producer.send_records(records)
+    assert server.records() == [value for records in lists for value, _ in records]
+
+
+@pytest.mark.parametrize("on_full", ["block", "raise"])
+async def test_records_that_never_fit_together_are_refused(
+    face: Any, server: FakeServer, on_full: str
+) -> None:
+    """At once, with how much there is room for; none of them is sent."""
+    options = {"batch_bytes": 1000, "buffer_bytes": 2000, "on_full": on_full}
+    async with face.producer(server.url(), **options) as producer:
+        with pytest.raises(RecordTooLarge, match=r"3 records, 2115 bytes.*buffer_bytes=2000"):
+            await producer.send_records([(bytes(700), 0x01)] * 3)
+        with pytest.raises(RecordTooLarge, match="largest this server takes"):
+            await producer.send_records([(b"small", 0x01), (bytes(2**24 + 1), 0x01)])
+    assert server.ingested == []
 
 
 async def test_blocking_ends_with_block_timeout(face: Any, server: FakeServer) -> None:

@@ -260,7 +260,7 @@ def test_a_gate_opens_when_there_is_room(producer: Any) -> None:
         rig.send(bytes(990))
     with pytest.raises(BufferFull):
         rig.batcher.append(b"xxxxxxxxxx", 1, rig.clock.now)
-    gate = rig.sender.gate(10)
+    gate = rig.sender.gate(15)
     assert not gate.done
     first, _ = rig.wire.take(FrameKind.INGEST)
     rig.wire.ack(first.batch_id)

@@ -15,7 +15,7 @@ in two places or in none, wherever a KeyboardInterrupt strikes.
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +50,11 @@ class BatchLimits:
     linger: float
     capacity: int
     delivery_timeout: float
+
+
+def stored_size(records: Iterable[tuple[bytes, int]]) -> int:
+    """Return how many bytes records take with their headers."""
+    return sum(RECORD_HEADER_SIZE + len(value) for value, _ in records)
 
 
 class Batcher:
@@ -158,16 +163,28 @@ class Batcher:
             self.bound = self._bound_for(count)
         return count - 1
 
-    def check_room(self, records: Sequence[tuple[bytes, int]]) -> None:
-        """Make sure that records fit into the buffer together.
+    def append_all(
+        self, records: Sequence[tuple[bytes, int]], now: float
+    ) -> list[tuple[Batch, int]]:
+        """Put records of any types into batches, all of them or none.
+
+        Returns:
+            The batch of each, and its index there.
 
         Raises:
-            BufferFull: they do not.
-            ClosedError: nothing is taken any more.
+            BufferFull: nothing was added.
+            RecordTooLarge: nothing was added; one is too large, or all together are.
+            ClosedError: nothing was added, and nothing will be.
         """
-        size = sum(RECORD_HEADER_SIZE + len(value) for value, _ in records)
+        self._check_sizes(max((len(value) for value, _ in records), default=0))
+        size = stored_size(records)
         if self.buffered + size > self._capacity:
-            raise self._full(size)
+            raise self._full(size, len(records))
+        placed = []
+        for value, kind in records:
+            index = self.append(value, kind, now)
+            placed.append((self.last, index))
+        return placed
 
     def _bound_for(self, count: int) -> int:
         """Return what may be filled without a look: every record takes at least its header."""
@@ -228,16 +245,19 @@ class Batcher:
         return self.last
 
     def _roll(self, size: int, record_type: int, now: float) -> None:
-        if size - RECORD_HEADER_SIZE > self._max_value:
-            raise RecordTooLarge(
-                f"record of {size - RECORD_HEADER_SIZE} bytes: "
-                f"the largest this server takes is {self._max_value}"
-            )
+        self._check_sizes(size - RECORD_HEADER_SIZE)
         self.seal()
         batch = Batch(record_type, now, now + self._limits.delivery_timeout, self.waiter)
         self.queue.append(batch)
         self.last = batch
         self.attention = True
+
+    def _check_sizes(self, largest: int) -> None:
+        if largest > self._max_value:
+            raise RecordTooLarge(
+                f"record of {largest} bytes: the largest this server takes is {self._max_value}; "
+                "send it in parts, or store it elsewhere and send where"
+            )
 
     def refuse(self, error: LanceError) -> None:
         """Take no record any more; `append` raises ClosedError from now on."""
@@ -245,9 +265,15 @@ class Batcher:
         self._capacity = -1
         self._refusal = error
 
-    def _full(self, size: int) -> LanceError:
+    def _full(self, size: int, count: int = 1) -> LanceError:
         if self._refusal is not None:
             return ClosedError(f"the producer takes no more records: {self._refusal}")
+        if size > self._capacity and count > 1:
+            return RecordTooLarge(
+                f"{count} records, {size} bytes with their headers, do not fit into "
+                f"buffer_bytes={self._capacity} together; hand over fewer at once, or raise "
+                "buffer_bytes"
+            )
         if size > self._capacity:
             return RecordTooLarge(
                 f"record of {size - RECORD_HEADER_SIZE} bytes does not fit into "
@@ -301,8 +327,8 @@ class Batcher:
         self._sealed_bytes -= reserved
 
     def fits(self, size: int) -> bool:
-        """Whether `append` would take a record's value of ``size`` bytes, or refuse for good."""
-        return self.buffered + RECORD_HEADER_SIZE + size <= max(self._capacity, 0)
+        """Whether records that are stored as ``size`` bytes would be taken, or refused for good."""
+        return self.buffered + size <= max(self._capacity, 0)
 
     @property
     def roomy(self) -> bool:

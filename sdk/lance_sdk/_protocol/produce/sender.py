@@ -141,7 +141,7 @@ class Sender:
         return self.outstanding()
 
     def gate(self, size: int) -> Completion:
-        """Return an outcome that settles when a record of ``size`` bytes may be tried again."""
+        """Return an outcome that settles when ``size`` bytes of records may be tried again."""
         if self._batcher.fits(size):
             gate = Completion()
             gate.settle()
