@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from tests.simulation.model import Reading, State, TopicModel, ViolationError
-from tests.simulation.store import Life, read_topic
+from tests.simulation.store import DATA_DIR, Life, read_topic
 from tests.simulation.story import Story
 from tests.simulation.world import World
 
@@ -104,8 +104,12 @@ class Checks(Story):
     def _judge_reading(self, model: TopicModel, reading: Reading, *, settled: bool) -> None:
         if reading.damage and not model.rotten:
             raise ViolationError(f"{model.name}: reading finds damage at {reading.damage}")
-        model.judge_floor(reading, self.world.now)
+        model.judge_floor(reading, self.world.now, self._stored(model))
         model.judge(reading, settled=settled)
+
+    def _stored(self, model: TopicModel) -> int:
+        files = self.disk.files(DATA_DIR / "segments" / str(model.id))
+        return sum(len(file.content) for path, file in files if path.suffix == ".lnc")
 
     def _judge_settings(self, model: TopicModel, found: Topic) -> None:
         """Judge what a topic knows beside its data."""

@@ -268,8 +268,13 @@ class TopicModel:
         if places != sorted(places):
             raise ViolationError(f"{self.name}: batches stand in another order than they were sent")
 
-    def judge_floor(self, reading: Reading, now: float) -> None:
+    def judge_floor(self, reading: Reading, now: float, stored: int) -> None:
         """Judge where the topic begins: what is gone was due.
+
+        Args:
+            reading: what a reader found.
+            now: the time in seconds.
+            stored: bytes of the topic's data on the disk; holes that a crash tore are among them.
 
         Raises:
             ViolationError: it was not.
@@ -278,7 +283,8 @@ class TopicModel:
         if start < self.start:
             raise ViolationError(f"{self.name}: it begins at {start}, after {self.start}")
         gone = [b for b in self.batches.values() if b.place is not None and b.place < start]
-        kept = sum(map(len, reading.pieces.values())) + sum(b - a for a, b in reading.damage)
+        readable = sum(map(len, reading.pieces.values())) + sum(b - a for a, b in reading.damage)
+        kept = max(readable, stored)
         sizes = [limit for limit, _ in self.limits if limit]
         ages = [age for _, age in self.limits if age]
         if any(kept >= size // 2 for size in sizes):

@@ -490,7 +490,10 @@ class Partition:
         Raises:
             OSError: it stays as it is; the next start checks it.
         """
-        self._active_segment.seal(self.end_offset)
+        if self.settled:
+            self._active_segment.seal(self.end_offset)
+        else:  # how far offsets are in use only its file knows
+            self._active_segment.recover()
 
     def abandon(self) -> None:
         """Release files without any further writing."""

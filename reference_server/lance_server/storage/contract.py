@@ -7,8 +7,9 @@ never assumes more, so a backend that forgets everything else at a crash point i
 All methods raise `OSError` when the disk refuses.
 """
 
+import contextlib
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -205,6 +206,13 @@ def opened(storage: StorageBackend, path: Path, *, create: bool = False) -> Iter
         yield fd
     finally:
         storage.close(fd)
+
+
+def close_all(storage: StorageBackend, fds: Iterable[int]) -> None:
+    """Give files up, whatever the system says: a descriptor is free also after an error."""
+    for fd in fds:
+        with contextlib.suppress(OSError):
+            storage.close(fd)
 
 
 def read_at(storage: StorageBackend, fd: int, size: int, offset: int) -> bytearray:

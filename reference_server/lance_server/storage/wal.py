@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from lance_server.runtime.sync import new_lock
-from lance_server.storage.contract import StorageBackend, Write
+from lance_server.storage.contract import StorageBackend, Write, close_all
 from lance_server.storage.wal_file import WalFile
 from lance_server.storage.wal_replay import FOLDER, is_held, remove_log, repeat, with_held
 from lance_server.storage.ways import FixedWays, Ways
@@ -151,8 +151,7 @@ class WalStorage(WrapperStorage):
             self.inner.sync_dir(folder)
             self.inner.sync_dir(self._root)
         except OSError as error:
-            for each in made:
-                self.inner.close(each.fd)
+            close_all(self.inner, [each.fd for each in made])
             with contextlib.suppress(OSError):
                 for name in self._own_names(folder):
                     self.inner.remove(folder / name)
@@ -434,8 +433,7 @@ class WalStorage(WrapperStorage):
             ]
             for fd in done:
                 del self._lingering[fd]
-        for fd in done:
-            self.inner.close(fd)
+        close_all(self.inner, done)
 
     # Making room -------------------------------------------------------------------------------
 
@@ -573,5 +571,4 @@ class WalStorage(WrapperStorage):
     def _drop_files(self) -> None:
         with self._lock:
             files, self._files = self._files, []
-        for file in files:
-            self.inner.close(file.fd)
+        close_all(self.inner, [file.fd for file in files])

@@ -9,7 +9,13 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from lance_server.errors import DataDirError
-from lance_server.storage.contract import DISK_FULL, StorageBackend, read_at, replace_file
+from lance_server.storage.contract import (
+    DISK_FULL,
+    StorageBackend,
+    close_all,
+    read_at,
+    replace_file,
+)
 from lance_server.storage.wrapper import WrapperStorage
 from lance_spec.checksum import Buffer
 from lance_spec.disk.redo_entries import decode_entries
@@ -300,9 +306,7 @@ class _Replay:
                 if fd is not None:
                     self._storage.sync(fd)
         finally:
-            for fd in opened.values():
-                if fd is not None:
-                    self._storage.close(fd)
+            close_all(self._storage, [fd for fd in opened.values() if fd is not None])
         return done
 
     def misplaced(self) -> Iterator[Misplaced]:

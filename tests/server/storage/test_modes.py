@@ -1,5 +1,6 @@
 """What "durable" means in each mode, and what becomes of offsets after a crash (AMB-29)."""
 
+import errno
 from pathlib import Path
 from random import Random
 
@@ -8,7 +9,7 @@ import pytest
 from lance_server.log.log_manager import LogOptions
 from lance_server.storage.contract import Write
 from lance_server.storage.pwritev import PageCacheStorage
-from lance_server.testing import LogDriver, MemoryStorage
+from lance_server.testing import FaultyStorage, LogDriver, MemoryStorage
 from lance_spec.records import decode_records
 
 OS = LogOptions(segment_size=2000, synced=False)
@@ -51,6 +52,21 @@ def test_what_a_crash_lost_reads_as_gaps_or_damage_never_as_records(seed: int) -
     found = LogDriver(disk.crash(random), options=OS).read_all()
     for data in found.pieces.values():
         assert all(value in sent for _, value in decode_records(data))
+
+
+def test_a_stop_that_settles_a_topic_gives_none_of_its_offsets_back() -> None:
+    """A start could not settle what a crash left; the clean stop does, and learns no end by it."""
+    disk = PageCacheMemory()
+    log = LogDriver(disk, options=OS)
+    log.store([b"seen, and lost with the power"])
+    visible = log.end()
+    faulty = FaultyStorage(disk.crash(Random(1)))
+    faulty.within, faulty.fail = Path("/data/segments/0"), {"sync_dir": errno.EIO}
+    log = LogDriver(faulty, options=OS)
+    assert set(log.engine.problems) == {0}
+    faulty.fail = {}
+    log.close()
+    assert LogDriver(faulty, options=OS).store([b"other bytes"]) >= visible
 
 
 def test_a_clean_stop_leaves_no_gap() -> None:

@@ -5,6 +5,7 @@ import errno
 from functools import partial
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,20 @@ def test_a_commit_is_written_to_its_place_as_well() -> None:
     fd = storage.open(ROOT / "a", create=True)
     assert storage.commit([Write(fd, b"hello", 2)]) == [None]
     assert bytes(read_at(storage, fd, 10, 0)) == b"\0\0hello"
+
+
+def test_an_error_of_one_close_leaves_no_other_file_open() -> None:
+    """Files that were given up are all closed once the log has nothing of them any more."""
+    memory = disk()
+    storage = WalStorage(memory, ROOT, size=1024)
+    for name in "abc":
+        fd = storage.open(ROOT / name, create=True)
+        storage.commit([Write(fd, bytes(300), 0)])
+        storage.close(fd)
+    before = storage.lingering
+    with patch.object(memory, "close", side_effect=OSError(errno.EIO, "")) as closing:
+        make_room(storage)
+    assert closing.call_count == before - storage.lingering > 1
 
 
 def test_a_commit_syncs_one_file_however_many_it_writes() -> None:

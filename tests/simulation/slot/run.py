@@ -234,6 +234,7 @@ class SlotRun(RingRun):
         model.pass_on(self._behind_damage())
         clock = lambda: self.world.wall_ns() // 1000  # noqa: E731
         theirs = CLIENTS[client](files, SLOT, self.plan.settings.segment_bytes, clock)
+        model.bury(each for segment in theirs.ring for each in segment.payloads)
         host = Host(model)
         if client == "go" and self.settings.delta:
             sent = 0  # that it must not drain such a slot stands on the page
@@ -244,6 +245,8 @@ class SlotRun(RingRun):
             row = self._row()
             payload = theirs.frame(row)
             model.offered(payload, row)
+            if client == "python":
+                model.leaning.add(payload)
             theirs.append(payload)
             if not stale:
                 model.others.add(payload)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE, BatchIndex, encode_header
-from lance_server.storage.contract import StorageBackend, Write, read_at, write_again
+from lance_server.storage.contract import StorageBackend, Write, close_all, read_at, write_again
 from lance_spec.checksum import Buffer
 from lance_spec.codec.runs import BatchMeta, encode_entries
 from lance_spec.disk import segment_names
@@ -160,8 +160,7 @@ class SegmentWriter:
             storage.sync(fds[1])
             storage.sync_dir(segment.folder)
         except OSError:
-            for fd in fds:
-                storage.close(fd)
+            close_all(storage, fds)
             remove_files(storage, segment)
             raise
         return cls(storage, segment, *fds)
@@ -173,8 +172,7 @@ class SegmentWriter:
         try:
             fds.extend(storage.open(path) for path in (segment.data_path, segment.sidecar_path))
         except OSError:
-            for fd in fds:
-                storage.close(fd)
+            close_all(storage, fds)
             raise
         writer = cls(storage, segment, *fds)
         writer.size, writer.batches, writer._last_ns = segment.size, batches, segment.last_ns
@@ -258,9 +256,7 @@ class SegmentWriter:
 
     def release(self) -> None:
         """Close the files and leave them as they are; a descriptor is free also after an error."""
-        for fd in (self._data, self._sidecar):
-            with contextlib.suppress(OSError):
-                self._storage.close(fd)
+        close_all(self._storage, (self._data, self._sidecar))
 
     def discard(self) -> None:
         """Give up a segment that holds no batch."""
