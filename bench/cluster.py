@@ -87,7 +87,7 @@ class _Cluster:
 
     def bare_topic(self) -> str:
         """Create a topic as that of the cluster, and return its name."""
-        from lance_server.cluster.kafka import create_topic  # noqa: PLC0415 - optional
+        from lance_server.cluster.kafka_log.log import create_topic  # noqa: PLC0415 - optional
         from lance_server.cluster.log_address import KafkaAddress  # noqa: PLC0415 - optional
 
         name = f"bare-{uuid4().hex}"
@@ -96,7 +96,7 @@ class _Cluster:
 
     def client(self, kind: Any, settings: Any) -> Any:
         """Return a client of Kafka's with the settings that nodes use."""
-        from lance_server.cluster.kafka_client import CLIENT  # noqa: PLC0415 - optional
+        from lance_server.cluster.kafka_log.client import CLIENT  # noqa: PLC0415 - optional
 
         return kind({**CLIENT, **settings, "bootstrap.servers": self.kafka.bootstrap()})
 
@@ -126,7 +126,7 @@ def _running() -> Iterator[_Cluster]:
 def _bare(cluster: _Cluster) -> Any:
     from confluent_kafka import Producer as KafkaProducer  # noqa: PLC0415 - optional
 
-    from lance_server.cluster.kafka_producer import PRODUCER  # noqa: PLC0415 - optional
+    from lance_server.cluster.kafka_log.producer import PRODUCER  # noqa: PLC0415 - optional
 
     return cluster.client(KafkaProducer, PRODUCER)
 
@@ -201,7 +201,7 @@ def _consume_bare(cluster: _Cluster, total: int) -> float:
     from confluent_kafka import Consumer as KafkaConsumer  # noqa: PLC0415 - optional
     from confluent_kafka import TopicPartition  # noqa: PLC0415 - optional
 
-    from lance_server.cluster.kafka_reader import CONSUMER  # noqa: PLC0415 - optional
+    from lance_server.cluster.kafka_log.reader import CONSUMER  # noqa: PLC0415 - optional
 
     consumer = cluster.client(KafkaConsumer, CONSUMER)
     try:

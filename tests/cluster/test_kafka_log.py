@@ -15,9 +15,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lance_server.cluster.kafka import KafkaLog, create_topic
-from lance_server.cluster.kafka_client import LogMissingError
-from lance_server.cluster.kafka_settings import NEW_TOPIC
+from lance_server.cluster.kafka_log.client import LogMissingError
+from lance_server.cluster.kafka_log.log import KafkaLog, create_topic
+from lance_server.cluster.kafka_log.settings import NEW_TOPIC
 from lance_server.cluster.log_address import KafkaAddress, parse_address
 from lance_server.cluster.replicated_log import (
     MAX_RECORD,

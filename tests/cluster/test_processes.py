@@ -136,7 +136,7 @@ def start_refused(nodes: Nodes, number: int) -> str:
 
 def test_a_trimmed_position_is_refused(nodes: Nodes) -> None:
     """A new node needs a snapshot then."""
-    from lance_server.cluster.kafka import KafkaLog  # noqa: PLC0415 - needs an extra
+    from lance_server.cluster.kafka_log.log import KafkaLog  # noqa: PLC0415 - needs an extra
 
     with nodes.client(1) as one:
         one.store([b"kept"], batch_id=NONCE + 1)
@@ -166,7 +166,7 @@ class TestCommands:
         """Its first record is not a Genesis."""
         address = parse_address(url)
         created(url.replace("test-", "other-"))
-        from lance_server.cluster.kafka import create_topic  # noqa: PLC0415 - needs an extra
+        from lance_server.cluster.kafka_log.log import create_topic  # noqa: PLC0415 - needs an extra
 
         assert create_topic(address, 1, 1)
         producer = Producer({"bootstrap.servers": address.brokers, "log_level": 2})
@@ -178,7 +178,7 @@ class TestCommands:
 
     def test_init_refuses_several_partitions(self, url: str) -> None:
         """A cluster works with one so far."""
-        from lance_server.cluster.kafka import create_topic  # noqa: PLC0415 - needs an extra
+        from lance_server.cluster.kafka_log.log import create_topic  # noqa: PLC0415 - needs an extra
 
         assert create_topic(parse_address(url), 2, 1)
         done = lwp_cluster("init", url, *UNSAFE)

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_server.cluster.kafka_settings import (
+from lance_server.cluster.kafka_log.settings import (
     NEW_TOPIC,
     TopicFacts,
     durability,

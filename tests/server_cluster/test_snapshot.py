@@ -11,9 +11,9 @@ from tests.simulation.cluster.alone import Node
 from tests.simulation.cluster.logs import DATA_DIR
 
 from lance_server.cluster.applying.replica import Replica
+from lance_server.cluster.copies.snapshot import NodeSnapshotWriter
 from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.replicated_log import LogTrimmedError
-from lance_server.cluster.snapshot import NodeSnapshotWriter
 from lance_server.errors import ConfigError, DataDirError
 from lance_server.offline.comparing import compare
 from lance_server.offline.peer import ServerPeer

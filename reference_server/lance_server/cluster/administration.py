@@ -95,7 +95,7 @@ def _create_topic(url: str, settings: Path | None, replicas: int) -> Iterator[st
     address = parse_address(url, settings)
     if isinstance(address, KafkaAddress):
         require_client()
-        from lance_server.cluster.kafka import create_topic  # noqa: PLC0415 - needs an extra
+        from lance_server.cluster.kafka_log.log import create_topic  # noqa: PLC0415 - needs an extra
 
         if create_topic(address, 1, replicas):
             yield f"created the topic '{address.topic}'"

@@ -150,6 +150,6 @@ def open_log(address: KafkaAddress | MemoryAddress, *, unsafe: bool = False) -> 
     if isinstance(address, MemoryAddress):
         return named_log(address.name)
     require_client()
-    from lance_server.cluster.kafka import KafkaLog  # noqa: PLC0415 - needs an extra
+    from lance_server.cluster.kafka_log.log import KafkaLog  # noqa: PLC0415 - needs an extra
 
     return KafkaLog.open(address, unsafe=unsafe)

@@ -10,12 +10,12 @@ from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.results import Result, Status
 from lance_server.cluster.applying.shard import Changes
 from lance_server.cluster.applying.topic import ReplicatedTopic
+from lance_server.cluster.copies.snapshot import NodeSnapshots
 from lance_server.cluster.linear_reads import ReadBarriers
 from lance_server.cluster.node import ClusterNode
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.partition import ReplicatedConsumers, ReplicatedPartition
 from lance_server.cluster.replicated_log import ReplicatedLog
-from lance_server.cluster.snapshot import NodeSnapshots
 from lance_server.log.clock import Clock
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.log_manager import LogManager

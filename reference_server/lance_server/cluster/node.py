@@ -15,8 +15,8 @@ from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.results import Applied, Result
 from lance_server.cluster.applying.settings import APPLY_VERSION
 from lance_server.cluster.applying.shard import Changes, NodeEntry, Shard
+from lance_server.cluster.copies.marked_work import MarkedWork
 from lance_server.cluster.housekeeping import proposals, trim_position
-from lance_server.cluster.marked_work import MarkedWork
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.peers import Peers, clock_skew
 from lance_server.cluster.records import check_beginning, encode

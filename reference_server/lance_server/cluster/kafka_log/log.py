@@ -13,7 +13,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from lance_server.cluster.kafka_client import (
+from lance_server.cluster.kafka_log.client import (
     ASK_SECONDS,
     CLIENT,
     OPEN_SECONDS,
@@ -24,9 +24,9 @@ from lance_server.cluster.kafka_client import (
     result,
     told_by,
 )
-from lance_server.cluster.kafka_producer import KafkaAppender
-from lance_server.cluster.kafka_reader import CONSUMER, KafkaReader
-from lance_server.cluster.kafka_settings import NEW_TOPIC, TopicFacts, durability, problems
+from lance_server.cluster.kafka_log.producer import KafkaAppender
+from lance_server.cluster.kafka_log.reader import CONSUMER, KafkaReader
+from lance_server.cluster.kafka_log.settings import NEW_TOPIC, TopicFacts, durability, problems
 from lance_server.cluster.log_address import KafkaAddress
 from lance_server.cluster.replicated_log import (
     NO_EPOCH,

@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from lance_server.cluster.kafka_settings import LARGEST_MESSAGE
+from lance_server.cluster.kafka_log.settings import LARGEST_MESSAGE
 from lance_server.cluster.replicated_log import (
     NO_EPOCH,
     Entry,

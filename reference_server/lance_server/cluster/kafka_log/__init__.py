@@ -1,0 +1,1 @@
+"""The replicated log in Apache Kafka, or in what speaks its protocol."""
