@@ -10,6 +10,7 @@ from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.results import Result, Status
 from lance_server.cluster.applying.shard import Changes
 from lance_server.cluster.applying.topic import ReplicatedTopic
+from lance_server.cluster.copies.offered import OfferedCopies, remove_copies
 from lance_server.cluster.copies.snapshot import NodeSnapshots
 from lance_server.cluster.linear_reads import ReadBarriers
 from lance_server.cluster.node import ClusterNode
@@ -96,6 +97,9 @@ class ReplicatedLogManager(LogManager):
         )
         manager.barriers = ReadBarriers(manager.node)
         manager.snapshots = NodeSnapshots(manager.node, data_dir, storage, scheduler)
+        remove_copies(storage, data_dir)
+        if node.offers_copies:
+            manager.copies = OfferedCopies(manager.node, data_dir, storage, scheduler, now=now)
         for shard in replica.shards:
             for topic in shard.topics.values():
                 segments = [extent.segment for extent in topic.extents]

@@ -30,6 +30,7 @@ class ClusterMember:
         ack_timeout: seconds after which an append is answered as maybe applied.
         release: of the software, as other nodes are told.
         trim_log: whether the log is told to delete what every node has made durable.
+        offer_copies: whether the HTTP port hands out copies of the data to other nodes.
         linear_reads: whether a read waits until all that was acknowledged before it is applied.
     """
 
@@ -39,6 +40,7 @@ class ClusterMember:
     release: str = ""
     trim_log: bool = False
     linear_reads: bool = False
+    offer_copies: bool = False
     _config: ServerConfig | None = field(default=None, init=False)
 
     @property
@@ -75,6 +77,7 @@ class ClusterMember:
             segment_age_secs=config.segment_age_secs,
             trims=self.trim_log,
             linear_reads=self.linear_reads,
+            offers_copies=self.offer_copies,
         )
         try:
             return ReplicatedLogManager.join(

@@ -7,7 +7,7 @@ one step after the other; what a step changed is published on the loop before th
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -168,6 +168,7 @@ class ClusterNode:
         self._proposed: dict[Any, float] = {}
         self._marked_work = MarkedWork()
         self._peers = Peers(options, replica)
+        self._held: list[ShardPosition] | None = None
         self.skew_ns = 0
         self.options = options
         self.replica = replica
@@ -547,7 +548,8 @@ class ClusterNode:
                 StopNodeError(
                     f"the records that this node has applied are not those of node {other}: one "
                     "has read another log; compare their files with `lance-server verify DIR "
-                    "--against URL`, and start the wrong one on a snapshot of another"
+                    "--against URL`, and mend the wrong one with `lance-server clone DIR --from "
+                    "HOST:PORT`"
                 )
             )
 
@@ -585,8 +587,27 @@ class ClusterNode:
             release=options.release,
             apply_version=APPLY_VERSION,
             clock_ns=self._clock(),
-            positions=self._positions,
+            positions=self._held_positions(),
         )
+
+    def hold_durable(self) -> None:
+        """Tell the others from now on that no more is durable here than is by now.
+
+        So the log keeps what follows a copy that is being handed out.
+        """
+        self._held = self._positions
+
+    def release_durable(self) -> None:
+        """Tell the others again how much is durable here."""
+        self._held = None
+
+    def _held_positions(self) -> list[ShardPosition]:
+        if self._held is None:
+            return self._positions
+        return [
+            replace(now, durable=min(now.durable, held.durable))
+            for now, held in zip(self._positions, self._held, strict=True)
+        ]
 
     @property
     def lags(self) -> bool:

@@ -22,6 +22,7 @@ class NodeOptions:
         segment_age_secs: age at which an open segment is proposed to be closed; 0 for never.
         trims: whether the log is told to delete what all hosts have made durable. A node that
             joins later begins with a snapshot of another one.
+        offers_copies: whether it hands out copies of its data to other nodes.
         linear_reads: whether a read waits until all that was acknowledged before it is applied.
     """
 
@@ -39,3 +40,4 @@ class NodeOptions:
     segment_age_secs: int = 7 * 24 * 3600
     trims: bool = False
     linear_reads: bool = False
+    offers_copies: bool = False

@@ -68,7 +68,7 @@ class LogTrimmedError(StopNodeError):
     def __init__(self, shard: int, position: int, earliest: int) -> None:
         super().__init__(
             f"shard {shard}: position {position} is trimmed, the log begins at {earliest}; "
-            "start the node on a snapshot of another one: `lance-server snapshot DIR`"
+            "fetch what is missing from another node: `lance-server clone DIR --from HOST:PORT`"
         )
         self.position = position
         self.earliest = earliest

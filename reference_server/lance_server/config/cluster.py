@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _RETRY_SECONDS: Final = 0.5
 _ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never bound here
-_NEEDS_CLUSTER: Final = ("advertise", "cluster_config", "engine_unsafe", "trim_log")
+_NEEDS_CLUSTER: Final = (
+    *("advertise", "cluster_config", "engine_unsafe", "trim_log"),
+    "offer_copies",
+)
 
 CLUSTER: Final = group(
     click.option(
@@ -57,7 +60,14 @@ CLUSTER: Final = group(
         "--trim-log/--keep-log",
         default=False,
         help="Delete from the log what every node has made durable. A new node then begins with a "
-        "snapshot of another one; an empty one cannot. Set it on all nodes: the leader does it.",
+        "copy of another one (`lance-server clone`); an empty one cannot. Set it on all nodes: the "
+        "leader does it.",
+    ),
+    click.option(
+        "--offer-copies/--no-copies",
+        default=False,
+        help="Hand out all of this node's files at the --http address, so that `lance-server "
+        "clone` on another machine makes or mends a node. It asks for a token where reading does.",
     ),
     click.option(
         "--read-consistency",
@@ -100,6 +110,7 @@ def build_member(options: Mapping[str, Any], config: ServerConfig) -> "ClusterMe
         release=version("lance-sdk"),
         trim_log=options["trim_log"],
         linear_reads=options["read_consistency"] == "linear",
+        offer_copies=options["offer_copies"],
     )
 
 

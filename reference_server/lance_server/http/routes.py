@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from lance_server.errors import ConfigError
 from lance_server.fault_injection.role import Role
 from lance_server.http import health
+from lance_server.http.copies import answer_copy_request
 from lance_server.http.http_messages import Request, Response, as_json, text
 from lance_server.http.metrics import CONTENT_TYPE, render
 from lance_server.http.page import HEADERS, render_page
@@ -74,6 +75,11 @@ class Routes:
         """Return the answer to a request."""
         if request.path in self._actions:
             return await self._act(request)
+        if request.path.startswith("/copies"):
+            return await self._hand_out(request)
+        return await self._show(request)
+
+    async def _show(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return text(405, "This port is for reading", allow="GET, HEAD")
         if request.path in self._open:
@@ -123,6 +129,12 @@ class Routes:
             return as_json(200, retention_plan(self._server.engine, *_asked(request.query)))
         except ConfigError as error:
             return text(400, str(error))
+
+    async def _hand_out(self, request: Request) -> Response:
+        """Answer another node, or who makes one: it wants a copy of this node's files."""
+        if not self._may_read(request):
+            return text(401, "A token is needed", www_authenticate='Basic realm="lance-server"')
+        return await answer_copy_request(self._server.engine.copies, request)
 
     def _may_read(self, request: Request) -> bool:
         security = self._server.service.security

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lance_server.errors import DataDirError
 from lance_server.log.clock import Clock, ClockWatch
@@ -42,6 +42,9 @@ from lance_spec.enums import ErrorCode
 from lance_spec.errors import DecodeError
 from lance_spec.limits import DEFAULT_TOPIC_ID
 
+if TYPE_CHECKING:
+    from lance_server.log.copies import CopyOffers
+
 __all__ = ["Clock", "LogManager", "LogOptions", "Topic"]
 
 _log = logging.getLogger(__name__)
@@ -59,6 +62,7 @@ class LogManager:
         expiry: whether the clock may be believed when something is to expire.
         partitioned: topics that are created, changed and deleted as one.
         snapshots: copies of the data directory while it is served.
+        copies: those that a node of a cluster offers to others, or None.
         creating: topics that are being created, by name.
     """
 
@@ -108,6 +112,7 @@ class LogManager:
             node=options.node,
         )
         self.snapshots: SnapshotMaker = Snapshots(self, data_dir, storage, scheduler, self.upkeep)
+        self.copies: CopyOffers | None = None
         self.report = RecoveryReport()
         self.scrubber = Scrubber(storage, scheduler, self.report, options.scrub_days)
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import asdict
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -10,6 +11,8 @@ from urllib.parse import urlencode
 
 import click
 
+from lance_server.cluster.copies.clone import clone as clone_node
+from lance_server.cluster.copies.http_source import HttpSource
 from lance_server.config.option_types import SIZE
 from lance_server.errors import DataDirError, LanceServerError
 from lance_server.log.metadata.topic_file import Retention
@@ -24,7 +27,7 @@ from lance_server.offline.peer import ServerPeer
 from lance_server.offline.sync_scheduler import existing, opened
 from lance_server.offline.verifying import ReadOnlyStorage, data_files
 from lance_server.offline.verifying import verify as verify_all
-from lance_server.runtime.directory_lock import administration_of
+from lance_server.runtime.directory_lock import DataDirLock, administration_of
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.storage.wal_replay import unrepeated
 from lance_server.telemetry.logs import set_up_logging
@@ -299,6 +302,47 @@ def snapshot(
             f"{found['copied_bytes']} bytes copied"
         )
     sys.exit(1 if found["skipped"] else 0)
+
+
+@offline.command()
+@_DATA_DIR
+@click.option("--from", "source", metavar="HOST:PORT", required=True, help="A node's --http.")
+@click.option("--token", envvar="LANCE_TOKEN", help="A token of the node's, where it has any.")
+@_JSON
+def clone(data_dir: Path, source: str, token: str | None, as_json: bool) -> None:
+    """Make DATA_DIR that of a node, or mend it, with the files of a node that runs.
+
+    That node was started with --http and --offer-copies. DATA_DIR is empty, or that of a stopped
+    node of the same cluster: one that is damaged, or was away for so long that the log has not got
+    what it needs. Only what differs is fetched; a clone that was cut short goes on when the command
+    is repeated. Afterwards every byte is compared with its checksum.
+
+    Exit codes: 0 a node can start on it; 1 the other node's files are damaged; 3 DATA_DIR cannot be
+    used; 4 the other node refuses or does not answer.
+    """
+    with (
+        DataDirLock(data_dir),
+        HttpSource(source, token) as peer,
+        _progress("cloning", 0) as bar,
+    ):
+
+        def advance(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done)
+
+        report = clone_node(PwritevStorage(), data_dir, peer, advance)
+        findings = verify_all(data_dir).findings
+    if as_json:
+        found = [_as_json(each) for each in findings]
+        click.echo(json.dumps({**asdict(report), "findings": found}))
+    else:
+        for finding in findings:
+            click.echo(str(finding))
+        click.echo(
+            f"{data_dir}: {report.files} files, {report.fetched} bytes fetched, {report.kept} "
+            f"were there, {report.removed} files removed; {len(findings) or 'no'} findings"
+        )
+    sys.exit(1 if findings else 0)
 
 
 def _ask(

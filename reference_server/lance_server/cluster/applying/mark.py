@@ -34,6 +34,8 @@ from lance_spec.messages.replication import NodeStatus
 
 FOLDER: Final = CLUSTER_FOLDER
 """The folder of marks within the data directory; a directory that has it is a node's."""
+UNFINISHED: Final = "unfinished"
+"""The file among the marks that says that the directory is a clone which is not whole."""
 _BODY: Final = "mark"
 _FORMAT: Final = 1
 
@@ -249,7 +251,8 @@ def load_mark(storage: StorageBackend, data_dir: Path, shard: int) -> Mark | Non
         return Mark.from_body(document.body)
     except (DecodeError, ValueError, TypeError) as error:
         raise DataDirError(
-            f"{path}: {error}; bootstrap the node again, or upgrade it if a newer release wrote it"
+            f"{path}: {error}; fetch it from another node (`lance-server clone DIR --from "
+            "HOST:PORT`), or upgrade this one if a newer release wrote it"
         ) from error
 
 

@@ -4,7 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from lance_server.cluster.applying.mark import FOLDER, Mark, load_mark, remove, save_mark
+from lance_server.cluster.applying.mark import (
+    FOLDER,
+    UNFINISHED,
+    Mark,
+    load_mark,
+    remove,
+    save_mark,
+)
 from lance_server.cluster.applying.restore import remove_unknown_topics, restore
 from lance_server.cluster.applying.results import Applied
 from lance_server.cluster.applying.shard import Shard, ShardState
@@ -25,6 +32,7 @@ class Replica:
         identity: of the log.
 
     Attributes:
+        identity: of the log.
         shards: by number.
     """
 
@@ -32,7 +40,7 @@ class Replica:
         self._storage = storage
         self._data_dir = data_dir
         self._folder = data_dir / "segments"
-        self._identity = identity
+        self.identity = identity
         self._durable: list[int] = []
         self.shards: list[Shard] = []
 
@@ -82,13 +90,18 @@ class Replica:
         return replica
 
     def _check_owner(self) -> None:
-        """Refuse the data of a single node: what the log does not know would be removed.
+        """Refuse the data of a single node, which would be removed, and a clone that is not whole.
 
         Raises:
-            DataDirError: the directory has topics and is not a node's.
+            DataDirError: the directory has topics and is not a node's, or not all of them.
         """
         self._storage.make_dir(self._data_dir)
         names = self._storage.list_dir(self._data_dir)
+        if FOLDER in names and UNFINISHED in self._storage.list_dir(self._data_dir / FOLDER):
+            raise DataDirError(
+                f"{self._data_dir} is a clone that is not whole: run `lance-server clone` again, "
+                "which goes on where it was"
+            )
         if FOLDER in names or self._folder.name not in names:
             return
         if self._storage.list_dir(self._folder):
@@ -99,10 +112,10 @@ class Replica:
 
     def _check(self, number: int, mark: Mark | None, earliest: int) -> None:
         position = 0 if mark is None else mark.state.position
-        if mark is not None and mark.identity != self._identity:
+        if mark is not None and mark.identity != self.identity:
             raise LogReplacedError(
                 f"{self._data_dir} holds what came from the log {mark.identity}, this log is "
-                f"{self._identity}: it was made again, or belongs to another cluster. Give the "
+                f"{self.identity}: it was made again, or belongs to another cluster. Give the "
                 "node its own log, or an empty directory"
             )
         if position < earliest:
@@ -114,7 +127,7 @@ class Replica:
             return Shard(number, shards, self._storage, self._folder, state=state)
         shard = restore(self._storage, self._data_dir, number, shards, mark)
         # A crash may have left the second copy of the mark at an earlier one.
-        save_mark(self._storage, self._data_dir, number, Mark.of(shard, self._identity))
+        save_mark(self._storage, self._data_dir, number, Mark.of(shard, self.identity))
         return shard
 
     def apply(self, shard: int, entries: Sequence[Entry]) -> list[Applied]:
@@ -140,7 +153,7 @@ class Replica:
         if shard.state.settings is None or shard.state.position == self._durable[number]:
             return
         shard.sync()
-        mark = Mark.of(shard, self._identity)
+        mark = Mark.of(shard, self.identity)
         save_mark(self._storage, self._data_dir, number, mark)
         self._durable[number] = shard.state.position
         remove(self._storage, self._folder, mark.removals)

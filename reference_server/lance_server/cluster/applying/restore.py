@@ -42,7 +42,10 @@ from lance_spec.messages.engine import SidecarEntry
 
 _DRAFT: Final = ".tmp"
 _SUFFIXES: Final = (DATA_SUFFIX, SIDECAR_SUFFIX, *INDEX_SUFFIXES)
-_REMEDY: Final = "the disk is damaged; bootstrap the node again from another one"
+_REMEDY: Final = (
+    "the disk is damaged; fetch what is damaged from another node: `lance-server clone DIR --from "
+    "HOST:PORT`"
+)
 
 
 class DamagedFilesError(DataDirError):
