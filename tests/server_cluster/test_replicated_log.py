@@ -142,7 +142,7 @@ def test_reading_what_is_trimmed_is_an_error(log: MemoryLog) -> None:
     with pytest.raises(LogTrimmedError, match="position 0 is trimmed") as raised:
         reader.read(64, 0)
     assert raised.value.earliest == 2
-    with pytest.raises(LogTrimmedError, match="snapshot"):
+    with pytest.raises(LogTrimmedError, match="lance-server clone"):
         log.read(0, 1)
 
 

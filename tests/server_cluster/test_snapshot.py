@@ -92,7 +92,7 @@ def test_nodes_trim_their_log_and_a_copy_joins_all_the_same(cluster: Cluster) ->
         cluster.start(number, ClusterMember(cluster.log, trim_log=True))
     write(cluster, 1, 10)
     until(lambda: cluster.log.earliest(0) > 10)
-    with pytest.raises(DataDirError, match="lance-server snapshot"):
+    with pytest.raises(DataDirError, match="lance-server clone"):
         cluster.start(COPY)
     target = str(cluster.folder / f"node{COPY + 1}")
     answer = ask_http(cluster.nodes[1], "/admin/snapshot", "POST", {"target": target})
@@ -164,7 +164,7 @@ def test_a_copy_joins_a_log_that_was_trimmed(node: Node) -> None:
     fill(node, 1, 20)
     snapshot(node, node.disk).finish()
     position = node.replica.shards[0].state.position
-    with pytest.raises(LogTrimmedError, match="snapshot"):
+    with pytest.raises(LogTrimmedError, match="lance-server clone"):
         Replica.open(node.disk, Path("/empty"), "log-1", 1, lambda _: position)
     copy = Replica.open(node.disk, TARGET, "log-1", 1, lambda _: position)
     assert copy.shards[0].state.position == position
