@@ -21,7 +21,7 @@ class NodeOptions:
         max_lag_secs: seconds that applying may lag while the node is ready.
         segment_age_secs: age at which an open segment is proposed to be closed; 0 for never.
         trims: whether the log is told to delete what all hosts have made durable. A node that
-            joins later begins with a snapshot of another one.
+            joins later begins with a copy of another one.
         offers_copies: whether it hands out copies of its data to other nodes.
         linear_reads: whether a read waits until all that was acknowledged before it is applied.
     """
