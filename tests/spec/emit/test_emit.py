@@ -9,7 +9,7 @@ import lance_spec
 from lance_spec import __main__ as command
 from lance_spec.emit import targets
 
-CHECKOUT = Path(__file__).parents[2] / "spec"
+CHECKOUT = Path(__file__).parents[3] / "spec"
 
 
 def test_committed_files_are_fresh() -> None:

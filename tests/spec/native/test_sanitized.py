@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-SOURCES = sorted((FOLDER.parents[1] / "spec" / "lance_spec" / "native").glob("*.c"))
+SOURCES = sorted((FOLDER.parents[2] / "spec" / "lance_spec" / "native").glob("*.c"))
 CALLS = int(os.environ.get("LANCE_SANITIZE_CALLS", "3000"))
 """Of entry points; ``tox run -e sanitize`` makes more."""
 SEED = os.environ.get("LANCE_SANITIZE_SEED", "1")

@@ -18,7 +18,7 @@ from lance_spec.ir.families import message
 from lance_spec.vectors._check import check
 from lance_spec.vectors._faults import HEADER
 
-CHECKOUT = Path(__file__).parents[2] / "vectors"
+CHECKOUT = Path(__file__).parents[3] / "vectors"
 """Where the generator is; it stays at home when the vectors are installed."""
 
 

@@ -17,7 +17,7 @@ from lance_spec.emit.wireshark import dissector
 from lance_spec.ir.families import families
 from lance_spec.vectors import Vector
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the folder is no package
 from _message_vectors import expected, name_of, payloads
 
 FAMILIES = pytest.mark.parametrize("family", families().values(), ids=lambda each: each.name)

@@ -10,7 +10,7 @@ import pytest
 from lance_conformance.fluvio.clauses import clauses as fluvio_clauses
 from lance_conformance.spec.clauses import clauses
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "conformance"))  # the folder is not a package
+sys.path.insert(0, str(Path(__file__).parents[3] / "conformance"))  # the folder is not a package
 from external import JUDGEMENTS, External, judged
 
 CASE = {"id": "top/create", "clause": "5.3/answer", "message": "no answer"}

@@ -19,7 +19,7 @@ from lance_spec.messages._cursor import whole
 from lance_spec.vectors._foreign import _check_seal, plain
 
 ROUNDS = int(os.environ.get("LANCE_VECTOR_ROUNDS", "15"))
-CHECKOUT = Path(__file__).parents[2] / "vectors"
+CHECKOUT = Path(__file__).parents[3] / "vectors"
 SOURCES = {
     "fluvio": (
         fluvio,

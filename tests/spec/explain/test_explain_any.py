@@ -45,7 +45,7 @@ from lance_spec.messages.store_forward import (
 )
 from lance_spec.strategies.frames import encoded
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))  # the folder is no package
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))  # the folder is no package
 from _captures import UPGRADE, dialogue, web_socket, write_pcap, write_pcapng
 
 HELLO = bytes.fromhex("01 05000000 68656c6c6f")
