@@ -1,11 +1,12 @@
-"""Three brokers and three nodes, each of which can be kept from the brokers."""
+"""Three brokers and three nodes, each of which can be kept from the brokers or from clients."""
 
 import signal
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.forwarder import Forwarder
-from tests.cluster.nodes import lwp_cluster, reasons
+from tests.cluster.forwarder import BOTH, Forwarder
+from tests.cluster.nodes import cloned, lwp_cluster, reasons
 
 from lance_sdk import Client
 from lance_server.testing.kafka_brokers import KafkaCluster, free_port
@@ -25,6 +26,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._ports = {number: free_port() for number in NUMBERS}
+        self._clients = {number: Forwarder(port) for number, port in self._ports.items()}
         self._forwarders: dict[str, list[Forwarder]] = {f"NODE{number}": [] for number in NUMBERS}
         self.brokers = KafkaCluster(
             folder / "kafka", 3, listeners=list(self._forwarders), advertise=self._forward
@@ -39,7 +41,9 @@ class Cluster:
     def begin(self, topic: str) -> None:
         """Start everything and create a topic."""
         self.brokers.start_all()
-        done = lwp_cluster("init", f"kafka://{self.brokers.bootstrap()}/lance")
+        done = lwp_cluster(
+            "init", f"kafka://{self.brokers.bootstrap()}/lance", "--segment-size", "1MiB"
+        )
         assert done.returncode == 0, done.stderr
         for number in NUMBERS:
             self.start(number)
@@ -51,7 +55,7 @@ class Cluster:
     def url(self, first: int = 1, path: str = "") -> str:
         """Return the URL of all nodes, one of them first."""
         numbers = sorted(NUMBERS, key=lambda number: (number - first) % len(NUMBERS))
-        hosts = ",".join(f"127.0.0.1:{self._ports[number]}" for number in numbers)
+        hosts = ",".join(f"127.0.0.1:{self._clients[number].port}" for number in numbers)
         return f"lance://{hosts}/{path}"
 
     def data_dir(self, number: int) -> Path:
@@ -65,21 +69,33 @@ class Cluster:
             self.data_dir(number),
             *("--listen", f"127.0.0.1:{self._ports[number]}", "--http", "127.0.0.1:0"),
             *("--cluster", log, "--node-id", str(number), "--ack-timeout", "5"),
-            *("--log-level", "error", "--segment-size", "1MiB"),
+            *("--advertise", f"127.0.0.1:{self._clients[number].port}"),
+            *("--log-level", "error", "--trim-log", "--offer-copies"),
         )
 
     def await_ready(self, number: int) -> None:
         """Wait until a node says that it is ready."""
         eventually(lambda: reasons(self.nodes[number]) == [], 120)
 
-    def cut(self, number: int) -> None:
+    def clone(self, number: int) -> None:
+        """Give a node that does not run the files of another one, as far as it lacks them."""
+        source = self.nodes[number % len(NUMBERS) + 1]
+        assert source.http is not None, "it was asked for"
+        done = cloned(self.data_dir(number), "{}:{}".format(*source.http))
+        assert done.returncode == 0, done.stderr + done.stdout
+
+    def cut(self, number: int, ways: Collection[str] = BOTH) -> None:
         """Keep a node from all brokers."""
         for forwarder in self._forwarders[f"NODE{number}"]:
-            forwarder.cut()
+            forwarder.cut(ways)
+
+    def cut_clients(self, number: int, ways: Collection[str]) -> None:
+        """Keep clients from a node."""
+        self._clients[number].cut(ways)
 
     def heal(self, number: int) -> None:
-        """Let a node reach the brokers again."""
-        for forwarder in self._forwarders[f"NODE{number}"]:
+        """Let a node reach the brokers again, and clients the node."""
+        for forwarder in (*self._forwarders[f"NODE{number}"], self._clients[number]):
             forwarder.heal()
 
     def end(self) -> None:
@@ -89,6 +105,6 @@ class Cluster:
                 node.process.send_signal(signal.SIGCONT)
                 node.end(signal.SIGKILL)
         self.brokers.stop_all()
-        for forwarders in self._forwarders.values():
+        for forwarders in (*self._forwarders.values(), self._clients.values()):
             for forwarder in forwarders:
                 forwarder.close()

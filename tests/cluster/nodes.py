@@ -22,6 +22,12 @@ def lwp_cluster(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
 
 
+def cloned(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    """Run ``lance-server clone``."""
+    command = [sys.executable, "-m", "lance_server", "clone", str(folder), "--from", source]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
 def created(url: str) -> str:
     """Create a cluster in a new topic and return its address."""
     done = lwp_cluster("init", url, "--replicas", "1", *UNSAFE)

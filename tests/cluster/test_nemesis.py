@@ -6,13 +6,14 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from random import Random
 from typing import Final
 
 import pytest
 from tests.cluster.cluster import NUMBERS, Cluster
+from tests.cluster.forwarder import BOTH, FROM, TO
 from tests.cluster.history import History, problems
 from tests.cluster.nodes import reasons
 
@@ -54,11 +55,13 @@ class Nemesis:
             self._kill_node,
             self._pause_node,
             self._cut_node,
+            self._cut_clients,
             self._kill_broker,
             self._pause_broker,
             self._kill_both,
             self._fill_disk,
             self._lose_disk,
+            self._damage_disk,
         ]
         self.done: list[str] = []
 
@@ -85,9 +88,20 @@ class Nemesis:
         process.send_signal(signal.SIGCONT)
 
     def _cut_node(self, number: int, pause: float) -> None:
-        self._cluster.cut(number)
+        self._cluster.cut(number, self._ways())
         time.sleep(2 * pause)
         self._cluster.heal(number)
+
+    def _cut_clients(self, number: int, pause: float) -> None:
+        self._cluster.cut_clients(number, self._ways())
+        time.sleep(2 * pause)
+        self._cluster.heal(number)
+
+    def _ways(self) -> Collection[str]:
+        """Return which way nothing goes any more, and note it."""
+        ways = self._random.choice((BOTH, (TO,), (FROM,)))
+        self.done[-1] += f" {' and '.join(ways)}"
+        return ways
 
     def _kill_broker(self, number: int, pause: float) -> None:
         self._cluster.brokers.kill(number)
@@ -116,10 +130,25 @@ class Nemesis:
         self._cluster.start(number)
 
     def _lose_disk(self, number: int, pause: float) -> None:
-        """Take everything that a node has; the log has it from its beginning."""
+        """Take everything that a node has; the log has not got its beginning any more."""
         self._cluster.nodes[number].end(signal.SIGKILL)
         shutil.rmtree(self._cluster.data_dir(number))
         time.sleep(pause)
+        self._cluster.clone(number)
+        self._cluster.start(number)
+
+    def _damage_disk(self, number: int, pause: float) -> None:
+        """Change a byte of a file of a node that does not run, and mend it."""
+        self._cluster.nodes[number].end(signal.SIGKILL)
+        time.sleep(pause)
+        files = sorted(self._cluster.data_dir(number).glob("segments/*/*.lnc"))
+        path = self._random.choice([each for each in files if each.stat().st_size])
+        with path.open("r+b") as file:
+            file.seek(self._random.randrange(path.stat().st_size))
+            (byte,) = file.read(1)
+            file.seek(-1, 1)
+            file.write(bytes([byte ^ 0xFF]))
+        self._cluster.clone(number)
         self._cluster.start(number)
 
 
