@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_sdk.journal import Category, Journal, JournalConfig, Rejection
+from lance_sdk.journal import Category, Durability, Journal, JournalConfig, Rejection
 from lance_sdk.journal.dead_letters import DeadLetterFile
 from lance_sdk.journal.files import RealFiles
 
@@ -53,3 +53,27 @@ def test_a_file_where_a_slot_should_be_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="slot"):
         Journal.open(tmp_path / "slot", JournalConfig())
     assert (tmp_path / "slot").read_bytes() == b"mine"
+
+
+def test_what_two_losses_of_power_tore_is_no_gap(tmp_path: Path) -> None:
+    """Segments that never reached the disk account for their numbers, also beside one set aside."""
+    slot = tmp_path / "slot"
+    config = JournalConfig(segment_bytes=4096, background=False, durability=Durability.FLUSH)
+    torn = bytes(2000) + b"torn" * 9 + bytes(2060)
+
+    def lose(number: int, content: bytes) -> None:
+        (slot / f"sf-{number:016x}.sfl").write_bytes(content)
+
+    with Journal.open(slot, config) as journal:
+        for _ in range(4):
+            journal.append(bytes(900))
+    lose(1, bytes(4096))
+    lose(2, torn)
+    Journal.open(slot, config).close()
+    with Journal.open(slot, config) as journal:
+        journal.append(bytes(900))
+    lose(3, torn)
+    with Journal.open(slot, config) as journal:
+        journal.append(bytes(900))
+    with Journal.open(slot, config) as journal:
+        assert [fsn for fsn, _ in journal.read_from(0)] == [0, 1, 2, 3, 5]

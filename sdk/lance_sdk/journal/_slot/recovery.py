@@ -326,8 +326,10 @@ def _accounts(each: SegmentFile, snapshot: SlotSnapshot) -> bool:
         return False
     numbers = [found.generation or 0 for found, _ in snapshot.chain.order]
     every = (*snapshot.empty, *snapshot.chain.unplaced, *snapshot.chain.trimmed)
-    others = [found for found in every if _kept(found) or found is snapshot.active]
-    last = max([*numbers, *(found.generation or 0 for found in others)], default=0)
+    staying = {found.generation or 0 for found in every if _kept(found) or found is snapshot.active}
+    # Those in order have a number, too, and so have those that were set aside.
+    staying |= snapshot.generations - {found.generation for found in every}
+    last = max(staying, default=0)
     return bool(numbers) and min(numbers) < each.generation < last
 
 
