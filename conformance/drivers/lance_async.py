@@ -18,15 +18,15 @@ class Driver:
     """One client at a time; its clients are opened when they are first needed."""
 
     def __init__(self) -> None:
-        self.faces: dict[Any, Any] = {}
+        self.apis: dict[Any, Any] = {}
         self.waiting: list[Any] = []
         self.tickets = 0
 
-    async def face(self, key: Any, make: Callable[[], Any]) -> Any:
+    async def api(self, key: Any, make: Callable[[], Any]) -> Any:
         """A client, opened once; one that cannot be opened is tried again the next time."""
-        if key not in self.faces:
-            self.faces[key] = await make().open()
-        return self.faces[key]
+        if key not in self.apis:
+            self.apis[key] = await make().open()
+        return self.apis[key]
 
     async def connect(self, request: Json) -> Json | None:
         if not request.keys() <= KNOWN:
@@ -36,14 +36,14 @@ class Driver:
 
     async def client(self) -> AsyncClient:
         """The client for topics."""
-        return await self.face(
+        return await self.api(
             "client", lambda: AsyncClient(self.settings.url, **self.settings.options)
         )
 
     async def batch(self, request: Json) -> list[Any]:
         """Give records to a producer that makes one batch of them."""
         url, options = self.settings.producer(request)
-        producer = await self.face(options["batch_records"], lambda: AsyncProducer(url, **options))
+        producer = await self.api(options["batch_records"], lambda: AsyncProducer(url, **options))
         return await producer.send_records(records(request))
 
     async def send(self, request: Json) -> Json:
@@ -101,20 +101,20 @@ class Driver:
     async def subscribe(self, request: Json) -> Json:
         store = {"consumer": request["consumer"], "offsets": "server", "auto_commit": "off"}
         url, options = self.settings.consumer(request, **store)
-        await self.face("consumer", lambda: AsyncConsumer(url, **options))
+        await self.api("consumer", lambda: AsyncConsumer(url, **options))
         return {}
 
     async def poll(self, _request: Json) -> Json:
-        return {"records": shown(await self.faces["consumer"].poll(self.settings.timeout))}
+        return {"records": shown(await self.apis["consumer"].poll(self.settings.timeout))}
 
     async def commit(self, request: Json) -> Json:
-        await self.faces["consumer"].commit(request["offset"])
+        await self.apis["consumer"].commit(request["offset"])
         return {}
 
     async def close(self, _request: Json) -> Json:
-        faces, self.faces, self.waiting = self.faces, {}, []
-        for face in reversed(faces.values()):
-            await face.close()
+        apis, self.apis, self.waiting = self.apis, {}, []
+        for api in reversed(apis.values()):
+            await api.close()
         return {}
 
 

@@ -19,15 +19,15 @@ class Driver:
     """One client at a time; its clients are opened when they are first needed."""
 
     def __init__(self) -> None:
-        self.faces: dict[Any, Any] = {}
+        self.apis: dict[Any, Any] = {}
         self.waiting: list[Any] = []
         self.tickets = 0
 
-    def face(self, key: Any, make: Callable[[], Any]) -> Any:
+    def api(self, key: Any, make: Callable[[], Any]) -> Any:
         """A client, opened once; one that cannot be opened is tried again the next time."""
-        if key not in self.faces:
-            self.faces[key] = make().open()
-        return self.faces[key]
+        if key not in self.apis:
+            self.apis[key] = make().open()
+        return self.apis[key]
 
     def connect(self, request: Json) -> Json | None:
         if not request.keys() <= KNOWN:
@@ -37,12 +37,12 @@ class Driver:
 
     def client(self) -> Client:
         """The client for topics."""
-        return self.face("client", lambda: Client(self.settings.url, **self.settings.options))
+        return self.api("client", lambda: Client(self.settings.url, **self.settings.options))
 
     def batch(self, request: Json) -> list[Any]:
         """Give records to a producer that makes one batch of them."""
         url, options = self.settings.producer(request)
-        producer = self.face(options["batch_records"], lambda: Producer(url, **options))
+        producer = self.api(options["batch_records"], lambda: Producer(url, **options))
         return producer.send_records(records(request))
 
     def send(self, request: Json) -> Json:
@@ -100,20 +100,20 @@ class Driver:
     def subscribe(self, request: Json) -> Json:
         store = {"consumer": request["consumer"], "offsets": "server", "auto_commit": "off"}
         url, options = self.settings.consumer(request, **store)
-        self.face("consumer", lambda: Consumer(url, **options))
+        self.api("consumer", lambda: Consumer(url, **options))
         return {}
 
     def poll(self, _request: Json) -> Json:
-        return {"records": shown(self.faces["consumer"].poll(self.settings.timeout))}
+        return {"records": shown(self.apis["consumer"].poll(self.settings.timeout))}
 
     def commit(self, request: Json) -> Json:
-        self.faces["consumer"].commit(request["offset"])
+        self.apis["consumer"].commit(request["offset"])
         return {}
 
     def close(self, _request: Json) -> Json:
-        faces, self.faces, self.waiting = self.faces, {}, []
-        for face in reversed(faces.values()):
-            face.close()
+        apis, self.apis, self.waiting = self.apis, {}, []
+        for api in reversed(apis.values()):
+            api.close()
         return {}
 
 

@@ -45,7 +45,7 @@ class Driver:
             self.common["ssl_context"] = ssl.create_default_context(cadata=request["ca"])
         return {}
 
-    async def face(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:
+    async def api(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:
         """A client of the client, opened once."""
         if name not in self.open:
             self.open[name] = await make()
@@ -53,11 +53,11 @@ class Driver:
 
     async def client(self) -> lnc.LanceClient:
         client = lnc.LanceClient(lnc.ClientConfig(**self.place, **self.common))
-        return await self.face("client", client.connect)
+        return await self.api("client", client.connect)
 
     async def producer(self) -> lnc.Producer:
         config = lnc.ProducerConfig(**self.common)
-        return await self.face("producer", lambda: lnc.Producer.connect(self.address, config))
+        return await self.api("producer", lambda: lnc.Producer.connect(self.address, config))
 
     async def send(self, request: Json) -> Json:
         producer = await self.producer()
@@ -129,9 +129,9 @@ class Driver:
         return {}
 
     async def close(self, _request: Json) -> Json:
-        faces, self.open, self.tickets = self.open, {}, []
-        for face in faces.values():
-            await face.close()
+        apis, self.open, self.tickets = self.open, {}, []
+        for api in apis.values():
+            await api.close()
         return {}
 
 

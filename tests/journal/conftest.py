@@ -59,7 +59,7 @@ class Lifecycle:
 
 
 @pytest.fixture(params=["threads", "asyncio", "trio"])
-def face(request: pytest.FixtureRequest) -> Lifecycle:
+def api(request: pytest.FixtureRequest) -> Lifecycle:
     """Return each client in turn."""
     return Lifecycle(request.param)
 
@@ -67,8 +67,8 @@ def face(request: pytest.FixtureRequest) -> Lifecycle:
 @pytest.fixture
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Run the test on the client's own event loop; threads need any."""
-    faces = request.node.callspec.params if hasattr(request.node, "callspec") else {}
-    return "trio" if faces.get("face") == "trio" else "asyncio"
+    apis = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    return "trio" if apis.get("api") == "trio" else "asyncio"
 
 
 @pytest.fixture

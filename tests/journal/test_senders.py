@@ -44,9 +44,9 @@ async def acked(sender: Any) -> bool:
     return bool(await sender.wait(Level.ACKED, 10.0))
 
 
-async def test_records_arrive_in_order(face: Any, server: FakeServer, tmp_path: Path) -> None:
+async def test_records_arrive_in_order(api: Any, server: FakeServer, tmp_path: Path) -> None:
     """One by one and many at a time."""
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         assert await sender.send(b"first") == 0
         await sender.send_many([b"second", b"third"])
         assert await acked(sender)
@@ -55,20 +55,20 @@ async def test_records_arrive_in_order(face: Any, server: FakeServer, tmp_path: 
 
 
 async def test_without_a_server_records_wait_for_the_next_sender(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """Opening and sending need no server; the next sender of the slot delivers."""
-    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+    async with api.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
         for number in range(10):
             await sender.send(b"%d" % number)
         report = await sender.close()
     assert (report.kept_frames, report.lost_frames, report.error) == (10, 0, None)
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         assert await acked(sender)
     assert server.records() == [b"%d" % number for number in range(10)]
 
 
-async def test_a_batch_keeps_its_identity(face: Any, server: FakeServer, tmp_path: Path) -> None:
+async def test_a_batch_keeps_its_identity(api: Any, server: FakeServer, tmp_path: Path) -> None:
     """It is sent again under the same id, time and content after a lost connection (AMB-25)."""
     cut: list[int] = []
 
@@ -81,7 +81,7 @@ async def test_a_batch_keeps_its_identity(face: Any, server: FakeServer, tmp_pat
         return False
 
     server.on_ingest = cut_once
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         await sender.send(b"once")
         assert await acked(sender)
         assert sender.stats().frames_replayed == 1
@@ -97,22 +97,22 @@ async def test_a_batch_keeps_its_identity(face: Any, server: FakeServer, tmp_pat
 
 
 async def test_frames_of_many_topics_share_a_slot(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """Topics are created where that is the policy; the slot remembers their names."""
-    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+    async with api.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
         for number in range(6):
             await sender.send(b"%d" % number, topic=f"t{number % 2}")
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         assert await acked(sender)
     assert server.records(2) == [b"0", b"2", b"4"]
     assert server.records(3) == [b"1", b"3", b"5"]
 
 
-async def test_hold_waits_for_the_topic(face: Any, server: FakeServer, tmp_path: Path) -> None:
+async def test_hold_waits_for_the_topic(api: Any, server: FakeServer, tmp_path: Path) -> None:
     """Nothing is given up; when somebody creates the topic, its frames arrive."""
     options = {"on_missing_topic": "hold"}
-    async with face.sender(server.url("later"), tmp_path / "slot", **options) as sender:
+    async with api.sender(server.url("later"), tmp_path / "slot", **options) as sender:
         await sender.send(b"patient")
         looks = len(server.frames)
         await to_thread.run_sync(
@@ -125,11 +125,11 @@ async def test_hold_waits_for_the_topic(face: Any, server: FakeServer, tmp_path:
 
 
 async def test_dead_letter_goes_on_without_the_topic(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """Its frames stand in the dead-letter file, the others arrive."""
     options = {"on_missing_topic": "dead_letter"}
-    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
         await sender.send(b"lost", topic="nowhere")
         await sender.send(b"found")
         assert await acked(sender)
@@ -140,26 +140,26 @@ async def test_dead_letter_goes_on_without_the_topic(
     assert letter.rejection.table == "nowhere"
 
 
-async def test_what_the_server_cannot_keep_becomes_a_dead_letter(face: Any, tmp_path: Path) -> None:
+async def test_what_the_server_cannot_keep_becomes_a_dead_letter(api: Any, tmp_path: Path) -> None:
     """A null record toward `deployed` (AMB-13), a topic name that it does not take (AMB-24)."""
-    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+    async with api.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
         await sender.send(b"", record_type=RecordType.NULL)
         await sender.send(b"x", topic="not_strict")
         await sender.send(b"good")
     with FakeServer(DEPLOYED, topics=("readings",)) as server:
-        async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
             assert await acked(sender)
         assert server.records() == [b"good"]
     messages = [each.rejection.message for each in read_dead_letters(tmp_path / "slot")]
     assert ["AMB-13" in messages[0], "AMB-24" in messages[1]] == [True, True]
 
 
-async def test_a_deployed_server_gets_the_same_batches(face: Any, tmp_path: Path) -> None:
+async def test_a_deployed_server_gets_the_same_batches(api: Any, tmp_path: Path) -> None:
     """What is stored is dialect-neutral (SF-32)."""
-    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+    async with api.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
         await sender.send_many([b"a", b"b"])
     with FakeServer(DEPLOYED, topics=("readings",)) as server:
-        async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+        async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
             assert await acked(sender)
         assert server.records() == [b"a", b"b"]
 
@@ -177,11 +177,11 @@ def refuse(code: ErrorCode, value: bytes) -> Any:
 
 
 async def test_a_rejected_frame_halts_by_default(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """It and all after it stay; calls say why; every counter stays readable."""
     server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD, b"bad")
-    sender = face.sender(server.url("readings"), tmp_path / "slot")
+    sender = api.sender(server.url("readings"), tmp_path / "slot")
     await sender.open()
     await sender.send(b"good")
     assert await acked(sender)
@@ -204,7 +204,7 @@ async def test_a_rejected_frame_halts_by_default(
 
 @pytest.mark.parametrize("policy", [Policy.DROP, Policy.DEAD_LETTER])
 async def test_a_policy_may_go_on_without_the_frame(
-    face: Any, server: FakeServer, tmp_path: Path, policy: Policy
+    api: Any, server: FakeServer, tmp_path: Path, policy: Policy
 ) -> None:
     """The frames after it arrive, and the handler is told which policy was applied."""
     server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD, b"bad")
@@ -213,7 +213,7 @@ async def test_a_policy_may_go_on_without_the_frame(
         "limits": OutboxLimits(policies={Category.PARSE_ERROR: policy}),
         "error_handler": told.append,
     }
-    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
         for value in (b"one", b"bad", b"two"):
             await sender.send(value)
         assert await acked(sender)
@@ -226,12 +226,12 @@ async def test_a_policy_may_go_on_without_the_frame(
 
 
 async def test_a_frame_that_is_always_refused_halts_in_the_end(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """Retrying has an end: strikes, and the time they took."""
     server.on_ingest = refuse(ErrorCode.INTERNAL_ERROR, b"poison")
     options = {"limits": OutboxLimits(strikes=3, dwell=0.0)}
-    sender = face.sender(server.url("readings"), tmp_path / "slot", **options)
+    sender = api.sender(server.url("readings"), tmp_path / "slot", **options)
     await sender.open()
     await sender.send(b"poison")
     with pytest.raises(SenderHalted) as caught:
@@ -242,7 +242,7 @@ async def test_a_frame_that_is_always_refused_halts_in_the_end(
 
 
 async def test_a_refusal_for_the_moment_is_tried_again(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """On the same connection, behind a pause."""
     left = [2]
@@ -255,14 +255,14 @@ async def test_a_refusal_for_the_moment_is_tried_again(
         return False
 
     server.on_ingest = busy
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         await sender.send(b"patient")
         assert await acked(sender)
         assert sender.stats().connects == 1
     assert server.records() == [b"patient"]
 
 
-async def test_text_errors_are_pinned_to_their_frame(face: Any, tmp_path: Path) -> None:
+async def test_text_errors_are_pinned_to_their_frame(api: Any, tmp_path: Path) -> None:
     """A deployed server does not say which frame it refused; one at a time, it does (AMB-10)."""
     with FakeServer(DEPLOYED, topics=("readings",)) as server:
 
@@ -276,17 +276,17 @@ async def test_text_errors_are_pinned_to_their_frame(face: Any, tmp_path: Path) 
         limits = OutboxLimits(
             policies={each: Policy.DROP for each in Category if each is not Category.DAMAGED}
         )
-        async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
+        async with api.sender(NOWHERE, tmp_path / "slot", close_timeout=0) as sender:
             for value in (b"one", b"two", b"bad", b"three", b"bad", b"four"):
                 await sender.send(value)
-        async with face.sender(server.url("readings"), tmp_path / "slot", limits=limits) as sender:
+        async with api.sender(server.url("readings"), tmp_path / "slot", limits=limits) as sender:
             assert await acked(sender)
             assert sender.stats().dropped_frames == 2
         assert server.records() == [b"one", b"two", b"three", b"four"]
 
 
 async def test_an_ack_for_nothing_is_a_protocol_error(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """It moves nothing: the connection is dropped and the frame sent again (SF-35)."""
     lied: list[int] = []
@@ -299,7 +299,7 @@ async def test_an_ack_for_nothing_is_a_protocol_error(
         return False
 
     server.on_ingest = lie
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         await sender.send(b"true")
         assert await acked(sender)
         assert sender.stats().connects == 2
@@ -307,7 +307,7 @@ async def test_an_ack_for_nothing_is_a_protocol_error(
 
 
 async def test_an_ack_that_comes_twice_is_no_error(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """The second one says nothing new."""
 
@@ -316,7 +316,7 @@ async def test_an_ack_that_comes_twice_is_no_error(
         return False
 
     server.on_ingest = twice
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         for _ in range(3):
             await sender.send(b"x")
         assert await acked(sender)
@@ -325,11 +325,11 @@ async def test_an_ack_that_comes_twice_is_no_error(
         assert sender.stats().connects == 1
 
 
-async def test_another_host_takes_over(face: Any, server: FakeServer, tmp_path: Path) -> None:
+async def test_another_host_takes_over(api: Any, server: FakeServer, tmp_path: Path) -> None:
     """Where one does not answer, and where one leaves."""
     with FakeServer(topics=("readings",)) as other:
         url = f"lance://127.0.0.1:1,127.0.0.1:{other.port},127.0.0.1:{server.port}/readings"
-        async with face.sender(url, tmp_path / "slot") as sender:
+        async with api.sender(url, tmp_path / "slot") as sender:
             await sender.send(b"first")
             assert await acked(sender)
             other.stop()
@@ -338,7 +338,7 @@ async def test_another_host_takes_over(face: Any, server: FakeServer, tmp_path: 
     assert (other.records(), server.records()) == ([b"first"], [b"second"])
 
 
-async def test_a_follower_names_the_leader(face: Any, server: FakeServer, tmp_path: Path) -> None:
+async def test_a_follower_names_the_leader(api: Any, server: FakeServer, tmp_path: Path) -> None:
     """Frames go there, once (LWP section 12.4)."""
     with FakeServer(topics=("readings",)) as follower:
 
@@ -349,14 +349,14 @@ async def test_a_follower_names_the_leader(face: Any, server: FakeServer, tmp_pa
             return True
 
         follower.on_ingest = redirect
-        async with face.sender(follower.url("readings"), tmp_path / "slot") as sender:
+        async with api.sender(follower.url("readings"), tmp_path / "slot") as sender:
             await sender.send(b"x")
             assert await acked(sender)
         assert follower.records() == []
     assert server.records() == [b"x"]
 
 
-async def test_over_tls(face: Any, tmp_path: Path) -> None:
+async def test_over_tls(api: Any, tmp_path: Path) -> None:
     """With certificates of one's own, and a token that is fresh for each connection."""
     authority = trustme.CA()
     roots = tmp_path / "roots.pem"
@@ -375,7 +375,7 @@ async def test_over_tls(face: Any, tmp_path: Path) -> None:
     with FakeServer(tls=context, topics=("readings",)) as server:
         server.on_control = welcome
         url = f"lances://localhost:{server.port}/readings"
-        async with face.sender(url, tmp_path / "slot", tls_ca=roots, token=lambda: "t") as sender:
+        async with api.sender(url, tmp_path / "slot", tls_ca=roots, token=lambda: "t") as sender:
             await sender.send(b"x")
             assert await acked(sender)
         assert server.frames.count("AUTHENTICATE") == 1
@@ -389,7 +389,7 @@ async def test_over_tls(face: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stated", [True, False])
 async def test_a_sender_knows_whether_a_repeated_frame_is_stored_once(
-    face: Any, server: FakeServer, tmp_path: Path, stated: bool, caplog: pytest.LogCaptureFixture
+    api: Any, server: FakeServer, tmp_path: Path, stated: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where the server states no duplicate window, the log says what that means (SF-34)."""
 
@@ -403,7 +403,7 @@ async def test_a_sender_knows_whether_a_repeated_frame_is_stored_once(
         return True
 
     server.on_control = status
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         await sender.send(b"x")
         assert await acked(sender)
         assert sender.stats().exactly_once is stated
@@ -412,12 +412,12 @@ async def test_a_sender_knows_whether_a_repeated_frame_is_stored_once(
 
 @pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED])
 async def test_frames_are_compressed_where_the_server_understands_it(
-    face: Any, tmp_path: Path, dialect: Dialect
+    api: Any, tmp_path: Path, dialect: Dialect
 ) -> None:
     """In the slot they never are, so another server gets them as they are (AMB-20, SF-32)."""
     with FakeServer(dialect, topics=("readings",)) as server:
         url = server.url("readings")
-        async with face.sender(url, tmp_path / "slot", compression="auto") as sender:
+        async with api.sender(url, tmp_path / "slot", compression="auto") as sender:
             await sender.send(bytes(1000))
             assert await acked(sender)
         (frame,) = server.ingested
@@ -425,12 +425,12 @@ async def test_frames_are_compressed_where_the_server_understands_it(
 
 
 async def test_a_server_that_never_acks_is_left(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """Its keepalives do not count: after a time the frame goes over another connection."""
     server.on_ingest = lambda peer, _: peer.number == 1
     options = {"limits": OutboxLimits(ack_timeout=0.05)}
-    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
         await sender.send(b"x")
         assert await acked(sender)
         assert sender.stats().connects == 2
@@ -438,10 +438,10 @@ async def test_a_server_that_never_acks_is_left(
 
 
 async def test_an_idle_sender_notices_that_its_server_left(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """It connects again although there is nothing to send."""
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         await sender.send(b"x")
         assert await acked(sender)
         server.drop_all()
@@ -449,7 +449,7 @@ async def test_an_idle_sender_notices_that_its_server_left(
 
 
 async def test_a_server_that_acks_too_little_gets_frames_again(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """What was not acknowledged is not given up."""
 
@@ -463,7 +463,7 @@ async def test_a_server_that_acks_too_little_gets_frames_again(
         return True
 
     server.on_ingest = first_connection_acks_one
-    async with face.sender(server.url("readings"), tmp_path / "slot") as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot") as sender:
         for number in range(5):
             await sender.send(b"%d" % number)
         assert await acked(sender)
@@ -471,7 +471,7 @@ async def test_a_server_that_acks_too_little_gets_frames_again(
 
 
 async def test_a_token_that_is_not_taken_halts(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """Trying again would not help; records stay, and the handler is told."""
 
@@ -484,7 +484,7 @@ async def test_a_token_that_is_not_taken_halts(
     server.on_control = deny
     told: list[Rejection] = []
     options = {"error_handler": told.append}
-    sender = face.sender(server.url("readings"), tmp_path / "slot", **options)
+    sender = api.sender(server.url("readings"), tmp_path / "slot", **options)
     await sender.open()
     await sender.send(b"kept")
     with pytest.raises(SenderHalted):
@@ -494,11 +494,11 @@ async def test_a_token_that_is_not_taken_halts(
     assert [each.category for each in told] == [Category.SECURITY_ERROR]
 
 
-async def test_memory_mode_says_what_is_lost(face: Any) -> None:
+async def test_memory_mode_says_what_is_lost(api: Any) -> None:
     """Without a folder frames end with the sender, and leaving the block says so."""
 
     async def leave() -> None:
-        async with face.sender(NOWHERE, close_timeout=0) as sender:
+        async with api.sender(NOWHERE, close_timeout=0) as sender:
             for _ in range(3):
                 await sender.send(b"x")
 
@@ -507,19 +507,19 @@ async def test_memory_mode_says_what_is_lost(face: Any) -> None:
     assert caught.value.report.lost_frames == 3
 
 
-async def test_memory_mode_delivers(face: Any, server: FakeServer) -> None:
+async def test_memory_mode_delivers(api: Any, server: FakeServer) -> None:
     """With a server it is a sender like the others."""
-    async with face.sender(server.url("readings")) as sender:
+    async with api.sender(server.url("readings")) as sender:
         await sender.send(b"x")
         assert await acked(sender)
     assert server.records() == [b"x"]
 
 
-async def test_a_full_journal_says_what_it_waits_for(face: Any, tmp_path: Path) -> None:
+async def test_a_full_journal_says_what_it_waits_for(api: Any, tmp_path: Path) -> None:
     """Backpressure without a server names the backlog, not the disk."""
     journal = JournalConfig(segment_bytes=4096, max_total_bytes=8192, append_timeout=0.05)
     options = {"journal": journal, "close_timeout": 0}
-    async with face.sender(NOWHERE, tmp_path / "slot", **options) as sender:
+    async with api.sender(NOWHERE, tmp_path / "slot", **options) as sender:
         with pytest.raises(JournalFull) as caught:
             await sender.send_many([bytes(1000)] * 100)
         assert caught.value.reason == "backlog"
@@ -529,11 +529,11 @@ async def test_a_full_journal_says_what_it_waits_for(face: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["on disk", "in memory"])
 async def test_a_close_that_did_not_wait_long_enough_warns(
-    face: Any, tmp_path: Path, kept: bool, caplog: pytest.LogCaptureFixture
+    api: Any, tmp_path: Path, kept: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With the number of frames and what becomes of them (SF client section 17)."""
     path = tmp_path / "slot" if kept else None
-    sender = face.sender(NOWHERE, path)
+    sender = api.sender(NOWHERE, path)
     await sender.open()
     await sender.send(b"x")
     await sender.close(0.05)
@@ -545,18 +545,18 @@ async def test_a_close_that_did_not_wait_long_enough_warns(
 
 @pytest.mark.parametrize("handled", [True, False], ids=["handler", "log"])
 async def test_frames_that_were_lost_before_the_slot_was_opened_are_told(
-    face: Any, server: FakeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, handled: bool
+    api: Any, server: FakeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, handled: bool
 ) -> None:
     """With their numbers; the others are delivered."""
     path = tmp_path / "slot"
-    async with face.sender(NOWHERE, path, close_timeout=0) as sender:
+    async with api.sender(NOWHERE, path, close_timeout=0) as sender:
         for number in range(4):
             await sender.send(b"value %d" % number)
     (segment,) = path.glob("*.sfl")
     segment.write_bytes(segment.read_bytes().replace(b"value 2", b"value x"))
     told: list[Rejection] = []
     options: Any = {"error_handler": told.append} if handled else {}
-    async with face.sender(server.url("readings"), path, **options) as sender:
+    async with api.sender(server.url("readings"), path, **options) as sender:
         assert await acked(sender)
     assert server.records() == [b"value 0", b"value 1", b"value 3"]
     if handled:
@@ -572,10 +572,10 @@ def dropped(peer: FakePeer) -> bool:
 
 
 async def test_an_outage_is_one_warning_at_each_end(
-    face: Any, server: FakeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    api: Any, server: FakeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """However often the sender tries in between."""
-    async with face.sender(server.url("readings"), tmp_path / "slot", backoff_cap=0.01) as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot", backoff_cap=0.01) as sender:
         await sender.send(b"before")
         assert await acked(sender)
         server.on_accept = dropped
@@ -593,12 +593,12 @@ async def test_an_outage_is_one_warning_at_each_end(
 
 @pytest.mark.parametrize("durability", [Durability.FLUSH, Durability.APPEND])
 async def test_levels_of_arrival(
-    face: Any, server: FakeServer, tmp_path: Path, durability: Durability
+    api: Any, server: FakeServer, tmp_path: Path, durability: Durability
 ) -> None:
     """Stored, synced, acknowledged: each can be waited for."""
     journal = JournalConfig(durability=durability, segment_bytes=1 << 16)
     options = {"journal": journal}
-    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
         fsn = await sender.send(b"x")
         assert await sender.flush() == fsn
         assert sender.stats().journal.durable_fsn == fsn
@@ -607,39 +607,39 @@ async def test_levels_of_arrival(
         assert not await sender.wait(Level.ACKED, 0.01, fsn=fsn + 1)
 
 
-async def test_initial_connect_off_tries_every_host_once(face: Any, tmp_path: Path) -> None:
+async def test_initial_connect_off_tries_every_host_once(api: Any, tmp_path: Path) -> None:
     """And gives the slot back."""
     options = {"initial_connect": "off"}
     url = "lance://127.0.0.1:1,127.0.0.1:2/readings"
     with pytest.raises(OSError, match="2 attempts"):
-        await face.sender(url, tmp_path / "slot", **options).open()
-    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0):
+        await api.sender(url, tmp_path / "slot", **options).open()
+    async with api.sender(NOWHERE, tmp_path / "slot", close_timeout=0):
         pass
 
 
-async def test_a_budget_ends_an_outage(face: Any, tmp_path: Path) -> None:
+async def test_a_budget_ends_an_outage(api: Any, tmp_path: Path) -> None:
     """By request: without one, a sender never gives up."""
-    patient = face.sender(NOWHERE, tmp_path / "slot", close_timeout=0)
+    patient = api.sender(NOWHERE, tmp_path / "slot", close_timeout=0)
     await patient.open()
     await patient.send(b"kept")
     await patient.close()
-    sender = face.sender(NOWHERE, tmp_path / "slot", reconnect_budget=0.05)
+    sender = api.sender(NOWHERE, tmp_path / "slot", reconnect_budget=0.05)
     await sender.open()
     with pytest.raises(TimeoutError, match="reconnect_max_duration"):
         await sender.wait(Level.ACKED, 10.0)
     assert (await sender.close()).kept_frames == 1
 
 
-async def test_two_senders_of_one_slot(face: Any, tmp_path: Path) -> None:
+async def test_two_senders_of_one_slot(api: Any, tmp_path: Path) -> None:
     """The second is told who has it."""
-    async with face.sender(NOWHERE, tmp_path / "slot", close_timeout=0):
+    async with api.sender(NOWHERE, tmp_path / "slot", close_timeout=0):
         with pytest.raises(SlotLocked, match="holder=pid="):
-            await face.sender(NOWHERE, tmp_path / "slot").open()
+            await api.sender(NOWHERE, tmp_path / "slot").open()
 
 
-async def test_wrong_order_of_calls(face: Any, tmp_path: Path) -> None:
+async def test_wrong_order_of_calls(api: Any, tmp_path: Path) -> None:
     """Not open, open twice, closed: each has its own error."""
-    sender = face.sender(NOWHERE, tmp_path / "slot", close_timeout=0)
+    sender = api.sender(NOWHERE, tmp_path / "slot", close_timeout=0)
     with pytest.raises(NotOpenError):
         await sender.send(b"x")
     await sender.open()
@@ -651,10 +651,10 @@ async def test_wrong_order_of_calls(face: Any, tmp_path: Path) -> None:
         await sender.send(b"x")
 
 
-async def test_records_that_fit_in_no_frame(face: Any, tmp_path: Path) -> None:
+async def test_records_that_fit_in_no_frame(api: Any, tmp_path: Path) -> None:
     """The error names the setting (SF-33)."""
     options = {"journal": JournalConfig(segment_bytes=4096), "close_timeout": 0}
-    async with face.sender(NOWHERE, tmp_path / "slot", **options) as sender:
+    async with api.sender(NOWHERE, tmp_path / "slot", **options) as sender:
         with pytest.raises(RecordTooLarge, match="segment_bytes"):
             await sender.send(bytes(5000))
         with pytest.raises(RecordTooLarge, match="segment_bytes"):
@@ -662,7 +662,7 @@ async def test_records_that_fit_in_no_frame(face: Any, tmp_path: Path) -> None:
 
 
 async def test_the_errors_of_a_slow_handler_are_dropped(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """The oldest ones, and they are counted; sending does not wait for the handler."""
     import threading  # noqa: PLC0415 - only here
@@ -674,7 +674,7 @@ async def test_the_errors_of_a_slow_handler_are_dropped(
         "error_handler": lambda _: release.wait(10.0),
         "error_inbox_capacity": 16,
     }
-    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
         for _ in range(40):
             await sender.send(b"bad")
         assert await acked(sender)
@@ -740,7 +740,7 @@ def test_an_error_of_the_connection_is_told_as_security(server: FakeServer, tmp_
     assert sender.stats().journal.backlog_frames == 1
 
 
-def test_both_faces_have_the_same_names_and_parameters() -> None:
+def test_both_apis_have_the_same_names_and_parameters() -> None:
     """So that a program changes sides by adding `await`."""
     sync, other = StoreAndForwardSender, AsyncStoreAndForwardSender
     names = {name for name in dir(sync) if not name.startswith("_")}
@@ -763,12 +763,12 @@ class Ends(Hooks):
 
 
 async def test_a_clean_close_tells_no_hook_of_an_error(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """Neither as a lost connection nor to the error handler."""
     ends, told = Ends(), list[Rejection]()
     options = {"hooks": ends, "error_handler": told.append}
-    async with face.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
+    async with api.sender(server.url("readings"), tmp_path / "slot", **options) as sender:
         await sender.send(b"x")
         assert await acked(sender)
     assert ends.errors == []

@@ -85,7 +85,7 @@ def test_a_timeout_is_not_taken_for_a_level() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_timeout_is_not_taken_for_a_level_by_the_other_face() -> None:
+async def test_a_timeout_is_not_taken_for_a_level_by_the_other_api() -> None:
     """Likewise."""
     seconds: Any = 10
     async with AsyncStoreAndForwardSender(NOWHERE, close_timeout=0) as sender:

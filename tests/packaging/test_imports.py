@@ -30,13 +30,13 @@ def test_importing_the_sdk_loads_nothing_heavy() -> None:
     assert loaded_by("import lance_sdk").isdisjoint(HEAVY)
 
 
-def test_the_sync_face_needs_no_event_loop() -> None:
+def test_the_sync_api_needs_no_event_loop() -> None:
     """A synchronous program never loads asyncio, anyio or trio."""
     modules = loaded_by("from lance_sdk import Producer, Consumer, Client")
     assert modules.isdisjoint({"asyncio", "anyio", "trio"})
 
 
-def test_no_face_loads_the_grammar_source() -> None:
+def test_no_api_loads_the_grammar_source() -> None:
     """The grammar source is the oracle, never part of a running client or server."""
     statement = "from lance_sdk import Producer, AsyncProducer; from lance_server import running"
     assert "construct" not in loaded_by(statement)

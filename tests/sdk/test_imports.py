@@ -25,7 +25,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert not loaded_by("import lance_sdk").intersection(HEAVY)
 
 
-def test_the_sync_face_needs_no_event_loop() -> None:
+def test_the_sync_api_needs_no_event_loop() -> None:
     """Threads and sockets only."""
     loaded = loaded_by("from lance_sdk import Producer, Consumer, Client")
     assert not loaded.intersection({"asyncio", "anyio", "trio", "construct", "lz4"})
@@ -63,7 +63,7 @@ def test_the_first_client_loads_only_what_it_uses(name: str, other: str) -> None
     assert len(loaded) < 170, sorted(loaded)
 
 
-def test_the_async_face_does_not_force_an_event_loop_on_anyone() -> None:
+def test_the_async_api_does_not_force_an_event_loop_on_anyone() -> None:
     """Anyio loads the one that runs, when it runs."""
     assert not loaded_by("from lance_sdk import AsyncProducer").intersection({"trio", "construct"})
 

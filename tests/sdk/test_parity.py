@@ -19,7 +19,7 @@ PAIRS = [
     ("Delivery", "AsyncDelivery"),
     ("Deliveries", "AsyncDeliveries"),
 ]
-faces = pytest.mark.parametrize(("sync", "async_"), PAIRS)
+apis = pytest.mark.parametrize(("sync", "async_"), PAIRS)
 
 
 def public(name: str) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def public(name: str) -> dict[str, Any]:
     }
 
 
-@faces
+@apis
 def test_names_are_the_same(sync: str, async_: str) -> None:
     """Neither client has anything that the other lacks."""
     assert public(sync).keys() == public(async_).keys()
@@ -49,19 +49,19 @@ def test_a_delivery_shows_its_record_only(name: str) -> None:
     ("name", "config"),
     [("Producer", "ProducerConfig"), ("Consumer", "ConsumerConfig"), ("Client", "ClientConfig")],
 )
-@pytest.mark.parametrize("face", ["", "Async"])
-def test_a_signature_shows_every_option(name: str, config: str, face: str) -> None:
+@pytest.mark.parametrize("api", ["", "Async"])
+def test_a_signature_shows_every_option(name: str, config: str, api: str) -> None:
     """With its type and its default, also in `help`."""
-    shown = inspect.signature(getattr(lance_sdk, face + name)).parameters
+    shown = inspect.signature(getattr(lance_sdk, api + name)).parameters
     fields = {field.name: field for field in dataclasses.fields(getattr(lance_sdk, config))}
     assert list(shown) == ["url", *fields]
     for option, field in fields.items():
         assert (shown[option].default, shown[option].annotation) == (field.default, field.type)
-    text = pydoc.render_doc(getattr(lance_sdk, face + name), renderer=pydoc.plaintext)
+    text = pydoc.render_doc(getattr(lance_sdk, api + name), renderer=pydoc.plaintext)
     assert "open_timeout: float | datetime.timedelta = 0.0" in text
 
 
-@faces
+@apis
 def test_parameters_and_defaults_are_the_same(sync: str, async_: str) -> None:
     """So that a program changes sides by adding `await`."""
     others = public(async_)
@@ -84,7 +84,7 @@ def test_dead_letters_take_the_same() -> None:
         assert raises(mine[name]) == raises(others[name])
 
 
-@faces
+@apis
 def test_results_are_the_same(sync: str, async_: str) -> None:
     """Apart from the names of the handles and of the iterators."""
     others = public(async_)
@@ -96,7 +96,7 @@ def test_results_are_the_same(sync: str, async_: str) -> None:
             assert mine == plain, name
 
 
-@faces
+@apis
 def test_promises_are_the_same(sync: str, async_: str) -> None:
     """The errors a method documents are those its twin documents."""
     others = public(async_)
@@ -122,16 +122,16 @@ def test_the_public_names_are_documented() -> None:
 def test_every_public_method_is_documented() -> None:
     """On both APIs."""
     for pair in PAIRS:
-        for face in pair:
-            for name, member in public(face).items():
+        for api in pair:
+            for name, member in public(api).items():
                 told_by_class = name == "__init__" or inspect.ismemberdescriptor(member)
-                assert told_by_class or inspect.getdoc(member), f"{face}.{name}"
+                assert told_by_class or inspect.getdoc(member), f"{api}.{name}"
 
 
 @pytest.mark.parametrize("name", [name for pair in PAIRS[:3] for name in pair])
-def test_faces_are_neither_pickled_nor_copied(name: str) -> None:
+def test_apis_are_neither_pickled_nor_copied(name: str) -> None:
     """They hold a connection; the error says what can travel instead."""
-    face = getattr(lance_sdk, name)("lance://h/t")
+    api = getattr(lance_sdk, name)("lance://h/t")
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match=f"hand on the URL and the options, and make a {name}"):
-            attempt(face)
+            attempt(api)

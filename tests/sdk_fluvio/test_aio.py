@@ -111,7 +111,7 @@ async def test_who_is_no_fluvio_server_is_named(servers: FluvioServers) -> None:
         (FluvioConsumer, AsyncFluvioConsumer),
     ],
 )
-def test_both_faces_have_the_same_methods(plain: type, tasks: type) -> None:
+def test_both_apis_have_the_same_methods(plain: type, tasks: type) -> None:
     """Names and parameters are equal, so that a program can change its mind."""
     for name, method in inspect.getmembers(plain, inspect.isfunction):
         if not name.startswith("_"):

@@ -55,15 +55,15 @@ async def _iterate(iterator: Iterator[Any]) -> AsyncIterator[Any]:
 
 
 @pytest.fixture(params=["threads", "asyncio", "trio"])
-def face(request: pytest.FixtureRequest) -> str:
+def api(request: pytest.FixtureRequest) -> str:
     """Return the name of each client in turn."""
     return str(request.param)
 
 
 @pytest.fixture
-def anyio_backend(face: str) -> str:
+def anyio_backend(api: str) -> str:
     """Run the test on the client's own event loop; threads need any."""
-    return "trio" if face == "trio" else "asyncio"
+    return "trio" if api == "trio" else "asyncio"
 
 
 @pytest.fixture(scope="session")
@@ -113,12 +113,12 @@ def topics(server: EmbeddedServer) -> Topics:
 
 @pytest.fixture
 def member(
-    face: str, server: EmbeddedServer, coordinator: Coordinator, topics: Topics
+    api: str, server: EmbeddedServer, coordinator: Coordinator, topics: Topics
 ) -> Callable[..., Any]:
     """Return what makes members of the group ``g``, with async methods."""
 
     def make(*, at: str = "", **options: Any) -> Any:
-        kind: Any = GroupConsumer if face == "threads" else AsyncGroupConsumer
+        kind: Any = GroupConsumer if api == "threads" else AsyncGroupConsumer
         chosen = {
             "group": "g",
             "topics": topics.names,
@@ -130,6 +130,6 @@ def member(
             **options,
         }
         made = kind(at or server.url, **chosen)
-        return Threaded(made) if face == "threads" else made
+        return Threaded(made) if api == "threads" else made
 
     return make

@@ -47,12 +47,12 @@ def test_every_key_has_a_partition(key: bytes, partitions: int) -> None:
     assert found == (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
-async def test_keys_keep_their_order(server: Any, face: str) -> None:
+async def test_keys_keep_their_order(server: Any, api: str) -> None:
     """All records of a key are in one partition, in the order in which they were sent."""
     names = partition_names(uuid4().hex[:8], 4)
     sent: dict[bytes, list[bytes]] = defaultdict(list)
     records = [(b"key-%d" % (number % 20), b"%d" % number) for number in range(200)]
-    if face == "threads":
+    if api == "threads":
         with PartitionedProducer(server.url, names, create_topic=True) as producer:
             for key, value in records:
                 producer.send(value, key=key)

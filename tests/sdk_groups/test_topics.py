@@ -46,14 +46,14 @@ def orders(client: Client) -> PartitionedTopic:
 
 
 @pytest.fixture
-def make(face: str, server: EmbeddedServer) -> Callable[..., Any]:
+def make(api: str, server: EmbeddedServer) -> Callable[..., Any]:
     """Return what makes a class by its sync name, with async methods."""
 
     def made(name: str, *arguments: Any, at: str = "", **options: Any) -> Any:
-        kind = getattr(lance_sdk, name if face == "threads" else f"Async{name}")
+        kind = getattr(lance_sdk, name if api == "threads" else f"Async{name}")
         chosen = {"backoff_base": 0.001, **options}
         built = kind(f"{server.url}{at}", *arguments, **chosen)
-        return Threaded(built) if face == "threads" else built
+        return Threaded(built) if api == "threads" else built
 
     return made
 

@@ -267,7 +267,7 @@ def test_what_happens_to_connections_is_counted(
     assert [point.value for point in telemetry.points()[metric]] == [1]
 
 
-def test_faces_tell_the_bridge(telemetry: Telemetry) -> None:
+def test_apis_tell_the_bridge(telemetry: Telemetry) -> None:
     """Records that are sent, fetched and handed out leave spans and counts."""
     with FakeServer() as server:
         with Producer(server.url(), hooks=telemetry.hooks) as producer:

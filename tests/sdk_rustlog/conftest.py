@@ -47,8 +47,8 @@ class Options(dict[str, Any]):
 class Client:
     """A client of one of the clients, called the same way."""
 
-    def __init__(self, face: str, address: str, **options: Any) -> None:
-        self._threaded = face == "threads"
+    def __init__(self, api: str, address: str, **options: Any) -> None:
+        self._threaded = api == "threads"
         self._client: Any = (
             Threaded(RustlogClient(address, **options))
             if self._threaded
@@ -66,15 +66,15 @@ class Client:
 
 
 @pytest.fixture(params=FACES)
-def face(request: pytest.FixtureRequest) -> str:
+def api(request: pytest.FixtureRequest) -> str:
     """Return the client that is tested."""
     return str(request.param)
 
 
 @pytest.fixture
-def anyio_backend(face: str) -> str:
+def anyio_backend(api: str) -> str:
     """Return what the test runs on."""
-    return "trio" if face == "trio" else "asyncio"
+    return "trio" if api == "trio" else "asyncio"
 
 
 @pytest.fixture
@@ -92,18 +92,18 @@ def address(rustlog: Broker) -> str:
 
 
 @pytest.fixture
-async def client(face: str, address: str) -> AsyncIterator[Client]:
+async def client(api: str, address: str) -> AsyncIterator[Client]:
     """Return a client that speaks binary, at a broker with the topic ``demo``."""
-    found = Client(face, address)
+    found = Client(api, address)
     await found.create_topic("demo", partitions=2)
     yield found
     await found.close()
 
 
 @pytest.fixture
-async def in_json(face: str, address: str, client: Client) -> AsyncIterator[Client]:
+async def in_json(api: str, address: str, client: Client) -> AsyncIterator[Client]:
     """Return a client that speaks JSON, at the same broker."""
     del client
-    found = Client(face, address, dialect="json")
+    found = Client(api, address, dialect="json")
     yield found
     await found.close()

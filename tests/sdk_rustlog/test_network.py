@@ -53,10 +53,10 @@ ASKS: dict[str, Callable[[Client], Any]] = {
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("what", "unknown"), [("produce", True), ("fetch", False)])
-async def test_a_lost_connection_says_what_is_unknown(face: str, what: str, unknown: bool) -> None:
+async def test_a_lost_connection_says_what_is_unknown(api: str, what: str, unknown: bool) -> None:
     """Whether the broker may have stored something."""
     with answering(b"") as address:
-        client = Client(face, address)
+        client = Client(api, address)
         with pytest.raises(ConnectionLost) as caught:
             await ASKS[what](client)
         await client.close()
@@ -64,21 +64,21 @@ async def test_a_lost_connection_says_what_is_unknown(face: str, what: str, unkn
 
 
 @pytest.mark.anyio
-async def test_nobody_there_is_told_with_the_address(face: str) -> None:
+async def test_nobody_there_is_told_with_the_address(api: str) -> None:
     """And what was tried."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         address = f"127.0.0.1:{found.getsockname()[1]}"
-    client = Client(face, address)
+    client = Client(api, address)
     with pytest.raises(ConnectFailed, match=f"cannot connect to {address}"):
         await client.ping()
     await client.close()
 
 
 @pytest.mark.anyio
-async def test_a_silent_broker_is_not_waited_for_for_ever(face: str) -> None:
+async def test_a_silent_broker_is_not_waited_for_for_ever(api: str) -> None:
     """The connection is not used again: a late answer would be taken for another's."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        client = Client(face, f"127.0.0.1:{silent.getsockname()[1]}", timeout=0.2)
+        client = Client(api, f"127.0.0.1:{silent.getsockname()[1]}", timeout=0.2)
         with pytest.raises(DeadlineExceeded, match=r"did not answer in 0\.2 s"):
             await client.ping()
         assert "idle" in repr(client)
@@ -86,7 +86,7 @@ async def test_a_silent_broker_is_not_waited_for_for_ever(face: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_connection_that_was_closed_meanwhile_is_not_used(face: str) -> None:
+async def test_a_connection_that_was_closed_meanwhile_is_not_used(api: str) -> None:
     """Whoever asks next gets a new one, and nothing is in doubt."""
     closed = threading.Event()
     stored = framed(b"\x01" + bytes(8) + (1).to_bytes(4, "big"))
@@ -102,7 +102,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_not_used(face: str) -> 
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=serve)
         thread.start()
-        client = Client(face, f"127.0.0.1:{server.getsockname()[1]}")
+        client = Client(api, f"127.0.0.1:{server.getsockname()[1]}")
         await client.ping()
         closed.wait(10)
         assert (await client.produce("demo", [b"a"])).count == 1
@@ -125,10 +125,10 @@ async def test_a_connection_that_was_closed_meanwhile_is_not_used(face: str) -> 
         ("json", framed(b'{"Fetch":{"records":[],"next_offset":1.0}}'), "next_offset"),
     ],
 )
-async def test_nonsense_is_named(face: str, dialect: str, answer: bytes, complaint: str) -> None:
+async def test_nonsense_is_named(api: str, dialect: str, answer: bytes, complaint: str) -> None:
     """And ends the connection."""
     with answering(answer) as address:
-        client = Client(face, address, dialect=dialect)
+        client = Client(api, address, dialect=dialect)
         with pytest.raises(RemoteProtocolError, match=complaint):
             await client.fetch("demo")
         assert "idle" in repr(client)
@@ -136,11 +136,11 @@ async def test_nonsense_is_named(face: str, dialect: str, answer: bytes, complai
 
 
 @pytest.mark.anyio
-async def test_part_of_a_batch_is_an_error(face: str) -> None:
+async def test_part_of_a_batch_is_an_error(api: str) -> None:
     """A broker that fails in the middle keeps what it had stored."""
     answer = framed(b"\x01" + bytes(8) + (1).to_bytes(4, "big"))
     with answering(answer) as address:
-        client = Client(face, address)
+        client = Client(api, address)
         with pytest.raises(RemoteProtocolError, match="stored 1 of 2 records"):
             await client.produce("demo", [b"a", b"b"])
         await client.close()

@@ -57,14 +57,14 @@ def context(authority: trustme.CA, name: str) -> ssl.SSLContext:
     return found
 
 
-async def test_rules_hold_for_rustlog_too(face: str, secured: str, authority: trustme.CA) -> None:
+async def test_rules_hold_for_rustlog_too(api: str, secured: str, authority: trustme.CA) -> None:
     """Who may only read is told so, with code 500: the protocol has no other."""
-    maker = Client(face, secured, tls=context(authority, "maker"))
+    maker = Client(api, secured, tls=context(authority, "maker"))
     await maker.create_topic("demo")
     await maker.create_topic("secret")
     await maker.produce("demo", [b"a"])
     await maker.close()
-    reader = Client(face, secured, tls=context(authority, "reader"))
+    reader = Client(api, secured, tls=context(authority, "reader"))
     assert (await reader.fetch("demo")).records[0].value == b"a"
     assert await reader.topics() == {"demo": 1}
     with pytest.raises(RustlogError, match="Access denied") as caught:
@@ -78,9 +78,9 @@ async def test_rules_hold_for_rustlog_too(face: str, secured: str, authority: tr
     await reader.close()
 
 
-async def test_a_certificate_nobody_vouches_for_is_named(face: str, secured: str) -> None:
+async def test_a_certificate_nobody_vouches_for_is_named(api: str, secured: str) -> None:
     """Before anything is said."""
-    stranger = Client(face, secured, tls=ssl.create_default_context())
+    stranger = Client(api, secured, tls=ssl.create_default_context())
     with pytest.raises(ConnectFailed, match="certificate is not accepted"):
         await stranger.ping()
     await stranger.close()

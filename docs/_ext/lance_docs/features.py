@@ -14,7 +14,7 @@ from lance_docs.tests import words
 
 _ROOT = Path(__file__).parents[3]
 _TABLE = _ROOT / "docs" / "features.toml"
-_FACES = ("threads", "asyncio", "trio")
+_APIS = ("threads", "asyncio", "trio")
 
 
 class Features(Generated):
@@ -30,20 +30,20 @@ class Features(Generated):
         yield heading(group["name"], "-")
         rows = (self._row(feature) for feature in group["feature"])
         yield ".. rst-class:: lance-features\n"
-        yield list_table(("Feature", *_FACES, "Tests"), rows, widths="30 11 11 8 40")
+        yield list_table(("Feature", *_APIS, "Tests"), rows, widths="30 11 11 8 40")
 
     def _row(self, feature: dict[str, Any]) -> tuple[str, ...]:
-        faces = feature.get("faces", ())
+        apis = feature.get("apis", ())
         tests = [test.partition("::") for test in feature["tests"]]
         for file, _, name in tests:
             arguments = parameters(_ROOT / file).get(name)
             if arguments is None:
                 raise self.refuse(f"features.toml: no test {file}::{name}")
-            if "face" in arguments:
-                faces = _FACES
-        if not faces:
+            if "api" in arguments:
+                apis = _APIS
+        if not apis:
             raise self.refuse(f"features.toml: on which clients is {feature['name']!r}?")
-        marks = ("yes" if face in faces else "" for face in _FACES)
+        marks = ("yes" if api in apis else "" for api in _APIS)
         shown = "\n\n".join(words(name) for _, _, name in tests)
         return (escape(feature["name"]), *marks, shown)
 

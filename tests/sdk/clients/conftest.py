@@ -100,15 +100,15 @@ class Lifecycle:
 
 
 @pytest.fixture(params=["threads", "asyncio", "trio"])
-def face(request: pytest.FixtureRequest) -> Lifecycle:
+def api(request: pytest.FixtureRequest) -> Lifecycle:
     """Return each client in turn."""
     return Lifecycle(request.param)
 
 
 @pytest.fixture
-def anyio_backend(face: Lifecycle) -> str:
+def anyio_backend(api: Lifecycle) -> str:
     """Run the test on the client's own event loop; threads need any."""
-    return "trio" if face.name == "trio" else "asyncio"
+    return "trio" if api.name == "trio" else "asyncio"
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ from lance_spec.records import encode_record
 pytestmark = pytest.mark.anyio
 
 
-async def test_topics_are_created_listed_found_and_deleted(face: Any, server: FakeServer) -> None:
+async def test_topics_are_created_listed_found_and_deleted(api: Any, server: FakeServer) -> None:
     """By name and by number (LWP section 5)."""
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         created = await client.create_topic("events")
         assert (created.id, created.name) == (2, "events")
         assert [topic.name for topic in await client.list_topics()] == ["events", "orders"]
@@ -40,16 +40,16 @@ async def test_topics_are_created_listed_found_and_deleted(face: Any, server: Fa
         assert await client.list_topics() == []
 
 
-async def test_creating_twice_raises_unless_it_is_allowed(face: Any, server: FakeServer) -> None:
+async def test_creating_twice_raises_unless_it_is_allowed(api: Any, server: FakeServer) -> None:
     """exist_ok returns the topic that is there."""
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         with pytest.raises(TopicAlreadyExists):
             await client.create_topic("orders")
         assert (await client.create_topic("orders", exist_ok=True)).id == 1
 
 
 async def test_a_topic_that_somebody_is_creating_is_waited_for(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """exist_ok: a server may refuse the name before it lists the topic."""
     unlisted = [b'{"topics":[]}'] * 3
@@ -61,14 +61,14 @@ async def test_a_topic_that_somebody_is_creating_is_waited_for(
         return hidden
 
     server.on_control = hide
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         assert (await client.create_topic("orders", exist_ok=True)).id == 1
     assert not unlisted
 
 
-async def test_a_topic_that_is_not_there(face: Any, server: FakeServer) -> None:
+async def test_a_topic_that_is_not_there(api: Any, server: FakeServer) -> None:
     """By name the message says how to create it."""
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         with pytest.raises(TopicNotFound, match="lwp topics create absent"):
             await client.get_topic("absent")
         with pytest.raises(TopicNotFound):
@@ -79,10 +79,10 @@ async def test_a_topic_that_is_not_there(face: Any, server: FakeServer) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\nb", "x" * 256])
 async def test_a_name_that_no_topic_may_have_is_not_sent(
-    face: Any, server: FakeServer, name: str
+    api: Any, server: FakeServer, name: str
 ) -> None:
     """AMB-24, before the server is asked."""
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         with pytest.raises(LocalProtocolError, match="topic name"):
             await client.create_topic(name)
         with pytest.raises(TypeError, match="must be text, not int"):
@@ -90,28 +90,28 @@ async def test_a_name_that_no_topic_may_have_is_not_sent(
     assert "CREATE_TOPIC" not in server.frames
 
 
-async def test_a_deployed_server_takes_plain_names_only(face: Any, deployed: FakeServer) -> None:
+async def test_a_deployed_server_takes_plain_names_only(api: Any, deployed: FakeServer) -> None:
     """Letters, digits and dashes (AMB-24)."""
-    async with face.client(deployed.url()) as client:
+    async with api.client(deployed.url()) as client:
         with pytest.raises(LocalProtocolError, match="only letters"):
             await client.create_topic("with_underscore")
         assert (await client.create_topic("with-dash")).name == "with-dash"
 
 
-async def test_retention_is_set_on_creation_and_later(face: Any, server: FakeServer) -> None:
+async def test_retention_is_set_on_creation_and_later(api: Any, server: FakeServer) -> None:
     """0 means no limit to a server that reads LWP (AMB-08)."""
     asked = capture(server)
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         await client.create_topic("kept", max_age_secs=60)
         await client.set_retention(1, max_bytes=1000)
     assert CreateTopicWithRetention.decode(asked[0]) == CreateTopicWithRetention(b"kept", 60, 0)
     assert SetRetention.decode(asked[1]) == SetRetention(1, 0, 1000)
 
 
-async def test_no_limit_is_never_zero_to_a_deployed_server(face: Any, deployed: FakeServer) -> None:
+async def test_no_limit_is_never_zero_to_a_deployed_server(api: Any, deployed: FakeServer) -> None:
     """There 0 deletes the data (AMB-08)."""
     asked = capture(deployed)
-    async with face.client(deployed.url()) as client:
+    async with api.client(deployed.url()) as client:
         await client.set_retention(1)
         await client.set_retention(1, max_age_secs=60)
     for payload, age in zip(asked, (18_446_744_073, 60), strict=True):
@@ -134,42 +134,42 @@ def capture(server: FakeServer) -> list[bytes]:
     return asked
 
 
-async def test_the_offset_of_a_time_is_found(face: Any, server: FakeServer) -> None:
+async def test_the_offset_of_a_time_is_found(api: Any, server: FakeServer) -> None:
     """By the server's clock, as a time or in nanoseconds; after all records it is the end."""
     for second in (10, 20):
         server.topics.clock_ns = lambda second=second: second * 10**9
         server.topics.append(1, encode_record(b"abc"))
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         assert await client.offset_for_time("orders", datetime.fromtimestamp(11, UTC)) == 8
         assert await client.offset_for_time(1, 10 * 10**9) == 0
         assert await client.offset_for_time(1, 21 * 10**9) == 16
 
 
-async def test_a_server_without_times_says_so(face: Any, deployed: FakeServer) -> None:
+async def test_a_server_without_times_says_so(api: Any, deployed: FakeServer) -> None:
     """The command is an extension (AMB-37)."""
-    async with face.client(deployed.url()) as client:
+    async with api.client(deployed.url()) as client:
         with pytest.raises(Unsupported, match="cannot find an offset by its time"):
             await client.offset_for_time(1, 0)
 
 
-async def test_ping_measures_a_round_trip(face: Any, server: FakeServer) -> None:
+async def test_ping_measures_a_round_trip(api: Any, server: FakeServer) -> None:
     """In seconds; the same number is in stats()."""
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         rtt = await client.ping()
         assert 0 < rtt < 10
         assert client.stats().rtt == rtt
 
 
-async def test_cluster_status(face: Any, server: FakeServer) -> None:
+async def test_cluster_status(api: Any, server: FakeServer) -> None:
     """What the server says of itself, whole (AMB-11)."""
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         status = await client.cluster_status()
     assert (status.is_leader, status.node_count) == (True, 1)
     assert status.dedup_window is None
 
 
 async def test_a_question_that_does_no_harm_survives_a_lost_connection(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """It is asked again."""
 
@@ -180,13 +180,13 @@ async def test_a_question_that_does_no_harm_survives_a_lost_connection(
         return True
 
     server.on_control = drop_once
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         assert len(await client.list_topics()) == 1
     assert server.accepted == 2
 
 
 async def test_a_command_that_may_have_been_carried_out_is_not_repeated(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """The error says that nobody knows."""
 
@@ -197,27 +197,27 @@ async def test_a_command_that_may_have_been_carried_out_is_not_repeated(
         return True
 
     server.on_control = drop
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         with pytest.raises(ConnectionLost) as caught:
             await client.create_topic("new")
     assert caught.value.maybe_applied
     assert server.frames.count("CREATE_TOPIC") == 1
 
 
-async def test_no_answer_is_an_error_in_time(face: Any, server: FakeServer) -> None:
+async def test_no_answer_is_an_error_in_time(api: Any, server: FakeServer) -> None:
     """request_timeout bounds every call."""
 
     def silent(_peer: FakePeer, frame: Frame) -> bool:
         return frame.command is Command.LIST_TOPICS
 
     server.on_control = silent
-    async with face.client(server.url(), request_timeout=0.05) as client:
+    async with api.client(server.url(), request_timeout=0.05) as client:
         with pytest.raises((DeadlineExceeded, ConnectionLost)):
             await client.list_topics()
 
 
 async def test_an_answer_that_is_no_answer_is_the_servers_fault(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """JSON that is none, fields that are missing: named, and the client goes on."""
 
@@ -228,13 +228,13 @@ async def test_an_answer_that_is_no_answer_is_the_servers_fault(
         return True
 
     server.on_control = nonsense
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         with pytest.raises(RemoteProtocolError, match=r"TopicResponse\.id"):
             await client.list_topics()
         assert await client.ping() > 0
 
 
-async def test_an_unlisted_error_code_is_still_an_error(face: Any, server: FakeServer) -> None:
+async def test_an_unlisted_error_code_is_still_an_error(api: Any, server: FakeServer) -> None:
     """As a plain ServerError with its number."""
 
     def odd(peer: FakePeer, frame: Frame) -> bool:
@@ -244,15 +244,15 @@ async def test_an_unlisted_error_code_is_still_an_error(face: Any, server: FakeS
         return True
 
     server.on_control = odd
-    async with face.client(server.url()) as client:
+    async with api.client(server.url()) as client:
         with pytest.raises(ServerError, match=r"what is this\. \(Code 0x77\)") as caught:
             await client.list_topics()
     assert type(caught.value) is ServerError
 
 
-async def test_use_before_open_and_after_close_is_refused(face: Any, server: FakeServer) -> None:
+async def test_use_before_open_and_after_close_is_refused(api: Any, server: FakeServer) -> None:
     """With an error, never with a hang."""
-    client = face.client(server.url())
+    client = api.client(server.url())
     with pytest.raises(NotOpenError):
         await client.ping()
     async with client:

@@ -35,10 +35,10 @@ def silent(_peer: object, _frame: object) -> bool:
     return True
 
 
-async def test_close_reports_what_was_lost(face: Any, server: FakeServer, until: Any) -> None:
+async def test_close_reports_what_was_lost(api: Any, server: FakeServer, until: Any) -> None:
     """And returns in time, although nothing is ever acknowledged."""
     server.on_ingest = silent
-    producer = face.producer(server.url())
+    producer = api.producer(server.url())
     async with producer:
         await producer.send_many([b"x"] * 7)
         await until(server, lambda: len(server.ingested) == 1)
@@ -49,13 +49,13 @@ async def test_close_reports_what_was_lost(face: Any, server: FakeServer, until:
 
 
 async def test_leaving_the_block_raises_what_was_lost(
-    face: Any, server: FakeServer, until: Any
+    api: Any, server: FakeServer, until: Any
 ) -> None:
     """Nothing is lost silently."""
     server.on_ingest = silent
 
     async def lose_a_record() -> None:
-        async with face.producer(server.url(), close_timeout=0.05) as producer:
+        async with api.producer(server.url(), close_timeout=0.05) as producer:
             await producer.send(b"x")
             await until(server, lambda: len(server.ingested) == 1)
 
@@ -65,10 +65,10 @@ async def test_leaving_the_block_raises_what_was_lost(
     assert caught.value.report.lost == 1
 
 
-async def test_a_failure_that_was_seen_is_not_raised_again(face: Any, server: FakeServer) -> None:
+async def test_a_failure_that_was_seen_is_not_raised_again(api: Any, server: FakeServer) -> None:
     """The program has dealt with it."""
     server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD)
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         delivery = await producer.send(b"x")
         with pytest.raises(DeliveryFailed):
             await delivery
@@ -81,23 +81,23 @@ async def fail_after_sending(producer: Any) -> None:
         raise KeyError("the program's")
 
 
-async def test_the_blocks_own_exception_is_not_hidden(face: Any, server: FakeServer) -> None:
+async def test_the_blocks_own_exception_is_not_hidden(api: Any, server: FakeServer) -> None:
     """What was lost is in the report only."""
     server.on_ingest = silent
     with pytest.raises(KeyError):
-        await fail_after_sending(face.producer(server.url(), close_timeout=0.05))
+        await fail_after_sending(api.producer(server.url(), close_timeout=0.05))
 
 
-async def test_leaving_the_block_delivers_everything(face: Any, server: FakeServer) -> None:
+async def test_leaving_the_block_delivers_everything(api: Any, server: FakeServer) -> None:
     """Even what still lingers, and even when the block raises."""
     with pytest.raises(KeyError):
-        await fail_after_sending(face.producer(server.url(), linger=100.0))
+        await fail_after_sending(api.producer(server.url(), linger=100.0))
     assert server.records() == [b"x"]
 
 
-async def test_use_before_open_and_after_close_is_refused(face: Any, server: FakeServer) -> None:
+async def test_use_before_open_and_after_close_is_refused(api: Any, server: FakeServer) -> None:
     """With an error that says what to do, never with a hang."""
-    producer = face.producer(server.url())
+    producer = api.producer(server.url())
     with pytest.raises(NotOpenError, match="with"):
         await producer.send(b"x")
     with pytest.raises(NotOpenError):
@@ -115,16 +115,16 @@ async def test_use_before_open_and_after_close_is_refused(face: Any, server: Fak
     assert (await producer.close()).clean
 
 
-async def test_closing_what_was_never_open_is_no_error(face: Any, server: FakeServer) -> None:
+async def test_closing_what_was_never_open_is_no_error(api: Any, server: FakeServer) -> None:
     """And nothing connects any more."""
-    producer = face.producer(server.url())
+    producer = api.producer(server.url())
     assert (await producer.close()).clean
     assert server.accepted == 0
 
 
-async def test_repr_shows_the_state(face: Any, server: FakeServer) -> None:
+async def test_repr_shows_the_state(api: Any, server: FakeServer) -> None:
     """Where to, in what state, what is buffered, how far away."""
-    producer = face.producer(server.url())
+    producer = api.producer(server.url())
     assert " NOTOPEN buffered=0 in_flight=0" in repr(producer)
     async with producer:
         assert f"lance://127.0.0.1:{server.port}/orders OPEN" in repr(producer)
@@ -132,9 +132,9 @@ async def test_repr_shows_the_state(face: Any, server: FakeServer) -> None:
     assert " CLOSED " in repr(producer)
 
 
-async def test_stats_count(face: Any, server: FakeServer) -> None:
+async def test_stats_count(api: Any, server: FakeServer) -> None:
     """Records, batches, bytes, connections."""
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         await producer.send_many([b"x"] * 10)
         await producer.flush()
         stats = producer.stats()
@@ -145,10 +145,10 @@ async def test_stats_count(face: Any, server: FakeServer) -> None:
 
 
 async def test_bytes_are_counted_over_all_connections(
-    face: Any, server: FakeServer, until: Any
+    api: Any, server: FakeServer, until: Any
 ) -> None:
     """A connection that is lost takes nothing of what it counted with it."""
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         await producer.send_many([b"x" * 1000])
         await producer.flush()
         before = producer.stats()

@@ -44,9 +44,9 @@ async def take(consumer: Any, count: int) -> list[bytes]:
     return values
 
 
-async def fail_at_work(face: Any, server: FakeServer, count: int, **options: Any) -> None:
+async def fail_at_work(api: Any, server: FakeServer, count: int, **options: Any) -> None:
     """Take records, and fail while working on the last of them."""
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         await take(consumer, count)
         raise RuntimeError("at work")
 
@@ -58,72 +58,72 @@ def store() -> MemoryStore:
 
 
 async def test_a_consumer_goes_on_where_it_committed(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """In whichever object of the same name."""
     fill(server)
-    async with face.consumer(server.url(), offsets=store, **MANUAL) as consumer:
+    async with api.consumer(server.url(), offsets=store, **MANUAL) as consumer:
         assert consumer.committed is None
         assert await take(consumer, 10) == VALUES[:10]
         assert await consumer.commit() == 10 * SIZE
         await take(consumer, 5)
-    async with face.consumer(server.url(), offsets=store, **MANUAL) as consumer:
+    async with api.consumer(server.url(), offsets=store, **MANUAL) as consumer:
         assert consumer.committed == 10 * SIZE
         assert await take(consumer, 3) == VALUES[10:13]
 
 
-async def test_a_commit_is_never_ahead(face: Any, server: FakeServer, store: MemoryStore) -> None:
+async def test_a_commit_is_never_ahead(api: Any, server: FakeServer, store: MemoryStore) -> None:
     """Of what was handed out."""
     fill(server)
-    async with face.consumer(server.url(), offsets=store, **MANUAL) as consumer:
+    async with api.consumer(server.url(), offsets=store, **MANUAL) as consumer:
         await take(consumer, 2)
         with pytest.raises(UsageError, match="ahead of what was handed out"):
             await consumer.commit(3 * SIZE)
         assert await consumer.commit(SIZE) == SIZE
 
 
-async def test_a_commit_needs_somewhere_to_go(face: Any, server: FakeServer) -> None:
+async def test_a_commit_needs_somewhere_to_go(api: Any, server: FakeServer) -> None:
     """Without offsets= it says what to do."""
-    async with face.consumer(server.url()) as consumer:
+    async with api.consumer(server.url()) as consumer:
         with pytest.raises(UsageError, match="offsets= and consumer="):
             await consumer.commit()
     with pytest.raises(ConfigError, match="needs consumer="):
-        face.consumer(server.url(), offsets="memory:")
+        api.consumer(server.url(), offsets="memory:")
 
 
 async def test_processed_commits_what_the_application_is_done_with(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """The record it was working on when it failed comes again."""
     fill(server)
     options = {"offsets": store, "consumer": "billing", "commit_interval": 0}
     with pytest.raises(RuntimeError, match="at work"):
-        await fail_at_work(face, server, 3, **options)
+        await fail_at_work(api, server, 3, **options)
     (commit,) = store.commits("billing")
     assert commit.offset == 2 * SIZE
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         assert await take(consumer, 1) == VALUES[2:3]
 
 
 async def test_interval_commits_what_was_handed_out(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """Also what the application failed on."""
     fill(server)
     options = {"offsets": store, "consumer": "billing", "auto_commit": "interval"}
     with pytest.raises(RuntimeError, match="at work"):
-        await fail_at_work(face, server, 3, **options)
+        await fail_at_work(api, server, 3, **options)
     assert [commit.offset for commit in store.commits("billing")] == [3 * SIZE]
 
 
 async def test_a_clean_end_commits_everything_handed_out(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """Record by record and batch by batch."""
     fill(server)
-    async with face.consumer(server.url(), offsets=store, consumer="a") as consumer:
+    async with api.consumer(server.url(), offsets=store, consumer="a") as consumer:
         await take(consumer, 7)
-    async with face.consumer(
+    async with api.consumer(
         server.url(), offsets=store, consumer="b", max_fetch_bytes=10 * SIZE
     ) as consumer:
         batch = await consumer.poll()
@@ -132,7 +132,7 @@ async def test_a_clean_end_commits_everything_handed_out(
 
 
 async def test_a_batch_at_work_is_not_committed(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """Until the application comes for the next one."""
     fill(server)
@@ -140,7 +140,7 @@ async def test_a_batch_at_work_is_not_committed(
     polled: list[Any] = []
 
     async def fail_at_the_second() -> None:
-        async with face.consumer(server.url(), commit_interval=0, **options) as consumer:
+        async with api.consumer(server.url(), commit_interval=0, **options) as consumer:
             polled.extend([await consumer.poll(), await consumer.poll()])
             raise RuntimeError("at work")
 
@@ -150,12 +150,12 @@ async def test_a_batch_at_work_is_not_committed(
 
 
 async def test_an_idle_consumer_commits_when_the_interval_is_over(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """It need not wait for the next record to say that it is done with the last."""
     fill(server)
     options = {"offsets": store, "consumer": "a", "commit_interval": 0.01}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         await take(consumer, len(VALUES))
         while consumer.committed != len(VALUES) * SIZE:
             assert await consumer.poll(timeout=0.02) is None
@@ -163,29 +163,29 @@ async def test_an_idle_consumer_commits_when_the_interval_is_over(
 
 
 async def test_other_records_under_an_offset_are_noticed(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """The log was cut and grew again while nobody read (AMB-30, AMB-31)."""
     fill(server)
-    async with face.consumer(server.url(), offsets=store, **MANUAL) as consumer:
+    async with api.consumer(server.url(), offsets=store, **MANUAL) as consumer:
         await take(consumer, 10)
         await consumer.commit()
     server.topics.truncate(1, 0)
     fill(server, [value[::-1] for value in VALUES])
-    async with face.consumer(server.url(), offsets=store, **MANUAL) as consumer:
+    async with api.consumer(server.url(), offsets=store, **MANUAL) as consumer:
         with pytest.raises(LogTruncated, match="not those that were read"):
             await consumer.poll(timeout=10)
     options = {"offsets": store, "on_truncation": "reset", **MANUAL}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         assert await consumer.poll(timeout=0.05) is None
         fill(server, [b"new"])
         assert await take(consumer, 1) == [b"new"]
 
 
-async def test_other_records_after_a_reconnect_are_noticed(face: Any, server: FakeServer) -> None:
+async def test_other_records_after_a_reconnect_are_noticed(api: Any, server: FakeServer) -> None:
     """The same check at every resume, with no store at all."""
     fill(server)
-    async with face.consumer(server.url(), mode="poll", poll_interval=1000) as consumer:
+    async with api.consumer(server.url(), mode="poll", poll_interval=1000) as consumer:
         assert await take(consumer, len(VALUES)) == VALUES
         server.topics.truncate(1, 0)
         fill(server, [value[::-1] for value in VALUES] * 2)
@@ -195,11 +195,11 @@ async def test_other_records_after_a_reconnect_are_noticed(face: Any, server: Fa
 
 
 async def test_the_same_records_after_a_reconnect_are_no_reason_to_stop(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """The comparison costs one Fetch, and reading goes on with the next record."""
     fill(server)
-    async with face.consumer(server.url(), mode="poll", poll_interval=0.001) as consumer:
+    async with api.consumer(server.url(), mode="poll", poll_interval=0.001) as consumer:
         assert await take(consumer, len(VALUES)) == VALUES
         server.drop_all()
         fill(server, [b"next"])
@@ -207,24 +207,24 @@ async def test_the_same_records_after_a_reconnect_are_no_reason_to_stop(
 
 
 async def test_a_topic_made_anew_is_refused(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """Its name is the same, its records are not (AMB-30)."""
     fill(server)
     other = TopicIdentity(1, "orders", 1_600_000_000, 1)
     store.save(Commit(consumer="billing", topic=other, offset=SIZE))
     with pytest.raises(TopicChanged, match="created_at"):
-        async with face.consumer(server.url(), offsets=store, **MANUAL):
+        async with api.consumer(server.url(), offsets=store, **MANUAL):
             pytest.fail("it must not open")
 
 
-async def test_the_server_keeps_commits(face: Any, server: FakeServer) -> None:
+async def test_the_server_keeps_commits(api: Any, server: FakeServer) -> None:
     """offsets='server': under the number that other clients make of the name (AMB-36)."""
     fill(server)
-    async with face.consumer(server.url(), offsets="server", consumer="billing") as consumer:
+    async with api.consumer(server.url(), offsets="server", consumer="billing") as consumer:
         await take(consumer, 10)
     assert server.subscriptions.commits == {(1, consumer_id("billing")): 10 * SIZE}
-    async with face.consumer(server.url(), offsets="server", consumer="billing") as consumer:
+    async with api.consumer(server.url(), offsets="server", consumer="billing") as consumer:
         assert consumer.committed == 10 * SIZE
         assert await take(consumer, 2) == VALUES[10:12]
         await consumer.seek("beginning")
@@ -232,32 +232,32 @@ async def test_the_server_keeps_commits(face: Any, server: FakeServer) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["specified", "deployed"])
-async def test_the_reference_server_keeps_commits(face: Any, tmp_path: Path, dialect: str) -> None:
+async def test_the_reference_server_keeps_commits(api: Any, tmp_path: Path, dialect: str) -> None:
     """In both dialects, over a restart."""
     options = {"offsets": "server", "consumer": "billing"}
     with running(tmp_path / "data", dialect=dialect) as first:
         url, port = f"{first.url}/orders", first.address[1]
-        async with face.producer(url, create_topic=True) as producer:
+        async with api.producer(url, create_topic=True) as producer:
             await producer.send_many(VALUES)
-        async with face.consumer(url, **options) as consumer:
+        async with api.consumer(url, **options) as consumer:
             await take(consumer, 10)
     with running(tmp_path / "data", dialect=dialect, port=port):
-        async with face.consumer(url, **options) as consumer:
+        async with api.consumer(url, **options) as consumer:
             assert await take(consumer, 2) == VALUES[10:12]
 
 
 async def test_a_file_keeps_commits_and_is_locked(
-    face: Any, server: FakeServer, tmp_path: Path
+    api: Any, server: FakeServer, tmp_path: Path
 ) -> None:
     """Two consumers of one name are one too many."""
     fill(server)
     options = {"offsets": f"file:{tmp_path}", "consumer": "billing"}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         await take(consumer, 10)
         with pytest.raises(StoreLocked, match="in use"):
-            async with face.consumer(server.url(), **options):
+            async with api.consumer(server.url(), **options):
                 pytest.fail("it must not open")
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         assert await take(consumer, 1) == VALUES[10:11]
 
 
@@ -275,46 +275,46 @@ class Flaky(MemoryStore):
 
 
 async def test_an_automatic_commit_is_tried_again(
-    face: Any, server: FakeServer, caplog: pytest.LogCaptureFixture
+    api: Any, server: FakeServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A store that is away for a moment stops nobody; one warning says so."""
     fill(server)
     store = Flaky()
     options = {"offsets": store, "consumer": "a", "commit_interval": 0}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         assert await take(consumer, 10) == VALUES[:10]
     assert [commit.offset for commit in store.commits("a")] == [10 * SIZE]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "the disk is away" in caplog.text
 
 
-async def test_stores_fit_their_faces(face: Any, server: FakeServer, store: MemoryStore) -> None:
+async def test_stores_fit_their_apis(api: Any, server: FakeServer, store: MemoryStore) -> None:
     """An async store needs an async API; the other way around it is called in threads."""
     fill(server)
     options = {"offsets": in_threads(store), **MANUAL}
-    if face.name == "threads":
+    if api.name == "threads":
         with pytest.raises(ConfigError, match="AsyncConsumer"):
-            async with face.consumer(server.url(), **options):
+            async with api.consumer(server.url(), **options):
                 pytest.fail("it must not open")
         return
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         await take(consumer, 1)
         await consumer.commit()
     assert len(store.commits()) == 1
 
 
-async def test_what_is_no_store_is_refused(face: Any, server: FakeServer) -> None:
+async def test_what_is_no_store_is_refused(api: Any, server: FakeServer) -> None:
     """With what it lacks."""
     for offsets in (object(), "nonsense:"):
         with pytest.raises(ConfigError):
-            async with face.consumer(server.url(), offsets=offsets, consumer="a"):
+            async with api.consumer(server.url(), offsets=offsets, consumer="a"):
                 pytest.fail("it must not open")
 
 
-async def test_a_paused_consumer_hands_nothing_out(face: Any, server: FakeServer) -> None:
+async def test_a_paused_consumer_hands_nothing_out(api: Any, server: FakeServer) -> None:
     """In the middle of a batch, too; resume goes on with the very next record."""
     fill(server)
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         assert await take(consumer, 3) == VALUES[:3]
         await consumer.pause()
         assert consumer.paused
@@ -324,9 +324,9 @@ async def test_a_paused_consumer_hands_nothing_out(face: Any, server: FakeServer
         assert [record.value async for record in consumer] == VALUES[3:]
 
 
-async def test_a_pause_fetches_nothing(face: Any, server: FakeServer, until: Any) -> None:
+async def test_a_pause_fetches_nothing(api: Any, server: FakeServer, until: Any) -> None:
     """And ends a subscription; the connection stays."""
-    async with face.consumer(server.url(), poll_interval=0.001) as consumer:
+    async with api.consumer(server.url(), poll_interval=0.001) as consumer:
         await until(server, lambda: "SUBSCRIBE" in server.frames)
         await consumer.pause()
         await until(server, lambda: "UNSUBSCRIBE" in server.frames)
@@ -338,7 +338,7 @@ async def test_a_pause_fetches_nothing(face: Any, server: FakeServer, until: Any
     assert server.accepted == 1
 
 
-async def test_a_refused_commit_raises(face: Any, server: FakeServer) -> None:
+async def test_a_refused_commit_raises(api: Any, server: FakeServer) -> None:
     """And does not count as made."""
     fill(server)
 
@@ -350,14 +350,14 @@ async def test_a_refused_commit_raises(face: Any, server: FakeServer) -> None:
 
     server.on_control = refuse
     options = {"offsets": "server", "consumer": "billing", "auto_commit": "off"}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         await take(consumer, 3)
         with pytest.raises(StorageError, match="the disk is full"):
             await consumer.commit()
         assert consumer.committed is None
 
 
-async def test_a_server_commit_survives_a_lost_connection(face: Any, server: FakeServer) -> None:
+async def test_a_server_commit_survives_a_lost_connection(api: Any, server: FakeServer) -> None:
     """Committing twice does no harm, so it is asked again."""
     fill(server)
     dropped: list[int] = []
@@ -371,7 +371,7 @@ async def test_a_server_commit_survives_a_lost_connection(face: Any, server: Fak
 
     server.on_control = drop_first
     options = {"offsets": "server", "consumer": "billing", "auto_commit": "off"}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         await take(consumer, 3)
         assert await consumer.commit() == 3 * SIZE
     assert list(server.subscriptions.commits.values()) == [3 * SIZE]
@@ -379,22 +379,20 @@ async def test_a_server_commit_survives_a_lost_connection(face: Any, server: Fak
 
 
 async def test_what_cannot_be_handled_goes_to_a_topic_of_its_own(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """It is stored there before the place after it is committed."""
     fill(server, VALUES[:3])
     async with (
-        face.consumer(
-            server.url(), offsets=store, consumer="billing", stop_at_end=True
-        ) as consumer,
-        face.producer(server.url("failed"), create_topic=True) as failed,
+        api.consumer(server.url(), offsets=store, consumer="billing", stop_at_end=True) as consumer,
+        api.producer(server.url("failed"), create_topic=True) as failed,
     ):
         async for record in consumer:
             if record.value == VALUES[1]:
                 delivery = await failed.send_raw(record.raw, record.type)
                 await delivery
                 assert consumer.committed is None or consumer.committed <= record.offset
-    async with face.consumer(server.url("failed"), stop_at_end=True) as consumer:
+    async with api.consumer(server.url("failed"), stop_at_end=True) as consumer:
         assert [record.value async for record in consumer] == [VALUES[1]]
     (commit,) = store.commits("billing")
     assert commit.offset == 3 * SIZE

@@ -34,11 +34,11 @@ def closed_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
-async def test_the_error_lists_every_attempt(face: Any, closed_port: int) -> None:
+async def test_the_error_lists_every_attempt(api: Any, closed_port: int) -> None:
     """Host, address, phase and cause of each; what to do in the end."""
     url = f"lance://127.0.0.1:{closed_port},127.0.0.1:{closed_port}/orders"
     with pytest.raises(ConnectFailed) as caught:
-        async with face.producer(url):
+        async with api.producer(url):
             pytest.fail("it must not open")
     text = str(caught.value)
     line = f"127.0.0.1:{closed_port} [127.0.0.1:{closed_port}] tcp:"
@@ -49,43 +49,43 @@ async def test_the_error_lists_every_attempt(face: Any, closed_port: int) -> Non
     assert caught.value.retryable
 
 
-async def test_a_name_that_does_not_resolve_is_a_dns_problem(face: Any) -> None:
+async def test_a_name_that_does_not_resolve_is_a_dns_problem(api: Any) -> None:
     """Not "no brokers available"."""
     with pytest.raises(ConnectFailed, match="Check the host name") as caught:
-        async with face.client("lance://host.invalid"):
+        async with api.client("lance://host.invalid"):
             pytest.fail("it must not open")
     assert [attempt.phase for attempt in caught.value.attempts] == ["dns"]
 
 
-async def test_a_server_of_another_kind_is_recognised(face: Any, server: FakeServer) -> None:
+async def test_a_server_of_another_kind_is_recognised(api: Any, server: FakeServer) -> None:
     """Something that talks, but not LWP."""
     server.on_accept = lambda peer: peer.send(b"SSH-2.0-OpenSSH_9.6\r\n" * 5) or False
     with pytest.raises(ConnectFailed, match="magic at stream byte 0") as caught:
-        async with face.client(server.url()):
+        async with api.client(server.url()):
             pytest.fail("it must not open")
     assert {attempt.phase for attempt in caught.value.attempts} == {"handshake"}
 
 
 async def test_a_server_that_closes_at_once_was_tried_in_every_dialect(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """Both attempts are listed with their dialect."""
     server.on_accept = lambda _peer: True
     with pytest.raises(ConnectFailed) as caught:
-        async with face.client(server.url()):
+        async with api.client(server.url()):
             pytest.fail("it must not open")
     assert [attempt.dialect for attempt in caught.value.attempts] == ["specified", "deployed"]
 
 
-async def test_a_server_that_says_nothing_is_given_up(face: Any, server: FakeServer) -> None:
+async def test_a_server_that_says_nothing_is_given_up(api: Any, server: FakeServer) -> None:
     """connect_timeout bounds the handshake too."""
     server.on_keepalive = lambda _peer, _frame: True
     with pytest.raises(ConnectFailed, match="no answer to the handshake"):
-        async with face.client(server.url(), connect_timeout=0.05):
+        async with api.client(server.url(), connect_timeout=0.05):
             pytest.fail("it must not open")
 
 
-async def test_a_socket_that_takes_no_connection_is_given_up(face: Any) -> None:
+async def test_a_socket_that_takes_no_connection_is_given_up(api: Any) -> None:
     """A full backlog drops the packets: connecting has a deadline."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         port = full.getsockname()[1]
@@ -94,7 +94,7 @@ async def test_a_socket_that_takes_no_connection_is_given_up(face: Any) -> None:
             holder.setblocking(False)
             holder.connect_ex(("127.0.0.1", port))
         with pytest.raises(ConnectFailed) as caught:
-            async with face.client(f"lance://127.0.0.1:{port}", connect_timeout=0.05):
+            async with api.client(f"lance://127.0.0.1:{port}", connect_timeout=0.05):
                 pytest.fail("it must not open")
         for holder in holders:
             holder.close()
@@ -102,40 +102,40 @@ async def test_a_socket_that_takes_no_connection_is_given_up(face: Any) -> None:
     assert all(isinstance(cause, DeadlineExceeded) for cause in causes)
 
 
-async def test_auto_finds_a_deployed_server(face: Any, deployed: FakeServer) -> None:
+async def test_auto_finds_a_deployed_server(api: Any, deployed: FakeServer) -> None:
     """The second connection speaks IEEE CRC-32; the first was closed without a word."""
-    async with face.producer(deployed.url()) as producer:
+    async with api.producer(deployed.url()) as producer:
         await (await producer.send(b"a")).result(timeout=10)
         assert producer.stats().peer_dialect == "deployed"
     assert deployed.accepted == 2
     assert deployed.records() == [b"a"]
 
 
-async def test_a_chosen_dialect_is_the_only_one(face: Any, deployed: FakeServer) -> None:
+async def test_a_chosen_dialect_is_the_only_one(api: Any, deployed: FakeServer) -> None:
     """In the URL or in code."""
-    async with face.client(deployed.url(dialect="deployed")) as client:
+    async with api.client(deployed.url(dialect="deployed")) as client:
         await client.ping()
     assert deployed.accepted == 1
     with pytest.raises(ConnectFailed):
-        async with face.client(deployed.url(), dialect="specified"):
+        async with api.client(deployed.url(), dialect="specified"):
             pytest.fail("it must not open")
 
 
 async def test_the_next_host_is_tried_when_one_is_down(
-    face: Any, server: FakeServer, closed_port: int
+    api: Any, server: FakeServer, closed_port: int
 ) -> None:
     """At once, within one opening."""
     url = f"lance://127.0.0.1:{closed_port},127.0.0.1:{server.port}/orders"
-    async with face.producer(url) as producer:
+    async with api.producer(url) as producer:
         await (await producer.send(b"a")).result(timeout=10)
 
 
-async def test_failover_takes_what_is_unacknowledged_along(face: Any, until: Any) -> None:
+async def test_failover_takes_what_is_unacknowledged_along(api: Any, until: Any) -> None:
     """The second server gets what the first one did not acknowledge."""
     with FakeServer() as first, FakeServer() as second:
         first.on_ingest = lambda _peer, _frame: True
         url = f"lance://127.0.0.1:{first.port},127.0.0.1:{second.port}/orders"
-        async with face.producer(url) as producer:
+        async with api.producer(url) as producer:
             delivery = await producer.send(b"a")
             await until(first, lambda: len(first.ingested) == 1)
             first.stop()
@@ -144,17 +144,17 @@ async def test_failover_takes_what_is_unacknowledged_along(face: Any, until: Any
         assert second.records() == [b"a"]
 
 
-async def test_open_timeout_keeps_trying(face: Any, closed_port: int) -> None:
+async def test_open_timeout_keeps_trying(api: Any, closed_port: int) -> None:
     """For programs that start before their server does."""
     with pytest.raises(ConnectFailed) as caught:
-        async with face.client(
+        async with api.client(
             f"lance://127.0.0.1:{closed_port}", open_timeout=0.5, backoff_base=0.01
         ):
             pytest.fail("nobody listens")
     assert len(caught.value.attempts) > 1
 
 
-async def test_a_server_that_comes_late_is_found(face: Any) -> None:
+async def test_a_server_that_comes_late_is_found(api: Any) -> None:
     """Within open_timeout; the second attempt is what starts it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -170,13 +170,13 @@ async def test_a_server_that_comes_late_is_found(face: Any) -> None:
         impatient.on_accept = start_the_other
         url = f"lance://127.0.0.1:{port},127.0.0.1:{impatient.port}"
         try:
-            async with face.client(url, open_timeout=10) as client:
+            async with api.client(url, open_timeout=10) as client:
                 await client.ping()
         finally:
             late[0].stop()
 
 
-async def test_a_token_opens_the_door_or_does_not(face: Any, server: FakeServer) -> None:
+async def test_a_token_opens_the_door_or_does_not(api: Any, server: FakeServer) -> None:
     """It is sent first, on every connection, and is never shown."""
     tokens: list[bytes] = []
 
@@ -190,67 +190,67 @@ async def test_a_token_opens_the_door_or_does_not(face: Any, server: FakeServer)
         return True
 
     server.on_control = guard
-    async with face.client(f"lance://good@127.0.0.1:{server.port}") as client:
+    async with api.client(f"lance://good@127.0.0.1:{server.port}") as client:
         assert "good" not in repr(client)
     with pytest.raises(AuthenticationFailed, match="Invalid token"):
-        async with face.client(server.url(), token="bad"):
+        async with api.client(server.url(), token="bad"):
             pytest.fail("it must not open")
     assert tokens == [b"good", b"bad"]
 
 
-async def test_tls_to_a_server_without_it_is_a_tls_problem(face: Any, server: FakeServer) -> None:
+async def test_tls_to_a_server_without_it_is_a_tls_problem(api: Any, server: FakeServer) -> None:
     """The phase says so, and so does the advice."""
     url = f"lances://127.0.0.1:{server.port}/orders"
     with pytest.raises(ConnectFailed, match=r"does not speak TLS there") as e:
-        async with face.client(url, connect_timeout=1):
+        async with api.client(url, connect_timeout=1):
             pytest.fail("it must not open")
     assert [attempt.phase for attempt in e.value.attempts] == ["tls"]
 
 
 async def test_tls_carries_records(
-    face: Any, tls_server: FakeServer, tls_context: ssl.SSLContext
+    api: Any, tls_server: FakeServer, tls_context: ssl.SSLContext
 ) -> None:
     """lances:// with a context that trusts the server."""
     url = f"lances://localhost:{tls_server.port}/orders"
     values = [bytes(1000)] * 500
-    async with face.producer(url, tls=tls_context) as producer:
+    async with api.producer(url, tls=tls_context) as producer:
         await producer.send_many(values)
         await producer.flush(timeout=30)
-    async with face.consumer(url, tls=tls_context, stop_at_end=True) as consumer:
+    async with api.consumer(url, tls=tls_context, stop_at_end=True) as consumer:
         assert [record.value async for record in consumer] == values
 
 
-async def test_an_untrusted_certificate_is_refused(face: Any, tls_server: FakeServer) -> None:
+async def test_an_untrusted_certificate_is_refused(api: Any, tls_server: FakeServer) -> None:
     """The system's trust store does not know it."""
     with pytest.raises(ConnectFailed, match=r"(?i)certificate") as caught:
-        async with face.client(f"lances://localhost:{tls_server.port}"):
+        async with api.client(f"lances://localhost:{tls_server.port}"):
             pytest.fail("it must not open")
     assert {attempt.phase for attempt in caught.value.attempts} == {"tls"}
 
 
-async def test_a_url_without_a_topic_is_refused_at_once(face: Any) -> None:
+async def test_a_url_without_a_topic_is_refused_at_once(api: Any) -> None:
     """Before anything connects."""
     with pytest.raises(ConfigError, match="append one, as in lance://localhost:1992/orders"):
-        face.producer("lance://localhost")
+        api.producer("lance://localhost")
 
 
-async def test_the_constructor_connects_to_nothing(face: Any, server: FakeServer) -> None:
+async def test_the_constructor_connects_to_nothing(api: Any, server: FakeServer) -> None:
     """No I/O before open()."""
-    face.producer(server.url())
-    face.consumer(server.url())
-    face.client(server.url())
+    api.producer(server.url())
+    api.consumer(server.url())
+    api.client(server.url())
     assert server.accepted == 0
 
 
-async def test_a_host_name_that_is_none_is_a_dns_problem(face: Any) -> None:
+async def test_a_host_name_that_is_none_is_a_dns_problem(api: Any) -> None:
     """A label of 64 characters cannot even be asked for."""
     with pytest.raises(ConnectFailed) as caught:
-        async with face.client(f"lance://{'a' * 64}.example"):
+        async with api.client(f"lance://{'a' * 64}.example"):
             pytest.fail("it must not open")
     assert [attempt.phase for attempt in caught.value.attempts] == ["dns"]
 
 
-async def test_closing_abandons_a_connection_attempt(face: Any) -> None:
+async def test_closing_abandons_a_connection_attempt(api: Any) -> None:
     """Whoever waits for the opening is told; nobody waits for connect_timeout."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         port = full.getsockname()[1]
@@ -258,7 +258,7 @@ async def test_closing_abandons_a_connection_attempt(face: Any) -> None:
         for holder in holders:
             holder.setblocking(False)
             holder.connect_ex(("127.0.0.1", port))
-        client = face.client(f"lance://127.0.0.1:{port}", connect_timeout=60)
+        client = api.client(f"lance://127.0.0.1:{port}", connect_timeout=60)
         with anyio.fail_after(20):
             async with anyio.create_task_group() as group:
                 group.start_soon(_open_in_vain, client)
@@ -275,7 +275,7 @@ async def _open_in_vain(client: Any) -> None:
 
 
 @pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=str)
-async def test_the_leader_is_followed(face: Any, dialect: Dialect) -> None:
+async def test_the_leader_is_followed(api: Any, dialect: Dialect) -> None:
     """In both forms in which a server names it: JSON details, or text (LWP section 12.4)."""
     with FakeServer(dialect) as leader, FakeServer(dialect) as follower:
 
@@ -287,7 +287,7 @@ async def test_the_leader_is_followed(face: Any, dialect: Dialect) -> None:
             return True
 
         follower.on_ingest = redirect
-        async with face.producer(follower.url(), dialect=dialect.name) as producer:
+        async with api.producer(follower.url(), dialect=dialect.name) as producer:
             receipt = await (await producer.send(b"x")).result(timeout=30)
         assert leader.records() == [b"x"]
         assert receipt.attempts == 2
@@ -295,7 +295,7 @@ async def test_the_leader_is_followed(face: Any, dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=str)
-async def test_a_consumer_follows_the_leader(face: Any, dialect: Dialect) -> None:
+async def test_a_consumer_follows_the_leader(api: Any, dialect: Dialect) -> None:
     """And goes on at the offset where it was."""
     with FakeServer(dialect) as leader, FakeServer(dialect) as follower:
         for server in (leader, follower):
@@ -312,7 +312,7 @@ async def test_a_consumer_follows_the_leader(face: Any, dialect: Dialect) -> Non
 
         follower.on_control = redirect
         options = {"dialect": dialect.name, "poll_interval": 0.001}
-        async with face.consumer(follower.url(), **options) as consumer:
+        async with api.consumer(follower.url(), **options) as consumer:
             found = []
             async for record in consumer:
                 found.append(record.value)

@@ -41,20 +41,20 @@ async def collect(consumer: Any) -> list[Record]:
     return [record async for record in consumer]
 
 
-async def test_records_come_back_with_offset_type_and_topic(face: Any, server: FakeServer) -> None:
+async def test_records_come_back_with_offset_type_and_topic(api: Any, server: FakeServer) -> None:
     """A record knows where it stands and where the next one does."""
     server.topics.append(1, encode_record(b"a") + encode_record(b"{}", 2))
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         records = await collect(consumer)
     assert records == [Record(0, 1, b"a", "orders"), Record(6, 2, b"{}", "orders")]
     assert [record.next_offset for record in records] == [6, 13]
 
 
-async def test_batches_hold_the_same_records(face: Any, server: FakeServer) -> None:
+async def test_batches_hold_the_same_records(api: Any, server: FakeServer) -> None:
     """The faster way to read."""
     fill(server)
     options = {"stop_at_end": True, "max_fetch_bytes": 300}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         batches = [batch async for batch in consumer.batches()]
     assert len(batches) > 5
     assert all(isinstance(batch, RecordBatch) for batch in batches)
@@ -64,7 +64,7 @@ async def test_batches_hold_the_same_records(face: Any, server: FakeServer) -> N
 
 
 @pytest.mark.parametrize("size", [20, 300, 100_000])
-async def test_a_stop_ends_the_reading(face: Any, server: FakeServer, size: int) -> None:
+async def test_a_stop_ends_the_reading(api: Any, server: FakeServer, size: int) -> None:
     """At a record's end; nothing after it is asked for."""
     log = fill(server)
     stop = sum(len(encode_record(value)) for value in VALUES[:7])
@@ -78,40 +78,38 @@ async def test_a_stop_ends_the_reading(face: Any, server: FakeServer, size: int)
 
     server.on_control = note
     options = {"stop_at": stop, "max_fetch_bytes": size}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         assert [record.value for record in await collect(consumer)] == VALUES[:7]
         assert consumer.end == len(log)
     assert max(reach) <= max(stop, size)
 
 
-async def test_a_stop_after_the_end_is_the_end(face: Any, server: FakeServer) -> None:
+async def test_a_stop_after_the_end_is_the_end(api: Any, server: FakeServer) -> None:
     """A log that is shorter is not waited for."""
     log = fill(server)
-    async with face.consumer(server.url(), stop_at=len(log) + 1000) as consumer:
+    async with api.consumer(server.url(), stop_at=len(log) + 1000) as consumer:
         assert [record.value for record in await collect(consumer)] == VALUES
 
 
 @pytest.mark.parametrize("cut", [1, 4, 5, 6, 17, 64, 1000])
-async def test_any_cut_yields_every_record(face: Any, deployed: FakeServer, cut: int) -> None:
+async def test_any_cut_yields_every_record(api: Any, deployed: FakeServer, cut: int) -> None:
     """A deployed server cuts its answers anywhere (AMB-19)."""
     fill(deployed, VALUES[:20])
     deployed.topics.cut = cut
-    async with face.consumer(deployed.url(), stop_at_end=True) as consumer:
+    async with api.consumer(deployed.url(), stop_at_end=True) as consumer:
         assert [record.value for record in await collect(consumer)] == VALUES[:20]
 
 
-async def test_records_larger_than_a_fetch_are_read_whole(face: Any, server: FakeServer) -> None:
+async def test_records_larger_than_a_fetch_are_read_whole(api: Any, server: FakeServer) -> None:
     """However small max_fetch_bytes is."""
     values = [b"small", bytes(10_000), b"small", bytes(3_000)]
     fill(server, values)
     options = {"stop_at_end": True, "max_fetch_bytes": 10}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         assert [record.value for record in await collect(consumer)] == values
 
 
-async def test_a_dropped_connection_loses_and_doubles_nothing(
-    face: Any, server: FakeServer
-) -> None:
+async def test_a_dropped_connection_loses_and_doubles_nothing(api: Any, server: FakeServer) -> None:
     """The consumer goes on where it was."""
     fill(server)
     fetches = 0
@@ -126,12 +124,12 @@ async def test_a_dropped_connection_loses_and_doubles_nothing(
 
     server.on_control = drop_every_third
     options = {"stop_at_end": True, "max_fetch_bytes": 200}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         assert [record.value for record in await collect(consumer)] == VALUES
     assert server.accepted > 3
 
 
-async def test_half_an_answer_is_no_answer(face: Any, server: FakeServer) -> None:
+async def test_half_an_answer_is_no_answer(api: Any, server: FakeServer) -> None:
     """A connection that ends in the middle of a frame leaves nothing behind."""
     log = fill(server)
 
@@ -145,7 +143,7 @@ async def test_half_an_answer_is_no_answer(face: Any, server: FakeServer) -> Non
         return False
 
     server.on_control = cut_first
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         assert [record.value for record in await collect(consumer)] == VALUES
 
 
@@ -160,10 +158,10 @@ def encode_half(server: FakeServer, data: bytes) -> bytes:
     return frame[: len(frame) // 2]
 
 
-async def test_a_seek_reads_again_from_there(face: Any, server: FakeServer) -> None:
+async def test_a_seek_reads_again_from_there(api: Any, server: FakeServer) -> None:
     """To an offset, to the beginning, to the end."""
     fill(server)
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         records = await collect(consumer)
         await consumer.seek(records[50].offset)
         assert [r.value for r in await collect(consumer)] == VALUES[50:]
@@ -175,11 +173,11 @@ async def test_a_seek_reads_again_from_there(face: Any, server: FakeServer) -> N
         assert await collect(consumer) == []
 
 
-async def test_a_seek_inside_a_loop_takes_effect_at_once(face: Any, server: FakeServer) -> None:
+async def test_a_seek_inside_a_loop_takes_effect_at_once(api: Any, server: FakeServer) -> None:
     """The rest of the batch at hand is not handed out."""
     fill(server)
     found = []
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         async for record in consumer:
             found.append(record.value)
             if len(found) == 3:
@@ -187,39 +185,39 @@ async def test_a_seek_inside_a_loop_takes_effect_at_once(face: Any, server: Fake
     assert found == VALUES[:3] + VALUES
 
 
-async def test_a_seek_into_a_record_raises(face: Any, server: FakeServer) -> None:
+async def test_a_seek_into_a_record_raises(api: Any, server: FakeServer) -> None:
     """Instead of decoding garbage (AMB-19); another seek puts it right."""
     fill(server)
-    async with face.consumer(server.url(), start=3, stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), start=3, stop_at_end=True) as consumer:
         with pytest.raises(MisalignedOffset, match="offset 3 lies inside a record"):
             await collect(consumer)
         await consumer.seek("beginning")
         assert len(await collect(consumer)) == len(VALUES)
 
 
-async def test_a_place_that_is_none_is_refused(face: Any, server: FakeServer) -> None:
+async def test_a_place_that_is_none_is_refused(api: Any, server: FakeServer) -> None:
     """With what would be one."""
-    async with face.consumer(server.url()) as consumer:
+    async with api.consumer(server.url()) as consumer:
         with pytest.raises(ConfigError, match=r"'beginning' .*a byte offset or a datetime"):
             await consumer.seek("middle")
     with pytest.raises(ConfigError):
-        face.consumer(server.url(), start=-1)
+        api.consumer(server.url(), start=-1)
 
 
-async def test_start_at_an_offset_and_in_the_url(face: Any, server: FakeServer) -> None:
+async def test_start_at_an_offset_and_in_the_url(api: Any, server: FakeServer) -> None:
     """start=offset, or ?start=end."""
     log = fill(server, [b"a", b"b"])
-    async with face.consumer(server.url(), start=6, stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), start=6, stop_at_end=True) as consumer:
         assert [r.value for r in await collect(consumer)] == [b"b"]
-    async with face.consumer(server.url(start="end"), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(start="end"), stop_at_end=True) as consumer:
         assert await collect(consumer) == []
         assert consumer.position == len(log)
 
 
-async def test_following_sees_what_is_appended(face: Any, server: FakeServer) -> None:
+async def test_following_sees_what_is_appended(api: Any, server: FakeServer) -> None:
     """Without stop_at_end the loop waits for more."""
     fill(server, [b"old"])
-    async with face.consumer(server.url(), poll_interval=0.001) as consumer:
+    async with api.consumer(server.url(), poll_interval=0.001) as consumer:
         found = []
         async for record in consumer:
             found.append(record.value)
@@ -230,9 +228,9 @@ async def test_following_sees_what_is_appended(face: Any, server: FakeServer) ->
     assert found == [b"old", b"new"]
 
 
-async def test_poll_waits_no_longer_than_it_is_told(face: Any, server: FakeServer) -> None:
+async def test_poll_waits_no_longer_than_it_is_told(api: Any, server: FakeServer) -> None:
     """None means that there was nothing; later there is."""
-    async with face.consumer(server.url(), poll_interval=0.001) as consumer:
+    async with api.consumer(server.url(), poll_interval=0.001) as consumer:
         assert await consumer.poll(timeout=0.01) is None
         assert await consumer.poll(timeout=0) is None
         fill(server, [b"a"])
@@ -240,10 +238,10 @@ async def test_poll_waits_no_longer_than_it_is_told(face: Any, server: FakeServe
         assert [record.value for record in batch] == [b"a"]
 
 
-async def test_a_loop_left_in_the_middle_goes_on_there(face: Any, server: FakeServer) -> None:
+async def test_a_loop_left_in_the_middle_goes_on_there(api: Any, server: FakeServer) -> None:
     """Position is behind what was handed out, never behind what was fetched."""
     fill(server)
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         async for record in consumer:
             if record.value == VALUES[9]:
                 break
@@ -256,10 +254,10 @@ async def test_a_loop_left_in_the_middle_goes_on_there(face: Any, server: FakeSe
         assert consumer.position == len(server.topics.log(1))
 
 
-async def test_position_end_and_lag(face: Any, server: FakeServer) -> None:
+async def test_position_end_and_lag(api: Any, server: FakeServer) -> None:
     """In bytes; unknown is None, never a guess."""
     log = fill(server, [b"a", b"b"])
-    consumer = face.consumer(server.url(), stop_at_end=True, max_fetch_bytes=6)
+    consumer = api.consumer(server.url(), stop_at_end=True, max_fetch_bytes=6)
     assert (consumer.position, consumer.end, consumer.lag) == (0, None, None)
     async with consumer:
         batch = await consumer.poll()
@@ -272,11 +270,11 @@ async def test_position_end_and_lag(face: Any, server: FakeServer) -> None:
     assert (stats.records, stats.fetched_bytes, stats.position) == (2, 12, 12)
 
 
-async def test_prefetch_stays_within_its_bound(face: Any, server: FakeServer, until: Any) -> None:
+async def test_prefetch_stays_within_its_bound(api: Any, server: FakeServer, until: Any) -> None:
     """A program that reads slowly does not fill its memory."""
     fill(server, [bytes(995)] * 200)
     options = {"max_fetch_bytes": 5000, "prefetch_bytes": 20_000}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         await until(server, lambda: server.frames.count("FETCH") >= 4)
         await consumer.poll()
         stats = consumer.stats()
@@ -285,12 +283,12 @@ async def test_prefetch_stays_within_its_bound(face: Any, server: FakeServer, un
 
 
 async def test_what_is_no_record_is_named_after_the_good_ones(
-    face: Any, deployed: FakeServer
+    api: Any, deployed: FakeServer
 ) -> None:
     """The offset of the damage is in the error, and it is raised again."""
     fill(deployed, [b"good"])
     deployed.topics.append(1, b"\x01" + b"\xff" * 9)
-    async with face.consumer(deployed.url(), stop_at_end=True) as consumer:
+    async with api.consumer(deployed.url(), stop_at_end=True) as consumer:
         good = await consumer.poll()
         assert [record.value for record in good] == [b"good"]
         with pytest.raises(CorruptRecord, match="no record at offset 9") as caught:
@@ -301,19 +299,19 @@ async def test_what_is_no_record_is_named_after_the_good_ones(
 
 
 async def test_a_truncated_log_is_not_waited_for_forever(
-    face: Any, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+    api: Any, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It raises; with on_truncation="reset" it goes on at the new end (AMB-31)."""
     monkeypatch.setattr(consume_errors, "BELIEVED_AFTER", 0.0)
     log = fill(server)
     options = {"backoff_cap": 0.002, "poll_interval": 0.001}
-    async with face.consumer(server.url(), start=len(log), **options) as consumer:
+    async with api.consumer(server.url(), start=len(log), **options) as consumer:
         assert await consumer.poll(timeout=0.01) is None
         server.topics.truncate(1, 0)
         with pytest.raises(LogTruncated):
             await consumer.poll(timeout=30)
     options["on_truncation"] = "reset"
-    async with face.consumer(server.url(), start=len(log), **options) as consumer:
+    async with api.consumer(server.url(), start=len(log), **options) as consumer:
         while server.frames.count("FETCH") < 40:
             await consumer.poll(timeout=0.005)
         server.topics.append(1, encode_record(b"new"))
@@ -321,9 +319,7 @@ async def test_a_truncated_log_is_not_waited_for_forever(
         assert [record.value for record in batch] == [b"new"]
 
 
-async def test_damage_on_the_server_is_raised_with_the_way_on(
-    face: Any, server: FakeServer
-) -> None:
+async def test_damage_on_the_server_is_raised_with_the_way_on(api: Any, server: FakeServer) -> None:
     """StorageError carries the offset after the damage (AMB-39)."""
     fill(server, [b"a", b"b"])
 
@@ -334,17 +330,17 @@ async def test_damage_on_the_server_is_raised_with_the_way_on(
         return False
 
     server.on_control = damaged
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         with pytest.raises(StorageError) as caught:
             await collect(consumer)
         await consumer.seek(caught.value.details["next_offset"])
         assert [r.value for r in await collect(consumer)] == [b"b"]
 
 
-async def test_a_topic_made_anew_ends_the_consumer(face: Any, server: FakeServer) -> None:
+async def test_a_topic_made_anew_ends_the_consumer(api: Any, server: FakeServer) -> None:
     """Its old offsets mean nothing (AMB-30)."""
     fill(server, [b"a"])
-    async with face.consumer(server.url(), poll_interval=0.001) as consumer:
+    async with api.consumer(server.url(), poll_interval=0.001) as consumer:
         assert await consumer.poll(timeout=10) is not None
         server.topics._names = {5: "orders"}
         server.drop_all()
@@ -352,28 +348,28 @@ async def test_a_topic_made_anew_ends_the_consumer(face: Any, server: FakeServer
             await consumer.poll(timeout=10)
 
 
-async def test_a_missing_topic_says_how_to_create_it(face: Any, server: FakeServer) -> None:
+async def test_a_missing_topic_says_how_to_create_it(api: Any, server: FakeServer) -> None:
     """A consumer never creates one by itself."""
     with pytest.raises(TopicNotFound, match="lwp topics create absent"):
-        async with face.consumer(server.url("absent")):
+        async with api.consumer(server.url("absent")):
             pytest.fail("it must not open")
 
 
-async def test_a_number_addresses_a_topic_too(face: Any, server: FakeServer) -> None:
+async def test_a_number_addresses_a_topic_too(api: Any, server: FakeServer) -> None:
     """Records then name it as #number."""
     fill(server, [b"a"])
     base = server.url("")
-    async with face.consumer(f"{base}?topic_id=1", stop_at_end=True) as consumer:
+    async with api.consumer(f"{base}?topic_id=1", stop_at_end=True) as consumer:
         assert [record.topic for record in await collect(consumer)] == ["#1"]
     with pytest.raises(TopicNotFound, match="no topic has the number 77"):
-        async with face.consumer(f"{base}?topic_id=77"):
+        async with api.consumer(f"{base}?topic_id=77"):
             pytest.fail("it must not open")
 
 
-async def test_use_before_open_and_after_close_is_refused(face: Any, server: FakeServer) -> None:
+async def test_use_before_open_and_after_close_is_refused(api: Any, server: FakeServer) -> None:
     """With an error, never with a hang."""
     fill(server)
-    consumer = face.consumer(server.url())
+    consumer = api.consumer(server.url())
     with pytest.raises(NotOpenError):
         await consumer.poll()
     async with consumer:
@@ -384,18 +380,18 @@ async def test_use_before_open_and_after_close_is_refused(face: Any, server: Fak
         await consumer.seek(0)
 
 
-async def test_repr_shows_the_state(face: Any, server: FakeServer) -> None:
+async def test_repr_shows_the_state(api: Any, server: FakeServer) -> None:
     """Where it stands and how far the log goes."""
     log = fill(server, [b"a"])
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         await collect(consumer)
         assert f"orders OPEN position={len(log)} end={len(log)}" in repr(consumer)
 
 
-async def test_iterating_waits_once_a_batch(face: Any, server: FakeServer) -> None:
+async def test_iterating_waits_once_a_batch(api: Any, server: FakeServer) -> None:
     """Records are flattened in memory, so iterating costs no wait a record."""
     fill(server)
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         inner = getattr(consumer, "target", consumer)
         taken, usual = [], inner._fetcher.take
 
@@ -410,7 +406,7 @@ async def test_iterating_waits_once_a_batch(face: Any, server: FakeServer) -> No
     assert len(taken) <= 5
 
 
-async def test_opaque_batches_are_raised_or_skipped(face: Any, server: FakeServer) -> None:
+async def test_opaque_batches_are_raised_or_skipped(api: Any, server: FakeServer) -> None:
     """Bytes that were stored without being records (AMB-27)."""
     fill(server, [b"before"])
     server.topics.append(1, b"opaque!" + encode_records([b"after"]))
@@ -431,9 +427,9 @@ async def test_opaque_batches_are_raised_or_skipped(face: Any, server: FakeServe
         return True
 
     server.on_control = refuse
-    async with face.consumer(server.url(), stop_at_end=True, on_opaque="skip") as consumer:
+    async with api.consumer(server.url(), stop_at_end=True, on_opaque="skip") as consumer:
         assert [record.value for record in await collect(consumer)] == [b"before", b"after"]
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         with pytest.raises(OpaqueRecords, match="on_opaque='skip'") as caught:
             await collect(consumer)
     assert (caught.value.offset, caught.value.next_offset) == (11, 18)

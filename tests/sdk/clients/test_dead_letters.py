@@ -64,34 +64,34 @@ def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
         yield server
 
 
-async def orders(face: Any, server: EmbeddedServer) -> list[Record]:
+async def orders(api: Any, server: EmbeddedServer) -> list[Record]:
     """Store the orders, and read them."""
     url = f"{server.url}/orders"
-    async with face.producer(url, create_topic=True) as producer:
+    async with api.producer(url, create_topic=True) as producer:
         await producer.send_many(VALUES)
-    async with face.consumer(url, stop_at_end=True) as consumer:
+    async with api.consumer(url, stop_at_end=True) as consumer:
         return [record async for record in consumer]
 
 
-async def letters_of(face: Any, server: EmbeddedServer) -> list[DeadLetter]:
+async def letters_of(api: Any, server: EmbeddedServer) -> list[DeadLetter]:
     """Return the dead letters."""
-    async with face.consumer(f"{server.url}/failed", stop_at_end=True) as consumer:
+    async with api.consumer(f"{server.url}/failed", stop_at_end=True) as consumer:
         return [DeadLetter.of(record) async for record in consumer]
 
 
-async def stored(face: Any, server: EmbeddedServer) -> list[tuple[int, bytes]]:
+async def stored(api: Any, server: EmbeddedServer) -> list[tuple[int, bytes]]:
     """Return the types and values of the records in the dead letters."""
-    letters = await letters_of(face, server)
+    letters = await letters_of(api, server)
     return [(letter.record.type, letter.record.value) for letter in letters]
 
 
 async def test_what_fails_again_and_again_is_stored(
-    face: Any, server: EmbeddedServer, caplog: pytest.LogCaptureFixture
+    api: Any, server: EmbeddedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As often as was asked for, then once among the dead letters; the log says why."""
     shop, told = Shop(), list[tuple[bytes, str]]()
-    records = await orders(face, server)
-    async with face.producer(f"{server.url}/failed", create_topic=True) as failed:
+    records = await orders(api, server)
+    async with api.producer(f"{server.url}/failed", create_topic=True) as failed:
         done = await handle(
             failed,
             shop,
@@ -99,7 +99,7 @@ async def test_what_fails_again_and_again_is_stored(
             max_attempts=3,
             told=lambda record, error: told.append((record.value, str(error))),
         )
-        assert await stored(face, server) == [(RecordType.RAW_DATA, VALUES[3])]  # before it ends
+        assert await stored(api, server) == [(RecordType.RAW_DATA, VALUES[3])]  # before it ends
     assert done == [True, True, True, False, True]
     assert shop.attempts.count(VALUES[3]) == 3
     assert told == [(VALUES[3], "an unlucky order")]
@@ -107,72 +107,72 @@ async def test_what_fails_again_and_again_is_stored(
 
 
 async def test_what_works_the_second_time_is_no_dead_letter(
-    face: Any, server: EmbeddedServer
+    api: Any, server: EmbeddedServer
 ) -> None:
     """Attempts follow each other at once."""
-    shop, records = Shop(luck=1), await orders(face, server)
-    async with face.producer(f"{server.url}/failed", create_topic=True) as failed:
+    shop, records = Shop(luck=1), await orders(api, server)
+    async with api.producer(f"{server.url}/failed", create_topic=True) as failed:
         assert all(await handle(failed, shop, records))
-    assert await stored(face, server) == []
+    assert await stored(api, server) == []
 
 
-async def test_other_errors_pass_through(face: Any, server: EmbeddedServer) -> None:
+async def test_other_errors_pass_through(api: Any, server: EmbeddedServer) -> None:
     """Only what `catch` names is a matter of the record; the record is not done then."""
-    shop, records = Shop(), await orders(face, server)
-    async with face.producer(f"{server.url}/failed", create_topic=True) as failed:
+    shop, records = Shop(), await orders(api, server)
+    async with api.producer(f"{server.url}/failed", create_topic=True) as failed:
         with pytest.raises(ValueError, match="unlucky"):
             await handle(failed, shop, records, catch=KeyError)
     assert shop.attempts.count(VALUES[3]) == 1
 
 
 async def test_a_place_is_committed_only_when_the_letter_is_safe(
-    face: Any, server: EmbeddedServer
+    api: Any, server: EmbeddedServer
 ) -> None:
     """Without an acknowledgement the next run meets the record again."""
-    await orders(face, server)
+    await orders(api, server)
     store = MemoryStore()
 
     async def work(failed: Any) -> None:
         options = {"consumer": "c", "offsets": store, "stop_at_end": True}
-        async with face.consumer(f"{server.url}/orders", **options) as consumer:
+        async with api.consumer(f"{server.url}/orders", **options) as consumer:
             async for record in consumer:
                 await handle(failed, Shop(), [record], max_attempts=1)
 
-    failed = face.producer(f"{server.url}/failed", create_topic=True)
+    failed = api.producer(f"{server.url}/failed", create_topic=True)
     with pytest.raises(UsageError):
         await work(failed)  # it is not open
     assert [commit.offset for commit in store.commits("c")] == [3 * 12]
     async with failed:
         await work(failed)
     assert [commit.offset for commit in store.commits("c")] == [5 * 12]
-    assert await stored(face, server) == [(RecordType.RAW_DATA, VALUES[3])]
+    assert await stored(api, server) == [(RecordType.RAW_DATA, VALUES[3])]
 
 
 async def test_bytes_that_are_no_records_are_stored_as_raw_data(
-    face: Any, server: EmbeddedServer
+    api: Any, server: EmbeddedServer
 ) -> None:
     """They have no type of their own (AMB-27)."""
-    async with face.producer(f"{server.url}/failed", create_topic=True) as failed:
+    async with api.producer(f"{server.url}/failed", create_topic=True) as failed:
         opaque = OpaqueBytes(0, -1, b"order 3", "orders")
         assert await handle(failed, Shop(), [opaque]) == [False]
-    (letter,) = await letters_of(face, server)
+    (letter,) = await letters_of(api, server)
     assert letter.record == opaque
     assert letter.record.is_opaque
 
 
 async def test_a_dead_letter_says_where_it_came_from_and_why(
-    face: Any, server: EmbeddedServer
+    api: Any, server: EmbeddedServer
 ) -> None:
     """Topic, offset, type, key, error and time; the record can be sent again as it was."""
-    async with face.producer(f"{server.url}/orders", create_topic=True) as producer:
+    async with api.producer(f"{server.url}/orders", create_topic=True) as producer:
         await producer.send(b"order 0")
         await producer.send(b"order 3", key="k", timestamp=7)
-    async with face.consumer(f"{server.url}/orders", stop_at_end=True) as consumer:
+    async with api.consumer(f"{server.url}/orders", stop_at_end=True) as consumer:
         records = [record async for record in consumer]
     before = time.time_ns()
-    async with face.producer(f"{server.url}/failed", create_topic=True) as failed:
+    async with api.producer(f"{server.url}/failed", create_topic=True) as failed:
         await handle(failed, Shop(), records, max_attempts=2)
-    (letter,) = await letters_of(face, server)
+    (letter,) = await letters_of(api, server)
     assert letter.record == records[1]
     assert (letter.record.key, letter.record.value) == (b"k", b"order 3")
     assert (letter.error, letter.error_type) == ("an unlucky order", "ValueError")
@@ -182,7 +182,7 @@ async def test_a_dead_letter_says_where_it_came_from_and_why(
 
 
 async def test_a_tombstone_comes_back_from_the_dead_letters(
-    face: Any, server: EmbeddedServer
+    api: Any, server: EmbeddedServer
 ) -> None:
     """Its value is None before and after."""
     tombstone = Record(5, RecordType.NULL, b"", "orders")
@@ -190,14 +190,14 @@ async def test_a_tombstone_comes_back_from_the_dead_letters(
     def fail(_record: Record) -> None:
         raise ValueError
 
-    async with face.producer(f"{server.url}/failed", create_topic=True) as failed:
+    async with api.producer(f"{server.url}/failed", create_topic=True) as failed:
         if isinstance(failed, Threaded):
             DeadLetters(failed.target).handle(tombstone, fail)
         else:
             shop = Shop()
             shop.ship = fail  # type: ignore[method-assign]
             await AsyncDeadLetters(failed).handle(tombstone, shop.ship_later)
-    (letter,) = await letters_of(face, server)
+    (letter,) = await letters_of(api, server)
     assert letter.record == tombstone
 
 
@@ -220,13 +220,13 @@ def test_other_records_are_not_dead_letters(key: bytes | None) -> None:
 
 
 async def test_a_server_that_does_not_answer_is_not_waited_for_for_ever(
-    face: Any,
+    api: Any,
 ) -> None:
     """The record is not done, and may come again."""
     record = Record(0, 1, b"order 3", "orders")
     with FakeServer() as quiet:
         quiet.on_ingest = lambda _peer, _frame: True
-        async with face.producer(quiet.url()) as failed:
+        async with api.producer(quiet.url()) as failed:
             with pytest.raises(DeadlineExceeded):
                 await handle(failed, Shop(), [record], timeout=0.05)
             assert (await failed.close(timeout=0.05)).lost == 1

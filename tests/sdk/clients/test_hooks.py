@@ -38,10 +38,10 @@ def diary() -> Diary:
     return Diary()
 
 
-async def test_a_producers_day(face: Any, server: FakeServer, diary: Diary) -> None:
+async def test_a_producers_day(api: Any, server: FakeServer, diary: Diary) -> None:
     """Connected, sent, acknowledged, disconnected; sizes and times."""
     url = server.url()
-    async with face.producer(url, hooks=diary, compression="lz4", linger=60) as producer:
+    async with api.producer(url, hooks=diary, compression="lz4", linger=60) as producer:
         await producer.send_many([b"x" * 1000] * 3)
     assert [name for name, _ in diary.events][:3] == [
         "on_connect",
@@ -59,7 +59,7 @@ async def test_a_producers_day(face: Any, server: FakeServer, diary: Diary) -> N
     assert 0 <= acked.seconds <= acked.total_seconds
 
 
-async def test_a_refused_batch_is_told(face: Any, server: FakeServer, diary: Diary) -> None:
+async def test_a_refused_batch_is_told(api: Any, server: FakeServer, diary: Diary) -> None:
     """With the error that its handle has."""
 
     def refuse(peer: FakePeer, frame: Frame) -> bool:
@@ -67,7 +67,7 @@ async def test_a_refused_batch_is_told(face: Any, server: FakeServer, diary: Dia
         return True
 
     server.on_ingest = refuse
-    async with face.producer(server.url(), hooks=[diary]) as producer:
+    async with api.producer(server.url(), hooks=[diary]) as producer:
         with pytest.raises(DeliveryFailed):
             await (await producer.send(b"x")).result(timeout=30)
     (failed,) = diary.of("on_batch_failed")
@@ -75,7 +75,7 @@ async def test_a_refused_batch_is_told(face: Any, server: FakeServer, diary: Dia
     assert (failed.records, failed.attempts) == (1, 1)
 
 
-async def test_backpressure_is_told(face: Any, server: FakeServer, diary: Diary) -> None:
+async def test_backpressure_is_told(api: Any, server: FakeServer, diary: Diary) -> None:
     """With the window that is left (LWP section 4.4)."""
 
     def slow_down(peer: FakePeer, _frame: Frame) -> bool:
@@ -83,26 +83,26 @@ async def test_backpressure_is_told(face: Any, server: FakeServer, diary: Diary)
         return False
 
     server.on_ingest = slow_down
-    async with face.producer(server.url(), hooks=diary) as producer:
+    async with api.producer(server.url(), hooks=diary) as producer:
         await (await producer.send(b"x")).result(timeout=30)
     assert [event.window for event in diary.of("on_backpressure")] == [1]
 
 
-async def test_an_outage_is_told(face: Any, server: FakeServer, diary: Diary) -> None:
+async def test_an_outage_is_told(api: Any, server: FakeServer, diary: Diary) -> None:
     """Its beginning and its end."""
     server.on_ingest = lambda peer, _frame: peer.number == 1 and (peer.close() or True)
-    async with face.producer(server.url(), hooks=diary) as producer:
+    async with api.producer(server.url(), hooks=diary) as producer:
         await (await producer.send(b"x")).result(timeout=30)
     assert [event.again for event in diary.of("on_connect")] == [False, True]
     assert diary.of("on_disconnect")[0].retry_in is not None
     assert [event.attempt for event in diary.of("on_batch_sent")] == [1, 2]
 
 
-async def test_a_consumers_day(face: Any, server: FakeServer, diary: Diary, until: Any) -> None:
+async def test_a_consumers_day(api: Any, server: FakeServer, diary: Diary, until: Any) -> None:
     """Fetched, handed out, pushed, committed."""
     server.topics.append(1, encode_records([b"a", b"b"]))
     options = {"hooks": diary, "offsets": MemoryStore(), "consumer": "billing"}
-    async with face.consumer(server.url(), poll_interval=0.001, **options) as consumer:
+    async with api.consumer(server.url(), poll_interval=0.001, **options) as consumer:
         assert len(await consumer.poll()) == 2
         await until(server, lambda: "SUBSCRIBE" in server.frames)
         server.topics.append(1, encode_records([b"c"]))
@@ -115,9 +115,9 @@ async def test_a_consumers_day(face: Any, server: FakeServer, diary: Diary, unti
     assert (commit.offset, commit.consumer, commit.error) == (18, "billing", None)
 
 
-async def test_a_clients_calls_are_told(face: Any, server: FakeServer, diary: Diary) -> None:
+async def test_a_clients_calls_are_told(api: Any, server: FakeServer, diary: Diary) -> None:
     """Each with its command and what it took."""
-    async with face.client(f"lance://127.0.0.1:{server.port}", hooks=diary) as client:
+    async with api.client(f"lance://127.0.0.1:{server.port}", hooks=diary) as client:
         await client.list_topics()
         await client.ping()
     assert [event.command for event in diary.of("on_call")] == ["LIST_TOPICS", "Keepalive"]
@@ -134,11 +134,11 @@ class Broken(Hooks):
 
 
 async def test_a_hook_that_raises_is_logged_once(
-    face: Any, server: FakeServer, diary: Diary, caplog: pytest.LogCaptureFixture
+    api: Any, server: FakeServer, diary: Diary, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And neither stops the stream nor the other hooks."""
     caplog.set_level(logging.WARNING, "lance_sdk")
-    async with face.producer(server.url(), hooks=[Broken(), diary], linger=0) as producer:
+    async with api.producer(server.url(), hooks=[Broken(), diary], linger=0) as producer:
         for _ in range(3):
             await (await producer.send(b"x")).result(timeout=30)
     assert len(diary.of("on_batch_acked")) == 3
@@ -159,16 +159,16 @@ class Nosy(Hooks):
         self.seen = self.producer.stats()
 
 
-async def test_hooks_run_under_no_lock(face: Any, server: FakeServer) -> None:
+async def test_hooks_run_under_no_lock(api: Any, server: FakeServer) -> None:
     """They may use the object that calls them, as long as they do not wait."""
     nosy = Nosy()
-    async with face.producer(server.url(), hooks=nosy) as producer:
+    async with api.producer(server.url(), hooks=nosy) as producer:
         nosy.producer = producer
         await (await producer.send(b"x")).result(timeout=30)
     assert nosy.seen.acked_records == 1
 
 
-async def test_what_is_no_hook_is_refused(face: Any, server: FakeServer) -> None:
+async def test_what_is_no_hook_is_refused(api: Any, server: FakeServer) -> None:
     """Before anything is opened."""
     with pytest.raises(ConfigError, match="Hooks subclass"):
-        face.producer(server.url(), hooks=print)
+        api.producer(server.url(), hooks=print)

@@ -102,13 +102,13 @@ LIBRARIES = libraries()
 @pytest.mark.anyio
 @pytest.mark.parametrize(("model", "value"), LIBRARIES)
 async def test_an_object_comes_back_as_it_was_sent(
-    face: Any, server: FakeServer, model: type, value: Any
+    api: Any, server: FakeServer, model: type, value: Any
 ) -> None:
     """With ``values=Model`` on both sides, in iteration, batches and values()."""
-    async with face.producer(server.url(), values=model) as producer:
+    async with api.producer(server.url(), values=model) as producer:
         await producer.send(value, key="k")
         await producer.send(None, key="k")
-    async with face.consumer(server.url(), values=model, stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), values=model, stop_at_end=True) as consumer:
         found = [(record.key, record.value) async for record in consumer]
         await consumer.seek("beginning")
         values = [each async for each in consumer.values()]

@@ -41,20 +41,20 @@ def silent(_peer: object, _frame: object) -> bool:
 
 
 async def test_records_arrive_in_the_order_in_which_they_were_sent(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """One by one and in bulk."""
     values = [b"%d" % number for number in range(2000)]
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         for value in values[:100]:
             await producer.send(value)
         await producer.send_many(values[100:])
     assert server.records() == values
 
 
-async def test_a_delivery_tells_its_receipt(face: Any, server: FakeServer) -> None:
+async def test_a_delivery_tells_its_receipt(api: Any, server: FakeServer) -> None:
     """Topic, batch, place in the batch, attempts."""
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         deliveries = [await producer.send(value) for value in (b"a", b"b", b"c")]
         receipts = [await delivery.result() for delivery in deliveries]
     places = {
@@ -69,20 +69,20 @@ async def test_a_delivery_tells_its_receipt(face: Any, server: FakeServer) -> No
     assert deliveries[0].exception() is None
 
 
-async def test_a_bulk_delivery_counts_its_records(face: Any, server: FakeServer) -> None:
+async def test_a_bulk_delivery_counts_its_records(api: Any, server: FakeServer) -> None:
     """One handle for all of them, over several batches."""
-    async with face.producer(server.url(), batch_bytes=1000) as producer:
+    async with api.producer(server.url(), batch_bytes=1000) as producer:
         deliveries = await producer.send_many(bytes(50) for _ in range(100))
         assert await deliveries == 100
     assert len(server.ingested) > 1
 
 
-async def test_a_callback_is_called_once_with_its_delivery(face: Any, server: FakeServer) -> None:
+async def test_a_callback_is_called_once_with_its_delivery(api: Any, server: FakeServer) -> None:
     """Before or after the acknowledgement; one that raises harms nobody."""
     called: list[object] = []
     release = threading.Event()
     server.on_ingest = lambda _peer, _frame: not release.wait(10)
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         delivery = await producer.send(b"a")
 
         def bad(_delivery: object) -> None:
@@ -97,33 +97,33 @@ async def test_a_callback_is_called_once_with_its_delivery(face: Any, server: Fa
     assert all(each.done() for each in called)
 
 
-async def test_a_lone_record_leaves_after_linger(face: Any, server: FakeServer) -> None:
+async def test_a_lone_record_leaves_after_linger(api: Any, server: FakeServer) -> None:
     """Nobody has to flush."""
-    async with face.producer(server.url(), linger=0.001) as producer:
+    async with api.producer(server.url(), linger=0.001) as producer:
         delivery = await producer.send(b"alone")
         await delivery.result(timeout=10)
     assert server.records() == [b"alone"]
 
 
-async def test_linger_is_no_rate_limit(face: Any, server: FakeServer) -> None:
+async def test_linger_is_no_rate_limit(api: Any, server: FakeServer) -> None:
     """Full batches leave at once, however long linger is."""
-    async with face.producer(server.url(), linger=100.0, batch_bytes=1000) as producer:
+    async with api.producer(server.url(), linger=100.0, batch_bytes=1000) as producer:
         deliveries = await producer.send_many([bytes(995)] * 50)
         assert await deliveries.result(timeout=30) == 50
 
 
-async def test_flush_sends_what_lingers(face: Any, server: FakeServer) -> None:
+async def test_flush_sends_what_lingers(api: Any, server: FakeServer) -> None:
     """And returns when everything is acknowledged."""
-    async with face.producer(server.url(), linger=100.0) as producer:
+    async with api.producer(server.url(), linger=100.0) as producer:
         delivery = await producer.send(b"a")
         await producer.flush(timeout=10)
         assert delivery.done()
 
 
-async def test_flush_raises_what_failed(face: Any, server: FakeServer) -> None:
+async def test_flush_raises_what_failed(api: Any, server: FakeServer) -> None:
     """The first failure among what it waited for."""
     server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD)
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         await producer.send(b"a")
         with pytest.raises(DeliveryFailed) as caught:
             await producer.flush()
@@ -131,10 +131,10 @@ async def test_flush_raises_what_failed(face: Any, server: FakeServer) -> None:
     assert not caught.value.maybe_applied
 
 
-async def test_flush_gives_up_waiting_in_time(face: Any, server: FakeServer, until: Any) -> None:
+async def test_flush_gives_up_waiting_in_time(api: Any, server: FakeServer, until: Any) -> None:
     """The delivery goes on."""
     server.on_ingest = silent
-    producer = face.producer(server.url())
+    producer = api.producer(server.url())
     async with producer:
         await producer.send(b"a")
         with pytest.raises(DeadlineExceeded, match="the delivery goes on"):
@@ -147,12 +147,12 @@ async def test_flush_gives_up_waiting_in_time(face: Any, server: FakeServer, unt
 
 
 async def test_a_full_buffer_raises_where_that_is_the_policy(
-    face: Any, server: FakeServer, until: Any
+    api: Any, server: FakeServer, until: Any
 ) -> None:
     """The record is not accepted, and the message says what to do."""
     server.on_ingest = silent
     options = {"on_full": "raise", "batch_bytes": 1000, "buffer_bytes": 3000}
-    producer = face.producer(server.url(), **options)
+    producer = api.producer(server.url(), **options)
     async with producer:
         for _ in range(3):
             await producer.send(bytes(995))
@@ -166,13 +166,13 @@ async def test_a_full_buffer_raises_where_that_is_the_policy(
     assert report.maybe_applied == 3
 
 
-async def test_a_full_buffer_blocks_until_there_is_room(face: Any, server: FakeServer) -> None:
+async def test_a_full_buffer_blocks_until_there_is_room(api: Any, server: FakeServer) -> None:
     """Everything is delivered, in order, with a buffer that holds only three batches."""
     values = [number.to_bytes(2, "big") + bytes(993) for number in range(40)]
     release = threading.Event()
     server.on_ingest = lambda _peer, _frame: not release.wait(10)
     options = {"batch_bytes": 1000, "buffer_bytes": 3000}
-    async with face.producer(server.url(), **options) as producer:
+    async with api.producer(server.url(), **options) as producer:
         for value in values[:3]:
             await producer.send(value)
         release.set()
@@ -182,11 +182,11 @@ async def test_a_full_buffer_blocks_until_there_is_room(face: Any, server: FakeS
     assert server.records() == values
 
 
-async def test_records_at_once_wait_for_room_too(face: Any, server: FakeServer) -> None:
+async def test_records_at_once_wait_for_room_too(api: Any, server: FakeServer) -> None:
     """As `send` does; each list is in the log as a whole."""
     lists = [[(bytes([number]) * 300, 0x01)] * 3 for number in range(20)]
     options = {"batch_bytes": 1000, "buffer_bytes": 2000}
-    async with face.producer(server.url(), **options) as producer:
+    async with api.producer(server.url(), **options) as producer:
         for records in lists:
             await producer.send_records(records)
     assert server.records() == [value for records in lists for value, _ in records]
@@ -194,11 +194,11 @@ async def test_records_at_once_wait_for_room_too(face: Any, server: FakeServer) 
 
 @pytest.mark.parametrize("on_full", ["block", "raise"])
 async def test_records_that_never_fit_together_are_refused(
-    face: Any, server: FakeServer, on_full: str
+    api: Any, server: FakeServer, on_full: str
 ) -> None:
     """At once, with how much there is room for; none of them is sent."""
     options = {"batch_bytes": 1000, "buffer_bytes": 2000, "on_full": on_full}
-    async with face.producer(server.url(), **options) as producer:
+    async with api.producer(server.url(), **options) as producer:
         with pytest.raises(RecordTooLarge, match=r"3 records, 2115 bytes.*buffer_bytes=2000"):
             await producer.send_records([(bytes(700), 0x01)] * 3)
         with pytest.raises(RecordTooLarge, match="largest this server takes"):
@@ -206,11 +206,11 @@ async def test_records_that_never_fit_together_are_refused(
     assert server.ingested == []
 
 
-async def test_blocking_ends_with_block_timeout(face: Any, server: FakeServer) -> None:
+async def test_blocking_ends_with_block_timeout(api: Any, server: FakeServer) -> None:
     """A server that never acknowledges does not stop the program for good."""
     server.on_ingest = silent
     options = {"batch_bytes": 1000, "buffer_bytes": 1000, "block_timeout": 0.05}
-    producer = face.producer(server.url(), **options)
+    producer = api.producer(server.url(), **options)
     async with producer:
         await producer.send(bytes(995))
         with pytest.raises(BufferFull):
@@ -218,9 +218,7 @@ async def test_blocking_ends_with_block_timeout(face: Any, server: FakeServer) -
         await producer.close(timeout=0)
 
 
-async def test_a_dropped_connection_loses_and_doubles_nothing(
-    face: Any, server: FakeServer
-) -> None:
+async def test_a_dropped_connection_loses_and_doubles_nothing(api: Any, server: FakeServer) -> None:
     """Batches come again under their own ids; a server that remembers ids stores each once."""
     seen = 0
 
@@ -234,7 +232,7 @@ async def test_a_dropped_connection_loses_and_doubles_nothing(
 
     server.on_ingest = drop_every_third
     values = [number.to_bytes(2, "big") + bytes(48) for number in range(400)]
-    async with face.producer(server.url(), batch_bytes=1100, max_in_flight=4) as producer:
+    async with api.producer(server.url(), batch_bytes=1100, max_in_flight=4) as producer:
         await producer.send_many(values)
         await producer.flush(timeout=60)
         assert producer.stats().connects > 3
@@ -246,7 +244,7 @@ async def test_a_dropped_connection_loses_and_doubles_nothing(
 
 
 async def test_garbage_from_the_server_costs_a_reconnect_and_nothing_else(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """Bytes that are no frame end the connection; the batch goes again."""
 
@@ -257,14 +255,14 @@ async def test_garbage_from_the_server_costs_a_reconnect_and_nothing_else(
         return True
 
     server.on_ingest = garble_once
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         delivery = await producer.send(b"a")
         receipt = await delivery.result(timeout=30)
     assert receipt.attempts == 2
     assert server.records() == [b"a"]
 
 
-async def test_late_acknowledgements_are_waited_for(face: Any, server: FakeServer) -> None:
+async def test_late_acknowledgements_are_waited_for(api: Any, server: FakeServer) -> None:
     """A slow disk is not a failure."""
     release = threading.Event()
 
@@ -272,7 +270,7 @@ async def test_late_acknowledgements_are_waited_for(face: Any, server: FakeServe
         return not release.wait(10)
 
     server.on_ingest = late
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         delivery = await producer.send(b"a")
         with pytest.raises(DeadlineExceeded):
             await delivery.result(timeout=0.02)
@@ -281,11 +279,11 @@ async def test_late_acknowledgements_are_waited_for(face: Any, server: FakeServe
 
 
 async def test_no_acknowledgement_in_delivery_timeout_is_a_failure(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """It may have been stored: nobody knows."""
     server.on_ingest = silent
-    async with face.producer(server.url(), delivery_timeout=0.5, linger=0) as producer:
+    async with api.producer(server.url(), delivery_timeout=0.5, linger=0) as producer:
         delivery = await producer.send(b"a")
         with pytest.raises(DeliveryExpired) as caught:
             await delivery
@@ -293,7 +291,7 @@ async def test_no_acknowledgement_in_delivery_timeout_is_a_failure(
     assert caught.value.retryable
 
 
-async def test_a_text_error_finds_its_batch(face: Any, deployed: FakeServer) -> None:
+async def test_a_text_error_finds_its_batch(api: Any, deployed: FakeServer) -> None:
     """A deployed server names no batch; the producer finds out by itself (AMB-10)."""
 
     def refuse_second(peer: FakePeer, frame: Frame) -> bool:
@@ -303,7 +301,7 @@ async def test_a_text_error_finds_its_batch(face: Any, deployed: FakeServer) -> 
         return True
 
     deployed.on_ingest = refuse_second
-    producer = face.producer(deployed.url(), batch_records=1)
+    producer = api.producer(deployed.url(), batch_records=1)
     async with producer:
         deliveries = [await producer.send(value) for value in (b"1", b"bad", b"3")]
         await deliveries[0].result(timeout=10)
@@ -315,7 +313,7 @@ async def test_a_text_error_finds_its_batch(face: Any, deployed: FakeServer) -> 
     assert deployed.records() == [b"1", b"3", b"4"]
 
 
-async def test_backpressure_slows_and_does_not_stop(face: Any, server: FakeServer) -> None:
+async def test_backpressure_slows_and_does_not_stop(api: Any, server: FakeServer) -> None:
     """Every record is delivered while the server complains about each batch."""
 
     def complain(peer: FakePeer, _frame: Frame) -> bool:
@@ -323,14 +321,14 @@ async def test_backpressure_slows_and_does_not_stop(face: Any, server: FakeServe
         return False
 
     server.on_ingest = complain
-    async with face.producer(server.url(), batch_bytes=500) as producer:
+    async with api.producer(server.url(), batch_bytes=500) as producer:
         await producer.send_many([bytes(100)] * 200)
         await producer.flush(timeout=30)
         assert producer.stats().backpressure == len(server.ingested)
     assert len(server.records()) == 200
 
 
-async def test_no_keepalive_storm_is_possible(face: Any, server: FakeServer) -> None:
+async def test_no_keepalive_storm_is_possible(api: Any, server: FakeServer) -> None:
     """A server that answers each Keepalive with hundreds gets one answer, not hundreds."""
 
     def storm(peer: FakePeer, _frame: Frame) -> bool:
@@ -339,14 +337,14 @@ async def test_no_keepalive_storm_is_possible(face: Any, server: FakeServer) -> 
         return True
 
     server.on_keepalive = storm
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         await producer.send(b"a")
         await producer.flush(timeout=10)
     sent = server.frames.count("KEEPALIVE")
     assert 1 <= sent <= 4
 
 
-async def test_control_requests_never_travel_beside_ingest(face: Any, server: FakeServer) -> None:
+async def test_control_requests_never_travel_beside_ingest(api: Any, server: FakeServer) -> None:
     """On every connection all questions come before the first batch (AMB-10)."""
     seen = 0
 
@@ -358,16 +356,16 @@ async def test_control_requests_never_travel_beside_ingest(face: Any, server: Fa
         return seen < 3
 
     server.on_ingest = drop_twice
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         await (await producer.send(b"a")).result(timeout=30)
     assert server.frames == ["KEEPALIVE", "LIST_TOPICS", "INGEST"] * 3
 
 
 async def test_a_deleted_topic_fails_the_batch_with_its_reason(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """The server knows the number no longer."""
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         await (await producer.send(b"a")).result(timeout=10)
         server.topics._logs.pop(1)
         with pytest.raises(DeliveryFailed) as caught:
@@ -375,7 +373,7 @@ async def test_a_deleted_topic_fails_the_batch_with_its_reason(
     assert isinstance(caught.value.cause, TopicNotFound)
 
 
-async def test_a_topic_that_vanished_ends_the_producer(face: Any, server: FakeServer) -> None:
+async def test_a_topic_that_vanished_ends_the_producer(api: Any, server: FakeServer) -> None:
     """On reconnecting the name leads nowhere; what is unacknowledged fails and says why."""
 
     def vanish(peer: FakePeer, _frame: Frame) -> bool:
@@ -384,7 +382,7 @@ async def test_a_topic_that_vanished_ends_the_producer(face: Any, server: FakeSe
         return True
 
     server.on_ingest = vanish
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         delivery = await producer.send(b"a")
         with pytest.raises(DeliveryFailed) as caught:
             await delivery.result(timeout=10)
@@ -394,10 +392,10 @@ async def test_a_topic_that_vanished_ends_the_producer(face: Any, server: FakeSe
             await producer.send(b"b")
 
 
-async def test_flush_tells_what_failed_just_before_it(face: Any, server: FakeServer) -> None:
+async def test_flush_tells_what_failed_just_before_it(api: Any, server: FakeServer) -> None:
     """A record that was refused before the flush began is not passed over in silence."""
     server.on_ingest = refuse(ErrorCode.INVALID_PAYLOAD)
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         delivery = await producer.send(b"a")
         waiting = threading.Event()
         delivery._batch.waiter.add_callback(delivery._batch, waiting.set)
@@ -408,10 +406,10 @@ async def test_flush_tells_what_failed_just_before_it(face: Any, server: FakeSer
 
 
 async def test_records_that_are_handed_over_at_once_share_a_batch(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """Of whatever types they are, and though nothing is in flight."""
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         deliveries = await producer.send_records([(b"a", 0x01), (b"{}", 0x02), (b"c", 0x80)])
         await producer.flush(timeout=10)
     assert [delivery.done() for delivery in deliveries] == [True] * 3

@@ -44,25 +44,25 @@ def test_value_is_the_payload_and_raw_the_stored_bytes(
 
 
 @pytest.mark.anyio
-async def test_a_record_read_is_what_was_sent(face: Any, server: FakeServer) -> None:
+async def test_a_record_read_is_what_was_sent(api: Any, server: FakeServer) -> None:
     """With a key and a time, without, and None for a tombstone."""
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         await producer.send(b"v", key=b"k", timestamp=WHEN)
         await producer.send(b"v")
         await producer.send(None)
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         found = [(each.value, each.key, each.timestamp) async for each in consumer]
     assert found == [(b"v", b"k", WHEN), (b"v", None, None), (None, None, None)]
 
 
 @pytest.mark.anyio
-async def test_values_says_how_value_is_decoded(face: Any, server: FakeServer) -> None:
+async def test_values_says_how_value_is_decoded(api: Any, server: FakeServer) -> None:
     """One by one and in batches; body stays the payload's bytes."""
-    async with face.producer(server.url(), values="json") as producer:
+    async with api.producer(server.url(), values="json") as producer:
         await producer.send({"id": 1}, key="k")
         await producer.send(None)
     options = {"values": "json", "stop_at_end": True}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         one_by_one = [(each.value, each.body) async for each in consumer]
         await consumer.seek("beginning")
         in_batches = [each.value async for batch in consumer.batches() for each in batch]
@@ -71,18 +71,18 @@ async def test_values_says_how_value_is_decoded(face: Any, server: FakeServer) -
 
 
 @pytest.mark.anyio
-async def test_send_raw_copies_records_unchanged(face: Any, server: FakeServer) -> None:
+async def test_send_raw_copies_records_unchanged(api: Any, server: FakeServer) -> None:
     """Type, key, time and payload, one by one and in bulk, whatever ``values=`` says."""
-    async with face.producer(server.url(), values="json") as producer:
+    async with api.producer(server.url(), values="json") as producer:
         await producer.send({"id": 1}, key="k", timestamp=WHEN)
         await producer.send([2])
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         first = [record async for record in consumer]
-    async with face.producer(server.url(), values="json") as producer:
+    async with api.producer(server.url(), values="json") as producer:
         for record in first:
             await producer.send_raw(record.raw, record.type)
             await producer.send_many_raw([record.raw], record.type)
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         stored = [(record.type, record.raw) async for record in consumer]
     was = [(record.type, record.raw) for record in first]
     assert stored == [*was, was[0], was[0], was[1], was[1]]
@@ -90,10 +90,10 @@ async def test_send_raw_copies_records_unchanged(face: Any, server: FakeServer) 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_old_way_of_copying_is_an_error(face: Any, server: FakeServer, kind: int) -> None:
+async def test_the_old_way_of_copying_is_an_error(api: Any, server: FakeServer, kind: int) -> None:
     """In bulk too: value is no longer what is stored, so it must not pass in silence."""
     well_formed = b"\x00" * 12
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         with pytest.raises(LocalProtocolError, match=r"send_raw\(record.raw, record.type\)"):
             await producer.send(well_formed, record_type=kind)
         with pytest.raises(LocalProtocolError, match="send_raw"):
@@ -103,10 +103,10 @@ async def test_the_old_way_of_copying_is_an_error(face: Any, server: FakeServer,
 
 @pytest.mark.anyio
 async def test_send_raw_refuses_bytes_that_are_not_laid_out_as_their_type(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """A reader could not take them apart."""
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         with pytest.raises(LocalProtocolError, match="0x11"):
             await producer.send_raw(b"short", RecordType.TIMESTAMPED)
     assert server.ingested == []

@@ -46,10 +46,10 @@ def refuse(server: FakeServer, code: ErrorCode, times: int) -> None:
         ErrorCode.TIMEOUT_ERROR,
     ],
 )
-async def test_what_passes_is_tried_again(face: Any, server: FakeServer, code: ErrorCode) -> None:
+async def test_what_passes_is_tried_again(api: Any, server: FakeServer, code: ErrorCode) -> None:
     """LWP section 12.4: with the same id and the same bytes."""
     refuse(server, code, 3)
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         receipt = await (await producer.send(b"x")).result(timeout=30)
     assert receipt.attempts == 4
     assert len({(each.batch_id, each.payload) for each in server.ingested}) == 1
@@ -61,38 +61,38 @@ async def test_what_passes_is_tried_again(face: Any, server: FakeServer, code: E
     [ErrorCode.TOPIC_NOT_FOUND, ErrorCode.ACCESS_DENIED, ErrorCode.STORAGE_ERROR],
 )
 async def test_what_does_not_pass_fails_at_once(
-    face: Any, server: FakeServer, code: ErrorCode
+    api: Any, server: FakeServer, code: ErrorCode
 ) -> None:
     """Trying again would only take time."""
     refuse(server, code, 1)
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         with pytest.raises(DeliveryFailed):
             await (await producer.send(b"x")).result(timeout=30)
     assert len(server.ingested) == 1
 
 
-async def test_a_policy_may_try_more(face: Any, server: FakeServer) -> None:
+async def test_a_policy_may_try_more(api: Any, server: FakeServer) -> None:
     """Whoever knows that the disk comes back."""
     refuse(server, ErrorCode.STORAGE_ERROR, 2)
     retry = RetryPolicy(also={ErrorCode.STORAGE_ERROR})
-    async with face.producer(server.url(), retry=retry) as producer:
+    async with api.producer(server.url(), retry=retry) as producer:
         assert (await (await producer.send(b"x")).result(timeout=30)).attempts == 3
 
 
-async def test_a_policy_may_try_less(face: Any, server: FakeServer) -> None:
+async def test_a_policy_may_try_less(api: Any, server: FakeServer) -> None:
     """And says so with the server's own error."""
     refuse(server, ErrorCode.QUORUM_NOT_REACHED, 1)
     retry = RetryPolicy(never=[ErrorCode.QUORUM_NOT_REACHED])
-    async with face.producer(server.url(), retry=retry) as producer:
+    async with api.producer(server.url(), retry=retry) as producer:
         failure = (await settled(producer)).exception()
     assert isinstance(failure.cause, QuorumNotReached)
     assert failure.maybe_applied
 
 
-async def test_a_policy_may_count(face: Any, server: FakeServer) -> None:
+async def test_a_policy_may_count(api: Any, server: FakeServer) -> None:
     """max_attempts ends what would go on until delivery_timeout."""
     refuse(server, ErrorCode.RATE_LIMITED, 100)
-    async with face.producer(server.url(), retry=RetryPolicy(max_attempts=3)) as producer:
+    async with api.producer(server.url(), retry=RetryPolicy(max_attempts=3)) as producer:
         failure = (await settled(producer)).exception()
     assert isinstance(failure.cause, RateLimited)
     assert len(server.ingested) == 3

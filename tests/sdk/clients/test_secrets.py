@@ -55,33 +55,33 @@ async def fresh() -> str:
     return TOKEN
 
 
-async def test_an_error_never_shows_the_token(face: Any, server: FakeServer) -> None:
+async def test_an_error_never_shows_the_token(api: Any, server: FakeServer) -> None:
     """Neither its message nor its details (LWP section 12.3)."""
     talkative(server)
-    async with face.client(server.url(), token=TOKEN) as client:
+    async with api.client(server.url(), token=TOKEN) as client:
         with pytest.raises(AccessDenied) as caught:
             await client.get_topic(7)
     assert TOKEN not in f"{caught.value!r} {caught.value.details}"
     assert "not for ***" in str(caught.value)
 
 
-async def test_a_refused_token_is_not_shown(face: Any, server: FakeServer) -> None:
+async def test_a_refused_token_is_not_shown(api: Any, server: FakeServer) -> None:
     """The refusal has words of its own (LWP section 5.2)."""
     talkative(server, admits=False)
     with pytest.raises(AuthenticationFailed, match=r"you sent \*\*\*"):
-        async with face.client(server.url(), token=TOKEN):
+        async with api.client(server.url(), token=TOKEN):
             pytest.fail("it must not open")
 
 
 async def test_hooks_and_logs_never_show_the_token(
-    face: Any, server: FakeServer, caplog: pytest.LogCaptureFixture
+    api: Any, server: FakeServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not even at DEBUG, and not with what a record carries beside its words."""
     caplog.set_level(logging.DEBUG, "lance_sdk")
     talkative(server)
     seen = Seen()
-    token = TOKEN if face.name == "threads" else fresh
-    async with face.producer(server.url(), token=token, hooks=seen) as producer:
+    token = TOKEN if api.name == "threads" else fresh
+    async with api.producer(server.url(), token=token, hooks=seen) as producer:
         delivery = await producer.send(b"x")
         with pytest.raises(DeliveryFailed, match=r"\*\*\* sent that"):
             await delivery.result(timeout=30)

@@ -54,46 +54,46 @@ def secure(server: FakeServer, host: str = "localhost") -> str:
 
 
 async def test_a_file_of_certificates_is_trusted(
-    face: Any, tls_server: FakeServer, ca_file: Path
+    api: Any, tls_server: FakeServer, ca_file: Path
 ) -> None:
     """tls_ca instead of a context of one's own; also in the URL."""
     url = f"{secure(tls_server)}?tls_ca={ca_file}"
-    async with face.producer(url) as producer:
+    async with api.producer(url) as producer:
         await producer.send(b"secret")
     assert tls_server.records() == [b"secret"]
 
 
 async def test_a_server_may_have_another_name(
-    face: Any, tls_server: FakeServer, ca_file: Path
+    api: Any, tls_server: FakeServer, ca_file: Path
 ) -> None:
     """tls_server_name is what the certificate must say."""
     url = secure(tls_server, "127.0.0.1")
-    async with face.client(url, tls_ca=ca_file, tls_server_name="localhost") as client:
+    async with api.client(url, tls_ca=ca_file, tls_server_name="localhost") as client:
         assert await client.ping() > 0
     with pytest.raises(ConnectFailed, match="127"):
-        async with face.client(url, tls_ca=ca_file):
+        async with api.client(url, tls_ca=ca_file):
             pytest.fail("it must not open")
 
 
 async def test_both_sides_show_certificates(
-    face: Any, mutual: FakeServer, authority: trustme.CA, ca_file: Path, tmp_path: Path
+    api: Any, mutual: FakeServer, authority: trustme.CA, ca_file: Path, tmp_path: Path
 ) -> None:
     """Mutual TLS; without a certificate the server does not talk."""
     options = {"tls_ca": ca_file, **issue(authority, tmp_path)}
-    async with face.producer(secure(mutual), **options) as producer:
+    async with api.producer(secure(mutual), **options) as producer:
         await producer.send(b"secret")
     assert mutual.records() == [b"secret"]
     with pytest.raises(ConnectFailed):
-        async with face.client(secure(mutual), tls_ca=ca_file):
+        async with api.client(secure(mutual), tls_ca=ca_file):
             pytest.fail("it must not open")
 
 
 async def test_a_renewed_certificate_is_taken_up_at_the_next_connection(
-    face: Any, mutual: FakeServer, authority: trustme.CA, ca_file: Path, tmp_path: Path
+    api: Any, mutual: FakeServer, authority: trustme.CA, ca_file: Path, tmp_path: Path
 ) -> None:
     """Without a restart: the files are read for every connection."""
     options = {"tls_ca": ca_file, **issue(authority, tmp_path)}
-    async with face.producer(secure(mutual), **options) as producer:
+    async with api.producer(secure(mutual), **options) as producer:
         await (await producer.send(b"first")).result(timeout=30)
         other = trustme.CA()
         issue(other, tmp_path)  # not one that the server trusts
@@ -115,11 +115,11 @@ async def test_a_renewed_certificate_is_taken_up_at_the_next_connection(
     ],
 )
 async def test_a_file_that_cannot_be_used_is_named(
-    face: Any, tls_server: FakeServer, options: dict[str, Any], complaint: str
+    api: Any, tls_server: FakeServer, options: dict[str, Any], complaint: str
 ) -> None:
     """With the option, the file and the reason."""
     with pytest.raises(ConnectFailed, match=complaint):
-        async with face.client(secure(tls_server), **options):
+        async with api.client(secure(tls_server), **options):
             pytest.fail("it must not open")
 
 
@@ -133,17 +133,17 @@ async def test_a_file_that_cannot_be_used_is_named(
     ],
 )
 async def test_options_that_cannot_work_are_refused(
-    face: Any, options: dict[str, Any], complaint: str
+    api: Any, options: dict[str, Any], complaint: str
 ) -> None:
     """When the object is made."""
     with pytest.raises(ConfigError, match=complaint):
-        face.client("lances://localhost", **options)
+        api.client("lances://localhost", **options)
 
 
-async def test_a_context_is_complete(face: Any, tls_context: ssl.SSLContext) -> None:
+async def test_a_context_is_complete(api: Any, tls_context: ssl.SSLContext) -> None:
     """Files beside it would be left out without a word."""
     with pytest.raises(ConfigError, match="load tls_ca into it"):
-        face.client("lances://localhost", tls=tls_context, tls_ca="x")
+        api.client("lances://localhost", tls=tls_context, tls_ca="x")
 
 
 class Guard:
@@ -165,12 +165,12 @@ class Guard:
 
 
 async def test_a_function_gives_a_fresh_token_for_every_connection(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """Tokens that expire are renewed where they are needed."""
     guard = Guard(server, "token 1", "token 2")
     tokens = iter(["token 1", "token 2"])
-    async with face.producer(server.url(), token=lambda: next(tokens)) as producer:
+    async with api.producer(server.url(), token=lambda: next(tokens)) as producer:
         await (await producer.send(b"a")).result(timeout=30)
         server.drop_all()
         await (await producer.send(b"b")).result(timeout=30)
@@ -178,7 +178,7 @@ async def test_a_function_gives_a_fresh_token_for_every_connection(
     assert server.records() == [b"a", b"b"]
 
 
-async def test_an_async_function_gives_tokens_to_async_faces(face: Any, server: FakeServer) -> None:
+async def test_an_async_function_gives_tokens_to_async_apis(api: Any, server: FakeServer) -> None:
     """The sync API says that it cannot wait for one."""
     guard = Guard(server, "token")
 
@@ -186,8 +186,8 @@ async def test_an_async_function_gives_tokens_to_async_faces(face: Any, server: 
         await anyio.lowlevel.checkpoint()
         return "token"
 
-    producer = face.producer(server.url(), token=fetch_token)
-    if face.name == "threads":
+    producer = api.producer(server.url(), token=fetch_token)
+    if api.name == "threads":
         with pytest.raises(ConnectFailed, match="needs an async API"):
             await producer.open()
         return
@@ -197,7 +197,7 @@ async def test_an_async_function_gives_tokens_to_async_faces(face: Any, server: 
 
 
 async def test_a_token_function_that_fails_is_an_attempt_that_failed(
-    face: Any, server: FakeServer
+    api: Any, server: FakeServer
 ) -> None:
     """In the phase auth, with its own words."""
 
@@ -205,22 +205,22 @@ async def test_a_token_function_that_fails_is_an_attempt_that_failed(
         raise OSError("the vault is sealed")
 
     with pytest.raises(ConnectFailed, match="auth: the vault is sealed") as caught:
-        async with face.client(server.url(), token=broken):
+        async with api.client(server.url(), token=broken):
             pytest.fail("it must not open")
     assert [attempt.phase for attempt in caught.value.attempts] == ["auth"]
 
 
 @pytest.mark.parametrize("token", [None, 7, b"bytes"])
 async def test_a_function_that_returns_no_token_is_named(
-    face: Any, server: FakeServer, token: Any
+    api: Any, server: FakeServer, token: Any
 ) -> None:
     """By what it returned."""
     with pytest.raises(ConnectFailed, match=f"returned {type(token).__name__}"):
-        async with face.client(server.url(), token=lambda: token):
+        async with api.client(server.url(), token=lambda: token):
             pytest.fail("it must not open")
 
 
-async def test_a_token_function_that_hangs_is_given_up(face: Any, server: FakeServer) -> None:
+async def test_a_token_function_that_hangs_is_given_up(api: Any, server: FakeServer) -> None:
     """Within connect_timeout; nothing else waits for it."""
     release = threading.Event()
 
@@ -230,21 +230,21 @@ async def test_a_token_function_that_hangs_is_given_up(face: Any, server: FakeSe
 
     try:
         with pytest.raises(ConnectFailed, match="the token function took over"):
-            async with face.client(server.url(), token=hang, connect_timeout=0.1):
+            async with api.client(server.url(), token=hang, connect_timeout=0.1):
                 pytest.fail("it must not open")
     finally:
         release.set()
 
 
-async def test_a_refused_token_is_no_reason_to_try_again(face: Any, server: FakeServer) -> None:
+async def test_a_refused_token_is_no_reason_to_try_again(api: Any, server: FakeServer) -> None:
     """It ends the opening with what the server said."""
     Guard(server)
     with pytest.raises(AuthenticationFailed, match="expired"):
-        async with face.client(server.url(), token=lambda: "old"):
+        async with api.client(server.url(), token=lambda: "old"):
             pytest.fail("it must not open")
 
 
-async def test_a_token_that_is_none_is_refused_at_once(face: Any) -> None:
+async def test_a_token_that_is_none_is_refused_at_once(api: Any) -> None:
     """Without showing it."""
     with pytest.raises(ConfigError, match="token: expected text or a function, got bytes"):
-        face.client("lance://localhost", token=b"s3cret")
+        api.client("lance://localhost", token=b"s3cret")

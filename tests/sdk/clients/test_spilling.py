@@ -112,9 +112,9 @@ def spilled(journal: FakeSpill) -> list[bytes]:
     return [value for batch in journal.stored for _, value in decode_records(batch.payload)]
 
 
-async def test_a_good_day_needs_no_journal(face: Any, server: FakeServer, spill: FakeSpill) -> None:
+async def test_a_good_day_needs_no_journal(api: Any, server: FakeServer, spill: FakeSpill) -> None:
     """What fits in memory goes to the server directly."""
-    async with face.producer(server.url(), **{**SPILLING, "buffer_bytes": 100_000}) as producer:
+    async with api.producer(server.url(), **{**SPILLING, "buffer_bytes": 100_000}) as producer:
         await producer.send_many(VALUES)
     assert server.records() == VALUES
     assert spill.stored == []
@@ -122,11 +122,11 @@ async def test_a_good_day_needs_no_journal(face: Any, server: FakeServer, spill:
 
 
 async def test_everything_goes_through_the_journal_once_it_spills(
-    face: Any, server: FakeServer, spill: FakeSpill, until: Any
+    api: Any, server: FakeServer, spill: FakeSpill, until: Any
 ) -> None:
     """Also what was sent and not acknowledged: under the id it was sent with (SF-32)."""
     server.on_ingest = lambda _peer, _frame: True
-    async with face.producer(server.url(), **SPILLING) as producer:
+    async with api.producer(server.url(), **SPILLING) as producer:
         await producer.send_many(VALUES[:12])
         await until(server, lambda: len(server.ingested) == 2)
         handles = await producer.send_many(VALUES[12:])
@@ -143,11 +143,11 @@ async def test_everything_goes_through_the_journal_once_it_spills(
 
 
 async def test_a_drained_journal_is_left_again(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """In order: nothing overtakes what the journal holds (SF-33)."""
     server.on_ingest = lambda _peer, _frame: True
-    async with face.producer(server.url(), **SPILLING) as producer:
+    async with api.producer(server.url(), **SPILLING) as producer:
         await producer.send_many(VALUES)
         serve_again(server, spill)
         await producer.flush(timeout=30)
@@ -159,11 +159,11 @@ async def test_a_drained_journal_is_left_again(
 
 
 async def test_what_stays_in_the_journal_is_not_lost(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """close() counts it, and its handles say that it must not be sent again."""
     server.on_ingest = lambda _peer, _frame: True
-    producer = face.producer(server.url(), **SPILLING)
+    producer = api.producer(server.url(), **SPILLING)
     await producer.open()
     handles = await producer.send_many(VALUES)
     server.stop()
@@ -175,11 +175,11 @@ async def test_what_stays_in_the_journal_is_not_lost(
 
 
 async def test_closing_keeps_what_the_server_does_not_take(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """A server that is there and acknowledges nothing is no reason to lose anything."""
     server.on_ingest = lambda _peer, _frame: True
-    producer = face.producer(server.url(), **{**SPILLING, "buffer_bytes": 100_000})
+    producer = api.producer(server.url(), **{**SPILLING, "buffer_bytes": 100_000})
     await producer.open()
     await producer.send_many(VALUES)
     report = await producer.close(timeout=0.1)
@@ -188,11 +188,11 @@ async def test_closing_keeps_what_the_server_does_not_take(
 
 
 async def test_waiting_for_the_journal_has_a_deadline(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """After delivery_timeout a handle says where its record is; it is delivered all the same."""
     options = {"journal": "unused", "linger": 0.0, "delivery_timeout": 0.1}
-    async with face.producer(server.url(), **options) as producer:
+    async with api.producer(server.url(), **options) as producer:
         delivery = await producer.send(b"x")
         with pytest.raises(StillInJournal) as caught:
             await delivery.result(timeout=30)
@@ -205,11 +205,11 @@ async def test_waiting_for_the_journal_has_a_deadline(
 
 
 async def test_a_producer_with_a_journal_opens_without_a_server(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """An application at the edge starts whether or not there is a network."""
     server.stop()
-    producer = face.producer(server.url(), **SPILLING)
+    producer = api.producer(server.url(), **SPILLING)
     await producer.open()
     await producer.send_many(VALUES)
     report = await producer.close(timeout=10)
@@ -218,11 +218,11 @@ async def test_a_producer_with_a_journal_opens_without_a_server(
 
 
 async def test_a_journal_alone_takes_everything(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """Without on_full='journal' nothing is sent past it."""
     spill.delivering = True
-    async with face.producer(server.url(), journal="unused", linger=0.0) as producer:
+    async with api.producer(server.url(), journal="unused", linger=0.0) as producer:
         receipt = await (await producer.send(b"x")).result(timeout=30)
     assert spilled(spill) == [b"x"]
     assert receipt.batch_id == 0x701
@@ -230,11 +230,11 @@ async def test_a_journal_alone_takes_everything(
 
 
 async def test_what_an_earlier_process_left_goes_first(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """A journal that is not drained is gone through from the beginning (SF-33)."""
     spill.waiting[-1] = SpilledBatch(1, b"\x01\x01\x00\x00\x00a")
-    async with face.producer(server.url(), **SPILLING) as producer:
+    async with api.producer(server.url(), **SPILLING) as producer:
         spill.delivering = True
         await producer.send(b"b")
         await producer.flush(timeout=30)
@@ -243,14 +243,14 @@ async def test_what_an_earlier_process_left_goes_first(
 
 
 async def test_a_full_journal_holds_the_sender_up(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """Memory stays bounded, and nothing is dropped."""
     server.on_ingest = lambda _peer, _frame: True
     spill.full = True
     timer = threading.Timer(0.05, lambda: setattr(spill, "full", False))
     timer.start()
-    async with face.producer(server.url(), **SPILLING) as producer:
+    async with api.producer(server.url(), **SPILLING) as producer:
         spill.delivering = True
         await producer.send_many(VALUES)
         await producer.flush(timeout=30)
@@ -259,18 +259,18 @@ async def test_a_full_journal_holds_the_sender_up(
 
 
 async def test_what_the_journal_refuses_fails(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """The record's handle says why."""
     spill.refusal = RecordTooLarge("over the segment's size")
-    async with face.producer(server.url(), journal="unused", linger=0.0) as producer:
+    async with api.producer(server.url(), journal="unused", linger=0.0) as producer:
         failure = await _failure(await producer.send(b"x"))
     assert isinstance(failure.cause, RecordTooLarge)
     assert not failure.maybe_applied
 
 
 async def test_a_disk_error_of_the_journal_ends_no_producer(
-    face: Any, server: FakeServer, spill: FakeSpill
+    api: Any, server: FakeServer, spill: FakeSpill
 ) -> None:
     """Whatever it raises, it is tried again, and what was sent arrives."""
     failures = [OSError(28, "No space left on device"), RuntimeError("unexpected")]
@@ -283,7 +283,7 @@ async def test_a_disk_error_of_the_journal_ends_no_producer(
 
     spill.append = fail_first  # type: ignore[method-assign]
     spill.delivering = True
-    async with face.producer(server.url(), journal="unused", linger=0.0) as producer:
+    async with api.producer(server.url(), journal="unused", linger=0.0) as producer:
         await producer.send(b"x")
         await producer.flush(timeout=30)
         await producer.send(b"y")
@@ -300,7 +300,7 @@ async def _failure(delivery: Any) -> Any:
     return None
 
 
-async def test_a_journal_needs_a_place(face: Any, server: FakeServer) -> None:
+async def test_a_journal_needs_a_place(api: Any, server: FakeServer) -> None:
     """on_full='journal' alone is not enough."""
     with pytest.raises(ConfigError, match="needs journal="):
-        face.producer(server.url(), on_full="journal")
+        api.producer(server.url(), on_full="journal")

@@ -39,51 +39,51 @@ async def values(consumer: Any) -> list[bytes]:
     ("second", "found"), [(0, 3), (100, 3), (101, 2), (200, 2), (300, 1), (301, 0)]
 )
 async def test_a_seek_to_a_time_finds_what_was_stored_then_or_later(
-    face: Any, timed: FakeServer, second: int, found: int
+    api: Any, timed: FakeServer, second: int, found: int
 ) -> None:
     """By the server's clock."""
-    async with face.consumer(timed.url(), start=at(second), stop_at_end=True) as consumer:
+    async with api.consumer(timed.url(), start=at(second), stop_at_end=True) as consumer:
         assert await values(consumer) == [b"100", b"200", b"300"][3 - found :]
 
 
-async def test_an_open_consumer_travels(face: Any, timed: FakeServer) -> None:
+async def test_an_open_consumer_travels(api: Any, timed: FakeServer) -> None:
     """Forth and back."""
-    async with face.consumer(timed.url(), stop_at_end=True) as consumer:
+    async with api.consumer(timed.url(), stop_at_end=True) as consumer:
         for second, found in ((300, [b"300"]), (150, [b"200", b"300"])):
             await consumer.seek(at(second))
             assert await values(consumer) == found
 
 
-async def test_the_url_knows_times(face: Any, timed: FakeServer) -> None:
+async def test_the_url_knows_times(api: Any, timed: FakeServer) -> None:
     """In the form of ISO 8601."""
     url = timed.url(start="1970-01-01T00:03:20Z")
-    async with face.consumer(url, stop_at_end=True) as consumer:
+    async with api.consumer(url, stop_at_end=True) as consumer:
         assert await values(consumer) == [b"200", b"300"]
     with pytest.raises(ConfigError, match="expected a time such as"):
-        face.consumer(timed.url(start="1970-13-01"))
+        api.consumer(timed.url(start="1970-13-01"))
 
 
-async def test_a_time_without_a_zone_is_refused(face: Any, timed: FakeServer) -> None:
+async def test_a_time_without_a_zone_is_refused(api: Any, timed: FakeServer) -> None:
     """It could mean two things."""
     with pytest.raises(ConfigError, match="no time zone"):
-        face.consumer(timed.url(), start=at(100).replace(tzinfo=None))
+        api.consumer(timed.url(), start=at(100).replace(tzinfo=None))
 
 
-async def test_a_server_without_times_says_so(face: Any, deployed: FakeServer) -> None:
+async def test_a_server_without_times_says_so(api: Any, deployed: FakeServer) -> None:
     """And what works instead."""
-    async with face.consumer(deployed.url(), start=at(100)) as consumer:
+    async with api.consumer(deployed.url(), start=at(100)) as consumer:
         with pytest.raises(Unsupported, match="seek to an offset"):
             await consumer.poll(timeout=10)
 
 
-async def test_the_reference_server_knows_times(face: Any) -> None:
+async def test_the_reference_server_knows_times(api: Any) -> None:
     """Before everything, and after everything."""
     with running() as server:
         url = f"{server.url}/orders"
-        async with face.producer(url, create_topic=True) as producer:
+        async with api.producer(url, create_topic=True) as producer:
             await producer.send(b"x")
-        async with face.consumer(url, start=at(0), stop_at_end=True) as consumer:
+        async with api.consumer(url, start=at(0), stop_at_end=True) as consumer:
             assert await values(consumer) == [b"x"]
         future = datetime(2200, 1, 1, tzinfo=UTC)
-        async with face.consumer(url, start=future, stop_at_end=True) as consumer:
+        async with api.consumer(url, start=future, stop_at_end=True) as consumer:
             assert await values(consumer) == []

@@ -22,12 +22,12 @@ WHEN = datetime(2026, 1, 31, 12, 30, 15, 123456, tzinfo=UTC)
 WHEN_NS = 1_769_862_615_123_456_000
 
 
-async def roundtrip(face: Any, server: FakeServer, sent: list[Any], **options: Any) -> list[Any]:
+async def roundtrip(api: Any, server: FakeServer, sent: list[Any], **options: Any) -> list[Any]:
     """Send (value, keywords) pairs and return the records."""
-    async with face.producer(server.url(), **options) as producer:
+    async with api.producer(server.url(), **options) as producer:
         for value, keywords in sent:
             await producer.send(value, **keywords)
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         return [record async for record in consumer]
 
 
@@ -45,15 +45,15 @@ async def roundtrip(face: Any, server: FakeServer, sent: list[Any], **options: A
     ids=str,
 )
 async def test_a_codec_writes_and_reads_its_values(
-    face: Any, server: FakeServer, values: Any, value: Any, record_type: int
+    api: Any, server: FakeServer, values: Any, value: Any, record_type: int
 ) -> None:
     """With a key and without, one by one and in bulk; the types on the wire are LWP's."""
-    async with face.producer(server.url(), values=values) as producer:
+    async with api.producer(server.url(), values=values) as producer:
         await producer.send(value)
         await producer.send(value, key="k")
         await producer.send_many([value, None, value])
     options = {"values": values, "stop_at_end": True}
-    async with face.consumer(server.url(), **options) as consumer:
+    async with api.consumer(server.url(), **options) as consumer:
         assert [found async for found in consumer.values()] == [value, value, value, None, value]
         await consumer.seek("beginning")
         types = [record.type async for record in consumer]
@@ -61,10 +61,10 @@ async def test_a_codec_writes_and_reads_its_values(
     assert types == [record_type, RecordType.KEY_VALUE, record_type, null, record_type]
 
 
-async def test_keys_and_times_stand_before_the_value(face: Any, server: FakeServer) -> None:
+async def test_keys_and_times_stand_before_the_value(api: Any, server: FakeServer) -> None:
     """One, the other, both, neither (LWP section 8.3)."""
     plain, keyed, timed, both = await roundtrip(
-        face,
+        api,
         server,
         [
             (b"v", {}),
@@ -82,10 +82,10 @@ async def test_keys_and_times_stand_before_the_value(face: Any, server: FakeServ
 
 @pytest.mark.parametrize("keywords", [{"key": "k"}, {"timestamp": 7}, {"key": "k", "timestamp": 7}])
 async def test_a_tombstone_keeps_its_key_and_time(
-    face: Any, server: FakeServer, keywords: dict[str, Any]
+    api: Any, server: FakeServer, keywords: dict[str, Any]
 ) -> None:
     """After them an empty payload is one, also where it was sent as no bytes (AMB-56)."""
-    records = await roundtrip(face, server, [(None, keywords), (b"", keywords)])
+    records = await roundtrip(api, server, [(None, keywords), (b"", keywords)])
     assert [(r.is_tombstone, r.value, r.decode(), r.body) for r in records] == [
         (True, None, None, b"")
     ] * 2
@@ -93,7 +93,7 @@ async def test_a_tombstone_keeps_its_key_and_time(
     assert {record.timestamp_ns for record in records} == {keywords.get("timestamp")}
 
 
-async def test_records_decode_by_their_types(face: Any, server: FakeServer) -> None:
+async def test_records_decode_by_their_types(api: Any, server: FakeServer) -> None:
     """Without values= the type on the wire decides; bytes where it says no more."""
     sent = [
         ({"a": 1}, {"record_type": RecordType.JSON}),
@@ -103,7 +103,7 @@ async def test_records_decode_by_their_types(face: Any, server: FakeServer) -> N
         (None, {}),
         (b"x", {"record_type": 0xFE}),
     ]
-    records = await roundtrip(face, server, sent)
+    records = await roundtrip(api, server, sent)
     message = StringValue(value="x").SerializeToString()
     assert [record.decode() for record in records] == [{"a": 1}, {"a": 1}, {}, message, None, b"x"]
     assert records[0].json() == {"a": 1}
@@ -126,10 +126,10 @@ async def test_records_decode_by_their_types(face: Any, server: FakeServer) -> N
     ],
 )
 async def test_what_lwp_has_no_room_for_is_refused(
-    face: Any, server: FakeServer, value: Any, keywords: dict[str, Any], complaint: str
+    api: Any, server: FakeServer, value: Any, keywords: dict[str, Any], complaint: str
 ) -> None:
     """Before anything is sent."""
-    async with face.producer(server.url()) as producer:
+    async with api.producer(server.url()) as producer:
         with pytest.raises(LocalProtocolError, match=complaint):
             await producer.send(value, **keywords)
     assert server.ingested == []
@@ -146,27 +146,27 @@ async def test_what_lwp_has_no_room_for_is_refused(
     ],
 )
 async def test_values_of_the_wrong_kind_are_type_errors(
-    face: Any, server: FakeServer, options: dict[str, Any], value: Any, complaint: str
+    api: Any, server: FakeServer, options: dict[str, Any], value: Any, complaint: str
 ) -> None:
     """With what would take them."""
-    async with face.producer(server.url(), **options) as producer:
+    async with api.producer(server.url(), **options) as producer:
         with pytest.raises(TypeError, match=complaint):
             await producer.send(value)
         with pytest.raises(TypeError, match=complaint):
             await producer.send_many([value])
 
 
-async def test_json_has_no_nan(face: Any, server: FakeServer) -> None:
+async def test_json_has_no_nan(api: Any, server: FakeServer) -> None:
     """It is refused when it is sent, not when somebody else reads it."""
-    async with face.producer(server.url(), values="json") as producer:
+    async with api.producer(server.url(), values="json") as producer:
         with pytest.raises(ValueError, match="not JSON compliant"):
             await producer.send(float("nan"))
 
 
-async def test_an_undecodable_record_stops_nobody(face: Any, server: FakeServer) -> None:
+async def test_an_undecodable_record_stops_nobody(api: Any, server: FakeServer) -> None:
     """It is raised with its record, and the next loop goes on after it."""
-    await roundtrip(face, server, [(b"1", {}), (b"no json", {}), (b"3", {})])
-    async with face.consumer(server.url(), values="json", stop_at_end=True) as consumer:
+    await roundtrip(api, server, [(b"1", {}), (b"no json", {}), (b"3", {})])
+    async with api.consumer(server.url(), values="json", stop_at_end=True) as consumer:
         values = consumer.values()
         found = [await anext(values)]
         with pytest.raises(UndecodableRecord, match="offset 6 of orders") as caught:
@@ -176,25 +176,25 @@ async def test_an_undecodable_record_stops_nobody(face: Any, server: FakeServer)
     assert caught.value.record.raw == b"no json"
 
 
-async def test_a_keyed_record_that_is_none_says_where(face: Any, server: FakeServer) -> None:
+async def test_a_keyed_record_that_is_none_says_where(api: Any, server: FakeServer) -> None:
     """Others may have written it."""
     server.topics.append(1, b"\x10\x01\x00\x00\x00\x09")
-    async with face.consumer(server.url(), stop_at_end=True) as consumer:
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
         (record,) = [record async for record in consumer]
     with pytest.raises(UndecodableRecord, match="offset 0"):
         record.key  # noqa: B018 - reading it is the test
 
 
-async def test_unknown_codecs_are_refused(face: Any, server: FakeServer) -> None:
+async def test_unknown_codecs_are_refused(api: Any, server: FakeServer) -> None:
     """By name and by object."""
     for values in ("yaml", 7, Raw):
         with pytest.raises(ConfigError, match="'json'"):
-            face.producer(server.url(), values=values)
+            api.producer(server.url(), values=values)
 
 
-async def test_a_tombstone_is_not_sent_where_it_is_unsafe(face: Any, deployed: FakeServer) -> None:
+async def test_a_tombstone_is_not_sent_where_it_is_unsafe(api: Any, deployed: FakeServer) -> None:
     """AMB-13 holds for every way to send one."""
-    async with face.producer(deployed.url()) as producer:
+    async with api.producer(deployed.url()) as producer:
         with pytest.raises(UnsafeRecordType, match="AMB-13"):
             await producer.send(None)
         with pytest.raises(UnsafeRecordType):
