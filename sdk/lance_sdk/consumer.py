@@ -57,6 +57,7 @@ class Consumer(Lifecycle):
         self._values = None if config.values is None else codec_for(config.values)
         self._plan = CommitPlan(config, self._fetcher, self._cursor, self._core.url.label)
         self._store: OffsetStore | None = None
+        self._claimed = False
 
     def __repr__(self) -> str:
         return self._core.show("Consumer", self._state, self.position)
@@ -262,6 +263,7 @@ class Consumer(Lifecycle):
     def _claim(self, store: OffsetStore) -> Commit | None:
         topic = self._plan.topic
         found = store.claim(self._plan.consumer, topic, self._plan.generation)
+        self._claimed = True
         if found is not None:
             found.check_topic(topic)
         return found
@@ -341,7 +343,8 @@ class Consumer(Lifecycle):
         if store is None:
             return
         try:
-            store.release(self._plan.consumer, self._plan.topic)
+            if self._claimed:  # else it is another consumer's
+                store.release(self._plan.consumer, self._plan.topic)
             if isinstance(self._core.config.offsets, str):
                 store.close()
         except LanceError as error:

@@ -62,6 +62,7 @@ class AsyncConsumer(AsyncLifecycle):
         self._values = None if config.values is None else codec_for(config.values)
         self._plan = CommitPlan(config, self._fetcher, self._cursor, self._core.url.label)
         self._store: AsyncOffsetStore | None = None
+        self._claimed = False
 
     def __repr__(self) -> str:
         return self._core.show("AsyncConsumer", self._state, self.position)
@@ -257,6 +258,7 @@ class AsyncConsumer(AsyncLifecycle):
     async def _claim(self, store: AsyncOffsetStore) -> Commit | None:
         topic = self._plan.topic
         found = await store.claim(self._plan.consumer, topic, self._plan.generation)
+        self._claimed = True
         if found is not None:
             found.check_topic(topic)
         return found
@@ -334,7 +336,8 @@ class AsyncConsumer(AsyncLifecycle):
         if store is None:
             return
         try:
-            await store.release(self._plan.consumer, self._plan.topic)
+            if self._claimed:  # else it is another consumer's
+                await store.release(self._plan.consumer, self._plan.topic)
             if isinstance(self._core.config.offsets, str):
                 await store.close()
         except LanceError as error:

@@ -274,6 +274,17 @@ class Flaky(MemoryStore):
         super().save(commit)
 
 
+async def test_who_is_refused_leaves_the_offset_to_the_first(
+    face: Any, server: FakeServer, store: MemoryStore
+) -> None:
+    """A third consumer is refused as the second was, while the first reads."""
+    async with face.consumer(server.url(), consumer="billing", offsets=store):
+        for _ in range(2):
+            with pytest.raises(StoreLocked):
+                async with face.consumer(server.url(), consumer="billing", offsets=store):
+                    pass
+
+
 async def test_an_automatic_commit_is_tried_again(
     api: Any, server: FakeServer, caplog: pytest.LogCaptureFixture
 ) -> None:

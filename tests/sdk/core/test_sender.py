@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._protocol.events import Close
+from lance_sdk._protocol.events import Close, Notice
 from lance_sdk._protocol.produce.send_settings import draw_nonce
 from lance_sdk.errors import (
     BufferFull,
@@ -17,6 +17,7 @@ from lance_sdk.errors import (
     ServerBackpressure,
 )
 from lance_sdk.testing import LoadedDice
+from lance_spec.bodies import TopicInfo
 from lance_spec.dialect import DEPLOYED
 from lance_spec.enums import ErrorCode
 from lance_spec.frames import Frame, FrameKind, encode_backpressure
@@ -422,3 +423,16 @@ def test_a_late_refusal_of_an_expired_batch_falls_on_no_other(producer: Any) -> 
     rig.wire.ack(later.batch_id)
     assert later.done
     assert later.failure() is None
+
+
+def test_a_topic_created_again_is_told_of(producer: Any) -> None:
+    """What was not acknowledged goes into the later topic, and the log says so."""
+    rig = producer.build()
+    rig.wire.connect()
+    rig.send()
+    rig.wire.cut()
+    rig.wire._topic = TopicInfo(id=2, name="orders", created_at=2)
+    rig.clock.advance(1.0)
+    rig.wire.connect()
+    [told] = [each for each in rig.wire.events if isinstance(each, Notice)]
+    assert "number 2 now, before 1); unacknowledged records (1) go" in told.message

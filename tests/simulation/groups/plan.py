@@ -23,6 +23,8 @@ class Settings:
         auto_commit: of the members.
         named: whether members keep their names when they are started again.
         rebalance: rebalance timeout, in seconds.
+        request_timeout: seconds that a member waits for an answer of the coordinator; a commit
+            may so outlive the assignment that it belongs to, or not.
     """
 
     topics: int = 4
@@ -30,6 +32,7 @@ class Settings:
     auto_commit: str = "processed"
     named: bool = True
     rebalance: float = 3.0
+    request_timeout: float = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ EXTEND: Final = "extend"
 """Adds a partition, which takes no topic from a member that goes on either."""
 _EXTENDING_SEEDS: Final = (8, 4)
 """Of so many seeds the plan of this one has a partitioned topic that gets partitions."""
+_PATIENT_SEEDS: Final = (6, 1)
+"""Of so many seeds the plan of this one has commits that outlive a session."""
 _Step: TypeAlias = tuple[str, float, dict[str, Any]]
 _TEMPLATES: Final[tuple[tuple[_Step, ...], ...]] = (
     (("stop", 0.0, {}), ("coordinator", 0.5, {}), ("append", 1.0, {})),
@@ -132,6 +137,23 @@ _TEMPLATES: Final[tuple[tuple[_Step, ...], ...]] = (
     ),
 )
 """Faults that have to come together: uniform ones rarely do."""
+_OF_PATIENT_SEEDS: Final[tuple[tuple[_Step, ...], ...]] = (
+    (
+        ("slow_network", 0.0, {"seconds": 4.0}),
+        ("append", 0.05, {}),
+        ("cut", 0.6, {"host": "coordinator"}),
+        ("cut", 1.9, {"host": "coordinator"}),
+    ),
+    (
+        ("append", 0.0, {}),
+        ("cut", 0.16, {"host": "coordinator"}),
+        ("stop", 0.16, {"seconds": 5.5}),
+        ("append", 4.8, {}),
+        ("slow_network", 5.5, {"seconds": 4.0}),
+        ("cut", 6.8, {"host": "coordinator"}),
+    ),
+)
+"""Commits that are answered late, and whose answers get lost."""
 
 
 def is_mild(plan: Plan) -> bool:
@@ -151,31 +173,39 @@ def make_plan(seed: int) -> Plan:
         auto_commit=random.choice(["processed", "off"]),
         named=random.random() < 0.6,
         rebalance=random.choice([3.0, 20.0] if mild else [1.0, 3.0, 8.0]),
+        request_timeout=3 * SESSION if _is_one_of(_PATIENT_SEEDS, seed) else 3.0,
     )
     happenings = [
         Happening(round(0.1 * number, 2), "member", {"who": number})
         for number in range(random.randint(1, 3))
     ]
+    templates = _TEMPLATES
+    if _is_one_of(_PATIENT_SEEDS, seed):
+        templates += _OF_PATIENT_SEEDS
     for _ in range(random.randint(2, 14)):
         at = CALM + random.random() * (SPAN - CALM)
         if mild:
             happenings.append(_happening(random, random.choice(MILD), at, {}))
         elif random.random() < 0.5:
-            template = random.choice(_TEMPLATES)
+            template = random.choice(templates)
             happenings += [
                 _happening(random, name, at + after, known) for name, after, known in template
             ]
         else:
             [name] = random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
             happenings.append(_happening(random, name, at, {}))
-    every, rest = _EXTENDING_SEEDS
-    if seed % every == rest:
+    if _is_one_of(_EXTENDING_SEEDS, seed):
         happenings += [
             Happening(round(random.uniform(CALM, SPAN), 2), EXTEND, {"count": random.randint(0, 9)})
             for _ in range(random.randint(1, 3))
         ]
     happenings.sort(key=lambda each: each.at)
     return Plan(seed, settings, tuple(happenings))
+
+
+def _is_one_of(seeds: tuple[int, int], seed: int) -> bool:
+    every, rest = seeds
+    return seed % every == rest
 
 
 def _happening(random: Random, name: str, at: float, known: dict[str, Any]) -> Happening:

@@ -199,7 +199,10 @@ PLANTED: Final[dict[str, tuple[Callable[[], Any], ...]]] = {
     "L7: commits get their generation when they are sent": (
         _patch(MemberHandler, "_request", _stamped_when_sent),
     ),
-    "L7: a commit that arrives late is stored": (_patch(Group, "begin_commit", _without_sequence),),
+    "L7: a commit that arrives late is stored": (
+        _patch(Group, "begin_commit", _without_sequence),
+        _patch(MemberHandler, "_newest", lambda _, commit: commit),
+    ),
     "L8: whoever comes back first is the owner": (
         _patch(Joining, "held_since", lambda joining, _: joining.generation),
     ),

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
-from tests.simulation.groups.plan import Plan
 from tests.simulation.groups.world import carry_out
+
+AnyPlan: TypeAlias = Any
+"""A plan of the search at hand: it has happenings, and ``keeping`` returns it with some alone."""
 
 
 def kind_of(violation: str) -> str:
@@ -12,7 +15,9 @@ def kind_of(violation: str) -> str:
     return re.sub(r"\bt\d+\b|\bm\d+\b|[-\d.\[\],]+|\s+", " ", violation)[:40]
 
 
-def shrink(plan: Plan, tries: int = 150, run: Callable[[Plan], str | None] = carry_out) -> Plan:
+def shrink(
+    plan: AnyPlan, tries: int = 150, run: Callable[[AnyPlan], str | None] = carry_out
+) -> AnyPlan:
     """Return a shorter plan that fails in the same way.
 
     Args:
@@ -37,8 +42,16 @@ def shrink(plan: Plan, tries: int = 150, run: Callable[[Plan], str | None] = car
     return plan
 
 
-def describe(plan: Plan) -> str:
-    """Return the shortest form of a failing plan, in words, and how to replay it."""
-    short = shrink(plan)
-    command = f"python -m tests.simulation.groups --seed {plan.seed}"
-    return f"{carry_out(short)}\n{short}\nreplay it: {command}"
+def describe(
+    plan: AnyPlan, run: Callable[[AnyPlan], str | None] = carry_out, search: str = "groups"
+) -> str:
+    """Return the shortest form of a failing plan, in words, and how to replay it.
+
+    Args:
+        plan: one that fails.
+        run: carries a plan out.
+        search: the folder of the search.
+    """
+    short = shrink(plan, run=run)
+    command = f"python -m tests.simulation.{search} --seed {plan.seed}"
+    return f"{run(short)}\n{short}\nreplay it: {command}"

@@ -43,63 +43,115 @@ def both_get(at: float, count: int) -> tuple[Happening, ...]:
 
 ONE = (Happening(0.0, "member", {"who": 0}),)
 TWO = (*ONE, Happening(0.1, "member", {"who": 1}))
-FOUND_WITH: dict[str, tuple[Happening, ...]] = {
-    "L8: whoever comes back first is the owner": (
-        *TWO,
-        *both_get(4.0, 20),
-        Happening(4.6, "suspend", {"who": 1, "seconds": 7.0}),
-        *both_get(9.5, 30),
-        Happening(11.9, "coordinator", {"seconds": 0.4}),
-        *both_get(12.5, 20),
+FOUND_WITH: dict[str, Plan] = {
+    "L8: whoever comes back first is the owner": Plan(
+        1,
+        Settings(topics=2),
+        (
+            *TWO,
+            *both_get(4.0, 20),
+            Happening(4.6, "suspend", {"who": 1, "seconds": 7.0}),
+            *both_get(9.5, 30),
+            Happening(11.9, "coordinator", {"seconds": 0.4}),
+            *both_get(12.5, 20),
+        ),
     ),
-    "members keep what they lost": (
-        *ONE,
-        *both_get(4.0, 5),
-        Happening(5.0, "stop", {"who": 0, "seconds": 3.2}),
-        Happening(5.2, "member", {"who": 1}),
-        *both_get(6.0, 5),
+    "members keep what they lost": Plan(
+        1,
+        Settings(topics=2, rebalance=1.0),
+        (
+            *ONE,
+            *both_get(4.0, 5),
+            Happening(5.0, "stop", {"who": 0, "seconds": 3.2}),
+            Happening(5.2, "member", {"who": 1}),
+            *both_get(6.0, 5),
+        ),
     ),
-    "what is released stays with its owner": (
-        *ONE,
-        *both_get(4.0, 5),
-        Happening(39.0, "member", {"who": 1}),
+    "what is released stays with its owner": Plan(
+        1,
+        Settings(topics=2, rebalance=20.0),
+        (
+            *ONE,
+            *both_get(4.0, 5),
+            Happening(39.0, "member", {"who": 1}),
+        ),
     ),
-    "a commit is confirmed that was not stored": (
-        *ONE,
-        *both_get(4.0, 40),
-        Happening(4.1, "broken_store", {"seconds": 2.0}),
+    "a commit is confirmed that was not stored": Plan(
+        1,
+        Settings(topics=2),
+        (
+            *ONE,
+            *both_get(4.0, 40),
+            Happening(4.1, "broken_store", {"seconds": 2.0}),
+        ),
     ),
-    "what a member leaves behind is not divided": (
-        *TWO,
-        Happening(20.0, "leave", {"who": 1}),
-        *both_get(39.0, 5),
+    "what a member leaves behind is not divided": Plan(
+        1,
+        Settings(topics=2),
+        (
+            *TWO,
+            Happening(20.0, "leave", {"who": 1}),
+            *both_get(39.0, 5),
+        ),
     ),
-    "a topic goes over while its commit is being stored": (
-        *ONE,
-        *both_get(4.0, 40),
-        Happening(4.1, "slow_store", {"seconds": 8.0}),
-        Happening(4.3, "member", {"who": 1}),
-        *both_get(4.5, 40),
+    "a topic goes over while its commit is being stored": Plan(
+        0,
+        Settings(topics=2, rebalance=1.0),
+        (
+            *ONE,
+            *both_get(4.0, 40),
+            Happening(4.1, "slow_store", {"seconds": 8.0}),
+            Happening(4.3, "member", {"who": 1}),
+            *both_get(4.5, 40),
+        ),
     ),
-    "a member that gets a topic anew goes on under its old generation": (
-        *TWO,
-        *both_get(4.0, 5),
-        Happening(4.9, "stop", {"who": 1, "seconds": 1.0}),
-        Happening(5.0, "coordinator", {"seconds": 0.3}),
-        *both_get(7.5, 20),
+    "a member that gets a topic anew goes on under its old generation": Plan(
+        1,
+        Settings(topics=2),
+        (
+            *TWO,
+            *both_get(4.0, 5),
+            Happening(4.9, "stop", {"who": 1, "seconds": 1.0}),
+            Happening(5.0, "coordinator", {"seconds": 0.3}),
+            *both_get(7.5, 20),
+        ),
     ),
-    "later partitions are known and not asked for": (
-        *ONE,
-        Happening(5.0, "extend", {"count": 3}),
+    "later partitions are known and not asked for": Plan(
+        1,
+        Settings(topics=2),
+        (
+            *ONE,
+            Happening(5.0, "extend", {"count": 3}),
+        ),
+    ),
+    "L7: a commit that arrives late is stored": Plan(
+        0,
+        Settings(topics=1),
+        (
+            *ONE,
+            Happening(4.0, "slow_network", {"seconds": 4.0}),
+            Happening(4.05, "append", {"topic": 0, "count": 40}),
+            Happening(4.6, "cut", {"who": 0, "host": "coordinator"}),
+            Happening(5.9, "cut", {"who": 0, "host": "coordinator"}),
+        ),
+    ),
+    "L7: commits get their generation when they are sent": Plan(
+        1,
+        Settings(topics=1, rebalance=1.0, request_timeout=12.0),
+        (
+            *ONE,
+            Happening(4.0, "append", {"topic": 0, "count": 40}),
+            Happening(4.17, "cut", {"who": 0, "host": "coordinator"}),
+            Happening(4.17, "stop", {"who": 0, "seconds": 5.5}),
+            Happening(4.3, "member", {"who": 1}),
+            Happening(8.8, "append", {"topic": 0, "count": 5}),
+            Happening(9.3, "leave", {"who": 1}),
+            Happening(9.5, "slow_network", {"seconds": 4.0}),
+            Happening(11.05, "cut", {"who": 0, "host": "coordinator"}),
+        ),
     ),
 }
-"""Happenings that find a fault which few seeds find."""
-REBALANCE = {
-    "a topic goes over while its commit is being stored": 1.0,
-    "members keep what they lost": 1.0,
-    "what is released stays with its owner": 20.0,
-}
-"""The rebalance timeout that it takes, where that is another one than 3 s."""
+"""Plans that find a fault which few seeds find."""
 
 
 @pytest.mark.parametrize("name", FOUND_BY)
@@ -112,9 +164,7 @@ def test_planted_fault_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", FOUND_WITH)
 def test_planted_fault_is_found_by_what_it_takes(name: str) -> None:
     """The same happenings break nothing where no fault is planted."""
-    settings = Settings(topics=2, rebalance=REBALANCE.get(name, 3.0))
-    seed = 0 if name.startswith("a topic goes over") else 1
-    plan = Plan(seed, settings, FOUND_WITH[name])
+    plan = FOUND_WITH[name]
     with planted(name):
         assert carry_out(plan) is not None
     assert carry_out(plan) is None

@@ -305,7 +305,10 @@ class World:
             close_timeout=5.0,
             backoff_base=0.05,
             backoff_cap=1.0,
-            coordinator_options={"request_timeout": 3.0, "backoff_cap": 0.5},
+            coordinator_options={
+                "request_timeout": settings.request_timeout,
+                "backoff_cap": 0.5,
+            },
         )
         consumer._driver._dial = self._network.dial
         consumer._reader._driver._dial = self._network.dial
@@ -444,7 +447,7 @@ def carry_out(plan: Plan) -> str | None:
     loop = SimulatedLoop()
     begin = Group.begin_commit
     try:
-        with _simulated(loop, Random(plan.seed + 3)):
+        with simulated(loop, Random(plan.seed + 3)):
             world = World(plan, loop)
 
             def judged(
@@ -463,10 +466,11 @@ def carry_out(plan: Plan) -> str | None:
             return world.violation
     finally:
         with suppress(Exception):
-            _end(loop)
+            end(loop)
 
 
-def _end(loop: SimulatedLoop) -> None:
+def end(loop: SimulatedLoop) -> None:
+    """Cancel what still runs, and close the loop."""
     loop.stopped_until.clear()
     for task in asyncio.all_tasks(loop):
         task.cancel()
@@ -477,7 +481,7 @@ def _end(loop: SimulatedLoop) -> None:
 
 
 @contextmanager
-def _simulated(loop: SimulatedLoop, random: Random) -> Iterator[None]:
+def simulated(loop: SimulatedLoop, random: Random) -> Iterator[None]:
     """Have the code under test look at the simulated clock, and draw what the seed decides."""
     names = [
         module

@@ -195,11 +195,25 @@ class Sender:
                 f"use 'auto' or 'none'"
             )
         self._connection = connection
-        self._topic_id = self._topic_id if topic is None else topic.id
+        if topic is not None:
+            self._use_topic(topic)
         if not self._topic_id and not connection.dialect.strict:
             text = "records in topic 0 of a published server cannot be read (AMB-34)"
             self._events.append(Notice(f"{text}: name a topic", "topic-0"))
         self._batcher.fit(connection.dialect)
+
+    def _use_topic(self, topic: TopicInfo) -> None:
+        before, self._topic_id = self._topic_id, topic.id
+        if before not in {0, topic.id}:
+            waiting = sum(batch.count or len(batch.values) for batch in self.outstanding())
+            self._events.append(
+                Notice(
+                    f"topic {self._settings.label!r} was deleted and created again (it is number "
+                    f"{topic.id} now, before {before}); unacknowledged records ({waiting}) go into "
+                    f"the later one",
+                    "topic",
+                )
+            )
 
     def fill(self, connection: Connection, now: float) -> None:
         """Send batches as far as the window allows.
