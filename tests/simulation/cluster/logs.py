@@ -12,6 +12,7 @@ from lance_server.cluster.applying.results import Applied
 from lance_server.cluster.applying.settings import Settings
 from lance_server.cluster.applying.shard import Shard
 from lance_server.cluster.applying.topic import ReplicatedTopic
+from lance_server.cluster.copies.offered import COPIES_FOLDER
 from lance_server.cluster.records import encode
 from lance_server.cluster.replicated_log import Entry
 from lance_server.testing import CrashError, MemoryStorage
@@ -274,6 +275,8 @@ def contents(disk: MemoryStorage) -> dict[str, bytes]:
     found = {}
     for path in disk.files():
         name = str(path.relative_to(DATA_DIR))
+        if name.startswith(COPIES_FOLDER):
+            continue
         if name.startswith(FOLDER):
             body = json.loads(disk.peek(path))
             for local in ("removals", "checksum"):

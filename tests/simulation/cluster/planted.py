@@ -12,14 +12,16 @@ from lance_server.cluster.applying import mark, replica, restore, shard, topic, 
 from lance_server.cluster.applying.catalog import Catalog
 from lance_server.cluster.applying.results import Result, Status
 from lance_server.cluster.applying.settings import Settings
+from lance_server.cluster.copies import clone
 from lance_server.log.segments.segment import SegmentWriter
 from lance_server.runtime.completion import Completion
+from lance_server.storage.contract import read_at
 
 Plant = Callable[[], AbstractContextManager[Any]]
 _ticks: Final = count()
 
 
-def _on(target: Any, name: str, wrong: Callable[..., Any]) -> Plant:
+def _on(target: Any, name: str, wrong: Any) -> Plant:
     return lambda: patch.object(target, name, wrong)
 
 
@@ -178,6 +180,14 @@ def _wait_for_no_barrier(_self: Any) -> Completion[None]:
     return known
 
 
+def _keep_what_is_there(self: Any, fd: int, name: str, start: int, size: int) -> None:
+    if len(read_at(self._storage, fd, size, start)) < size:
+        _make_piece(self, fd, name, start, size)
+
+
+_make_piece = clone._Clone._make_piece
+
+
 PLANTED: Final[dict[str, Plant]] = {
     "an ack does not wait for the application": _on(
         node.ClusterNode, "_settle_if_done", _ack_when_delivered
@@ -231,6 +241,11 @@ PLANTED: Final[dict[str, Plant]] = {
     "nobody carries creations on": _on(housekeeping, "_missing", lambda _: []),
     "a linear read joins a barrier that is under way": _on(
         linear_reads.ReadBarriers, "wait", _join_any_barrier
+    ),
+    "a node starts on a clone that is not whole": _on(replica, "UNFINISHED", "nothing"),
+    "a clone keeps whatever is there": _on(clone._Clone, "_make_piece", _keep_what_is_there),
+    "a clone leaves what the copy does not have": _on(
+        clone._Clone, "_remove_others", lambda *_: None
     ),
     "a linear read waits for nothing": _on(linear_reads.ReadBarriers, "wait", _wait_for_no_barrier),
 }

@@ -33,11 +33,12 @@ def test_a_schedule_is_a_function_of_its_seed() -> None:
 
 
 def test_the_schedules_are_eventful() -> None:
-    """Nodes crash, clients fail, records are trimmed and topics come and go."""
+    """Nodes crash and are cloned, clients fail, records are trimmed and topics come and go."""
     worlds = [World(seed) for seed in range(12)]
     for world in worlds:
         world.run(STEPS)
     assert sum(host.starts > 1 for world in worlds for host in world.hosts) > 10
+    assert sum(host.clones for world in worlds for host in world.hosts) > 4
     assert sum(client.failed for world in worlds for client in world.clients) > 10
     assert sum(world.log.earliest(0) > 0 for world in worlds) > 3
     assert sum(len(world.created) for world in worlds) > 5

@@ -6,115 +6,32 @@ told is held against the files of every node.
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tests.simulation.cluster.logs import DATA_DIR, NOW, SECOND, SETTINGS, contents
+from tests.simulation.cluster.hosts import Host, WrongError, find_batches
+from tests.simulation.cluster.judge import judge
+from tests.simulation.cluster.logs import NOW, SECOND, SETTINGS
 
-from lance_server.cluster.applying.mark import load_mark
-from lance_server.cluster.log_manager import ReplicatedLogManager
 from lance_server.cluster.memory import MemoryLog
-from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.records import encode
-from lance_server.log.log_options import LogOptions
+from lance_server.cluster.replicated_log import LogTrimmedError, StopNodeError
+from lance_server.errors import DataDirError
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import Completion
-from lance_server.testing import CrashError, ManualScheduler, MemoryStorage
-from lance_server.testing.replicated_log import FaultyLog
+from lance_server.testing import CrashError
 from lance_spec.checksum import CRC32C
 from lance_spec.codec.runs import BatchMeta
 from lance_spec.records import encode_record
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 NODES: Final = 3
 _QUIET_STEPS: Final = 4000
-
-
-class WrongError(AssertionError):
-    """An invariant does not hold."""
-
-
-class WatchedLog(FaultyLog):
-    """A node's connection, which tells the world before it trims."""
-
-    def __init__(self, log: MemoryLog, on_trim: Callable[[int], None]) -> None:
-        super().__init__(log)
-        self._on_trim = on_trim
-
-    def trim(self, shard: int, before: int) -> None:
-        """Trim, after the world has looked."""
-        self._on_trim(before)
-        super().trim(shard, before)
-
-
-class Host:
-    """A node and its machine.
-
-    Attributes:
-        number: of the node.
-        disk: its disk.
-        alive: whether it runs.
-        skew: how far its clock is off, in nanoseconds.
-    """
-
-    def __init__(self, world: "World", number: int) -> None:
-        self.world = world
-        self.number = number
-        self.disk = MemoryStorage()
-        self.alive = False
-        self.skew = 0
-        self.starts = 0
-
-    def start(self) -> None:
-        """Start a process on what the disk holds."""
-        self.starts += 1
-        self.scheduler = ManualScheduler()
-        self.scheduler.now = self.world.seconds
-        self.log = WatchedLog(self.world.log, self.world.look_at_trim)
-        options = NodeOptions(
-            self.number,
-            f"host{self.number}:1992",
-            process=self.number * 1000 + self.starts,
-            mark_bytes=self.world.random.choice((2000, 100_000)),
-            mark_seconds=self.world.random.choice((1.0, 1.0, 60.0)),
-            trims=True,
-        )
-        self.manager = ReplicatedLogManager.join(
-            DATA_DIR,
-            self.disk,
-            self.scheduler,
-            log=self.log,
-            node=options,
-            options=LogOptions(open_segments=8),
-            post=self.scheduler.call_soon,
-            clock=lambda: self.world.now_ns + self.skew,
-            now=lambda: self.scheduler.now,
-        )
-        self.alive = True
-
-    def crash(self) -> None:
-        """Lose the process and what the disk did not have to keep."""
-        random = self.world.random
-        arriving = random.randrange(len(self.log.pending) + 1)
-        self.world.late += [each.record for each in list(self.log.pending)[:arriving]]
-        self.log.pending.clear()
-        self.disk = self.disk.crash(random)
-        self.alive = False
-
-    def work(self) -> None:
-        """Run one job of the worker, and what it leads to."""
-        if self.scheduler.work:
-            self.scheduler.run_work()
-        self.scheduler.run_soon()
-
-    def pass_time(self) -> None:
-        """Let the node see what time it is."""
-        late = self.world.seconds - self.scheduler.now
-        if late > 0:
-            self.scheduler.pass_time(late)
-        self.scheduler.run_soon()
+_LAST_TURNS: Final = 40
 
 
 @dataclass(slots=True)
@@ -181,7 +98,7 @@ class World:
         self.clients = [Client(nonce, 0, self.hosts[nonce % NODES]) for nonce in range(1, 4)]
         self.created: dict[str, int] = {}
         self.deleted: set[int] = set()
-        self._maybe_deleted: set[int] = set()
+        self.maybe_deleted: set[int] = set()
         self.offsets: dict[tuple[int, int], int] = {}
         self.seen: dict[int, bytes] = {}
         self.late: list[bytes] = []
@@ -213,7 +130,7 @@ class World:
             for _ in range(steps):
                 self._step()
             self._heal()
-            self._judge()
+            judge(self)
         finally:
             logger.removeHandler(self._handler)
 
@@ -239,6 +156,7 @@ class World:
             (self._crash, 1),
             (self._crash_in_work, 2),
             (self._restart, 4),
+            (self._lose_disk, 1),
             (self._lag, 2),
             (self._cut_off, 2),
             (self._read, 5),
@@ -260,7 +178,12 @@ class World:
 
     def _check_nodes(self) -> None:
         for host in self.hosts:
-            if host.alive and host.manager.node.problem is not None:
+            if not host.alive or host.manager.node.problem is None:
+                continue
+            if host.is_behind() and isinstance(host.manager.node.problem, LogTrimmedError):
+                host.crash()  # the log went on before it could tell how far it is
+                host.needs_clone = True
+            else:
                 raise WrongError(f"node {host.number} stopped: {host.manager.node.problem!r}")
         if self.faults:
             raise WrongError(self.faults[0])
@@ -322,7 +245,29 @@ class World:
     def _restart(self) -> None:
         for host in self.hosts:
             if not host.alive and self.random.random() < 0.7:
-                host.start()
+                self._start(host)
+
+    def _start(self, host: Host) -> None:
+        """Start a node, on the files of another one where it needs them."""
+        if host.needs_clone:
+            peers = [each for each in self.hosts if each.alive and not each.is_behind()]
+            if peers:
+                host.clone(self.random.choice(peers))
+        if host.needs_clone and not host.shows_its_loss():
+            return
+        try:
+            host.start()
+        except (DataDirError, StopNodeError):
+            if not host.is_behind():
+                raise
+            host.needs_clone = True
+        else:
+            host.needs_clone = False
+
+    def _lose_disk(self) -> None:
+        host = self._live()
+        if host and not any(each.is_behind() for each in self.hosts):
+            host.lose_disk()
 
     def _lag(self) -> None:
         if host := self._live():
@@ -515,7 +460,7 @@ class World:
             gone = host.manager.delete_topic(topic_id, text="")
         except Refusal:
             return
-        self._maybe_deleted.add(topic_id)
+        self.maybe_deleted.add(topic_id)
         gone.wake(lambda: self.deleted.add(topic_id) if gone.error is None else None)
 
     def _set_retention(self) -> None:
@@ -536,10 +481,8 @@ class World:
             WrongError: it would.
         """
         for host in self.hosts:
-            mark = load_mark(host.disk, DATA_DIR, 0) if host.starts else None
-            durable = 0 if mark is None else mark.state.position
-            if before > durable:
-                raise WrongError(f"trimmed to {before}, node {host.number} has {durable}")
+            if not host.is_behind() and before > host.durable():
+                raise WrongError(f"trimmed to {before}, node {host.number} has {host.durable()}")
 
     def _heal(self) -> None:
         """End all faults, and serve everything that is still asked for."""
@@ -547,13 +490,11 @@ class World:
             self._arrive_late()
         for host in self.hosts:
             host.skew = 0
-            if not host.alive:
-                host.start()
             host.log.reachable = True
             host.log.visible = [None]
         for _ in range(_QUIET_STEPS):
             self._turn()
-            if self._is_quiet():
+            if self._is_quiet() and self._all_live():
                 break
         else:
             raise WrongError("not everything is served after the faults ended")
@@ -562,22 +503,32 @@ class World:
     def _turn(self) -> None:
         self.seconds += 0.3
         for host in self.hosts:
-            host.log.take_all()
-            host.pass_time()
-            host.work()
+            if not host.alive:
+                self._start(host)
+        for host in self.hosts:
+            if host.alive:
+                host.log.take_all()
+                host.pass_time()
+                host.work()
         for client in self.clients:
             self._advance(client)
             waiting = [sent for sent in client.batches if sent.state == "new"]
-            if waiting and not any(sent.state == "sent" for sent in client.batches):
+            is_free = client.host.alive and not any(sent.state == "sent" for sent in client.batches)
+            if waiting and is_free:
                 self._transmit(client, waiting[0])
         self._check_nodes()
+
+    def _all_live(self) -> bool:
+        return all(host.alive for host in self.hosts)
 
     def _is_quiet(self) -> bool:
         return all(sent.state == "acked" for each in self.clients for sent in each.batches)
 
     def _finish_batches(self) -> None:
         """Bring every node to the same position, with a mark there."""
-        for _ in range(40):
+        for turns in range(_QUIET_STEPS):
+            if turns >= _LAST_TURNS and self._all_live():
+                break
             self._turn()
         for host in self.hosts:
             host.log.pending.clear()
@@ -594,72 +545,6 @@ class World:
             host.manager.node.replica.mark(0)
             shard.index()
 
-    def _judge(self) -> None:
-        first, *others = self.hosts
-        files = contents(first.disk)
-        for host in others:
-            theirs = contents(host.disk)
-            if files != theirs:
-                names = sorted(
-                    name for name in files.keys() | theirs if files.get(name) != theirs.get(name)
-                )
-                raise WrongError(f"nodes {first.number} and {host.number} differ in {names}")
-        self._judge_batches(first)
-        self._judge_topics(first)
-        self._judge_commits(first)
-        self._judge_times(first)
-
-    def _judge_batches(self, host: Host) -> None:
-        found = find_batches(host, 0)
-        start = host.manager.topic(0).partition.start_offset
-        dropped = find_dropped(host)
-        for client in self.clients:
-            places = []
-            for sent in client.batches:
-                copies = found.get(client.batch_id(sent.number), [])
-                told = self.offsets.get((client.nonce, sent.number))
-                if told is not None and told < start:
-                    continue
-                if not copies and client.batch_id(sent.number) in dropped:
-                    continue  # retention took it before the world saw where it was
-                if len(copies) != 1:
-                    raise WrongError(
-                        f"batch {sent.number} of {client.nonce} is there {len(copies)} times"
-                    )
-                offset, data = copies[0]
-                if data != sent.data or (told is not None and told != offset):
-                    raise WrongError(f"batch {sent.number} of {client.nonce} moved to {offset}")
-                places.append(offset)
-            if not client.failed and places != sorted(places):
-                raise WrongError(f"the order of {client.nonce} is lost")
-
-    def _judge_topics(self, host: Host) -> None:
-        there = {topic.id for topic in host.manager.topics()}
-        for name, topic_id in self.created.items():
-            if topic_id not in there and topic_id not in self._maybe_deleted:
-                raise WrongError(f"topic {name} was created and is gone")
-        shard = host.manager.node.replica.shards[0]
-        if sorted(shard.topics) != sorted(shard.state.catalog.topics):
-            raise WrongError(f"shard: {shard.topics}, catalog: {shard.state.catalog.topics}")
-        for topic_id in self.deleted & there:
-            raise WrongError(f"topic {topic_id} was deleted and is there")
-
-    def _judge_commits(self, host: Host) -> None:
-        for client in self.clients:
-            kept = host.manager.topic(0).consumers.committed(client.nonce)
-            if client.committed >= 0 and (kept is None or kept < client.committed):
-                raise WrongError(f"consumer {client.nonce} is at {kept}, was at {client.committed}")
-
-    def _judge_times(self, host: Host) -> None:
-        last = 0
-        for extent in host.manager.node.replica.shards[0].topics[0].extents:
-            raw = host.disk.peek(extent.segment.sidecar_path)
-            for place in range(64, len(raw), 64):
-                time_ns = int.from_bytes(raw[place + 32 : place + 40], "little")
-                if time_ns < last:
-                    raise WrongError(f"a time falls in {extent.segment.name}")
-                last = time_ns
-
 
 SETTINGS_OF_WORLD: Final = SETTINGS.__class__(
     **{
@@ -671,37 +556,6 @@ SETTINGS_OF_WORLD: Final = SETTINGS.__class__(
         "max_topics": 8,
     }
 )
-
-
-def find_batches(host: Host, topic_id: int) -> dict[int, list[tuple[int, bytes]]]:
-    """Return offset and data of every batch that readers of a node may see, by id."""
-    found: dict[int, list[tuple[int, bytes]]] = {}
-    topic = host.manager.find(topic_id)
-    if topic is None:
-        return found
-    for segment in topic.partition.segment_list:
-        data = host.disk.peek(segment.data_path)
-        entries = host.disk.peek(segment.sidecar_path)
-        for place in range(64, len(entries), 64):
-            offset = int.from_bytes(entries[place : place + 8], "little")
-            length = int.from_bytes(entries[place + 8 : place + 12], "little")
-            batch_id = int.from_bytes(entries[place + 16 : place + 24], "little")
-            if offset + length <= segment.size:
-                copy = (segment.base_offset + offset, data[offset : offset + length])
-                found.setdefault(batch_id, []).append(copy)
-    return found
-
-
-def find_dropped(host: Host) -> set[int]:
-    """Return the ids of batches that the default topic had, by the sidecars that it keeps."""
-    folder = DATA_DIR / "segments" / "0"
-    return {
-        int.from_bytes(raw[place + 16 : place + 24], "little")
-        for name in host.disk.list_dir(folder)
-        if name.endswith(".window")
-        for raw in (host.disk.peek(folder / name),)
-        for place in range(64, len(raw), 64)
-    }
 
 
 class _Catcher(logging.Handler):
