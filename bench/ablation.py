@@ -22,7 +22,7 @@ from lance_server.log.reading.fast_fetch import FastFetch
 from lance_server.log.segments.sidecar import BatchIndex
 from lance_server.lwp import ingest
 from lance_spec import frames, records
-from lance_spec.codec import runs
+from lance_spec.codec import ingest_runs
 
 _FILE: Final = Path(__file__).parent / "results" / "ablation.csv"
 _ROUNDS: Final = 15
@@ -33,7 +33,7 @@ _Patch = tuple[object, str, object]
 
 
 def _count(found: list[Any], first: int, most: int, leader: Any, *, validates: bool) -> int:
-    return runs._count_in_python(found, first, most, leader, validates=validates)
+    return ingest_runs._count_in_python(found, first, most, leader, validates=validates)
 
 
 def _in_python(module: Any, function: str) -> Callable[..., Any]:
@@ -63,8 +63,8 @@ def _patches() -> dict[str, tuple[str, tuple[_Patch, ...]]]:
         "split_frames": ("ingest", ((frames.FrameSplitter, "_split_fast", split_none),)),
         "count_run": ("ingest", ((ingest, "count_run", _count),)),
         "scan_records": ("judge one batch", ((records, "_walk", records._walk_in_python),)),
-        "gather_run": ("ingest", ((partition, "gather_run", runs._gather_in_python),)),
-        "join_entries": ("ingest", ((runs, "_join", runs._join_in_python),)),
+        "gather_run": ("ingest", ((partition, "gather_run", ingest_runs._gather_in_python),)),
+        "join_entries": ("ingest", ((ingest_runs, "_join", ingest_runs._join_in_python),)),
         "answer_fetch": ("fetch", ((FastFetch, "answer", no_fast),)),
         "whole_batches": (
             "fetch from the open segment",

@@ -182,9 +182,9 @@ class TestRetention:
             node.append(number, [bytes(15)], topic_id)
             self.drop(node, topic_id, 2**40)
             topic = node.topic(topic_id)
-            assert topic.state.end - topic.file.floor.offset <= 800
+            assert topic.state.end - topic.file.log_start.offset <= 800
             assert all(extent.size <= 100 for extent in topic.extents)
-        assert topic.state.end - topic.file.floor.offset > 700
+        assert topic.state.end - topic.file.log_start.offset > 700
 
     def test_age_decides_by_the_time_of_the_log(self, node: Node) -> None:
         """A segment goes when its last batch is older than the policy allows."""

@@ -234,7 +234,7 @@ def test_records_that_retention_drops_while_they_are_read_are_told_as_evicted(
             found: Completion[Fetched] = Completion()
 
             def once_dropped() -> None:
-                if not topic.partition.floor.record:
+                if not topic.partition.log_start.record:
                     asyncio.get_running_loop().call_later(0.01, once_dropped)
                     return
                 try:

@@ -26,7 +26,7 @@ from lance_server.storage.wal import WalStorage
 from lance_server.storage.wal_replay import repeat, with_held
 from lance_server.storage.ways import FixedWays, Ways
 from lance_spec.checksum import CRC32C
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 
 DATA_DIR: Final = Path("/data")
 _WHOLE: Final = 1 << 20

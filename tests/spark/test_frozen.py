@@ -178,7 +178,7 @@ class History:
     def _note_floor(self) -> None:
         found = self.log.engine.find(self.era.topic)
         if found is not None:
-            self.era.floor = found.file.floor.offset
+            self.era.floor = found.file.log_start.offset
 
     def _read_all(self) -> None:
         try:

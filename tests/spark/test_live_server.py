@@ -347,7 +347,7 @@ class LiveHistory:
         """Note where the topic begins by what the server has in memory."""
         found = self.server._running.engine.find(self.era.topic)
         if found is not None:
-            self.era.floor = found.file.floor.offset
+            self.era.floor = found.file.log_start.offset
 
     def _read_all(self, **where: str) -> None:
         acked = self.era.acked  # of what is acknowledged meanwhile nothing is said

@@ -25,7 +25,7 @@ from lance_server.runtime.disk_backlog import Backlog
 from lance_server.runtime.scheduling import Scheduler
 from lance_server.storage.contract import StorageBackend
 from lance_spec.checksum import Buffer
-from lance_spec.codec.runs import BatchMeta, gather_run
+from lance_spec.codec.ingest_runs import BatchMeta, gather_run
 from lance_spec.enums import ErrorCode
 from lance_spec.frames import Frame
 from lance_spec.messages.replication import Append, CommitOffset, DeleteCommit
@@ -166,7 +166,7 @@ class ReplicatedPartition(Partition):
             if isinstance(change, Closed):
                 change.segment.live = None
             elif isinstance(change, Dropped):
-                self.drop(change.segments, change.floor)
+                self.drop(change.segments, change.log_start)
         self._extend(segment, grown)
         self.notify()
 

@@ -24,7 +24,7 @@ WRITES: Final = frozenset(
 """Commands that only a leader carries out (design section 21.3)."""
 
 
-class Forwarding(Protocol):
+class LeaderConnection(Protocol):
     """A way to the leader.
 
     Attributes:
@@ -47,17 +47,20 @@ class FollowerRole:
 
     Args:
         role: the node's.
-        guard: judges the client.
+        authorizer: judges the client.
         open_way: opens a way to a leader.
     """
 
     def __init__(
-        self, role: Role, guard: Authorizer, open_way: Callable[[Role, Dialect], Forwarding]
+        self,
+        role: Role,
+        authorizer: Authorizer,
+        open_way: Callable[[Role, Dialect], LeaderConnection],
     ) -> None:
         self._role = role
-        self._authorizer = guard
+        self._authorizer = authorizer
         self._open_way = open_way
-        self._way: Forwarding | None = None
+        self._way: LeaderConnection | None = None
         self.held = 0
 
     def __repr__(self) -> str:

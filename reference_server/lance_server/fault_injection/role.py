@@ -47,7 +47,7 @@ class Role:
             behind=fields.whole("behind"),
         )
 
-    def become(self, other: "Role") -> None:
+    def change_to(self, other: "Role") -> None:
         """Play another part from now on."""
         self.is_follower, self.leader = other.is_follower, other.leader
         self.forwards, self.behind = other.forwards, other.behind

@@ -200,7 +200,7 @@ class Routes:
         return self._circuit()
 
     def _set_role(self, body: Any) -> Response:
-        self._server.service.role.become(Role.from_body(body))
+        self._server.service.role.change_to(Role.from_body(body))
         return as_json(200, self._server.service.role.to_body())
 
     def _set_faults(self, body: Any) -> Response:

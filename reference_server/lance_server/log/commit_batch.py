@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from lance_server.runtime.completion import Completion
 
 if TYPE_CHECKING:
-    from lance_spec.codec.runs import BatchMeta
+    from lance_spec.codec.ingest_runs import BatchMeta
 
 
 class CommitBatch:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from struct import pack
 from typing import Final
 
-from lance_spec.codec.runs import NONCE_SHIFT, BatchMeta
+from lance_spec.codec.ingest_runs import NONCE_SHIFT, BatchMeta
 
 FIRST_LASTING_ID: Final = 1 << NONCE_SHIFT
 """Ids from here on carry a producer's nonce: they mean the same batch on every connection."""

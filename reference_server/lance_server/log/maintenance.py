@@ -301,16 +301,16 @@ class Maintenance:
         gone = self.plan(topic)
         if not gone and not file.retiring:
             return
-        floor = partition.floor_behind(gone)
+        log_start = partition.log_start_after(gone)
         keys = [segment.name.key for segment in gone]
-        yield self._run(lambda: self._reserve.with_room(lambda: file.retire(keys, floor)))
-        partition.drop(gone, floor)
+        yield self._run(lambda: self._reserve.with_room(lambda: file.retire(keys, log_start)))
+        partition.drop(gone, log_start)
         if gone:
             _log.info(
                 "topic %d: retention drops %d segments; it begins at offset %d now",
                 file.identity.id,
                 len(gone),
-                floor.offset,
+                log_start.offset,
             )
         now_ns, present = self._believed_ns(), partition.batches
         yield self._run(lambda: self._remove(file, now_ns, present))

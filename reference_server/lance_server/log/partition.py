@@ -28,7 +28,7 @@ from lance_server.runtime.completion import Completion
 from lance_server.runtime.disk_backlog import Backlog
 from lance_server.storage.contract import StorageBackend, Write
 from lance_spec.checksum import Buffer
-from lance_spec.codec.runs import BatchMeta, gather_run
+from lance_spec.codec.ingest_runs import BatchMeta, gather_run
 from lance_spec.frames import Frame
 
 _log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class Partition:
         self._flushing: CommitBatch | None = None
         self._watchers: dict[Callable[[], None], None] = {}
         self.last_ns = log.segments[-1].last_ns if log.segments else 0
-        self.floor = file.floor
+        self.log_start = file.log_start
         self.end_offset = log.end_offset
         self.end_record = log.end_record
 
@@ -121,7 +121,7 @@ class Partition:
     @property
     def start_offset(self) -> int:
         """The earliest offset that can be read."""
-        return self.floor.offset
+        return self.log_start.offset
 
     @property
     def dirty(self) -> bool:
@@ -351,7 +351,7 @@ class Partition:
         before, self._segments = self._segments, log.segments
         self._cache.forget(list(before))
         self._window = window
-        self.floor = self._file.floor
+        self.log_start = self._file.log_start
         self.end_offset, self.end_record = log.end_offset, log.end_record
         self.last_ns = max(self.last_ns, log.segments[-1].last_ns if log.segments else 0)
         self.closed, self.settled = None, True
@@ -373,17 +373,17 @@ class Partition:
         """Return a function that answers a Fetch from what is durable now, on any thread."""
         return partial(self._read, self._view(), wanted, cached_only=False)
 
-    def lane_at(self, offset: int) -> FastFetch | None:
+    def fast_fetch_at(self, offset: int) -> FastFetch | None:
         """Return what answers a Fetch around an offset that was just read at once, if anything."""
         segments = self._segments
         number = bisect_right(segments, offset, key=base_of) - 1
         segment = segments[number] if number >= 0 else None
         if segment is None or segment.live is not None:
             return None
-        return self._cache.lane_at(segment, offset - segment.base_offset)
+        return self._cache.fast_fetch_at(segment, offset - segment.base_offset)
 
     def _view(self) -> View:
-        return View(self._segments, self.floor.offset, self.end_offset)
+        return View(self._segments, self.log_start.offset, self.end_offset)
 
     def _read(self, view: View, wanted: Range, *, cached_only: bool) -> Fetched:
         try:
@@ -443,20 +443,20 @@ class Partition:
         live = self._segments[-1].live if self._segments else None
         return 0 if live is None else len(live)
 
-    def floor_behind(self, gone: Sequence[Segment]) -> LogStart:
+    def log_start_after(self, gone: Sequence[Segment]) -> LogStart:
         """Return where the topic begins without its oldest segments."""
         if not gone:
-            return self.floor
+            return self.log_start
         if len(gone) == len(self._segments):
             return LogStart(self.end_offset, self.end_record)
         following = self._segments[len(gone)]
         return LogStart(following.base_offset, following.base_record)
 
-    def drop(self, gone: Sequence[Segment], floor: LogStart) -> None:
+    def drop(self, gone: Sequence[Segment], log_start: LogStart) -> None:
         """Let readers see the oldest segments no more; their files may go."""
         dropped = set(gone)
         self._segments = [segment for segment in self._segments if segment not in dropped]
-        self.floor = floor
+        self.log_start = log_start
         self._cache.forget(list(gone))
 
     @property
@@ -468,7 +468,7 @@ class Partition:
     def excess(self) -> int:
         """Bytes that are kept beyond the topic's limit."""
         limit = self._file.retention.max_bytes
-        return max(0, self.end_offset - self.floor.offset - limit) if limit else 0
+        return max(0, self.end_offset - self.log_start.offset - limit) if limit else 0
 
     def replace(self, sources: Sequence[Segment], merged: Segment) -> None:
         """Lead readers to a merged segment instead of its sources; their files may go."""

@@ -107,7 +107,7 @@ def moment_of(topic: Topic) -> _Moment:
         _Durable(each, each.size, None if each.live is None else len(each.live))
         for each in topic.partition.segment_list
     ]
-    return _Moment(topic.file, topic.partition.floor, segments, topic.consumers.commits())
+    return _Moment(topic.file, topic.partition.log_start, segments, topic.consumers.commits())
 
 
 class _Names:
@@ -260,7 +260,7 @@ class SnapshotWriter:
     def _write_metadata(self, moment: _Moment, folder: Path) -> None:
         before = moment.file
         file = TopicFile(self._storage, folder, before.identity, before.retention)
-        file.floor, file.next_offset = moment.start, before.next_offset
+        file.log_start, file.next_offset = moment.start, before.next_offset
         file.bases = {each.segment.name.key: each.segment.base_offset for each in moment.segments}
         file.holes = before.holes
         file.seen = {key: when for key, when in before.seen.items() if key in file.bases}

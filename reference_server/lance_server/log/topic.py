@@ -44,7 +44,7 @@ class Topic:
             topic_epoch=identity.epoch,
             start_offset=self.partition.start_offset,
             end_offset=self.partition.end_offset,
-            record_count=self.partition.end_record - self.partition.floor.record,
+            record_count=self.partition.end_record - self.partition.log_start.record,
             max_age_secs=retention.max_age_secs,
             max_bytes=retention.max_bytes,
             partition=self.part,

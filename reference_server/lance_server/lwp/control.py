@@ -42,7 +42,7 @@ class ControlHandler:
 
     Args:
         service: what all connections share.
-        guard: judges the client.
+        authorizer: judges the client.
         subscriptions: what the connection is subscribed to.
         fetching: answers its Fetch requests.
     """
@@ -50,14 +50,14 @@ class ControlHandler:
     def __init__(
         self,
         service: Service,
-        guard: Authorizer,
+        authorizer: Authorizer,
         subscriptions: Subscriptions,
         fetching: FetchHandler,
     ) -> None:
         self._service = service
         self._engine = service.engine
         self._counters = service.counters
-        self._authorizer = guard
+        self._authorizer = authorizer
         self._subscriptions = subscriptions
         self._fetching = fetching
         self._now = 0.0
@@ -215,7 +215,7 @@ class ControlHandler:
     def _is_visible(self, topic: Topic) -> bool:
         name = topic.access_name
         return any(
-            self._authorizer.sees(right, topic.id, name) for right in (Right.READ, Right.WRITE)
+            self._authorizer.may_see(right, topic.id, name) for right in (Right.READ, Right.WRITE)
         )
 
     # The node --------------------------------------------------------------------------------

@@ -43,8 +43,8 @@ _WANTED_SIZE: Final = _WANTED.size
 _unpack: Final = _WANTED.unpack
 
 
-def _no_lane() -> None:
-    """Return None, as a reference to a lane does that is gone."""
+def _no_fast_fetch() -> None:
+    """Return None, as a reference does to a fast path that is gone."""
 
 
 class FetchHandler:
@@ -52,26 +52,30 @@ class FetchHandler:
 
     Args:
         service: what all connections share.
-        guard: judges the client.
+        authorizer: judges the client.
         subscriptions: what the connection is subscribed to.
         reads: decides when it may read.
     """
 
     def __init__(
-        self, service: Service, guard: Authorizer, subscriptions: Subscriptions, reads: ReadGate
+        self,
+        service: Service,
+        authorizer: Authorizer,
+        subscriptions: Subscriptions,
+        reads: ReadGate,
     ) -> None:
         self._engine = service.engine
         self._counters = service.counters
         self._role = service.role
         self._is_linear = service.engine.is_linear
         self._security = service.security
-        self._authorizer = guard
+        self._authorizer = authorizer
         self._subscriptions = subscriptions
         self._reads = reads
         self._dialect: Dialect | None = None
         self._form: Form | None = None
-        self._fast_fetch: Callable[[], FastFetch | None] = _no_lane
-        self._lane_topic = 0
+        self._fast_fetch: Callable[[], FastFetch | None] = _no_fast_fetch
+        self._fast_fetch_topic = 0
 
     def __repr__(self) -> str:
         return f"<FetchHandler {self._reads!r}>"
@@ -97,7 +101,11 @@ class FetchHandler:
         if self._is_linear:  # each waits for a barrier first
             return 0
         if dialect is not self._dialect:
-            self._dialect, self._form, self._fast_fetch = dialect, fetch_form(dialect), _no_lane
+            self._dialect, self._form, self._fast_fetch = (
+                dialect,
+                fetch_form(dialect),
+                _no_fast_fetch,
+            )
         free, room = self._reads.free_bytes(), room_for_headers(dialect)
         counters, clock = self._counters, time.perf_counter_ns
         answered, begun = 0, clock()
@@ -139,17 +147,24 @@ class FetchHandler:
         if not 0 < most <= free:
             return None
         form = self._form
-        if form is not None and topic_id == self._lane_topic and start >= partition.floor.offset:
-            lane = self._fast_fetch()
-            answer = None if lane is None else lane.answer(form, start, most)
+        if (
+            form is not None
+            and topic_id == self._fast_fetch_topic
+            and start >= partition.log_start.offset
+        ):
+            fast = self._fast_fetch()
+            answer = None if fast is None else fast.answer(form, start, most)
             if answer is not None:
                 return answer
         fetched = self._engine.fetch_at_once(topic, Range(start, most, not dialect.strict, room))
         if fetched is None:
             return None
         if form is not None:
-            lane = partition.lane_at(start)
-            self._fast_fetch, self._lane_topic = (_no_lane if lane is None else ref(lane)), topic_id
+            fast = partition.fast_fetch_at(start)
+            self._fast_fetch, self._fast_fetch_topic = (
+                (_no_fast_fetch if fast is None else ref(fast)),
+                topic_id,
+            )
         return fetch_response(dialect, fetched, end)
 
     def fetch(

@@ -15,7 +15,7 @@ from lance_server.runtime.memory_quota import Level
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C, Buffer
-from lance_spec.codec.runs import BatchMeta, Leader, content_of, count_run
+from lance_spec.codec.ingest_runs import BatchMeta, PrecedingBatch, content_of, count_run
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode, Flag
 from lance_spec.frames import Frame
@@ -44,7 +44,7 @@ _Key: TypeAlias = tuple[int, int]
 """A batch's id and its topic's."""
 
 
-class Run(NamedTuple):
+class AcceptedRun(NamedTuple):
     """Batches that were stored together: their outcome, ids, and what they hold of memory."""
 
     outcome: Completion[None]
@@ -55,16 +55,16 @@ class Run(NamedTuple):
 class Ingest:
     """Takes the batches of one connection."""
 
-    def __init__(self, service: Service, guard: Authorizer) -> None:
+    def __init__(self, service: Service, authorizer: Authorizer) -> None:
         self._engine = service.engine
         self._counters = service.counters
         self._disk = service.disk
         self._security = service.security
-        self._authorizer = guard
+        self._authorizer = authorizer
         self._looks_back = service.engine.window.entries > 0
         self._validates = service.config.validate_records
         self._memory_level = Level.NORMAL
-        self._leader: Leader | None = None
+        self._preceding: PrecedingBatch | None = None
         self._highest_id = 0
         self._recent: dict[_Key, _Sent] = {}
         self._older: dict[_Key, _Sent] = {}
@@ -77,7 +77,7 @@ class Ingest:
         """
         self._memory_level = memory_level
         if not self._security.is_open:
-            self._leader = None  # whether its client may still write is to be asked
+            self._preceding = None  # whether its client may still write is to be asked
 
     @property
     def is_short(self) -> bool:
@@ -122,13 +122,13 @@ class Ingest:
         now_ns = self._engine.now_ns(topic)
         batch = BatchMeta(length, count, batch_id, frame.timestamp_ns, now_ns, crc, flags)
         outcome = topic.partition.append(records, batch, content)
-        self._leader = Leader(topic.id, batch_id)
+        self._preceding = PrecedingBatch(topic.id, batch_id)
         self._recent[key] = (content, outcome)
         self._forget_some()
         self._count(length, (count,))
         return outcome
 
-    def accept_run(self, frames: list[Frame], first: int, dialect: Dialect) -> Run | None:
+    def accept_run(self, frames: list[Frame], first: int, dialect: Dialect) -> AcceptedRun | None:
         """Store the batches that go the same way as one that was accepted before.
 
         Only what is certain to be new and in order is taken: the first that might be a
@@ -142,14 +142,14 @@ class Ingest:
         Returns:
             None when there is nothing to take.
         """
-        leader = self._leader
-        if leader is None or self._memory_level or not dialect.strict:
+        preceding = self._preceding
+        if preceding is None or self._memory_level or not dialect.strict:
             return None
-        topic = self._engine.find(leader.topic_id)
+        topic = self._engine.find(preceding.topic_id)
         if topic is None or dialect.checksum is not CRC32C:
             return None
         most = _REMEMBERED - len(self._recent)
-        count = count_run(frames, first, most, leader, validates=self._validates)
+        count = count_run(frames, first, most, preceding, validates=self._validates)
         if not count:
             return None
         partition, lowest = topic.partition, frames[first].batch_id
@@ -163,17 +163,17 @@ class Ingest:
         if count == 1:
             size, records, batch_id, *_ = metas[0]
             ids, counts = (batch_id,), (records,)
-            self._recent[batch_id, leader.topic_id] = (contents[0], outcome)
+            self._recent[batch_id, preceding.topic_id] = (contents[0], outcome)
         else:
             lengths, counts, ids, *_ = zip(*metas, strict=True)
-            size, keys = sum(lengths), zip(ids, repeat(leader.topic_id), strict=False)
+            size, keys = sum(lengths), zip(ids, repeat(preceding.topic_id), strict=False)
             known = zip(contents, repeat(outcome), strict=False)
             self._recent.update(zip(keys, known, strict=True))
         self._highest_id = ids[-1]
-        self._leader = Leader(leader.topic_id, ids[-1])
+        self._preceding = PrecedingBatch(preceding.topic_id, ids[-1])
         self._forget_some()
         self._count(size, counts)
-        return Run(outcome, ids, size + count * FRAME_COST)
+        return AcceptedRun(outcome, ids, size + count * FRAME_COST)
 
     def _count(self, size: int, records: Sequence[int]) -> None:
         """Count batches by the records in each."""

@@ -48,7 +48,7 @@ class Subscriptions:
 
     Args:
         service: what all connections share.
-        guard: judges the client.
+        authorizer: judges the client.
         reads: decides when the connection may read.
         wake: called when there may be something to push.
 
@@ -57,11 +57,11 @@ class Subscriptions:
     """
 
     def __init__(
-        self, service: Service, guard: Authorizer, reads: ReadGate, wake: Callable[[], None]
+        self, service: Service, authorizer: Authorizer, reads: ReadGate, wake: Callable[[], None]
     ) -> None:
         self._engine = service.engine
         self._counters = service.counters
-        self._authorizer = guard
+        self._authorizer = authorizer
         self._reads = reads
         self._wake = wake
         self.by_topic: dict[int, _Subscription] = {}

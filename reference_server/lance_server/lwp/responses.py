@@ -67,7 +67,7 @@ def room_for_headers(dialect: Dialect) -> int:
 
 
 def fetch_form(dialect: Dialect) -> Form | None:
-    """Return how `fetch_response` looks, for lanes; None for what these cannot build."""
+    """Return how `fetch_response` looks, for the fast path; None for what these cannot build."""
     if accelerator is None or dialect.fetch_header == _EXTENDED:
         return None
     checksum = dialect.checksum

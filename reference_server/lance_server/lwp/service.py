@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lance_server.config.settings import ServerConfig
 from lance_server.fault_injection.faults import FaultPlan
-from lance_server.fault_injection.follower import Forwarding
+from lance_server.fault_injection.follower import LeaderConnection
 from lance_server.fault_injection.forwarding import Forwarder
 from lance_server.fault_injection.role import Role
 from lance_server.log.log_manager import LogManager
@@ -52,7 +52,7 @@ class Service:
     sampler: Sampler = field(init=False)
     role: Role = field(default_factory=Role)
     faults: FaultPlan = field(default_factory=FaultPlan)
-    open_way: Callable[[Role, Dialect], Forwarding] = Forwarder.to_leader
+    open_way: Callable[[Role, Dialect], LeaderConnection] = Forwarder.to_leader
     stall: RequestStall = field(default_factory=RequestStall)
     work_clock: Callable[[], float] = time.perf_counter
     pressure: str | None = None

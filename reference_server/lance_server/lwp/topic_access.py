@@ -7,7 +7,7 @@ from lance_server.security.authorizer import Authorizer
 
 
 def permitted_topic(
-    engine: LogManager, guard: Authorizer, right: Right, topic_id: int, *, text: str
+    engine: LogManager, authorizer: Authorizer, right: Right, topic_id: int, *, text: str
 ) -> Topic:
     """Return a topic that a client may use in some way.
 
@@ -15,7 +15,7 @@ def permitted_topic(
 
     Args:
         engine: the log.
-        guard: judges the client.
+        authorizer: judges the client.
         right: what the request needs.
         topic_id: the topic's number.
         text: how the published server words its absence for this command.
@@ -26,7 +26,7 @@ def permitted_topic(
     try:
         topic = engine.topic(topic_id, text=text)
     except Refusal:
-        guard.check(right, topic_id)
+        authorizer.check(right, topic_id)
         raise
-    guard.check(right, topic_id, topic.access_name)
+    authorizer.check(right, topic_id, topic.access_name)
     return topic

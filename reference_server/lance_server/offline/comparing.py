@@ -112,8 +112,8 @@ class _Topic:
         self._progress = progress
 
     def compare(self) -> None:
-        start, limit = max(self._has.start, self._file.floor.offset), self._has.end
-        end = self._file.floor.offset
+        start, limit = max(self._has.start, self._file.log_start.offset), self._has.end
+        end = self._file.log_start.offset
         for run in self._runs():
             if max(start, end) < min(run.start, limit):
                 self._compare_gap(run, max(start, end), min(run.start, limit))

@@ -82,7 +82,7 @@ def dump(file: TopicFile, start: int = 0) -> Iterator[Dumped]:
     storage = ReadOnlyStorage()
     for name in _in_order(storage, file):
         for each in _segment(storage, file.folder, name):
-            if each.offset >= max(start, file.floor.offset):
+            if each.offset >= max(start, file.log_start.offset):
                 yield each
 
 

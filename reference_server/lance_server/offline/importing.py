@@ -22,7 +22,7 @@ from lance_server.offline.sync_scheduler import SyncScheduler
 from lance_server.offline.verifying import ReadOnlyStorage
 from lance_server.storage.contract import StorageBackend, read_at, read_file
 from lance_spec.checksum import CRC32C
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.errors import EncodeError
 from lance_spec.names import check_topic_name
 from lance_spec.records import scan_records

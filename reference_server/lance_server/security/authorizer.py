@@ -177,14 +177,14 @@ class Authorizer:
             return
         self._check_token(right)
         about_topic = topic_id is not None or name is not None
-        if about_topic and not self.sees(right, topic_id, name):
+        if about_topic and not self.may_see(right, topic_id, name):
             raise self._denied(topic_id, name)
         if topic_id is not None and name is not None:
             if len(self._allowed) >= _REMEMBERED:
                 self._allowed.clear()
             self._allowed.add(request)
 
-    def sees(self, right: Right, topic_id: int | None, name: str | None) -> bool:
+    def may_see(self, right: Right, topic_id: int | None, name: str | None) -> bool:
         """Return whether the rules let this client do something with a topic."""
         rules = self._security.rules
         return rules is None or rules.allow(self.client, right, topic_id, name)

@@ -13,7 +13,7 @@ from lance_server.runtime.completion import Completion
 from lance_server.storage.contract import StorageBackend
 from lance_server.testing.scheduling import ManualClock, ManualScheduler
 from lance_spec.checksum import CRC32C
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.records import encode_records
 
 _WHOLE: Final = 1 << 30

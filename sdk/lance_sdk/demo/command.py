@@ -18,8 +18,8 @@ from lance_sdk.demo.conformance import judge
 from lance_sdk.demo.delays import CarrierDelay, delays_by_carrier
 from lance_sdk.demo.flights import ROWS, read_airlines, read_flights
 from lance_sdk.demo.outcome import Outcome, Transfer, print_delays
-from lance_sdk.demo.place import DemoTopic, embedded_place, running_place
 from lance_sdk.demo.story import Story
+from lance_sdk.demo.target import DemoTopic, embedded_target, running_target
 from lance_sdk.demo.transfer import consume_all, produce_all
 
 _STEPS: Final = 5
@@ -52,22 +52,22 @@ def demo(rows: int, data_dir: Path | None, keep: bool, archive: bool) -> None:
     """
     settings = current_settings()
     story = Story(settings, steps=_STEPS)
-    with _place(settings, data_dir, keep=keep) as place:
+    with _target(settings, data_dir, keep=keep) as target:
         story.say(f"LANCE demo: {number_format.count(rows, 'flight')} out of New York City in 2013")
-        story.tell("serve", place.described)
-        outcome = _travel(story, place, _read(story, rows))
-        story.add("archive", _archived(story, place, rows) if archive else LEFT_OUT)
-    _conclude(story, place, outcome)
+        story.tell("serve", target.described)
+        outcome = _travel(story, target, _read(story, rows))
+        story.add("archive", _archived(story, target, rows) if archive else LEFT_OUT)
+    _conclude(story, target, outcome)
 
 
-def _place(
+def _target(
     settings: Settings, data_dir: Path | None, *, keep: bool
 ) -> AbstractContextManager[DemoTopic]:
     if settings.url is None:
-        return embedded_place(settings, data_dir)
+        return embedded_target(settings, data_dir)
     if data_dir is not None:
         raise click.UsageError("--data-dir belongs to the embedded server; leave out it or --url")
-    return running_place(settings, settings.url, keep=keep)
+    return running_target(settings, settings.url, keep=keep)
 
 
 def _read(story: Story, rows: int) -> list[bytes]:
@@ -83,29 +83,29 @@ def _read(story: Story, rows: int) -> list[bytes]:
     return records
 
 
-def _travel(story: Story, place: DemoTopic, records: list[bytes]) -> Outcome:
+def _travel(story: Story, target: DemoTopic, records: list[bytes]) -> Outcome:
     comparison = Comparison(records)
     with story.counting("producing", len(records)) as meter:
-        produce_all(place.topic, records, story.settings, meter)
+        produce_all(target.topic, records, story.settings, meter)
         produced = Transfer.measured(meter)
     story.tell("produce", f"{produced}, durable: {produced.rates}")
     with story.counting("consuming", len(records)) as meter:
-        consume_all(place.topic, comparison, story.settings, meter)
+        consume_all(target.topic, comparison, story.settings, meter)
         consumed = Transfer.measured(meter)
     story.tell("consume", f"{consumed}: {consumed.rates}")
     story.add("compare", comparison.verdict())
     carriers = _delays(story, records) if comparison.equal else []
     with story.waiting("judging: the conformance kit asks the server"):
-        verdict = judge(place.server, story.settings.dialect or "auto")
+        verdict = judge(target.server, story.settings.dialect or "auto")
     story.tell("judge", str(verdict))
     for line in [verdict.sentence] if verdict.passed else verdict.problems():
         story.add("", line)
-    return Outcome(str(place.topic), produced, consumed, comparison, carriers, verdict)
+    return Outcome(str(target.topic), produced, consumed, comparison, carriers, verdict)
 
 
-def _archived(story: Story, place: DemoTopic, rows: int) -> str:
+def _archived(story: Story, target: DemoTopic, rows: int) -> str:
     with story.waiting("archiving: Spark starts, reads and writes"):
-        return archive_topic(place.topic, story.settings, rows)
+        return archive_topic(target.topic, story.settings, rows)
 
 
 def _delays(story: Story, records: list[bytes]) -> list[CarrierDelay]:
@@ -116,7 +116,7 @@ def _delays(story: Story, records: list[bytes]) -> list[CarrierDelay]:
     return carriers
 
 
-def _conclude(story: Story, place: DemoTopic, outcome: Outcome) -> None:
+def _conclude(story: Story, target: DemoTopic, outcome: Outcome) -> None:
     if story.settings.json:
         print_json(outcome.to_json())
     if not outcome.comparison.equal:
@@ -125,5 +125,5 @@ def _conclude(story: Story, place: DemoTopic, outcome: Outcome) -> None:
         raise Failure(f"the server did not pass: {outcome.verdict.sentence}")
     count = number_format.count(outcome.comparison.received, "record")
     story.say(f"Done: {count} came back as they were sent, and the server passed.")
-    if place.afterwards:
-        story.say(place.afterwards)
+    if target.afterwards:
+        story.say(target.afterwards)

@@ -29,7 +29,7 @@ from lance_server.lwp.responses import fetch_form, fetch_response, room_for_head
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import MemoryStorage
 from lance_spec._native import accelerator
-from lance_spec.codec.runs import BatchMeta, encode_entries
+from lance_spec.codec.ingest_runs import BatchMeta, encode_entries
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import SidecarEntry, SidecarHeader

@@ -10,7 +10,8 @@ from lance_server.lwp import ingest
 from lance_server.storage.contract import read_file
 from lance_server.telemetry.distribution import Distribution
 from lance_server.testing import SessionPeer, the_error, told
-from lance_spec.codec import runs
+from lance_spec.codec import ingest_runs
+from lance_spec.codec.ingest_runs import PrecedingBatch
 from lance_spec.dialect import DEPLOYED
 from lance_spec.enums import Command, ErrorCode, Flag
 from lance_spec.frames import Frame
@@ -108,12 +109,17 @@ def test_together_is_as_one_by_one(turns: list[list[list[bytes]]], remembered: i
 def test_batches_in_one_read_are_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids that rise within one read are stored together, and acknowledged in order."""
     taken: list[int] = []
-    counting = runs.count_run
+    counting = ingest_runs.count_run
 
     def noting(
-        frames: list[Frame], first: int, most: int, leader: runs.Leader, *, validates: bool
+        frames: list[Frame],
+        first: int,
+        most: int,
+        preceding: PrecedingBatch,
+        *,
+        validates: bool,
     ) -> int:
-        taken.append(counting(frames, first, most, leader, validates=validates))
+        taken.append(counting(frames, first, most, preceding, validates=validates))
         return taken[-1]
 
     monkeypatch.setattr(ingest, "count_run", noting)

@@ -233,7 +233,7 @@ def test_a_segment_that_was_read_while_it_was_written_has_one_once_it_is_closed(
     _, again = peer.exchange(wanted, wanted)
     lane = peer.session._fetching._fast_fetch()
     assert lane is not None
-    assert lane is partition.lane_at(end)
+    assert lane is partition.fast_fetch_at(end)
     assert again.payload == first.payload == peer.exchange(wanted)[0].payload
 
 
@@ -260,7 +260,7 @@ def test_the_segment_that_is_being_written_has_none(peer: SessionPeer) -> None:
     """Its index grows."""
     end = peer.log.store([b"new"], batch_id=99)
     peer.exchange(peer.fetch(end, 100))
-    assert peer.log.engine.topic(0).partition.lane_at(end) is None
+    assert peer.log.engine.topic(0).partition.fast_fetch_at(end) is None
     assert peer.session._fetching._fast_fetch() is None
 
 
@@ -325,7 +325,7 @@ def test_what_retention_dropped_is_refused(peer: SessionPeer) -> None:
 def test_below_the_floor_nothing_is_answered(peer: SessionPeer) -> None:
     """Wherever it stands."""
     warm(peer)
-    peer.log.engine.topic(0).partition.floor = LogStart(EDGES[1], 1)
+    peer.log.engine.topic(0).partition.log_start = LogStart(EDGES[1], 1)
     error = the_error(peer.exchange(peer.fetch(0, len(PIECES[0]))))
     assert error.code == ErrorCode.INVALID_OFFSET
 

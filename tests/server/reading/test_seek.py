@@ -15,7 +15,7 @@ from lance_server.log.segments.sidecar import HEADER_SIZE, encode_header
 from lance_server.log.segments.sidecar_search import SidecarSearch, first_since
 from lance_server.storage.contract import StorageBackend
 from lance_server.testing import LogDriver, MemoryStorage
-from lance_spec.codec.runs import BatchMeta, encode_entries
+from lance_spec.codec.ingest_runs import BatchMeta, encode_entries
 from lance_spec.records import decode_records
 
 FOLDER = Path("/data")

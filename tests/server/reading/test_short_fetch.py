@@ -92,7 +92,7 @@ class World:
         peer.log.engine.topic(0).partition._active_segment._segment_size = 150
         for number, group in enumerate(GROUPS):
             peer.exchange(*(peer.ingest(4 * number + n, each) for n, each in enumerate(group, 1)))
-        peer.service.role.become(Role(behind=self.behind))
+        peer.service.role.change_to(Role(behind=self.behind))
         peer.service.memory.account().update(self.others_hold)
         return peer
 

@@ -23,7 +23,7 @@ from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import Completion
 from lance_server.testing import CrashError
 from lance_spec.checksum import CRC32C
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.records import encode_record
 
 if TYPE_CHECKING:

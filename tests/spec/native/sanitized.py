@@ -51,12 +51,12 @@ class Generator:
     def __init__(self, random: Random, descriptor: int) -> None:
         from lance_spec import frames  # noqa: PLC0415
         from lance_spec.checksum import CRC32C  # noqa: PLC0415
-        from lance_spec.codec import runs  # noqa: PLC0415
+        from lance_spec.codec import ingest_runs  # noqa: PLC0415
         from lance_spec.dialect import SPECIFIED  # noqa: PLC0415
 
         self._random = random
         self._descriptor = descriptor
-        self._frames, self._runs = frames, runs
+        self._frames, self._runs = frames, ingest_runs
         self._dialect, self._crc = SPECIFIED, CRC32C
 
     def data(self) -> bytes:
@@ -209,7 +209,7 @@ class Generator:
         random = self._random
         number = lambda: random.choice([0, 1, 2**31, 2**63, 2**64 - 1])  # noqa: E731
         ingested = lambda: [self.ingested() for _ in range(random.randrange(5))]  # noqa: E731
-        frames, runs = self._frames, self._runs
+        frames, ingest_runs = self._frames, self._runs
         return {
             "scan_records": lambda: [self.buffer()],
             "record_bounds": lambda: [self.buffer()],
@@ -228,7 +228,7 @@ class Generator:
                 random.choice([0, 1]),
                 number(),
                 frames.FrameKind.INGEST,
-                runs._ODD,
+                ingest_runs._ODD,
                 random.random() < 0.5,
                 frames.Frame,
             ],
@@ -236,13 +236,13 @@ class Generator:
                 ingested(),
                 number(),
                 random.randrange(4),
-                runs.BatchMeta,
+                ingest_runs.BatchMeta,
                 frames.Frame,
                 bytearray(),
             ],
             "join_entries": lambda: [
                 [
-                    runs.BatchMeta(*(random.choice([0, 1, 2**32 - 1]) for _ in range(7)))
+                    ingest_runs.BatchMeta(*(random.choice([0, 1, 2**32 - 1]) for _ in range(7)))
                     for _ in range(random.randrange(4))
                 ],
                 number(),

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from lance_spec import frames, records
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C
-from lance_spec.codec import runs
+from lance_spec.codec import ingest_runs
+from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Flag
 from lance_spec.frames import FrameFault, FrameSplitter
@@ -262,11 +263,16 @@ some_frames = st.lists(
 def test_runs_are_counted_alike(run: list[frames.Frame], most: int, validates: bool) -> None:
     """The same frames go with the one before them, whatever is odd about any of them."""
     places = [
-        (run, first, most, runs.Leader(run[first - 1].topic_id, run[first - 1].batch_id))
+        (
+            run,
+            first,
+            most,
+            ingest_runs.PrecedingBatch(run[first - 1].topic_id, run[first - 1].batch_id),
+        )
         for first in range(1, len(run))
     ]
-    assert [runs.count_run(*place, validates=validates) for place in places] == [
-        runs._count_in_python(*place, validates=validates) for place in places
+    assert [ingest_runs.count_run(*place, validates=validates) for place in places] == [
+        ingest_runs._count_in_python(*place, validates=validates) for place in places
     ]
 
 
@@ -275,21 +281,21 @@ def test_runs_are_counted_alike(run: list[frames.Frame], most: int, validates: b
 def test_runs_are_gathered_alike(run: list[frames.Frame], now_ns: int, flags: int) -> None:
     """The same bytes, descriptions and contents come of the same frames."""
     fast, slow = bytearray(b"before"), bytearray(b"before")
-    found = runs.gather_run(run, now_ns, flags, fast)
-    assert found == runs._gather_in_python(run, now_ns, flags, slow)
+    found = ingest_runs.gather_run(run, now_ns, flags, fast)
+    assert found == ingest_runs._gather_in_python(run, now_ns, flags, slow)
     assert fast == slow
-    assert all(type(meta) is runs.BatchMeta for meta in found[0])
+    assert all(type(meta) is ingest_runs.BatchMeta for meta in found[0])
 
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 
 
-@given(st.lists(st.builds(runs.BatchMeta, u32, u32, u64, u64, u64, u32, u32)), u64, u64)
-def test_entries_are_written_alike(metas: list[runs.BatchMeta], start: int, end: int) -> None:
+@given(st.lists(st.builds(BatchMeta, u32, u32, u64, u64, u64, u32, u32)), u64, u64)
+def test_entries_are_written_alike(metas: list[BatchMeta], start: int, end: int) -> None:
     """Sidecar entries are the same to the last bit."""
     start %= 2**63
     compiled = accelerator.join_entries(metas, start, end, CRC32C.compute)
-    assert compiled == runs._join_in_python(metas, start, end, CRC32C.compute)
+    assert compiled == ingest_runs._join_in_python(metas, start, end, CRC32C.compute)
 
 
 @pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=lambda each: each.name)
@@ -309,7 +315,7 @@ def test_acks_are_joined_alike(dialect: Dialect, ids: list[int]) -> None:
             ([frames.Frame.__new__(frames.Frame)] * 2, 1, 5, 0, 1, None, 0, True, frames.Frame),
         ),
         ("count_run", ([], 1, 5, 0, 1, None, 0, True, frames.Frame)),
-        ("gather_run", ([object()], 1, 0, runs.BatchMeta, frames.Frame, bytearray())),
+        ("gather_run", ([object()], 1, 0, ingest_runs.BatchMeta, frames.Frame, bytearray())),
         ("gather_run", ([], 1, 0, int, frames.Frame, bytearray())),
         ("join_entries", ([()], 0, 0, None)),
         ("join_entries", ([(2**32, 0, 0, 0, 0, 0, 0)], 0, 0, None)),
@@ -327,7 +333,7 @@ def test_a_released_payload_is_refused() -> None:
     frame.payload.release()
     data = bytearray(b"before")
     with pytest.raises(ValueError, match="released"):
-        runs.gather_run([frame], 1, 0, data)
+        ingest_runs.gather_run([frame], 1, 0, data)
     assert data == b"before"
 
 

@@ -47,14 +47,14 @@ class TopicMark:
     Attributes:
         identity: who it is.
         retention: how much of it is kept.
-        floor: where it begins.
+        log_start: where it begins.
         state: what else is known of it.
         active: bytes and batches of the segment that is open, or None.
     """
 
     identity: StoredIdentity
     retention: Retention
-    floor: LogStart
+    log_start: LogStart
     state: TopicState
     active: tuple[int, int] | None
 
@@ -63,7 +63,7 @@ class TopicMark:
         """Return the topic as it is now."""
         file, writer = topic.file, topic.active
         active = None if writer is None else (writer.size, writer.batches)
-        return cls(file.identity, file.retention, file.floor, topic.state, active)
+        return cls(file.identity, file.retention, file.log_start, topic.state, active)
 
     def to_body(self) -> dict[str, Any]:
         """Return what `from_body` takes."""
@@ -74,8 +74,8 @@ class TopicMark:
             "topic_epoch": self.identity.epoch,
             "max_age_secs": self.retention.max_age_secs,
             "max_bytes": self.retention.max_bytes,
-            "start_offset": self.floor.offset,
-            "start_record": self.floor.record,
+            "start_offset": self.log_start.offset,
+            "start_record": self.log_start.record,
             **{name: getattr(state, name) for name in _NUMBERS},
             "last_key": state.last_key,
             "active": None if self.active is None else list(self.active),

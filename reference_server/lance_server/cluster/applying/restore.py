@@ -162,7 +162,7 @@ class _TopicFiles:
         found = sorted((each for each in names if each is not None), key=lambda each: each[:2])
         extents: list[Extent] = []
         writer: SegmentWriter | None = None
-        place = self._mark.floor.offset
+        place = self._mark.log_start.offset
         for name in found:
             if name.key == self._active_key:
                 extent, writer = self._cut_active(name)
@@ -179,7 +179,7 @@ class _TopicFiles:
         """Compare with the mark what the files hold, all together."""
         state = self._mark.state
         last = extents[-1].segment if extents else None
-        record = self._mark.floor.record if last is None else last.base_record + last.records
+        record = self._mark.log_start.record if last is None else last.base_record + last.records
         wanted_active = self._mark.active is not None
         if (end, record, writer is not None) != (state.end, state.end_record, wanted_active):
             raise self._damaged(
@@ -282,8 +282,8 @@ def _restore_file(
 ) -> TopicFile:
     """Write the topic's file as it was at the mark."""
     file = TopicFile(storage, folder, mark.identity, mark.retention)
-    file.floor = mark.floor
-    file.next_offset = mark.floor.offset
+    file.log_start = mark.log_start
+    file.next_offset = mark.log_start.offset
     file.bases = {each.segment.name.key: each.segment.base_offset for each in extents}
     file.save()
     return file

@@ -14,7 +14,7 @@ from lance_server.cluster.replicated_log import NO_EPOCH, Entry, LogGapError
 from lance_server.log.metadata.topic_file import Retention, StoredIdentity, TopicFile
 from lance_server.storage.contract import StorageBackend
 from lance_spec.checksum import CRC32C
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.limits import DEFAULT_TOPIC_ID
 from lance_spec.messages import replication
 from lance_spec.messages.replication import LogRecord, RecordKind

@@ -20,7 +20,7 @@ from lance_server.log.segments.segment import Segment, SegmentName, SegmentWrite
 from lance_server.log.segments.sidecar import BatchIndex, meta_of
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.storage.contract import StorageBackend
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 
 _MAX_BATCHES: Final = 1 << 20
 """Batches per segment, as on a single node."""
@@ -44,7 +44,7 @@ class Dropped(NamedTuple):
     """Segments that are gone, and where the topic begins without them."""
 
     segments: Sequence[Segment]
-    floor: LogStart
+    log_start: LogStart
 
 
 class Committed(NamedTuple):
@@ -157,7 +157,7 @@ class ReplicatedTopic:
 
     Args:
         storage: the backend.
-        file: who the topic is, its retention and its floor.
+        file: who the topic is, its retention and its start.
         settings: of the cluster.
         state: what else is known of it.
         window: its duplicate window.
@@ -325,18 +325,18 @@ class ReplicatedTopic:
             return Result(Status.STALE, topic_id, state.retention_version)
         gone = self.droppable(offset, now_ns)
         if not gone:
-            return Result(Status.IGNORED, topic_id, self.file.floor.offset)
+            return Result(Status.IGNORED, topic_id, self.file.log_start.offset)
         for extent in gone:
             state.dropped_lasting += self._count_lasting(extent.segment)
             key = extent.segment.name.key
             state.windows.append(WindowFile(key, state.dropped_lasting, extent.last_ns))
             self.removals.append(Removal(topic_id, "segment", key))
         self.extents = self.extents[len(gone) :]
-        floor = LogStart(gone[-1].end, self._record_at_start())
-        self.file.retire([extent.segment.name.key for extent in gone], floor)
-        self.changes.append(Dropped([extent.segment for extent in gone], floor))
+        log_start = LogStart(gone[-1].end, self._record_at_start())
+        self.file.retire([extent.segment.name.key for extent in gone], log_start)
+        self.changes.append(Dropped([extent.segment for extent in gone], log_start))
         self._prune_windows()
-        return Result(Status.DONE, topic_id, floor.offset)
+        return Result(Status.DONE, topic_id, log_start.offset)
 
     def _record_at_start(self) -> int:
         return self.extents[0].segment.base_record if self.extents else self.state.end_record

@@ -10,7 +10,7 @@ from array import array
 from collections import deque
 from typing import Final, NamedTuple
 
-from lance_spec.codec.runs import NONCE_SHIFT
+from lance_spec.codec.ingest_runs import NONCE_SHIFT
 
 _COUNTER: Final = (1 << NONCE_SHIFT) - 1
 _GENERATION: Final = 16_384

@@ -181,16 +181,16 @@ class Cluster:
 
     # Topics ------------------------------------------------------------------------------------
 
-    def topics(self, guard: Authorizer) -> list[FluvioTopic]:
+    def topics(self, authorizer: Authorizer) -> list[FluvioTopic]:
         """Return the topics that a client may know of, and the one of consumer offsets."""
         shown = shown_topics(self.engine)
         found = [FluvioTopic(name, parts) for name, parts in shown.items()]
-        seen = [each for each in found if _may_see(guard, each)]
+        seen = [each for each in found if _may_see(authorizer, each)]
         if OFFSETS_TOPIC not in shown:
             seen.append(FluvioTopic(OFFSETS_TOPIC))
         return seen
 
-    def partition(self, topic: str, index: int, guard: Authorizer, right: Right) -> Topic:
+    def partition(self, topic: str, index: int, authorizer: Authorizer, right: Right) -> Topic:
         """Return the log's topic of a partition.
 
         Raises:
@@ -200,20 +200,26 @@ class Cluster:
         if found is None:
             raise no_partition(topic, index)
         try:
-            guard.check(right, found.id, found.access_name)
+            authorizer.check(right, found.id, found.access_name)
         except Refusal as refusal:
             raise from_log(refusal) from refusal
         return found
 
     async def create(
-        self, name: str, partitions: int, retention: Retention, guard: Authorizer, *, dry_run: bool
+        self,
+        name: str,
+        partitions: int,
+        retention: Retention,
+        authorizer: Authorizer,
+        *,
+        dry_run: bool,
     ) -> None:
         """Create a topic with all its partitions; the first one last, so that it shows whole.
 
         Raises:
             FluvioRefusal: it cannot be created.
         """
-        self._check_new(name, partitions, guard)
+        self._check_new(name, partitions, authorizer)
         if dry_run:
             return
         try:
@@ -227,10 +233,10 @@ class Cluster:
         finally:
             self.refresh()
 
-    def _check_new(self, name: str, partitions: int, guard: Authorizer) -> None:
+    def _check_new(self, name: str, partitions: int, authorizer: Authorizer) -> None:
         try:
             check_topic_name(part_name(name, partitions - 1))
-            guard.check(Right.ADMIN, None, name)
+            authorizer.check(Right.ADMIN, None, name)
         except EncodeError as error:
             raise FluvioRefusal(ErrorCode.TOPIC_INVALID_NAME, str(error)) from error
         except Refusal as refusal:
@@ -256,7 +262,7 @@ class Cluster:
         """Whether an empty partition stands there from a creation that was cut short."""
         return self.engine.topic_named(part) is not None
 
-    async def delete(self, name: str, guard: Authorizer) -> None:
+    async def delete(self, name: str, authorizer: Authorizer) -> None:
         """Delete a topic with all its partitions, the first one last.
 
         Raises:
@@ -272,7 +278,7 @@ class Cluster:
         parts = shown[name]
         try:
             for part in parts:
-                guard.check(Right.ADMIN, part.id, part.access_name)
+                authorizer.check(Right.ADMIN, part.id, part.access_name)
             if parts[0].part is not None:
                 await settled(self.engine.partitioned.delete(name))
             else:
@@ -284,6 +290,6 @@ class Cluster:
             self.refresh()
 
 
-def _may_see(guard: Authorizer, topic: FluvioTopic) -> bool:
+def _may_see(authorizer: Authorizer, topic: FluvioTopic) -> bool:
     first = topic.partitions[0].id
-    return any(guard.sees(right, first, topic.name) for right in (Right.READ, Right.WRITE))
+    return any(authorizer.may_see(right, first, topic.name) for right in (Right.READ, Right.WRITE))

@@ -54,10 +54,10 @@ class Connection:
         cluster: what the servers share.
         reader: what the client sends.
         writer: what it is sent.
-        guard: knows what it may do.
+        authorizer: knows what it may do.
 
     Attributes:
-        guard: knows what the client may do.
+        authorizer: knows what the client may do.
         local: the address that the client connected to.
     """
 
@@ -66,13 +66,13 @@ class Connection:
         cluster: Cluster,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        guard: Authorizer,
+        authorizer: Authorizer,
     ) -> None:
         self._cluster = cluster
         self._options = cluster.options
         self._reader = reader
         self._writer = writer
-        self.guard = guard
+        self.authorizer = authorizer
         self._unanswered = asyncio.Semaphore(self._options.max_unanswered)
         self._tasks: set[asyncio.Task[None]] = set()
         self._streams = 0

@@ -93,7 +93,7 @@ class Controller:
 
     def _topics(self, asked: ListRequest) -> list[FluvioTopic]:
         """Return the users' topics or the cluster's own, as published clusters tell them apart."""
-        found = self._cluster.topics(self._connection.guard)
+        found = self._cluster.topics(self._connection.authorizer)
         return [each for each in found if each.is_system == asked.listing.system]
 
     async def _watch(self, request: Request) -> None:
@@ -127,7 +127,7 @@ class Controller:
                 asked.name,
                 partitions,
                 _retention(asked.spec),
-                self._connection.guard,
+                self._connection.authorizer,
                 dry_run=asked.dry_run,
             )
             await self._cluster.watchers_told()
@@ -140,7 +140,7 @@ class Controller:
             return absent_objects.not_deleted(request.body)
         asked = DeleteTopicRequest.decode(request.body, request.api_version).deletion
         try:
-            await self._cluster.delete(asked.name, self._connection.guard)
+            await self._cluster.delete(asked.name, self._connection.authorizer)
             await self._cluster.watchers_told()
         except FluvioRefusal as refusal:
             return _refused(asked.name, refusal)

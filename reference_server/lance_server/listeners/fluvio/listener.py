@@ -100,9 +100,9 @@ class FluvioListener:
             _log.warning("%s: more than %d connections", self.name, self._options.max_connections)
             writer.transport.abort()
             return
-        guard = Authorizer(self._cluster.security)
-        guard.client = identity_of(writer.get_extra_info("ssl_object"))
-        connection = Connection(self._cluster, reader, writer, guard)
+        authorizer = Authorizer(self._cluster.security)
+        authorizer.client = identity_of(writer.get_extra_info("ssl_object"))
+        connection = Connection(self._cluster, reader, writer, authorizer)
         self._open[connection] = asyncio.current_task()
         try:
             await connection.run(_HANDLERS[self._server](self._cluster, connection))

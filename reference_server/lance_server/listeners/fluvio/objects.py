@@ -101,7 +101,7 @@ def _partition(topic: FluvioTopic, index: int) -> PartitionObject:
         replica_statuses=[],
         size=log.end_offset - log.start_offset if log else 0,
         deleting=False,
-        base_offset=log.floor.record if log else 0,
+        base_offset=log.log_start.record if log else 0,
     )
 
 

@@ -21,7 +21,7 @@ from lance_server.runtime.completion import Completion, settled
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.errors import DecodeError
 from lance_spec.fluvio.batches import DecompressionLimitError, counted
 from lance_spec.messages.fluvio import (
@@ -70,13 +70,13 @@ class Producing:
 
     Args:
         cluster: where partitions are.
-        guard: knows what the client may do.
+        authorizer: knows what the client may do.
     """
 
-    def __init__(self, cluster: Cluster, guard: Authorizer) -> None:
+    def __init__(self, cluster: Cluster, authorizer: Authorizer) -> None:
         self._cluster = cluster
         self._options = cluster.options
-        self._authorizer = guard
+        self._authorizer = authorizer
 
     def __repr__(self) -> str:
         return f"<Producing for {self._authorizer!r}>"

@@ -56,12 +56,12 @@ class Spu:
     def __init__(self, cluster: Cluster, connection: Connection) -> None:
         self._cluster = cluster
         self._connection = connection
-        self._authorizer = connection.guard
+        self._authorizer = connection.authorizer
         self._streams: dict[int, Stream] = {}
         self._apis = Apis(
             "spu",
             {
-                0: Producing(cluster, connection.guard).produce,
+                0: Producing(cluster, connection.authorizer).produce,
                 1002: self._fetch_offsets,
                 1003: self._stream_fetch,
                 1005: self._update_offsets,
@@ -105,7 +105,7 @@ class Spu:
         outcome, start, end = DONE, 0, 0
         try:
             found = self._cluster.partition(topic, partition, self._authorizer, Right.READ)
-            start, end = found.partition.floor.record, found.partition.end_record
+            start, end = found.partition.log_start.record, found.partition.end_record
         except FluvioRefusal as refusal:
             if (topic, partition) != (OFFSETS_TOPIC, 0):  # clients look at it, and never read it
                 outcome, start, end = _as_offsets_tell(refusal.outcome), -1, -1

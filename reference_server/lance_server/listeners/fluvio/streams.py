@@ -126,7 +126,7 @@ class Stream:
         Raises:
             FluvioRefusal: it cannot.
         """
-        start, end = self._partition.floor.record, self._partition.end_record
+        start, end = self._partition.log_start.record, self._partition.end_record
         name = self.topic.file.identity.name
         if self._cluster.engine.topic_named(name) is not self.topic:
             raise FluvioRefusal(ErrorCode.TOPIC_DELETED, f"topic '{name}' was deleted")
@@ -150,7 +150,7 @@ class Stream:
             partition=self.asked.partition,
             outcome=outcome,
             high_watermark=self._partition.end_record,
-            log_start_offset=self._partition.floor.record,
+            log_start_offset=self._partition.log_start.record,
             aborted=None,
             records=RecordSet(batches=batches),
         )

@@ -59,7 +59,7 @@ class Watch(ABC):
             self._cluster.unwatch(self._changed.set)
 
     def _topics(self) -> dict[str, FluvioTopic]:
-        return {each.name: each for each in self._cluster.topics(self._connection.guard)}
+        return {each.name: each for each in self._cluster.topics(self._connection.authorizer)}
 
     def _since(self, version: int) -> bytes:
         """Return what changed since the last response; nothing when nothing did."""

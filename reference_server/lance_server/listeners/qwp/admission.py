@@ -6,12 +6,12 @@ import binascii
 from lance_server.security.authorizer import Authorizer
 
 
-def is_known(guard: Authorizer, authorization: str) -> bool:
-    """Show the ``Authorization`` header to a guard; return whether the sender is let in.
+def is_known(authorizer: Authorizer, authorization: str) -> bool:
+    """Show the ``Authorization`` header to an authorizer; return whether the sender is let in.
 
     ``Bearer`` carries a token; ``Basic`` carries one as the password, beside any name.
     """
-    return guard.authenticate(_token(authorization))[0]
+    return authorizer.authenticate(_token(authorization))[0]
 
 
 def _token(authorization: str) -> bytes:

@@ -48,7 +48,7 @@ class _Socket(ServerConnection):
     Attributes:
         share: what it holds of the endpoint's memory.
         number: which connection it is, counted from 0.
-        guard: what it may do; set by the upgrade.
+        authorizer: what it may do; set by the upgrade.
         durable: whether it was granted durable acknowledgements.
         rule: what the script wants of it, or None.
         session: what serves it, once it is a WebSocket.
@@ -56,7 +56,7 @@ class _Socket(ServerConnection):
 
     share: Share
     number: int
-    guard: Authorizer
+    authorizer: Authorizer
     durable = False
     rule: Rule | None = None
     session: Session | None = None
@@ -208,9 +208,11 @@ class QwpListener:
             return _scripted(connection, rule)
         if request.path.partition("?")[0] not in PATHS:
             return connection.respond(HTTPStatus.NOT_FOUND, f"QWP is at {' and '.join(PATHS)}.\n")
-        connection.guard = Authorizer(self._security)
-        connection.guard.client = identity_of(connection.transport.get_extra_info("ssl_object"))
-        if not is_known(connection.guard, _header(request.headers, "Authorization", "")):
+        connection.authorizer = Authorizer(self._security)
+        connection.authorizer.client = identity_of(
+            connection.transport.get_extra_info("ssl_object")
+        )
+        if not is_known(connection.authorizer, _header(request.headers, "Authorization", "")):
             answer = connection.respond(HTTPStatus.UNAUTHORIZED, "Unknown credentials.\n")
             answer.headers["WWW-Authenticate"] = 'Basic realm="qwp"'
             return answer
@@ -252,7 +254,7 @@ class QwpListener:
             self.options,
             script=self.script,
             share=connection.share,
-            guard=connection.guard,
+            authorizer=connection.authorizer,
             durable=connection.durable,
         )
         self.upgraded += 1

@@ -89,7 +89,7 @@ class Session:
         options: limits.
         script: what to do wrong.
         share: what the connection may hold of the endpoint's memory.
-        guard: knows what the sender may do.
+        authorizer: knows what the sender may do.
         durable: whether the sender asked for durable acknowledgements.
     """
 
@@ -102,7 +102,7 @@ class Session:
         *,
         script: Script,
         share: Share,
-        guard: Authorizer,
+        authorizer: Authorizer,
         durable: bool,
     ) -> None:
         self._connection = connection
@@ -111,7 +111,7 @@ class Session:
         self._options = options
         self._script = script
         self._share = share
-        self._authorizer = guard
+        self._authorizer = authorizer
         self._durable = durable
         self._reader = Reader(options)
         self._deferred: list[TableRows] = []

@@ -12,7 +12,7 @@ from lance_server.runtime.completion import Completion
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.errors import EncodeError
 from lance_spec.messages.qwp import Status
 from lance_spec.names import check_topic_name
@@ -36,12 +36,12 @@ class Tables:
     def __repr__(self) -> str:
         return f"<Tables {len(self._creating)} being created>"
 
-    async def topic(self, table: str, guard: Authorizer) -> Topic:
+    async def topic(self, table: str, authorizer: Authorizer) -> Topic:
         """Return the topic of a table.
 
         Args:
             table: the table's name.
-            guard: knows what the sender may do.
+            authorizer: knows what the sender may do.
 
         Raises:
             QwpRefusal: the sender may not write there, or there is no such topic and none can
@@ -51,9 +51,9 @@ class Tables:
         found = self._engine.topic_named(name)
         try:
             if found is not None:
-                guard.check(Right.WRITE, found.id, name)
+                authorizer.check(Right.WRITE, found.id, name)
                 return found
-            guard.check(Right.ADMIN, None, name)
+            authorizer.check(Right.ADMIN, None, name)
             return await settled(self._created(name))
         except Refusal as refusal:
             raise from_log(refusal) from refusal

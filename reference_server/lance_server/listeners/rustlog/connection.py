@@ -27,7 +27,7 @@ class Connection:
         shared: what all connections share.
         reader: what the client sends.
         writer: what it is sent.
-        guard: knows what it may do.
+        authorizer: knows what it may do.
     """
 
     def __init__(
@@ -35,13 +35,13 @@ class Connection:
         shared: Shared,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        guard: Authorizer,
+        authorizer: Authorizer,
     ) -> None:
         self._shared = shared
         self._options = shared.options
         self._reader = reader
         self._writer = writer
-        self._service = Service(shared, guard)
+        self._service = Service(shared, authorizer)
         self._form: Form = JSON if self._options.dialect == "json" else BINARY
         self._draining = asyncio.Event()
         self._idle = asyncio.Lock()

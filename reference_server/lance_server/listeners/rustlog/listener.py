@@ -95,9 +95,9 @@ class RustlogListener:
             writer.transport.abort()
             return
         assert self._shared is not None, "it was started"
-        guard = Authorizer(self._security)
-        guard.client = identity_of(writer.get_extra_info("ssl_object"))
-        connection = Connection(self._shared, reader, writer, guard)
+        authorizer = Authorizer(self._security)
+        authorizer.client = identity_of(writer.get_extra_info("ssl_object"))
+        connection = Connection(self._shared, reader, writer, authorizer)
         self._open[connection] = asyncio.current_task()
         self._shared.counts.connections.inc()
         try:

@@ -20,7 +20,7 @@ from lance_server.runtime.memory_quota import Quota
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.messages.rustlog import (
     CreateTopicRequest,
     CreateTopicResponse,
@@ -93,12 +93,12 @@ class Service:
 
     Args:
         shared: what all connections share.
-        guard: knows what the client may do.
+        authorizer: knows what the client may do.
     """
 
-    def __init__(self, shared: Shared, guard: Authorizer) -> None:
+    def __init__(self, shared: Shared, authorizer: Authorizer) -> None:
         self._shared = shared
-        self._topics = Topics(shared.engine, guard, shared.options.max_partitions)
+        self._topics = Topics(shared.engine, authorizer, shared.options.max_partitions)
         self._reading = RecordReading(shared.engine, shared.numbering, shared.readers)
         self._handlers: dict[type, Handler] = {
             ProduceRequest: self._produce,
@@ -164,7 +164,7 @@ class Service:
         return await self._read(found, start, Basket(form, request.max_bytes))
 
     async def _read(self, topic: Topic, start: int, basket: Basket) -> FetchResponse:
-        first, end = topic.partition.floor.record, topic.partition.end_record
+        first, end = topic.partition.log_start.record, topic.partition.end_record
         if not first <= start < end:
             following = basket.form.beyond(start, first, end)
             return FetchResponse(records=[], next_offset=following)

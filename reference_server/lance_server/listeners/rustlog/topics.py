@@ -39,13 +39,13 @@ class Topics:
 
     Args:
         engine: the log.
-        guard: knows what the client may do.
+        authorizer: knows what the client may do.
         max_partitions: most partitions of a topic.
     """
 
-    def __init__(self, engine: LogManager, guard: Authorizer, max_partitions: int) -> None:
+    def __init__(self, engine: LogManager, authorizer: Authorizer, max_partitions: int) -> None:
         self._engine = engine
-        self._authorizer = guard
+        self._authorizer = authorizer
         self._max_partitions = max_partitions
 
     def __repr__(self) -> str:
@@ -68,12 +68,12 @@ class Topics:
         if parts is None:
             return None
         found = Partitioned(name, parts)
-        return found if self._sees(found) else None
+        return found if self._may_see(found) else None
 
     def listed(self) -> list[Partitioned]:
         """Return the topics that the client may read or write, by name."""
         found = [Partitioned(*each) for each in sorted(shown_topics(self._engine).items())]
-        return [each for each in found if self._sees(each)]
+        return [each for each in found if self._may_see(each)]
 
     async def create(self, topic: str, partitions: int) -> None:
         """Create a topic with all its partitions; the first one last, so that it shows whole.
@@ -123,10 +123,10 @@ class Topics:
         except Refusal as refusal:
             raise internal(refusal) from refusal
 
-    def _sees(self, topic: Partitioned) -> bool:
+    def _may_see(self, topic: Partitioned) -> bool:
         first = topic.parts[0].id
         return any(
-            self._authorizer.sees(each, first, topic.name) for each in (Right.READ, Right.WRITE)
+            self._authorizer.may_see(each, first, topic.name) for each in (Right.READ, Right.WRITE)
         )
 
 

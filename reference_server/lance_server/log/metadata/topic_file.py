@@ -77,7 +77,7 @@ class TopicFile:
 
     The sidecars say where segments begin, too; what stands here replaces a damaged header, and
     `next_offset` keeps retired offsets retired when no byte is left that shows them (AMB-29).
-    `floor` is where the topic begins, and `retiring` names the segments below it whose files
+    `log_start` is where the topic begins, and `retiring` names the segments below it whose files
     have not been removed yet. `merging` says which segments a merged one is taking the place of.
     `holes` are ranges inside segments that a crash tore and recovery retired, start to end: that
     no sidecar entry vouches for them is no damage.
@@ -97,7 +97,7 @@ class TopicFile:
         self.retention = retention or Retention()
         self.next_offset = 0
         self.bases: dict[str, int] = {}
-        self.floor = LogStart()
+        self.log_start = LogStart()
         self.retiring: tuple[str, ...] = ()
         self.merging: Merge | None = None
         self.holes: Mapping[int, int] = {}
@@ -143,7 +143,7 @@ class TopicFile:
         found.bases = {key: take_int(bases, key, kind) for key in bases}
         if "start_offset" in log:  # nothing was ever dropped from a topic without it
             starts = [take_int(log, name, kind) for name in ("start_offset", "start_record")]
-            found.floor = LogStart(*starts)
+            found.log_start = LogStart(*starts)
             found.retiring = tuple(_part(log, "retiring"))
         if "holes" in log:
             holes = _part(log, "holes")
@@ -231,16 +231,16 @@ class TopicFile:
             known = {key: when for key, when in self.seen.items() if key in self.bases}
             self._change(seen={**dict.fromkeys(keys, now_ns), **known})
 
-    def retire(self, keys: Sequence[str], floor: LogStart) -> None:
+    def retire(self, keys: Sequence[str], log_start: LogStart) -> None:
         """Record, durably, that segments are going and where the topic begins without them."""
         with self._lock:
             going = set(keys)
             self._change(
                 bases={key: base for key, base in self.bases.items() if key not in going},
-                floor=floor,
+                log_start=log_start,
                 retiring=(*self.retiring, *keys),
-                holes={start: end for start, end in self.holes.items() if end > floor.offset},
-                next_offset=max(self.next_offset, floor.offset),
+                holes={start: end for start, end in self.holes.items() if end > log_start.offset},
+                next_offset=max(self.next_offset, log_start.offset),
             )
 
     def merge(self, merging: Merge) -> None:
@@ -309,8 +309,8 @@ class TopicFile:
             "log": {
                 "next_offset": self.next_offset,
                 "bases": self.bases,
-                "start_offset": self.floor.offset,
-                "start_record": self.floor.record,
+                "start_offset": self.log_start.offset,
+                "start_record": self.log_start.record,
                 "retiring": dict.fromkeys(self.retiring, True),
                 **({"merging": merging} if merging else {}),
                 **({"holes": holes} if holes else {}),

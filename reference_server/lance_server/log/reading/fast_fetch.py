@@ -37,7 +37,7 @@ class FastFetch:
     It gives nothing but what `LogReader.fetch` would: batches that are records and were compared
     to their checksum, from the page cache. What is not as usual is left to that.
 
-    A lane belongs to the part of the index that it is made of. Others keep it by a weak
+    It belongs to the part of the index that it is made of. Others keep it by a weak
     reference: a client that asks no more keeps neither a file open nor an index in memory.
     """
 

@@ -91,7 +91,7 @@ class RecordIndex:
 
         Args:
             partition: the topic's log.
-            number: of the record, not below the topic's floor.
+            number: of the record, not below the topic's first.
         """
         outcome: Completion[BatchLocation] = Completion()
         if number >= partition.end_record:
@@ -99,7 +99,7 @@ class RecordIndex:
             return outcome
         segment = _last(partition, number, by_record=True)
         if segment is None:
-            outcome.settle(BatchLocation(partition.floor.offset, partition.floor.record))
+            outcome.settle(BatchLocation(partition.log_start.offset, partition.log_start.record))
             return outcome
         return self._sums(segment).then(
             lambda sums: _batch(
@@ -115,7 +115,7 @@ class RecordIndex:
             return outcome
         segment = _last(partition, offset, by_record=False)
         if segment is None:
-            outcome.settle(partition.floor.record)
+            outcome.settle(partition.log_start.record)
             return outcome
         position = offset - segment.base_offset
         if position >= segment.size:

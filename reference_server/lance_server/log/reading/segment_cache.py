@@ -53,13 +53,13 @@ class _Part:
         low: the relative offset from which on it answers.
         high: the one from which on it does not any more.
         index: the batches between, and the one after them.
-        lane: what answers with whole ones of them at once, if anything does.
+        fast_fetch: what answers with whole ones of them at once, if anything does.
     """
 
     low: int
     high: int
     index: BatchIndex
-    lane: FastFetch | None
+    fast_fetch: FastFetch | None
 
     @property
     def long(self) -> bool:
@@ -226,8 +226,8 @@ class SegmentCache:
         high = segment.size if wanted.stop >= search.count else index.starts[-1]
         return _Part(low, high, index, FastFetch.over(storage, segment, file, index, high))
 
-    def lane_at(self, segment: Segment, position: int) -> FastFetch | None:
-        """Return the lane of the part that a closed segment was last read from, or None.
+    def fast_fetch_at(self, segment: Segment, position: int) -> FastFetch | None:
+        """Return the fast path of the part that a closed segment was last read from, or None.
 
         Args:
             segment: a closed one.
@@ -238,9 +238,9 @@ class SegmentCache:
             return None
         part, index = file.last, file.live
         if part is None and index is not None:  # it was opened while it was being written
-            lane = FastFetch.over(self._storage, segment, file, index, segment.size)
-            part = file.last = _Part(0, segment.size, index, lane)
-        return part.lane if part is not None and part.low <= position < part.high else None
+            fast_fetch = FastFetch.over(self._storage, segment, file, index, segment.size)
+            part = file.last = _Part(0, segment.size, index, fast_fetch)
+        return part.fast_fetch if part is not None and part.low <= position < part.high else None
 
     def _evict(self) -> None:
         """Drop what was read longest ago; what is being read closes when its reader is done."""

@@ -85,7 +85,9 @@ class TopicRecovery:
         self._count_records(kept)
         self._update_file(kept, reach)
         last = kept[-1] if kept else None
-        end_record = self._file.floor.record if last is None else last.base_record + last.records
+        end_record = (
+            self._file.log_start.record if last is None else last.base_record + last.records
+        )
         return TopicLog(kept, reach, end_record)
 
     def look(self) -> TopicLog:
@@ -109,7 +111,7 @@ class TopicRecovery:
         self._count_records(kept)
         end = kept[-1] if kept else None
         if end is None:
-            return TopicLog([], file.floor.offset, file.floor.record)
+            return TopicLog([], file.log_start.offset, file.log_start.record)
         return TopicLog(kept, end.end_offset, end.base_record + end.records)
 
     def _look_at(self, segment: Segment, *, is_last: bool) -> tuple[int, int]:

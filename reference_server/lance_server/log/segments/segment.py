@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE, BatchIndex, encode_header
 from lance_server.storage.contract import StorageBackend, Write, close_all, read_at, write_again
 from lance_spec.checksum import Buffer
-from lance_spec.codec.runs import BatchMeta, encode_entries
+from lance_spec.codec.ingest_runs import BatchMeta, encode_entries
 from lance_spec.disk import segment_names
 
 DATA_SUFFIX: Final = segment_names.DATA_SUFFIX

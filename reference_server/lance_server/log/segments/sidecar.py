@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C, Buffer
-from lance_spec.codec.runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
 

@@ -41,7 +41,7 @@ class DemoTopic:
 
 
 @contextmanager
-def embedded_place(settings: Settings, data_dir: Path | None) -> Iterator[DemoTopic]:
+def embedded_target(settings: Settings, data_dir: Path | None) -> Iterator[DemoTopic]:
     """Run a server for the length of a ``with`` block.
 
     The server is found through an entry point, so that the SDK imports none.
@@ -66,7 +66,7 @@ def embedded_place(settings: Settings, data_dir: Path | None) -> Iterator[DemoTo
 
 
 @contextmanager
-def running_place(settings: Settings, url: str, *, keep: bool) -> Iterator[DemoTopic]:
+def running_target(settings: Settings, url: str, *, keep: bool) -> Iterator[DemoTopic]:
     """Use a topic of a running server for the length of a ``with`` block.
 
     Args:

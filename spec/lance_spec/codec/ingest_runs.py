@@ -45,7 +45,7 @@ def content_of(client_timestamp_ns: int, length: int, crc: int) -> bytes:
     return _CONTENT.pack(crc, length, client_timestamp_ns)
 
 
-class Leader(NamedTuple):
+class PrecedingBatch(NamedTuple):
     """A batch that others may go with.
 
     Attributes:
@@ -58,7 +58,7 @@ class Leader(NamedTuple):
 
 
 def count_run(
-    frames: list[Frame], first: int, most: int, leader: Leader, *, validates: bool
+    frames: list[Frame], first: int, most: int, preceding: PrecedingBatch, *, validates: bool
 ) -> int:
     """Return how many frames from ``first`` on go with a batch that was accepted before them.
 
@@ -69,21 +69,21 @@ def count_run(
         frames: of a dialect whose payload CRC is CRC32C, as the splitter returned them.
         first: where to begin.
         most: how many are enough.
-        leader: the batch.
+        preceding: the batch.
         validates: whether each must also hold exactly the records its header states.
     """
     if accelerator is None:
-        return _count_in_python(frames, first, most, leader, validates=validates)
+        return _count_in_python(frames, first, most, preceding, validates=validates)
     count: int = accelerator.count_run(
-        frames, first, most, *leader, FrameKind.INGEST, _ODD, validates, Frame
+        frames, first, most, *preceding, FrameKind.INGEST, _ODD, validates, Frame
     )
     return count
 
 
 def _count_in_python(
-    frames: list[Frame], first: int, most: int, leader: Leader, *, validates: bool
+    frames: list[Frame], first: int, most: int, preceding: PrecedingBatch, *, validates: bool
 ) -> int:
-    count, (topic_id, above) = 0, leader
+    count, (topic_id, above) = 0, preceding
     for frame in frames[first : first + most]:
         if frame.topic_id != topic_id or not _follows(frame, above, validates=validates):
             break
