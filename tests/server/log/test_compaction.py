@@ -190,6 +190,28 @@ def test_a_disk_that_refuses_is_tried_again(method: str) -> None:
     assert log.read_all().data == before
 
 
+def test_damage_to_a_merged_segment_costs_no_more_while_its_sources_go() -> None:
+    """Some are gone when the process dies, and then a byte changes: one batch is damaged."""
+    disk = MemoryStorage()
+    filled(disk)
+    faulty = FaultyStorage(disk)
+    log = LogDriver(faulty, options=OPTIONS)
+    before = log.read_all().data
+    sources = sorted(path for path in disk.files() if path.suffix == ".lnc")
+    faulty.within, faulty.fail = sources[2], {"remove": errno.EIO}
+    tend(log)
+    log.engine.release()
+    merged = min(path for path in disk.files() if path.suffix == ".lnc")
+    damaged = bytearray(disk.peek(merged))
+    damaged[20] ^= 1
+    disk.poke(merged, bytes(damaged))
+    log = LogDriver(disk, options=OPTIONS)
+    found, size = log.read_all(), len(before) // 4
+    assert found.damage == [(0, size)]
+    assert found.pieces == {size: before[size:]}
+    assert log.end() == len(before)
+
+
 def test_a_crash_at_any_step_leaves_every_record() -> None:
     """Wherever a merge is cut off, all is read at its offset, and nothing is damage."""
     disk = MemoryStorage()

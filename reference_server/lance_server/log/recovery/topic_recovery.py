@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lance_server.log.metadata.topic_file import TopicFile
+from lance_server.log.metadata.topic_file import Merge, TopicFile
 from lance_server.log.recovery.discovery import SegmentDiscovery
 from lance_server.log.recovery.recovery_report import Finding, Quarantine, RecoveryReport
 from lance_server.log.retention import remove_retired
@@ -138,10 +138,20 @@ class TopicRecovery:
         if merging is None:
             return
         place(self._storage, self._file)
-        if self._is_whole(merging.target):
+        if self._is_whole(merging.target) or self._is_swept(merging):
             sweep(self._storage, self._file)
         else:
             self._file.merged()
+
+    def _is_swept(self, merging: Merge) -> bool:
+        """Whether sources are gone already: the target was whole, and was damaged since."""
+        names = self._storage.list_dir(self._file.folder)
+        target, *sources = map(SegmentName.parse, (merging.target, *merging.sources))
+        return (
+            target is not None
+            and {target.data, target.sidecar} <= set(names)
+            and any(each is not None and each.data not in names for each in sources)
+        )
 
     def _is_whole(self, target: str) -> bool:
         """Whether a merged segment is there, with every batch of its sidecar."""
