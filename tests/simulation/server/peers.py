@@ -16,7 +16,7 @@ from lance_spec.frames import Frame, FrameKind, FrameSplitter
 from lance_spec.messages import lwp
 
 if TYPE_CHECKING:
-    from tests.simulation.server.run import ServerRun
+    from tests.simulation.server.clients import GoodPeers
 
 _LARGEST: Final = 1 << 20
 _HEAD: Final = 12
@@ -57,7 +57,7 @@ class Peer:
         corked: whether what is sent is kept until `uncork`.
     """
 
-    run: "ServerRun"
+    run: "GoodPeers"
     number: int
     link: Link | None = None
     reads: bool = True
@@ -163,7 +163,7 @@ class LwpPeer(Peer, Requests):
 
     dialect = SPECIFIED
 
-    def __init__(self, run: "ServerRun", number: int) -> None:
+    def __init__(self, run: "GoodPeers", number: int) -> None:
         super().__init__(run, number)
         self.owed: deque[Owed] = deque()
         self.consumer = 100 + number

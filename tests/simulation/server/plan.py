@@ -255,9 +255,13 @@ def _others(write: _Writer) -> None:
     """Peers of the other listeners pipeline, and do not read; those of LWP are served."""
     write.good(2)
     for _ in range(write.random.randint(1, 3)):
+        listener = write.random.choice(OTHERS)
+        if listener == "fluvio-spu":  # it writes to what the SC has created
+            write.add("pipeline", listener="fluvio-sc", count=2, reads=True)
+            write.add("wait", seconds=0.1)
         write.add(
             "pipeline",
-            listener=write.random.choice(OTHERS),
+            listener=listener,
             count=write.random.choice((5, 60, 1100)),
             reads=write.random.random() < 0.7,
         )

@@ -1,14 +1,12 @@
 """Senders of QWP: they write rows over a WebSocket, and what is acknowledged to them is kept."""
 
-import json
 from collections import deque
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tests.simulation.model import ViolationError
 from tests.simulation.server.network import Link
 from tests.simulation.server.peers import Peer
-from tests.simulation.store import read_topic
+from tests.simulation.server.written import Row, Written
 from websockets.client import ClientProtocol
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Response
@@ -16,23 +14,20 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from lance_server.listeners.qwp.testing import longs
-from lance_server.log.log_manager import LogManager
-from lance_spec.messages.lwp import Timestamped
 from lance_spec.messages.qwp import DurableAck, OkResponse
-from lance_spec.records import decode_records
 
 if TYPE_CHECKING:
-    from tests.simulation.server.run import ServerRun
+    from tests.simulation.server.clients import GoodPeers
 
 _URI: Final = parse_uri("ws://server:9000/api/v4/write")
 _UPGRADED: Final = 101
 
 
 class _Sent(NamedTuple):
-    """A message: since when it is there, and the value of its row."""
+    """A message: since when it is there, and its row."""
 
     since: float
-    value: int
+    row: Row
 
 
 class QwpPeer(Peer):
@@ -44,15 +39,12 @@ class QwpPeer(Peer):
 
     Attributes:
         table: where it writes.
-        acked: the values that were acknowledged.
     """
 
-    def __init__(self, run: "ServerRun", number: int) -> None:
+    def __init__(self, run: "GoodPeers", number: int) -> None:
         super().__init__(run, number)
-        self.table = f"qwp-{number}"
-        self.acked: set[int] = set()
+        self.table = run.written.setdefault(f"qwp-{number}", Written(f"qwp-{number}"))
         self._protocol = ClientProtocol(_URI)
-        self._last = 0
         self._owed: deque[_Sent] = deque()
         self._answered = self._open = False
         self._sequence = -1
@@ -79,19 +71,19 @@ class QwpPeer(Peer):
         """Return since when the oldest message waits, and which it is."""
         if not self._owed:
             return None
-        since, value = self._owed[0]
-        return since, f"{self.name}: row {value} of {self.table}"
+        since, row = self._owed[0]
+        return since, f"{self.name}: row {row.number} of {self.table.name}"
 
     def ask(self, count: int) -> None:
         """Pipeline messages, once the upgrade is granted."""
         for _ in range(count):
-            self._last += 1
-            self._owed.append(_Sent(self.run.world.now, self._last))
+            row = self.table.following(0)
+            self._owed.append(_Sent(self.run.world.now, row))
             if self._open:
-                self._write(self._last)
+                self._write(row)
 
-    def _write(self, value: int) -> None:
-        self._protocol.send_binary(longs(self.table, value))
+    def _write(self, row: Row) -> None:
+        self._protocol.send_binary(longs(self.table.name, row.number))
         self._flush()
 
     def _flush(self) -> None:
@@ -113,7 +105,7 @@ class QwpPeer(Peer):
         if not self._open:
             self._owed.clear()  # too many are connected, or it took too long
         for each in self._owed:
-            self._write(each.value)
+            self._write(each.row)
 
     def _judge(self, answer: bytes) -> None:
         if answer[0] == DurableAck.STATUS:
@@ -132,33 +124,6 @@ class QwpPeer(Peer):
             )
         self._sequence = ok.wire_sequence
         for _ in range(newly):
-            self.acked.add(self._owed.popleft().value)
+            self.table.acked[self._owed.popleft().row] = None
             self.run.result.acknowledged += 1
         self.run.result.answers += 1
-
-    def judge_rows(self, data: bytes) -> None:
-        """Judge what a table holds: every row once, in order, and all that were acknowledged.
-
-        Raises:
-            ViolationError: a row is lost, invented, repeated or out of order.
-        """
-        stamped = [Timestamped.decode(value) for _, value in decode_records(data)]
-        rows = [json.loads(each.data)["v"] for each in stamped]
-        if rows != sorted(set(rows)) or not set(rows) <= set(range(1, self._last + 1)):
-            raise ViolationError(f"{self.table} holds {rows[:24]}")
-        if lost := self.acked - set(rows):
-            raise ViolationError(f"{self.table}: acknowledged rows {sorted(lost)[:9]} are lost")
-
-
-def judge_tables(peers: Iterable[Peer], engine: LogManager) -> None:
-    """Judge that the rows that senders wrote are there.
-
-    Raises:
-        ViolationError: they are not, or others are.
-    """
-    for peer in (each for each in peers if isinstance(each, QwpPeer)):
-        found = engine.topic_named(peer.table)
-        if found is not None:
-            peer.judge_rows(b"".join(data for _, data in sorted(read_topic(found).pieces.items())))
-        elif peer.acked:
-            raise ViolationError(f"{peer.table} is gone")
