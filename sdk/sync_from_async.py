@@ -17,15 +17,26 @@ _SDK: Final = Path(__file__).parent / "lance_sdk"
 _WRITTEN: Final = {
     _SDK / "fluvio" / "aio" / f"{name}.py": _SDK / "fluvio" / f"{name}.py"
     for name in ("client", "consumer", "producer")
+} | {
+    _SDK / "aio" / f"{source}.py": _SDK / "topics" / f"{written}.py"
+    for source, written in (
+        ("partition_watch", "partition_watch"),
+        ("partitions", "partitioned"),
+        ("topics_producer", "producer"),
+    )
 }
 _LINES: Final = (
     r"^import anyio\n",
     r"^ +# noqa: ASYNC\d+ .*\n",
+    r"^# ruff: noqa: ASYNC\d+ .*\n",
 )
 """What the sync side has not."""
 _WORDS: Final = (
     (r"  # noqa: ASYNC\d+ - [^\n]*", ""),
     (r"lance_sdk\.fluvio\.aio\.", "lance_sdk.fluvio."),
+    (r"lance_sdk\.aio\.partitions\b", "lance_sdk.topics.partitioned"),
+    (r"lance_sdk\.aio\.partition_watch\b", "lance_sdk.topics.partition_watch"),
+    (r"lance_sdk\.aio\.(client|delivery|producer)\b", r"lance_sdk.\1"),
     (r"\basync with\b", "with"),
     (r"\basync for\b", "for"),
     (r"\basync def\b", "def"),
@@ -42,6 +53,9 @@ _WORDS: Final = (
     (r"\banyio\.sleep\(", "pause("),
     (r"\ban ``with``", "a ``with``"),
     (r"\bTasks may share it", "Threads may share it"),
+    (r"\bnumber of tasks may", "number of threads may"),
+    (r", for tasks\b", ""),
+    (r"\bA handle to await\b", "A handle to wait on"),
     (r"The async client, on asyncio and trio\.", "The sync client."),
     (r"for the async client\.", "for the sync client."),
 )

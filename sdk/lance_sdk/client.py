@@ -248,11 +248,7 @@ class Client(Lifecycle):
     def _ask(self, call: PendingRequest | Pause) -> object:
         if isinstance(call, Pause):
             return self._driver.wait(Completion(), call.seconds)
-        began = monotonic()
-        with self._driver.lock:
-            self._driver.check()
-            self._caller.submit(call, began)
-        self._driver.wake()
+        began = self._submit(call)
         try:
             self._driver.wait(call, None)  # the core settles it within request_timeout
         except BaseException:
@@ -263,3 +259,12 @@ class Client(Lifecycle):
         if call.error is not None:
             raise call.error.with_traceback(None)
         return call.value
+
+    def _submit(self, call: PendingRequest) -> float:
+        """Ask without waiting; return when that was."""
+        now = monotonic()
+        with self._driver.lock:
+            self._driver.check()
+            self._caller.submit(call, now)
+        self._driver.wake()
+        return now

@@ -294,6 +294,59 @@ async def test_partitions_that_are_added_are_read_from_their_beginning(
             assert [topic.label for topic in consumer.assignment] == [f"{name}-0", f"{name}-1"]
 
 
+async def test_a_producer_takes_up_partitions_that_are_added(
+    make: Callable[..., Any], server: EmbeddedServer, client: Client
+) -> None:
+    """Keys go where the larger number of partitions puts them; what was sent before stays."""
+    name, key = f"orders{uuid4().hex[:8]}", b"customer-1"
+    client.create_topic(name, partitions=2)
+    with fail_after(60):
+        async with make("TopicsProducer", refresh_interval=0.02) as producer:
+            await producer.send(b"early", topic=name, key=key)
+            client.add_partitions(name, 7)
+            while len(producer.stats()[name]) < 7:
+                await producer.send(b"meanwhile", topic=name)
+                await producer.flush()
+            await producer.send(b"late", topic=name, key=key)
+    assert partition_of(key, 2) != partition_of(key, 7)
+    for number, value in ((partition_of(key, 2), b"early"), (partition_of(key, 7), b"late")):
+        with Consumer(f"{server.url}/{name}-{number}", stop_at_end=True) as consumer:
+            assert value in [record.value for record in consumer]
+
+
+def test_partitions_that_cannot_be_opened_are_left_for_later(
+    server: EmbeddedServer, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The producer goes on with those that it has, and takes up the others at the next look."""
+    name, opened = f"orders{uuid4().hex[:8]}", Producer.open
+    refused: list[Producer[Any]] = []
+
+    def refuse_once(producer: Producer[Any]) -> Producer[Any]:
+        if f"{name}-1" in repr(producer) and not refused:
+            refused.append(producer)
+            raise TopicNotFound("not yet")
+        return opened(producer)
+
+    client.create_topic(name, partitions=1)
+    with PartitionedProducer(f"{server.url}/{name}", refresh_interval=0.02) as producer:
+        monkeypatch.setattr(Producer, "open", refuse_once)
+        client.add_partitions(name, 2)
+        while len(producer.partitions) < 2:
+            producer.send(b"meanwhile")
+            producer.flush()
+    assert len(refused) == 1
+
+
+def test_a_producer_of_given_names_looks_for_no_others(server: EmbeddedServer) -> None:
+    """There is no description that it could ask for."""
+    names = [f"orders{uuid4().hex[:8]}-0"]
+    with PartitionedProducer(
+        server.url, names, create_topic=True, refresh_interval=0.02
+    ) as producer:
+        producer.send(b"value")
+        assert producer._watch is None
+
+
 async def test_positions_are_committed_for_each_topic(
     make: Callable[..., Any], server: EmbeddedServer, orders: PartitionedTopic, tmp_path: Path
 ) -> None:

@@ -249,10 +249,7 @@ class AsyncClient(AsyncLifecycle):
     async def _ask(self, call: PendingRequest | Pause) -> object:
         if isinstance(call, Pause):
             return await self._driver.wait(Completion(), call.seconds)
-        began = monotonic()
-        self._driver.check()
-        self._caller.submit(call, began)
-        self._driver.wake()
+        began = self._submit(call)
         try:
             await self._driver.wait(call, None)  # the core settles it within request_timeout
         except BaseException:
@@ -263,3 +260,11 @@ class AsyncClient(AsyncLifecycle):
         if call.error is not None:
             raise call.error.with_traceback(None)
         return call.value
+
+    def _submit(self, call: PendingRequest) -> float:
+        """Ask without waiting; return when that was."""
+        now = monotonic()
+        self._driver.check()
+        self._caller.submit(call, now)
+        self._driver.wake()
+        return now

@@ -1,20 +1,24 @@
 """Topics in partitions, for tasks: see `lance_sdk.partitions`."""
 # ruff: noqa: ASYNC109 - both APIs take the same parameters
 
+import logging
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from lance_sdk._api.unit_parsing import seconds
-from lance_sdk.aio.client import AsyncClient
+from lance_sdk._api.unit_parsing import positive, seconds
+from lance_sdk._protocol.handshake import find_partitioned
 from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery
+from lance_sdk.aio.partition_watch import AsyncPartitionWatch
 from lance_sdk.aio.producer import AsyncProducer
 from lance_sdk.config import ProducerConfig
-from lance_sdk.errors import NotOpenError, RecordsLost
+from lance_sdk.errors import LanceError, NotOpenError, RecordsLost
 from lance_sdk.options import ProducerOptions
-from lance_sdk.partitions import (
+from lance_sdk.stats import ProducerStats
+from lance_sdk.topics.routing import (
     Partitioner,
     Router,
     merged,
@@ -23,18 +27,20 @@ from lance_sdk.partitions import (
     route,
     shared_options,
 )
-from lance_sdk.stats import ProducerStats
 from lance_sdk.types import Buffer, CloseReport
 from lance_sdk.url import URL, parse_url
 from lance_sdk.values.keyed import Time
 
 __all__ = ["AsyncPartitionedProducer"]
 
+_log = logging.getLogger("lance_sdk.delivery")
+
 
 class AsyncPartitionedProducer:
     """Sends records to partitions: those of one key to one, in their order.
 
-    It has a producer, and a connection, for each partition. Any number of tasks may send.
+    It has a producer, and a connection, for each partition, and one connection to look for
+    partitions that the topic gets later. Any number of tasks may send.
 
     Args:
         url: the partitioned topic; where ``partitions`` are given, a topic in it is left aside.
@@ -43,6 +49,9 @@ class AsyncPartitionedProducer:
             program that writes gives the same ones in the same order.
         partitioner: gives a key its partition; by default the one that the server describes, and
             without a description that of Kafka's clients.
+        refresh_interval: seconds after which it asks whether the topic has got more partitions,
+            while records are sent. Those that it finds take records from then on, and **keys
+            move**; records that were sent before stay where they are.
         **options: the fields of `lance_sdk.config.ProducerConfig`, for each partition;
             ``create_topic=True`` creates partitions that are missing. With ``journal`` each
             partition has a folder of its own in that folder.
@@ -57,11 +66,16 @@ class AsyncPartitionedProducer:
         partitions: Sequence[str] | None = None,
         *,
         partitioner: Partitioner | None = None,
+        refresh_interval: float = 30.0,
         **options: Unpack[ProducerOptions],
     ) -> None:
         self._server = parse_url(url)
         self._options: Any = options
         self._partitioner = partitioner
+        self._interval = positive("refresh_interval", refresh_interval)
+        self._watch: AsyncPartitionWatch | None = None
+        self._look_at = math.inf
+        self._closed = False
         self._producers: list[AsyncProducer[Any]] = []
         self._router: Router | None = None
         config = self._server.configure(ProducerConfig, options)
@@ -76,13 +90,11 @@ class AsyncPartitionedProducer:
 
     def _take(self, router: Router) -> None:
         self._router = router
-        self._producers = [
-            AsyncProducer(
-                replace(self._server, topic=name, topic_id=None),
-                **options_of(name, self._options),
-            )
-            for name in router.names
-        ]
+        self._producers = [self._producer_of(name) for name in router.names]
+
+    def _producer_of(self, name: str) -> AsyncProducer[Any]:
+        url = replace(self._server, topic=name, topic_id=None)
+        return AsyncProducer(url, **options_of(name, self._options))
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -97,18 +109,69 @@ class AsyncPartitionedProducer:
             LanceError: one cannot be opened; none stays open then.
         """
         if self._router is None:
-            server = replace(self._server, topic=None)
-            async with AsyncClient(server, **shared_options(self._options)) as client:
-                topics = await client.list_topics()
+            await self._find_partitions()
+        try:
+            await self._open_all(self._producers)
+        except BaseException:
+            await self._end_watch()
+            raise
+        return self
+
+    async def _find_partitions(self) -> None:
+        server = replace(self._server, topic=None)
+        options = shared_options(self._options)
+        watch = AsyncPartitionWatch(server, options, self._interval)
+        await watch.open()
+        try:
+            topics = await watch.list_topics()
             self._take(route(topics, self._server.topic or "", self._partitioner))
-        for number, producer in enumerate(self._producers):
+        except BaseException:
+            await watch.close(0.0)
+            raise
+        if find_partitioned(topics, self._server.topic or "") is None:
+            await watch.close(0.0)
+        else:
+            watch.rest()
+            self._watch, self._look_at = watch, watch.at
+
+    async def _open_all(self, producers: Sequence[AsyncProducer[Any]]) -> None:
+        """Open all of these, or none."""
+        for number, producer in enumerate(producers):
             try:
                 await producer.open()
             except BaseException:
-                for each in self._producers[:number]:
+                for each in producers[:number]:
                     await each.close(0.0)
                 raise
-        return self
+
+    async def _take_up_partitions(self, watch: AsyncPartitionWatch) -> None:
+        """Write to partitions that the topic has got, from now on."""
+        topics = watch.look()
+        if topics is not None:
+            try:
+                await self._grow(route(topics, self._server.topic or "", self._partitioner))
+            except LanceError as error:
+                _log.warning("%r: later partitions cannot be written to yet: %s", self, error)
+            finally:
+                watch.rest()
+        self._look_at = watch.at
+
+    async def _grow(self, router: Router) -> None:
+        known = self.partitions
+        if len(router.names) == len(known) or router.names[: len(known)] != known:
+            return
+        later = [self._producer_of(name) for name in router.names[len(known) :]]
+        await self._open_all(later)
+        self._producers += later
+        self._router = router
+        if self._closed:  # meanwhile
+            for each in later:
+                await each.close(0.0)
+
+    async def _end_watch(self) -> None:
+        watch, self._watch, self._look_at = self._watch, None, math.inf
+        if watch is not None:
+            await watch.close(0.0)
 
     async def send(
         self,
@@ -136,6 +199,8 @@ class AsyncPartitionedProducer:
             UsageError: the producer is not open.
             LanceError: as for `lance_sdk.AsyncProducer.send`.
         """
+        if (watch := self._watch) is not None and monotonic() >= self._look_at:
+            await self._take_up_partitions(watch)
         if self._router is None:
             raise NotOpenError(f"{self!r} is not open")
         producer = self._producers[self._router.place(key, partition)]
@@ -158,6 +223,8 @@ class AsyncPartitionedProducer:
             UsageError: the producer is not open.
             LanceError: as for `lance_sdk.AsyncProducer.send_many_raw`.
         """
+        if (watch := self._watch) is not None and monotonic() >= self._look_at:
+            await self._take_up_partitions(watch)
         if self._router is None:
             raise NotOpenError(f"{self!r} is not open")
         shares = self._router.shares(raws, record_type)
@@ -194,6 +261,8 @@ class AsyncPartitionedProducer:
             What was delivered and what was not, of all partitions.
         """
         until = monotonic() + (self._close_timeout if timeout is None else timeout)
+        self._closed = True
+        await self._end_watch()
         return merged([await each.close(max(0.0, until - monotonic())) for each in self._producers])
 
     async def __aenter__(self) -> Self:

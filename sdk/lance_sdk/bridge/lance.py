@@ -13,7 +13,7 @@ from lance_sdk.bridge.endpoints import ReadOptions, Writing
 from lance_sdk.client import Client
 from lance_sdk.consumer import Consumer
 from lance_sdk.errors import ConfigError, InvalidOffset, ServerError, Unsupported
-from lance_sdk.partitions import shared_options
+from lance_sdk.topics.routing import shared_options
 from lance_sdk.types import PartitionedTopic, RecordBatch
 from lance_sdk.url import URL, parse_url
 from lance_spec.limits import BATCH_COUNTER_BITS, RECORD_HEADER_SIZE

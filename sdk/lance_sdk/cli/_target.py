@@ -55,7 +55,7 @@ def is_partitioned(url: URL, options: Mapping[str, Any]) -> bool:
     """Whether the topic of a URL is one of several partitions (AMB-59)."""
     from lance_sdk import Client  # noqa: PLC0415 - the network is loaded when it is needed
     from lance_sdk.errors import TopicNotFound  # noqa: PLC0415 - as above
-    from lance_sdk.partitions import shared_options  # noqa: PLC0415 - as above
+    from lance_sdk.topics.routing import shared_options  # noqa: PLC0415 - as above
 
     with Client(url, **shared_options(options)) as client, suppress(TopicNotFound):
         return client.get_partitioned_topic(url.topic or "").partitions > 0

@@ -1,18 +1,20 @@
+# Written by sdk/sync_from_async.py from lance_sdk/aio/topics_producer.py: change that one.
 """A producer of several topics, partitioned or not (AMB-59)."""
 
+import threading
 from dataclasses import replace
-from threading import Lock
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._api.unit_parsing import positive, seconds
 from lance_sdk.config import ProducerConfig
 from lance_sdk.delivery import Delivery
 from lance_sdk.errors import ClosedError, ConfigError, NotOpenError, RecordsLost, UsageError
 from lance_sdk.options import ProducerOptions
-from lance_sdk.partitions import PartitionedProducer, Partitioner, merged
 from lance_sdk.stats import ProducerStats
+from lance_sdk.topics.partitioned import PartitionedProducer
+from lance_sdk.topics.routing import Partitioner, merged
 from lance_sdk.types import CloseReport
 from lance_sdk.url import URL, parse_url
 from lance_sdk.values.keyed import Time
@@ -36,6 +38,8 @@ class TopicsProducer:
     Args:
         url: where the topics are; a topic in it is where records go for which none is named.
         partitioner: gives a key its partition; by default the one that the server describes.
+        refresh_interval: seconds after which it asks, while records are sent to a topic, whether
+            that has got more partitions. Those take records from then on, and **keys move**.
         **options: the fields of `lance_sdk.config.ProducerConfig`, for each topic. With
             ``journal`` each topic has a folder of its own in that folder.
 
@@ -48,15 +52,17 @@ class TopicsProducer:
         url: str | URL,
         *,
         partitioner: Partitioner | None = None,
+        refresh_interval: float = 30.0,
         **options: Unpack[ProducerOptions],
     ) -> None:
         self._server = parse_url(url)
         self._options: Any = options
         self._partitioner = partitioner
+        self._interval = positive("refresh_interval", refresh_interval)
         config = self._server.configure(ProducerConfig, options)
         self._close_timeout = seconds("close_timeout", config.close_timeout)
         self._targets: dict[str, PartitionedProducer] = {}
-        self._opening = Lock()
+        self._opening = threading.Lock()
         self._guard: UsageError | None = NotOpenError(f"{self!r} is not open")
 
     def __repr__(self) -> str:
@@ -126,7 +132,12 @@ class TopicsProducer:
                 raise self._guard
             if (found := self._targets.get(topic)) is None:
                 url = replace(self._server, topic=topic, topic_id=None)
-                found = PartitionedProducer(url, partitioner=self._partitioner, **self._options)
+                found = PartitionedProducer(
+                    url,
+                    partitioner=self._partitioner,
+                    refresh_interval=self._interval,
+                    **self._options,
+                )
                 found.open()
                 self._targets[topic] = found
         return found
