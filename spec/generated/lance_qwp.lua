@@ -515,7 +515,7 @@ function READERS.sized(shape, cursor, field)
     local value = read(shape.item, cursor, field)
     if left(cursor) > 0 then
         cursor.message, cursor.field = message, name
-        stop(cursor, left(cursor) .. " bytes behind it", trailing)
+        stop(cursor, left(cursor) .. " bytes after it", trailing)
     end
     cursor.stop = outer
     return value

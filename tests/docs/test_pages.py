@@ -2,6 +2,7 @@
 
 import re
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,26 @@ def contents() -> list[str]:
 def test_links_between_pages_lead_somewhere(name: str) -> None:
     """Every page that is linked to exists."""
     assert [target for target in links(PAGES[name]) if target not in PAGES] == []
+
+
+def places() -> list[str]:
+    """Return the modules that the design page names as answers to "Where do I find …"."""
+    answers = (DOCS / "design.rst").read_text().partition("Where do I find …")[2]
+    return re.findall(r"     - .*?``(lance_[\w.]+)``", answers.partition("\nA record's way")[0])
+
+
+def test_where_to_find_things_has_an_answer_for_each_question() -> None:
+    """The twelve things that a newcomer looks for first."""
+    assert len(places()) == 12
+
+
+@pytest.mark.parametrize("place", places())
+def test_what_is_to_be_found_is_there(place: str) -> None:
+    """The module or package of an answer exists; it need not be importable here."""
+    package, *path = place.split(".")
+    folder = Path(str(find_spec(package).submodule_search_locations[0]))  # type: ignore[union-attr,index]
+    found = folder.joinpath(*path)
+    assert found.is_dir() or found.with_suffix(".py").is_file()
 
 
 def test_the_sidebar_can_be_taken_in_at_a_glance() -> None:

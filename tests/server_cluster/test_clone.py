@@ -318,5 +318,5 @@ def test_no_file_outside_of_the_directory_is_written(
     with HttpSource("localhost:1") as source:
         told = json.dumps({"id": "a", "identity": "log-1", "files": [[name, 1]]}).encode()
         monkeypatch.setattr(source, "_ask", lambda _method, _path: (None, told))
-        with pytest.raises(PeerError, match="answered what is no copy"):
+        with pytest.raises(PeerError, match="sent no valid copy"):
             source.take()

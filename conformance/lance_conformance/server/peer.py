@@ -136,7 +136,7 @@ class Peer(EventReader[Frame]):
         """Like `expect`, for alternatives that are all frames."""
         event = await self.expect(*allowed)
         if not isinstance(event, Frame):
-            raise KitError(f"{allowed} let {event} pass, which is no frame")
+            raise KitError(f"{allowed} let {event} pass, which is not a frame")
         return event
 
     async def ask(self, frame: Frame, *allowed: Allowed) -> Frame:

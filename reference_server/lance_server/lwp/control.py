@@ -101,7 +101,7 @@ class ControlHandler:
         if handler is None:
             raise Refusal(
                 ErrorCode.INVALID_PAYLOAD,
-                f"There is no command {code:#x} that a client may send",
+                f"Unknown command {code:#x}: a client may not send it",
                 text="Invalid client command",
             )
         return handler(frame.payload, dialect)

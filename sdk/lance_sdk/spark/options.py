@@ -422,8 +422,8 @@ def options_of_table(said: Mapping[str, str]) -> dict[str, str] | None:
     found = {name: text for name, text in _without_prefix(said).items() if name.lower() in known}
     if secret := next((name for name in found if name.lower() in _SECRETS), None):
         raise ConfigError(
-            f"option {secret!r} cannot stand in a table: Spark shows a table's options to whoever "
-            "may read it. Use CREATE TEMPORARY VIEW, or a DataFrame with the option"
+            f"option {secret!r} cannot stand in a table: Spark shows a table's options to everyone "
+            "who may read it. Use CREATE TEMPORARY VIEW, or a DataFrame with the option"
         )
     return found
 

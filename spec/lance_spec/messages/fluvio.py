@@ -1262,7 +1262,7 @@ class Batch:
         return replace(self, crc=self._crc())
 
     def crc_ok(self) -> bool:
-        """Whether ``crc`` is the checksum of the fields behind it."""
+        """Whether ``crc`` is the checksum of the fields after it."""
         return self.crc == self._crc()
 
     def _crc(self) -> int:

@@ -120,7 +120,7 @@ def test_gate_4_notices_every_change() -> None:
         "a (specified): x/1 gives 'a pass', the committed matrix says 'data'",
         "a (specified): x/2 gives 'timeout', the committed matrix says 'data'",
         "a (specified): x/3 gives 'data', the committed matrix says 'a pass'",
-        "gone (specified) is in the committed matrix but is no mutant any more",
+        "gone (specified) is in the committed matrix but is not a mutant any more",
         "new (specified) is not in the committed matrix",
     )
 

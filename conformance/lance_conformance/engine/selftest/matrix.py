@@ -79,7 +79,7 @@ def _changes(
     who: str, now: Mapping[str, str] | None, before: Mapping[str, str] | None
 ) -> list[str]:
     if now is None:
-        return [f"{who} is in the committed matrix but is no mutant any more"]
+        return [f"{who} is in the committed matrix but is not a mutant any more"]
     if before is None:
         return [f"{who} is not in the committed matrix"]
     return [

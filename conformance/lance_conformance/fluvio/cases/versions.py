@@ -79,7 +79,7 @@ async def platform(ctx: CaseContext) -> None:
     for peer in (ctx.sc, ctx.spu):
         version = (await peer.ask(api_versions())).platform
         found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)([-+][0-9A-Za-z.+-]+)?", version)
-        ctx.check(found, "field:platform_version", f"{version!r} is no semantic version")
+        ctx.check(found, "field:platform_version", f"{version!r} is not a semantic version")
         assert found is not None
         numbers = tuple(map(int, found.groups()[:3]))
         fits = numbers >= OLDEST or peer is ctx.spu

@@ -154,7 +154,7 @@ def unpack_entries(raw: bytes, first_time: int) -> list[Entry]:
     cursor = Cursor(raw)
     found = cursor.each(lambda: _unpack_entry(cursor, first_time))
     if not cursor.spent:
-        raise Malformed("bytes behind the last record")
+        raise Malformed("bytes after the last record")
     return found
 
 

@@ -91,7 +91,7 @@ class Framing:
     def finished(self, cursor: Cursor, /) -> None:
         """Make sure that nothing stands behind a request."""
         if not self.spent_ok(len(cursor.data) - cursor.at):
-            raise Malformed("bytes behind the request")
+            raise Malformed("bytes after the request")
 
     def last_words(self) -> bytes:
         """Before a connection is closed nothing is said."""

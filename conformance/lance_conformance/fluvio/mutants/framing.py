@@ -193,7 +193,7 @@ def wants_a_byte_behind_requests(_server: Rules, left: int, /) -> bool:
 @mutant(Rules.finished)
 def never_finds_an_end(_server: Rules, _cursor: Cursor, /) -> None:
     """Every request to the SPU with a body is taken for one that goes on behind it."""
-    raise Malformed("bytes behind the request")
+    raise Malformed("bytes after the request")
 
 
 @mutant(Rules.client_ok)

@@ -122,7 +122,7 @@ class Reader:
             UnreadableError: Something is.
         """
         if self.left:
-            raise UnreadableError("body:trailing", f"{self.left} bytes behind byte {self._at}")
+            raise UnreadableError("body:trailing", f"{self.left} bytes after byte {self._at}")
 
 
 def i8(number: int) -> bytes:

@@ -149,7 +149,7 @@ async def metrics(ctx: CaseContext) -> None:
     ctx.check(lines, "body:text", "there must be at least one metric")
     for line in lines:
         name, _, value = line.rpartition(" ")
-        ctx.check(name and _is_number(value), "body:text", f"{line!r} is no name and number")
+        ctx.check(name and _is_number(value), "body:text", f"{line!r} is not a name and a number")
 
 
 def _is_number(text: str) -> bool:

@@ -53,7 +53,7 @@ class HttpSource:
             files = {_checked(name): int(size) for name, size in told["files"]}
             return Offer(str(told["id"]), str(told["identity"]), files)
         except (ValueError, KeyError, TypeError) as error:
-            raise PeerError(f"{self._address} answered what is no copy: {answer[:80]!r}") from error
+            raise PeerError(f"{self._address} sent no valid copy: {answer[:80]!r}") from error
 
     def piece(self, copy: str, name: str, start: int, size: int, known: int | None) -> bytes | None:
         """Return a piece of a file, or None where its CRC-32C is the one that is known.

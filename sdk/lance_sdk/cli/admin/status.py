@@ -53,4 +53,4 @@ def _described(cluster: "ClusterStatus") -> Iterator[tuple[str, str]]:
 
 def _leader(body: Any) -> str:
     found = body.get("leader_id")
-    return "nobody known" if found is None else f"node {found}"
+    return "unknown" if found is None else f"node {found}"

@@ -223,7 +223,7 @@ class Progress:
                 return self._cut(checkpoint, view)
             view = caught_up
         if checkpoint.offset < view.start:
-            why = f"begins at {view.start} now, behind offset {checkpoint.offset}"
+            why = f"begins at {view.start} now, after offset {checkpoint.offset}"
             return self._anew(checkpoint, view, room, why)
         return self._taken(checkpoint, view, room)
 

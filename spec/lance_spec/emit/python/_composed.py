@@ -185,7 +185,7 @@ def _sealed(field: Field) -> Iterator[str]:
     yield f"        return replace(self, {name}=self._crc())"
     yield ""
     yield "    def crc_ok(self) -> bool:"
-    where = "before" if before else "behind"
+    where = "before" if before else "after"
     yield f'        """Whether ``{name}`` is the checksum of the fields {where} it."""'
     yield f"        return self.{name} == self._crc()"
     yield ""

@@ -174,7 +174,7 @@ async def codes_of_the_table(ctx: CaseContext) -> None:
     for request in (_unknown_topic, _duplicate, _bad_name, _short_payload, _unknown_command):
         frame = await ctx.side.ask(await request(ctx), answer(Command.ERROR_RESPONSE, "5.7/answer"))
         code = (read_json(frame.payload) or {}).get("code")
-        ctx.check(code in CODES_OF_THE_TABLE, "field:code", f"{code!r} is no code of an error")
+        ctx.check(code in CODES_OF_THE_TABLE, "field:code", f"{code!r} is not the code of an error")
 
 
 @case("err/quotes-in-name", "12.1/escaped", dialects=("specified",), quick=False)
