@@ -8,7 +8,9 @@ from tests.simulation.mutants import Mutant, Patch, Search, always, nothing
 from tests.simulation.server.plan import make_plan
 from tests.simulation.server.run import carry_out
 
+from lance_server.listeners.fluvio import produce as fluvio_produce
 from lance_server.listeners.qwp import session as qwp_session
+from lance_server.listeners.rustlog import service as rustlog_service
 from lance_server.lwp import connection, ingest, pending_requests, push, session
 from lance_server.lwp import response_queue as responses
 from lance_server.lwp.flow_control import heartbeat, throttle
@@ -240,6 +242,10 @@ SERVER_MUTANTS: Final = (
            (Patch(memory_quota.Share, "release", nothing),), ("others",)),
     Mutant("rows of QWP are acknowledged before they are stored",
            (Patch(qwp_session, "settled", _unsettled),), ("others",)),
+    Mutant("records of RustLog are acknowledged before they are stored",
+           (Patch(rustlog_service, "settled", _unsettled),), ("others",)),
+    Mutant("records of Fluvio are acknowledged before they are stored",
+           (Patch(fluvio_produce, "settled", _unsettled),), ("others",)),
     Mutant("memory of a connection is not given back at its end",
            (Patch(connection.Connection, "connection_lost", _not_given_back),
             Patch(connection.Connection, "abort", lambda _: lambda self: self._transport.abort()))),

@@ -20,6 +20,9 @@ class Row(NamedTuple):
     writer: int
     number: int
 
+    def __repr__(self) -> str:
+        return f"row {self.number} of {self.writer}"
+
     def encode(self) -> bytes:
         """Return what is written."""
         return f'{{"w": {self.writer}, "v": {self.number}}}'.encode()
