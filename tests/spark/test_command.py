@@ -13,7 +13,7 @@ from lance_sdk.cli import _app, _pipeline
 from lance_sdk.cli.console.exit_codes import ExitCode
 from lance_server.embedded import EmbeddedServer
 
-COMMANDS = ["archive", "replay", "audit", "reindex", "report", "migrate"]
+COMMANDS = ["archive", "compact", "replay", "audit", "reindex", "report", "migrate"]
 
 
 def run(*arguments: str) -> tuple[int, str]:

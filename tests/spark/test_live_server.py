@@ -246,7 +246,11 @@ class LiveHistory:
         self._create()
 
     def _again(self, ask: Callable[[Client], object]) -> None:
-        """Ask the server; again where it was killed before it answered."""
+        """Ask the server; again where it was killed meanwhile.
+
+        A process that is killed answers nothing more; this one does for a moment, from a memory
+        that differs from its disk: a topic whose deletion failed there is still served.
+        """
         while True:
             was_away, kills = self._is_away, self.kills
             try:
@@ -255,7 +259,7 @@ class LiveHistory:
             except LanceError:
                 if not was_away and kills == self.kills:
                     raise
-            else:
+            if not was_away and kills == self.kills:
                 return
 
     def _until_settled(self) -> None:
@@ -370,9 +374,13 @@ class LiveHistory:
         return Options.parse({**where, **asked, **said})
 
     def lags(self, planned: TopicCheckpoint | None) -> bool:
-        """Whether the server ends before what its files had already."""
+        """Whether the server ends before what its files had already, or has not the topic yet."""
+        if planned is None:
+            return False
+        if planned.topic.id not in {era.topic for era in self.eras}:
+            return True  # it is being created: its files are there first
         topic = self.server._running.engine.find(self.era.topic)
-        if planned is None or topic is None or planned.topic.id != self.era.topic:
+        if topic is None or planned.topic.id != self.era.topic:
             return False
         return topic.partition.end_offset < planned.offset
 

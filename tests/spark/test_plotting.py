@@ -6,6 +6,7 @@ pytest.importorskip("pyarrow", reason="pip install 'lance-sdk[spark]'")
 
 from pathlib import Path
 
+from lance_sdk.spark.pipelines.page import page_of
 from lance_sdk.spark.pipelines.plotting import bar_seconds, draw, grouped, unit_of
 from lance_sdk.spark.pipelines.report import Volume
 
@@ -77,3 +78,20 @@ def test_whatever_times_are_known_a_picture_is_drawn(tmp_path: Path, hours: list
     expected += ["unknown"] if -1 in hours else []
     expected += ["kB"] if unknown_alone else ["kB per day" if 700 in hours else "kB per hour"]
     assert [text for text in expected if text not in drawn] == []
+
+
+def test_a_page_has_sums_the_picture_and_every_number() -> None:
+    """Topics' names are text, whatever is in them."""
+    pytest.importorskip("matplotlib", reason="pip install 'lance-sdk[spark]'")
+    volumes = [Volume("a<b", 0, 1, 2000, 3_000_000), Volume("c", -1, 2, 1, 5)]
+    page = page_of(volumes)
+    assert "2 topics, 2,001 records, 3.0 MB" in page
+    assert page.count("<svg") == 1
+    assert "<td>a&lt;b</td><td>1970-01-01 00:00</td><td>0x01</td><td>2,000</td>" in page
+
+
+def test_a_page_of_an_empty_log_has_no_picture() -> None:
+    """It says that there is nothing."""
+    page = page_of([])
+    assert "0 topics, 0 records, 0 bytes" in page
+    assert "<svg" not in page

@@ -1,4 +1,4 @@
-"""``lwp pipeline``: archive, replay, audit, reindex, report and migrate whole logs with Spark."""
+"""``lwp pipeline``: archive, compact, replay, audit, reindex, report and migrate whole logs."""
 
 import os
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from lance_sdk.cli import _types
 from lance_sdk.cli._sections import SectionedGroup
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli.console import number_format
@@ -43,7 +44,7 @@ Examples:
 @common_options
 @click.pass_context
 def pipeline(ctx: click.Context) -> None:
-    """Work on whole logs with Spark: archive, replay, audit, reindex, report, migrate.
+    """Work on whole logs with Spark: archive, compact, replay, audit, reindex, report, migrate.
 
     Spark runs on this machine, or where SPARK_MASTER says; spark-submit runs the same commands,
     see the documentation. It needs Java 17 and pip install 'lance-sdk[spark]'.
@@ -112,6 +113,36 @@ def archive_(
         )
     else:
         print_line(f"archived {number_format.count(found.records, 'record')} ({size}) in {target}")
+
+
+@pipeline.command("compact")
+@click.argument("target", metavar="DIR")
+@click.option(
+    "--file-size",
+    type=_types.size,
+    default="128MiB",
+    show_default=True,
+    metavar="SIZE",
+    help="How large files are to become, at most; those of half that size stay.",
+)
+@_dry_run
+@common_options
+def compact_(target: str, *, file_size: int, dry_run: bool) -> None:
+    """Join the small Parquet files of an archive in DIR into large ones; needs no Spark.
+
+    Not while the archive is read. Spark gathers its notes of files with every tenth run of archive;
+    those of runs since then are joined when it has.
+    """
+    from lance_sdk.spark.pipelines import compact  # noqa: PLC0415 - heavy, and an extra
+
+    with frames_bar("compacting", "bytes") as tell:
+        found = compact(target, file_bytes=file_size, dry_run=dry_run, tell=tell)
+    if current_settings().json:
+        print_json(asdict(found) | {"dry_run": dry_run})
+        return
+    verb = "would join" if dry_run else "joined"
+    files, size = number_format.count(found.files, "file"), number_format.size(found.bytes)
+    print_line(f"{verb} {files} ({size}) into {found.joined:,}")
 
 
 @pipeline.command("replay")
@@ -212,22 +243,35 @@ def reindex_(path: str, *, dry_run: bool) -> None:
 @pipeline.command("report")
 @_source
 @click.option("--plot", "picture", metavar="FILE", help="Draw it: FILE.svg, .png or .pdf.")
+@click.option("--page", metavar="FILE", help="Write it as one HTML page, with the picture.")
 @_engine
 @_option
 @_dry_run
 @common_options
 def report_(
-    source: str, *, picture: str | None, engine: str, more: tuple[str, ...], dry_run: bool
+    source: str,
+    *,
+    picture: str | None,
+    page: str | None,
+    engine: str,
+    more: tuple[str, ...],
+    dry_run: bool,
 ) -> None:
     """Show how many records and bytes there are by topic, hour and type."""
     options = _reading(source, more)
-    from lance_sdk.spark.pipelines import plot, report  # noqa: PLC0415 - heavy, and an extra
+    from lance_sdk.spark.pipelines import (  # noqa: PLC0415 - heavy, and an extra
+        plot,
+        report,
+        write_page,
+    )
 
     planned = sum(report(None, options, dry_run=True).planned.values())
     with _engine_for(engine, planned) as spark, frames_bar("counting", "splits") as tell:
         found = report(spark, options, tell, dry_run=dry_run)
     if picture is not None and not dry_run:
         plot(found, picture)
+    if page is not None and not dry_run:
+        write_page(found, page)
     if current_settings().json:
         print_json(asdict(found) | {"dry_run": dry_run})
         return

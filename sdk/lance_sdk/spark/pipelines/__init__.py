@@ -1,6 +1,6 @@
 """Pipelines over whole logs: as functions here, as ``lwp pipeline …``, and for spark-submit.
 
-Each takes a Spark session and returns a plain object that says what was done.
+Each but `compact` takes a Spark session and returns a plain object that says what was done.
 """
 
 from lance_sdk.spark import explained
@@ -8,10 +8,11 @@ from lance_sdk.spark import explained
 try:
     from lance_sdk.spark.pipelines.archive import Archived, archive
     from lance_sdk.spark.pipelines.audit import Audited, FileReport, audit
+    from lance_sdk.spark.pipelines.compact import Compacted, compact
     from lance_sdk.spark.pipelines.migrate import Migrated, migrate
     from lance_sdk.spark.pipelines.reindex import Reindexed, reindex
     from lance_sdk.spark.pipelines.replay import Replayed, replay
-    from lance_sdk.spark.pipelines.report import Report, Volume, plot, report
+    from lance_sdk.spark.pipelines.report import Report, Volume, plot, report, write_page
     from lance_sdk.spark.pipelines.session import local_session
 except ModuleNotFoundError as error:
     raise explained(error) from None
@@ -19,6 +20,7 @@ except ModuleNotFoundError as error:
 __all__ = [
     "Archived",
     "Audited",
+    "Compacted",
     "FileReport",
     "Migrated",
     "Reindexed",
@@ -27,10 +29,12 @@ __all__ = [
     "Volume",
     "archive",
     "audit",
+    "compact",
     "local_session",
     "migrate",
     "plot",
     "reindex",
     "replay",
     "report",
+    "write_page",
 ]

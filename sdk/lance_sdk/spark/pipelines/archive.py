@@ -13,7 +13,8 @@ from lance_sdk.spark.files.storage import entries, read_file
 from lance_sdk.spark.logs.batches import plan
 from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import NAMES, Options
-from lance_sdk.spark.pipelines.archive_files import relocate
+from lance_sdk.spark.pipelines.archive_files import locked, relocate
+from lance_sdk.spark.pipelines.compact import finish
 from lance_sdk.spark.rows.column_names import TYPES
 from lance_sdk.spark.streaming.checkpoint import STORED_VERSION, decode_checkpoint, version_of
 from lance_sdk.spark.streaming.streams import Progress
@@ -80,7 +81,7 @@ def archive(
         tell: called with bytes done and bytes in all.
 
     Raises:
-        ConfigError: the options do not fit.
+        ConfigError: the options do not fit, or another run works on the archive.
         LanceError: the log cannot be read.
     """
     unknown = [name for name in partition_by if name not in _PARTITIONS]
@@ -91,21 +92,31 @@ def archive(
     if dry_run:
         return _would(parsed, target)
     register(spark)
-    relocate(target)
+    with locked(target):
+        relocate(target)
+        finish(target)
+        query = _query(spark, said, target, partition_by)
+        with own_errors():
+            return _followed(query.start(target), target, parsed, tell)
+
+
+def _query(
+    spark: "SparkSession", options: Mapping[str, str], target: str, partition_by: Sequence[str]
+) -> Any:
+    """Return what writes into the archive, in the form in which it was begun."""
+    said = dict(options)
     columns: Sequence[str] = COLUMNS
     if _is_stored(f"{target.rstrip('/')}/{_CHECKPOINT}/offsets"):
         columns = STORED_COLUMNS
         said[NAMES["record_format"]] = "stored"
     reader = spark.readStream.format("lwp").options(**said).schema(_schema(columns))
-    query = (
+    return (
         _dated(reader.load(), partition_by)
         .writeStream.format("parquet")
         .partitionBy(*partition_by)
         .option("checkpointLocation", f"{target.rstrip('/')}/{_CHECKPOINT}")
         .trigger(availableNow=True)
     )
-    with own_errors():
-        return _followed(query.start(target), target, parsed, tell)
 
 
 def check_archive(options: Mapping[str, str]) -> None:

@@ -6,12 +6,15 @@ counts here is the part of the path that lies in the archive.
 """
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from pyarrow import fs
 
+from lance_sdk._io import platform
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.files.storage import Entry, entries, file_system, read_file
 
@@ -20,8 +23,32 @@ _COMPACT: Final = ".compact"
 _VERSION: Final = "v1"
 _PLAIN: Final = "/=:@!$&'()*+,;~-._"
 """What Java's URIs leave as it is in a path."""
+_LOCK: Final = "_lwp_lock"
 _MOST: Final = 1 << 30
 """Bytes of one file of the metadata."""
+
+
+@contextmanager
+def locked(archive: str) -> Iterator[None]:
+    """Keep other runs out of an archive on a mounted folder; a lock goes with its process.
+
+    Raises:
+        ConfigError: another run works on it.
+        OSError: the folder cannot be made or written to.
+    """
+    system, root = file_system(archive)
+    if not isinstance(system, fs.LocalFileSystem):
+        yield
+        return
+    Path(root).mkdir(parents=True, exist_ok=True)
+    with Path(root, _LOCK).open("wb") as file:
+        try:
+            platform.lock(file.fileno())
+        except BlockingIOError:
+            raise ConfigError(
+                f"{archive}: another run archives into it or compacts it; wait for its end"
+            ) from None
+        yield
 
 
 def moved_files(archive: str) -> list[str] | None:
@@ -37,10 +64,10 @@ def moved_files(archive: str) -> list[str] | None:
         ConfigError: the notes cannot be read.
         OSError: likewise.
     """
-    lines = [line for entry in _notes(archive) for line in _lines(entry)]
+    lines = [line for entry in notes_of(archive) for line in noted_files(entry)]
     if all(_is_here(line["path"], archive) for line in lines):
         return None
-    there = {_inside(line["path"]): line.get("action") != "delete" for line in lines}
+    there = {inside(line["path"]): line.get("action") != "delete" for line in lines}
     return [f"{archive.rstrip('/')}/{name}" for name, is_there in there.items() if is_there]
 
 
@@ -58,16 +85,16 @@ def relocate(archive: str) -> int:
         OSError: they cannot be read or written.
     """
     changed = 0
-    for entry in _notes(archive):
-        lines = _lines(entry)
+    for entry in notes_of(archive):
+        lines = noted_files(entry)
         if not all(_is_here(line["path"], archive) for line in lines):
-            moved = [line | {"path": _moved(line["path"], archive)} for line in lines]
-            _replace(entry, "\n".join([_VERSION, *map(_encoded, moved)]))
+            moved = [line | {"path": path_in(line["path"], archive)} for line in lines]
+            replace_notes(entry, moved)
             changed += 1
     return changed
 
 
-def _notes(archive: str) -> list[Entry]:
+def notes_of(archive: str) -> list[Entry]:
     """Return the files of the notes that count, in their order: a compact one has all before it."""
     try:
         found = [e for e in entries(f"{archive.rstrip('/')}/{METADATA}") if _number(e) is not None]
@@ -83,7 +110,12 @@ def _number(entry: Entry) -> int | None:
     return int(name) if name.isdigit() and not entry.is_folder else None
 
 
-def _lines(entry: Entry) -> list[dict[str, Any]]:
+def noted_files(entry: Entry) -> list[dict[str, Any]]:
+    """Return what Spark has noted of each file, in a file of its notes.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
     version, *lines = read_file(entry.path, _MOST).decode().split("\n")
     if version != _VERSION:
         raise ConfigError(
@@ -104,11 +136,11 @@ def _text(value: object) -> str:
     raise TypeError(f"{value!r} is not text")
 
 
-def _encoded(line: dict[str, Any]) -> str:
+def _encoded(line: Mapping[str, Any]) -> str:
     return json.dumps(line, separators=(",", ":"))
 
 
-def _inside(path: str) -> str:
+def inside(path: str) -> str:
     """Return the part of a file's path that lies in the archive.
 
     That is its name, and the folders of its partitions, ``name=value``, before it.
@@ -122,27 +154,39 @@ def _inside(path: str) -> str:
 
 def _is_here(path: str, archive: str) -> bool:
     """Whether a noted path lies where the archive is now."""
-    noted, now = urlsplit(path), urlsplit(_moved(path, archive))
+    noted, now = urlsplit(path), urlsplit(path_in(path, archive))
     return (unquote(noted.path), noted.netloc) == (unquote(now.path), now.netloc)
 
 
-def _moved(path: str, archive: str) -> str:
+def path_in(path: str, archive: str) -> str:
     """Return a noted path as Spark would write it for the archive's place."""
     system, root = file_system(archive.rstrip("/"))
-    inside = quote(_inside(path), safe=_PLAIN)
+    name = quote(inside(path), safe=_PLAIN)
     if isinstance(system, fs.LocalFileSystem):
-        return f"file://{quote(str(Path(root).absolute()), safe=_PLAIN)}/{inside}"
-    return f"{archive.rstrip('/')}/{inside}"
+        return f"file://{quote(str(Path(root).absolute()), safe=_PLAIN)}/{name}"
+    return f"{archive.rstrip('/')}/{name}"
 
 
-def _replace(entry: Entry, content: str) -> None:
-    """Write a file of the notes so that there is the old one or the new one."""
+def replace_notes(entry: Entry, files: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file of the notes so that there is the old one or the new one.
+
+    Args:
+        entry: the file.
+        files: what it is to say of each file of the archive.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    content = "\n".join([_VERSION, *map(_encoded, files)])
     system, path = file_system(entry.path)
     folder, _, name = path.rpartition("/")
     checksum = f"{folder}/.{name}.crc"
     fresh = f"{folder}/.{name}.lwp-new"
     with system.open_output_stream(fresh) as file:
         file.write(content.encode())
+    if isinstance(system, fs.LocalFileSystem):
+        with Path(fresh).open("r+b") as written:
+            platform.sync(written.fileno())
     if system.get_file_info(checksum).type != fs.FileType.NotFound:
         system.delete_file(checksum)  # it is of the old content, and Spark reads without one
     system.move(fresh, path)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,13 +44,32 @@ def draw(volumes: Sequence["Volume"], path: str | Path) -> None:
     Raises:
         ConfigError: matplotlib is missing, or there is nothing to draw.
     """
+    _figure(volumes).savefig(path)
+
+
+def drawing(volumes: Sequence["Volume"]) -> str:
+    """Return what `draw` draws as an SVG element, to stand in a page.
+
+    Args:
+        volumes: what to draw.
+
+    Raises:
+        ConfigError: as for `draw`.
+    """
+    drawn = StringIO()
+    _figure(volumes).savefig(drawn, format="svg", metadata={"Date": None})
+    text = drawn.getvalue()
+    return text[text.index("<svg") :]  # without the heading of a file of its own
+
+
+def _figure(volumes: Sequence["Volume"]) -> Any:
     if not volumes:
         raise ConfigError("there is nothing to draw: the log is empty")
     width = bar_seconds(volumes)
     sums = grouped(volumes, width)
     figure = load_figure()(figsize=(10, 4.5), layout="constrained")
     _fill(figure, sums, width)
-    figure.savefig(path)
+    return figure
 
 
 def load_figure() -> Any:

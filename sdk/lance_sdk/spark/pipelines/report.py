@@ -14,6 +14,7 @@ from lance_sdk.spark.logs.batches import plan
 from lance_sdk.spark.logs.contract import InputSplit
 from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.pipelines.page import page_of
 from lance_sdk.spark.pipelines.plotting import draw
 from lance_sdk.spark.pipelines.session import spread
 from lance_sdk.spark.rows.columns import arrow_schema
@@ -150,3 +151,17 @@ def plot(report: Report, path: str | Path) -> None:
         ConfigError: matplotlib is missing, or there is nothing to draw.
     """
     draw(report.volumes, path)
+
+
+def write_page(report: Report, path: str | Path) -> None:
+    """Write a report as one HTML page that needs nothing else: sums, the picture and every number.
+
+    Args:
+        report: what to write.
+        path: the page.
+
+    Raises:
+        ConfigError: matplotlib is missing.
+        OSError: the page cannot be written.
+    """
+    Path(path).write_text(page_of(report.volumes), encoding="utf-8")
