@@ -100,16 +100,18 @@ class KilledError(Exception):
     """The process ends here."""
 
 
-def _killed_before(name: str, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
-    def die(*_: Any) -> None:
-        raise KilledError
+def kill_before(name: str, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+    """Run until a step; the first `finish` only looks for what others have left."""
+    passing = iter([None] if name == "finish" else [])
 
-    with monkeypatch.context() as patched, pytest.raises(KilledError):
-        patched.setattr(compacting, name, die)
-        if name == "finish":  # the second time: the first looks for what others have left
-            calls = iter([lambda _: None, die])
-            patched.setattr(compacting, name, lambda target: next(calls)(target))
-        package(root)
+    def reach(*_: Any) -> None:
+        if next(passing, KilledError) is KilledError:
+            raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(compacting, name, reach)
+        with pytest.raises(KilledError):
+            package(root)
 
 
 @pytest.mark.parametrize("step", ["_joined", "replace_notes", "finish"])
@@ -119,7 +121,7 @@ def test_a_killed_run_leaves_nothing(
 ) -> None:
     """At each moment every row is there once, and the next run removes what is too many."""
     root = str(archive.root)
-    _killed_before(step, monkeypatch, root)
+    kill_before(step, monkeypatch, root)
     assert archive.has_every_row()
     again(root)
     assert archive.has_every_row()

@@ -6,6 +6,7 @@ counts here is the part of the path that lies in the archive.
 """
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ _COMPACT: Final = ".compact"
 _VERSION: Final = "v1"
 _PLAIN: Final = "/=:@!$&'()*+,;~-._"
 """What Java's URIs leave as it is in a path."""
+_log = logging.getLogger(__name__)
 _LOCK: Final = "_lwp_lock"
 _MOST: Final = 1 << 30
 """Bytes of one file of the metadata."""
@@ -48,6 +50,8 @@ def locked(archive: str) -> Iterator[None]:
             raise ConfigError(
                 f"{archive}: another run archives into it or compacts it; wait for its end"
             ) from None
+        except OSError as error:
+            _log.warning("%s has no locks (%s): let one run at a time work on it", archive, error)
         yield
 
 
