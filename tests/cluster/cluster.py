@@ -1,6 +1,7 @@
 """Three brokers and three nodes, each of which can be kept from the brokers or from clients."""
 
 import signal
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ from tests.cluster.nodes import cloned, lwp_cluster, reasons
 
 from lance_sdk import Client
 from lance_server.testing.kafka_brokers import KafkaCluster, free_port
-from lance_server.testing.process import ServerProcess, eventually
+from lance_server.testing.process import ServerProcess
 
 NUMBERS: Final = (1, 2, 3)
 
@@ -76,7 +77,10 @@ class Cluster:
 
     def await_ready(self, number: int) -> None:
         """Wait until a node says that it is ready."""
-        eventually(lambda: reasons(self.nodes[number]) == [], 120)
+        deadline = time.monotonic() + 120
+        while found := reasons(self.nodes[number]):
+            assert time.monotonic() < deadline, f"node {number} is not ready: {found}"
+            time.sleep(0.1)
 
     def clone(self, number: int) -> None:
         """Give a node that does not run the files of another one, as far as it lacks them."""

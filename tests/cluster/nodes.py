@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
@@ -16,10 +17,14 @@ from lance_spec.messages import lwp
 UNSAFE = ("--engine-unsafe",)
 
 
-def lwp_cluster(*arguments: str) -> subprocess.CompletedProcess[str]:
+def lwp_cluster(
+    *arguments: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run ``lwp cluster``."""
     command = [sys.executable, "-m", "lance_sdk.cli", "cluster", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=100, env=environment
+    )
 
 
 def cloned(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
@@ -48,10 +53,13 @@ class Nodes:
         self.running: dict[int, ServerProcess] = {}
         self._stack = stack
 
-    def start(self, number: int, *options: str) -> ServerProcess:
+    def start(
+        self, number: int, *options: str, environment: Mapping[str, str] | None = None
+    ) -> ServerProcess:
         """Start a node and wait until it is ready."""
+        data_dir, told = self.folder / f"node{number}", [*self.options(number), *options]
         node = self._stack.enter_context(
-            ServerProcess.running(self.folder / f"node{number}", *self.options(number), *options)
+            ServerProcess.running(data_dir, *told, environment=environment)
         )
         self.running[number] = node
         eventually(lambda: reasons(node) == [])

@@ -26,6 +26,7 @@ from lance_server.cluster.replicated_log import (
     LogReader,
     LogUnavailableError,
     ReplicatedLog,
+    ReplicatedLogError,
     StopNodeError,
 )
 from lance_server.errors import ConfigError
@@ -81,7 +82,7 @@ class Step(NamedTuple):
     proposals: Sequence[tuple[int, Any]]
     positions: Sequence[ShardPosition]
     end: int | None
-    lost: LogUnavailableError | None
+    lost: ReplicatedLogError | None
 
 
 @dataclass(slots=True)
@@ -349,7 +350,7 @@ class ClusterNode:
             self._marked_work.do(self.replica)
         applied: list[Applied] = []
         proposed: list[tuple[int, Any]] = []
-        lost: LogUnavailableError | None = None
+        lost: ReplicatedLogError | None = None
         end: int | None = None
         try:
             for shard in self.replica.shards:
@@ -362,7 +363,9 @@ class ClusterNode:
             if self._now() - self._planned >= self.options.housekeeping_seconds:
                 self._planned = self._now()
                 proposed = self._plan()
-        except LogUnavailableError as error:
+        except StopNodeError:
+            raise
+        except ReplicatedLogError as error:  # nothing is skipped by asking again
             lost = error
         changes = [shard.take_changes() for shard in self.replica.shards]
         positions = [self._position(shard) for shard in self.replica.shards]
@@ -422,7 +425,7 @@ class ClusterNode:
     def _stepped(self, done: Completion[Step]) -> None:
         self._is_stepping = False
         self._marked_work.settle()
-        lost: LogUnavailableError | None = None
+        lost: ReplicatedLogError | None = None
         if done.error is not None:
             self._break(done.error)
         else:

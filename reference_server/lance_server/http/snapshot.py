@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_server.http.health import unready_reasons
+from lance_server.listeners.shared_offsets import counts_records
 from lance_server.log.recovery.recovery_report import Finding
 
 if TYPE_CHECKING:
+    from lance_server.log.log_manager import LogManager
+    from lance_server.log.partition import Partition
     from lance_server.server import Server
 
 MOST_TOPICS: Final = 1000
@@ -45,7 +48,7 @@ def take_snapshot(server: "Server") -> dict[str, Any]:
         "disk": _disk(server),
         "topic_count": len(topics),
         "topics": [_topic(server, topic) for topic in topics[:MOST_TOPICS]],
-        "consumers": _consumers(topics, service.consumer_names)[:MOST_CONSUMERS],
+        "consumers": _consumers(server.engine, service.consumer_names)[:MOST_CONSUMERS],
         "connections": [
             each.describe() for each in list(server.connection_manager)[:MOST_CONNECTIONS]
         ],
@@ -115,7 +118,7 @@ def _topic(server: "Server", topic: Any) -> dict[str, Any]:
     }
 
 
-def _consumers(topics: Any, names: Mapping[int, str]) -> list[dict[str, Any]]:
+def _consumers(engine: "LogManager", names: Mapping[int, str]) -> list[dict[str, Any]]:
     """Return who has committed an offset, the largest lag first."""
     found = [
         {
@@ -124,13 +127,27 @@ def _consumers(topics: Any, names: Mapping[int, str]) -> list[dict[str, Any]]:
             "consumer_id": consumer,
             "name": names.get(consumer),
             "committed": committed,
-            "lag": max(0, topic.partition.end_offset - committed),
-            "share": _share(topic.partition, committed),
+            "lag": max(0, topic.partition.end_offset - place),
+            "share": _share(topic.partition, place),
         }
-        for topic in topics
+        for topic in engine.topics_with_default()
         for consumer, committed in topic.consumers.offsets().items()
+        for is_record in (engine.is_replicated and counts_records(consumer),)
+        for place in (_place(topic.partition, committed, is_record=is_record),)
     ]
     return sorted(found, key=lambda each: -int(each["lag"]))
+
+
+def _place(partition: "Partition", committed: int, *, is_record: bool) -> int:
+    """Return how many bytes a consumer has behind it; for a count of records, about as many."""
+    if not is_record:
+        return committed
+    for segment in reversed(partition.segment_list):
+        number = committed - segment.base_record
+        if number >= 0 and segment.records:
+            part = min(number, segment.records) * segment.size // segment.records
+            return segment.base_offset + part
+    return partition.start_offset
 
 
 def _share(partition: Any, committed: int) -> float:

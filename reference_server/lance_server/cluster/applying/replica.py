@@ -14,8 +14,14 @@ from lance_server.cluster.applying.mark import (
 )
 from lance_server.cluster.applying.restore import remove_unknown_topics, restore
 from lance_server.cluster.applying.results import Applied
+from lance_server.cluster.applying.settings import APPLY_VERSION
 from lance_server.cluster.applying.shard import Shard, ShardState
-from lance_server.cluster.replicated_log import Entry, LogReplacedError, LogTrimmedError
+from lance_server.cluster.replicated_log import (
+    Entry,
+    LogReplacedError,
+    LogTrimmedError,
+    StopNodeError,
+)
 from lance_server.errors import DataDirError
 from lance_server.storage.contract import StorageBackend
 
@@ -68,6 +74,7 @@ class Replica:
         Raises:
             LogReplacedError: the data came from another log.
             LogTrimmedError: the log has not got what a shard needs next.
+            StopNodeError: a newer release wrote the data.
             DataDirError: the directory is damaged.
             OSError: the disk refused.
         """
@@ -117,6 +124,11 @@ class Replica:
                 f"{self._data_dir} holds what came from the log {mark.identity}, this log is "
                 f"{self.identity}: it was made again, or belongs to another cluster. Give the "
                 "node its own log, or an empty directory"
+            )
+        if mark is not None and mark.state.apply_version > APPLY_VERSION:
+            raise StopNodeError(
+                f"{self._data_dir} was written by version {mark.state.apply_version} of the rules, "
+                f"this release knows up to {APPLY_VERSION}; upgrade this node"
             )
         if position < earliest:
             raise LogTrimmedError(number, position, earliest)

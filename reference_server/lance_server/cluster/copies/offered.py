@@ -85,7 +85,7 @@ class OfferedCopies(CopyOffers):
         self._node.hold_durable()
         outcome = self._making = Completion()
         outcome.wake(self._note_made)
-        cleared = self._scheduler.run("meta", self._clear)
+        cleared = self._scheduler.run("meta", self._prepare)
         cleared.wake(lambda: self._hold(cleared, outcome))
         return outcome
 
@@ -95,6 +95,9 @@ class OfferedCopies(CopyOffers):
     def _clear(self) -> None:
         """Remove copies that were given up."""
         remove_copies(self._copies, self._data_dir)
+
+    def _prepare(self) -> None:
+        self._clear()
         self._copies.make_dir(self._folder)
 
     def _hold(self, cleared: Completion[None], outcome: Completion[Offer]) -> None:

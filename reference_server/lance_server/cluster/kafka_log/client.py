@@ -34,6 +34,24 @@ CLIENT: Final[Mapping[str, Any]] = {
 }
 
 
+_PASSING: Final = frozenset(
+    {
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+"""What brokers answer while they elect a leader; the library does not call all of it retriable."""
+
+
 class LogMissingError(LogUnavailableError):
     """The brokers have no topic of this name."""
 
@@ -104,7 +122,7 @@ def result(future: Any, address: KafkaAddress) -> Any:
                 f"{address.brokers} has no topic '{address.topic}'; create the cluster with "
                 f"`lwp cluster init {address}`, or correct the address"
             ) from error
-        if told.retriable() or told.code() < 0:
+        if told.retriable() or told.code() < 0 or told.code() in _PASSING:
             raise LogUnavailableError(f"{address} cannot be reached: {told.str()}") from error
         raise ReplicatedLogError(f"{address}: {told.str()}") from error
     except TimeoutError as error:
