@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -15,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lance_server.cluster.kafka_log.client import LogMissingError
+from lance_server.cluster.kafka_log.client import LogMissingError, result
 from lance_server.cluster.kafka_log.log import KafkaLog, create_topic
 from lance_server.cluster.kafka_log.settings import NEW_TOPIC
 from lance_server.cluster.log_address import KafkaAddress, parse_address
@@ -29,6 +30,7 @@ from lance_server.cluster.replicated_log import (
     LogTruncatedError,
     LogUnavailableError,
     RecordTooLargeError,
+    ReplicatedLogError,
     UnsafeSettingsError,
 )
 from lance_server.testing.kafka_brokers import KafkaCluster
@@ -307,3 +309,22 @@ def test_a_producer_that_failed_for_good_is_replaced(log: KafkaLog, broker: Kafk
         broker.resume(1)
     eventually(lambda: log._appender._producer is not failed)
     store(log, b"after")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (KafkaError.FENCED_LEADER_EPOCH, LogUnavailableError),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, LogUnavailableError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ReplicatedLogError),
+    ],
+)
+def test_what_brokers_answer_during_an_election_passes(
+    address: KafkaAddress, code: int, expected: type[Exception]
+) -> None:
+    """What they refuse for good does not."""
+    answer: Future[None] = Future()
+    answer.set_exception(KafkaException(KafkaError(code)))
+    with pytest.raises(ReplicatedLogError) as caught:
+        result(answer, address)
+    assert type(caught.value) is expected

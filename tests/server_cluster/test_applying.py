@@ -12,6 +12,7 @@ from lance_server.cluster.applying.mark import load_mark
 from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.restore import DamagedFilesError
 from lance_server.cluster.applying.results import Result, Status
+from lance_server.cluster.applying.settings import APPLY_VERSION
 from lance_server.cluster.applying.window import ExactWindow, WindowSize
 from lance_server.cluster.records import UnknownRecordError, encode
 from lance_server.cluster.replicated_log import (
@@ -19,6 +20,7 @@ from lance_server.cluster.replicated_log import (
     LogGapError,
     LogReplacedError,
     LogTrimmedError,
+    StopNodeError,
 )
 from lance_server.errors import DataDirError
 from lance_server.testing import MemoryStorage
@@ -298,6 +300,14 @@ class TestStops:
         """A node that does not know the rules does not guess."""
         with pytest.raises(UnknownRecordError, match=r"version 2 .* up to 1; upgrade"):
             node.apply(replication.ApplyVersion(version=2))
+
+    def test_data_of_a_newer_version_of_the_rules_is_refused(self, node: Node) -> None:
+        """An older release would go on by the older rules."""
+        node.replica.shards[0].state.apply_version = APPLY_VERSION + 1
+        node.append(1)
+        node.replica.mark(0)
+        with pytest.raises(StopNodeError, match="upgrade this node"):
+            node.restart()
 
     def test_a_log_without_genesis_stops(self) -> None:
         """The first record of a shard holds the settings."""

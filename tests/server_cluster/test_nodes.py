@@ -20,7 +20,7 @@ from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.memory import MemoryLog
 from lance_server.cluster.peers import clock_skew
 from lance_server.cluster.records import encode
-from lance_server.cluster.replicated_log import Entry, LogReader
+from lance_server.cluster.replicated_log import Entry, LogReader, ReplicatedLogError
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.embedded import EmbeddedServer, running
 from lance_server.errors import DataDirError, UncleanStopError
@@ -485,6 +485,20 @@ class TestWithoutQuorum:
         until(lambda: "the shared log cannot be reached" in readiness(node))
         log.reachable = True
         until(lambda: "the shared log cannot be reached" not in readiness(node))
+
+    def test_a_refusal_of_the_log_passes(
+        self, cluster: Cluster, log: FaultyLog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A broker that knows of another leader is asked again; the node does not stop."""
+        node = cluster.nodes[3]
+
+        def refuse(_shard: int) -> int:
+            raise ReplicatedLogError("Leader epoch is older than broker epoch")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(log, "end", refuse)
+            until(lambda: "Leader epoch is older" in readiness(node))
+        until(lambda: readiness(node) == "")
 
 
 def readiness(node: EmbeddedServer) -> str:
