@@ -14,17 +14,22 @@ from pathlib import Path
 from typing import Final
 
 _SDK: Final = Path(__file__).parent / "lance_sdk"
-_WRITTEN: Final = {
-    _SDK / "fluvio" / "aio" / f"{name}.py": _SDK / "fluvio" / f"{name}.py"
-    for name in ("client", "consumer", "producer")
-} | {
-    _SDK / "aio" / f"{source}.py": _SDK / "topics" / f"{written}.py"
-    for source, written in (
-        ("partition_watch", "partition_watch"),
-        ("partitions", "partitioned"),
-        ("topics_producer", "producer"),
-    )
-}
+_MEMBER: Final = _SDK / "groups" / "_member"
+_WRITTEN: Final = (
+    {
+        _SDK / "fluvio" / "aio" / f"{name}.py": _SDK / "fluvio" / f"{name}.py"
+        for name in ("client", "consumer", "producer")
+    }
+    | {
+        _SDK / "aio" / f"{source}.py": _SDK / "topics" / f"{written}.py"
+        for source, written in (
+            ("partition_watch", "partition_watch"),
+            ("partitions", "partitioned"),
+            ("topics_producer", "producer"),
+        )
+    }
+    | {_MEMBER / "aio_reader.py": _MEMBER / "reader.py"}
+)
 _LINES: Final = (
     r"^import anyio\n",
     r"^ +# noqa: ASYNC\d+ .*\n",
@@ -36,6 +41,7 @@ _WORDS: Final = (
     (r"lance_sdk\.fluvio\.aio\.", "lance_sdk.fluvio."),
     (r"lance_sdk\.aio\.partitions\b", "lance_sdk.topics.partitioned"),
     (r"lance_sdk\.aio\.partition_watch\b", "lance_sdk.topics.partition_watch"),
+    (r"lance_sdk\.aio\._lifecycle\b", "lance_sdk._api.lifecycle"),
     (r"lance_sdk\.aio\.(client|delivery|producer)\b", r"lance_sdk.\1"),
     (r"\basync with\b", "with"),
     (r"\basync for\b", "for"),
@@ -55,6 +61,7 @@ _WORDS: Final = (
     (r"\bTasks may share it", "Threads may share it"),
     (r"\bnumber of tasks may", "number of threads may"),
     (r", for tasks\b", ""),
+    (r"\bhave its tasks look\b", "have its thread look"),
     (r"\bA handle to await\b", "A handle to wait on"),
     (r"The async client, on asyncio and trio\.", "The sync client."),
     (r"for the async client\.", "for the sync client."),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from lance_sdk._api import interruptible
-from lance_sdk.groups._wakeup import Wakeup
+from lance_sdk.groups._member.wakeup import Wakeup
 
 FAR = 60.0
 """Seconds that the waits would last."""

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lance_sdk import Client, GroupConsumer
 from lance_sdk.errors import ConfigError, UsageError
 from lance_sdk.groups import Coordinator, GroupErrorCode, GroupRefused, Limits, Strategy
-from lance_sdk.groups._coordinator_request import describe_groups
+from lance_sdk.groups._coordinator.request import describe_groups
 from lance_sdk.offsets import (
     Commit,
     FileStore,

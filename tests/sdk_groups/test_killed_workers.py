@@ -12,7 +12,7 @@ import pytest
 
 from lance_sdk import Consumer
 from lance_sdk.groups import Coordinator
-from lance_sdk.groups._service import GroupService
+from lance_sdk.groups._coordinator.service import GroupService
 
 WORKER = Path(__file__).with_name("worker.py")
 RECORDS = 600

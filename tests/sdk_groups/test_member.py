@@ -8,10 +8,10 @@ import pytest
 from lance_sdk._protocol.completion import Completion
 from lance_sdk.errors import RemoteProtocolError
 from lance_sdk.groups import CommitRefused, CoordinatorLost, GroupErrorCode, GroupRefused
-from lance_sdk.groups._factory import build_member
+from lance_sdk.groups._member.factory import build_member
+from lance_sdk.groups._member.settings import check_settings
 from lance_sdk.groups._protocol.member import MemberHandler
 from lance_sdk.groups._protocol.membership import Change, CommitCall, MembershipPhase
-from lance_sdk.groups._settings import check_settings
 from lance_sdk.offsets import Commit, TopicIdentity
 from lance_sdk.testing import ManualClock, Wire
 from lance_spec.enums import Command

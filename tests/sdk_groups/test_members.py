@@ -14,7 +14,7 @@ from anyio import to_thread
 from lance_sdk import Client
 from lance_sdk.errors import ConfigError, TopicChanged
 from lance_sdk.groups import AssignedTopic, CommitRefused, Coordinator, GroupError, GroupRefused
-from lance_sdk.groups._membership import Membership
+from lance_sdk.groups._member.membership import Membership
 from lance_sdk.groups._protocol.group import Group
 from lance_sdk.hooks import CommitEvent, Hooks, RebalanceEvent
 from lance_sdk.offsets import (

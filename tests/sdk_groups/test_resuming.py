@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk.groups._member_reader import pieces
-from lance_sdk.groups._progress import TopicProgress
+from lance_sdk.groups._member.member_reader import pieces
+from lance_sdk.groups._member.progress import TopicProgress
 from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.offsets import Commit, Fingerprint, TopicIdentity
 from lance_sdk.types import RecordBatch

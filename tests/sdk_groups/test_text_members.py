@@ -11,7 +11,8 @@ from anyio import to_thread
 
 from lance_sdk import Client
 from lance_sdk.errors import ConfigError
-from lance_sdk.groups import CommitRefused, Coordinator, GroupRefused, _factory
+from lance_sdk.groups import CommitRefused, Coordinator, GroupRefused
+from lance_sdk.groups._member import factory
 from lance_sdk.groups._protocol import text_connection
 from lance_sdk.offsets import Commit, FileStore, MemoryStore, StoreUnavailable, TopicIdentity
 
@@ -247,8 +248,8 @@ async def test_coordinator_that_forgets_whoever_hangs_up(
     worker: Make, peer: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where joining again and again leads to nothing, the member ends with the reason."""
-    monkeypatch.setattr(_factory, "_RETRY_BASE", 0.01)
-    monkeypatch.setattr(_factory, "_RETRY_CAP", 0.02)
+    monkeypatch.setattr(factory, "_RETRY_BASE", 0.01)
+    monkeypatch.setattr(factory, "_RETRY_CAP", 0.02)
 
     def forgetful(said: str) -> bytes:
         peer.workers = [said.partition(":")[2]] if said.startswith("JOIN:") else []

@@ -9,7 +9,7 @@ import pytest
 
 from lance_sdk import Coordinator, GroupConsumer
 from lance_sdk.errors import ConfigError
-from lance_sdk.groups._coordinator_request import describe_groups
+from lance_sdk.groups._coordinator.request import describe_groups
 from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import decode_checkpoint

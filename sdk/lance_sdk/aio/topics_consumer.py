@@ -16,12 +16,10 @@ from lance_sdk._api.unit_parsing import Duration
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._offset_store import async_store
 from lance_sdk.errors import LanceError, UsageError
-from lance_sdk.groups._aio_reader import AsyncTopicReader
-from lance_sdk.groups._member_reader import MemberReader
-from lance_sdk.groups._membership import LONGEST_WAIT, Place, Topic, TopicsView
-from lance_sdk.groups._protocol.membership import AssignedTopic
-from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
-from lance_sdk.groups._topics_settings import (
+from lance_sdk.groups._member.aio_reader import AsyncTopicReader
+from lance_sdk.groups._member.member_reader import MemberReader
+from lance_sdk.groups._member.membership import LONGEST_WAIT, Place, Topic, TopicsView
+from lance_sdk.groups._member.topics_settings import (
     TopicsSettings,
     check_topics,
     fitting,
@@ -29,7 +27,9 @@ from lance_sdk.groups._topics_settings import (
     topics_stats,
     wholes_of,
 )
-from lance_sdk.groups._wakeup import AsyncWakeup
+from lance_sdk.groups._member.wakeup import AsyncWakeup
+from lance_sdk.groups._protocol.membership import AssignedTopic
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.offsets.contract import AsyncOffsetStore, Commit, TopicIdentity
 from lance_sdk.options import ConsumerOptions
 from lance_sdk.stats import TopicsStats

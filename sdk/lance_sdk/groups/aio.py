@@ -16,15 +16,15 @@ from lance_sdk._errors.base import LanceError
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.errors import DeadlineExceeded
-from lance_sdk.groups._aio_reader import AsyncTopicReader
-from lance_sdk.groups._factory import build_member
-from lance_sdk.groups._member_reader import MemberReader
-from lance_sdk.groups._membership import LONGEST_WAIT, Membership, Place, Topic
+from lance_sdk.groups._member.aio_reader import AsyncTopicReader
+from lance_sdk.groups._member.factory import build_member
+from lance_sdk.groups._member.member_reader import MemberReader
+from lance_sdk.groups._member.membership import LONGEST_WAIT, Membership, Place, Topic
+from lance_sdk.groups._member.rebalance_listener import RebalanceListener
+from lance_sdk.groups._member.settings import OnAssigned, OnGone, check_settings
+from lance_sdk.groups._member.wakeup import AsyncWakeup
 from lance_sdk.groups._protocol.membership import Change, CommitCall
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
-from lance_sdk.groups._rebalance_listener import RebalanceListener
-from lance_sdk.groups._settings import OnAssigned, OnGone, check_settings
-from lance_sdk.groups._wakeup import AsyncWakeup
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.options import ClientOptions, ConsumerOptions
 from lance_sdk.types import Record, RecordBatch

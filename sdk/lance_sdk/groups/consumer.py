@@ -10,15 +10,15 @@ from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._api.unit_parsing import Duration
 from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import DeadlineExceeded
-from lance_sdk.groups._factory import build_member
-from lance_sdk.groups._member_reader import MemberReader
-from lance_sdk.groups._membership import LONGEST_WAIT, Membership, Place, Topic
+from lance_sdk.groups._member.factory import build_member
+from lance_sdk.groups._member.member_reader import MemberReader
+from lance_sdk.groups._member.membership import LONGEST_WAIT, Membership, Place, Topic
+from lance_sdk.groups._member.reader import TopicReader
+from lance_sdk.groups._member.rebalance_listener import RebalanceListener
+from lance_sdk.groups._member.settings import OnAssigned, OnGone, check_settings
+from lance_sdk.groups._member.wakeup import Wakeup
 from lance_sdk.groups._protocol.membership import Change, CommitCall
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
-from lance_sdk.groups._reader import TopicReader
-from lance_sdk.groups._rebalance_listener import RebalanceListener
-from lance_sdk.groups._settings import OnAssigned, OnGone, check_settings
-from lance_sdk.groups._wakeup import Wakeup
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.options import ClientOptions, ConsumerOptions
 from lance_sdk.types import Record, RecordBatch

@@ -30,10 +30,10 @@ from anyio.streams.tls import TLSListener
 from lance_sdk._api.unit_parsing import Duration, seconds
 from lance_sdk._io.platform import seconds_asleep
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UsageError
-from lance_sdk.groups._connection import PATIENCE, Conversation, CoordinatorConnection
+from lance_sdk.groups._coordinator.connection import PATIENCE, Conversation, CoordinatorConnection
+from lance_sdk.groups._coordinator.service import CoordinatorLink, GroupService
+from lance_sdk.groups._coordinator.text_protocol import TextService
 from lance_sdk.groups._protocol.limits import Limits
-from lance_sdk.groups._service import CoordinatorLink, GroupService
-from lance_sdk.groups._text_protocol import TextService
 from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY, Strategy
 from lance_sdk.offsets.contract import OffsetStore, TopicIdentity, check_consumer_name
 from lance_sdk.offsets.files import FileStore

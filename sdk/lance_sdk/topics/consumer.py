@@ -12,12 +12,10 @@ from typing import Self, Unpack
 from lance_sdk._api.offset_store import sync_store
 from lance_sdk._api.unit_parsing import Duration
 from lance_sdk.errors import LanceError, UsageError
-from lance_sdk.groups._member_reader import MemberReader
-from lance_sdk.groups._membership import LONGEST_WAIT, Place, Topic, TopicsView
-from lance_sdk.groups._protocol.membership import AssignedTopic
-from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
-from lance_sdk.groups._reader import TopicReader
-from lance_sdk.groups._topics_settings import (
+from lance_sdk.groups._member.member_reader import MemberReader
+from lance_sdk.groups._member.membership import LONGEST_WAIT, Place, Topic, TopicsView
+from lance_sdk.groups._member.reader import TopicReader
+from lance_sdk.groups._member.topics_settings import (
     TopicsSettings,
     check_topics,
     fitting,
@@ -25,7 +23,9 @@ from lance_sdk.groups._topics_settings import (
     topics_stats,
     wholes_of,
 )
-from lance_sdk.groups._wakeup import Wakeup
+from lance_sdk.groups._member.wakeup import Wakeup
+from lance_sdk.groups._protocol.membership import AssignedTopic
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.offsets.contract import Commit, OffsetStore, TopicIdentity
 from lance_sdk.options import ConsumerOptions
 from lance_sdk.stats import TopicsStats

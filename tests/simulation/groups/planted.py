@@ -10,14 +10,14 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from lance_sdk._errors.base import LanceError
-from lance_sdk.groups._member_reader import MemberReader
-from lance_sdk.groups._progress import TopicProgress
+from lance_sdk.groups._coordinator.service import GroupService
+from lance_sdk.groups._member.member_reader import MemberReader
+from lance_sdk.groups._member.progress import TopicProgress
 from lance_sdk.groups._protocol.group import Group
 from lance_sdk.groups._protocol.group_metadata import Joining, Topic
 from lance_sdk.groups._protocol.member import MemberHandler
 from lance_sdk.groups._protocol.membership import CommitCall, MembershipPhase
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, TopicFetch
-from lance_sdk.groups._service import GroupService
 from lance_sdk.groups.errors import NotAMember
 from lance_sdk.offsets import Commit, TopicIdentity
 from lance_spec.messages.groups import GroupErrorCode

@@ -22,11 +22,13 @@ from tests.simulation.groups.store import SimulatedStore
 from lance_sdk._api import factory
 from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import ClosedError, ConsumeError, TopicChanged, TopicDeleted, TopicNotFound
-from lance_sdk.groups import AsyncGroupConsumer, _factory, _service
-from lance_sdk.groups._connection import Conversation, CoordinatorConnection
+from lance_sdk.groups import AsyncGroupConsumer
+from lance_sdk.groups._coordinator import service
+from lance_sdk.groups._coordinator.connection import Conversation, CoordinatorConnection
+from lance_sdk.groups._coordinator.service import CoordinatorLink, GroupService
+from lance_sdk.groups._member import factory as member_factory
 from lance_sdk.groups._protocol.group import Group
 from lance_sdk.groups._protocol.limits import Limits
-from lance_sdk.groups._service import CoordinatorLink, GroupService
 from lance_sdk.groups.strategies import RANGE, ROUND_ROBIN, STICKY
 from lance_sdk.offsets import Commit
 from lance_spec.messages.groups import GroupErrorCode
@@ -493,8 +495,8 @@ def simulated(loop: SimulatedLoop, random: Random) -> Iterator[None]:
     with (
         patch.object(time, "monotonic", loop.monotonic),
         patch.object(factory, "_DICE", random),
-        patch.object(_factory, "_DICE", random),
-        patch.object(_service, "token_hex", lambda size: f"{random.getrandbits(8 * size):x}"),
+        patch.object(member_factory, "_DICE", random),
+        patch.object(service, "token_hex", lambda size: f"{random.getrandbits(8 * size):x}"),
     ):
         for module in names:
             module.monotonic = loop.monotonic  # type: ignore[attr-defined]

@@ -56,6 +56,7 @@ class TaskDriver:
         topic: the topic's label, for hooks.
 
     Attributes:
+        lock: does nothing; what both APIs share takes it, as tasks of one thread need not.
         guard: why the object cannot be used at the moment; None while it can.
         announcer: tells hooks and the log.
         count_lost: returns the number of records lost that nobody was told of.
@@ -81,6 +82,7 @@ class TaskDriver:
         self._token = token
         self._wirelog: WireLog | None = None
         self._offloaded = anyio.Lock()
+        self.lock = contextlib.nullcontext()
         self.dispatcher = EventDispatcher(name, hooks, topic)
         self.place: Callable[[], object] = lambda: None
         self._call_soon: task_spawner.CallSoon | None = None

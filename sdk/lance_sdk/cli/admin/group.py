@@ -119,7 +119,7 @@ def _tls(settings: Settings) -> "ssl.SSLContext | None":
 @common_options
 def status(name: str | None, coordinator: str | None) -> None:
     """Show the groups of a coordinator, or the members and topics of one."""
-    from lance_sdk.groups._coordinator_request import describe_groups  # noqa: PLC0415 - as above
+    from lance_sdk.groups._coordinator.request import describe_groups  # noqa: PLC0415 - as above
 
     settings = current_settings()
     url = coordinator or os.environ.get("LANCE_COORDINATOR") or f"lance://{_DEFAULT}"

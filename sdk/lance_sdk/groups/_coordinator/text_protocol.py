@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.groups._coordinator.service import CoordinatorLink, GroupService
 from lance_sdk.groups._protocol.group_metadata import Joining
 from lance_sdk.groups._protocol.limits import Refusal
-from lance_sdk.groups._service import CoordinatorLink, GroupService
 from lance_sdk.offsets.contract import TopicIdentity, check_consumer_name
 from lance_spec.checksum import Buffer
 from lance_spec.errors import DecodeError

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from lance_sdk._api.consumer_core import as_start
 from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import UsageError
+from lance_sdk.groups._member.topics_settings import fitting, new_topics, wholes_of
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
-from lance_sdk.groups._topics_settings import fitting, new_topics, wholes_of
 from lance_sdk.groups.stats import GroupStats
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.types import RecordBatch
 
 if TYPE_CHECKING:
     from lance_sdk._protocol.request_tracker import PendingRequest
-    from lance_sdk.groups._member_reader import MemberReader
-    from lance_sdk.groups._progress import TopicProgress
+    from lance_sdk.groups._member.member_reader import MemberReader
+    from lance_sdk.groups._member.progress import TopicProgress
+    from lance_sdk.groups._member.rebalance_listener import RebalanceListener
+    from lance_sdk.groups._member.settings import GroupSettings
     from lance_sdk.groups._protocol.member import MemberHandler
     from lance_sdk.groups._protocol.membership import CommitCall
-    from lance_sdk.groups._rebalance_listener import RebalanceListener
-    from lance_sdk.groups._settings import GroupSettings
     from lance_spec.bodies import TopicInfo
 
 _log = logging.getLogger("lance_sdk.groups")

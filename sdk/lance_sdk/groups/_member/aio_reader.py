@@ -9,8 +9,8 @@ from lance_sdk._api import admin_steps
 from lance_sdk._protocol.request_tracker import PendingRequest
 from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.aio.client import AsyncClient
+from lance_sdk.groups._member.reader_parts import build_reader, end_calls, records_event
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, end_told
-from lance_sdk.groups._reader import build_reader, end_calls, records_event
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.types import RecordBatch
 from lance_sdk.url import URL
@@ -34,19 +34,22 @@ class AsyncTopicReader(AsyncClient):
 
     def do(self, work: Callable[[MultiFetcher, float], T]) -> T:
         """Do something to the core, and have its tasks look at it."""
-        self._driver.check()
-        result = work(self._topics, monotonic())
+        with self._driver.lock:
+            self._driver.check()
+            result = work(self._topics, monotonic())
         self._driver.wake()
         return result
 
     def look(self, work: Callable[[MultiFetcher], T]) -> T:
         """Look at the core."""
-        return work(self._topics)
+        with self._driver.lock:
+            return work(self._topics)
 
     def arm(self, wake: Callable[[], object], armed: object) -> object:
         """Have ``wake`` called when there is something new; return what was armed."""
-        self._driver.check()
-        gate = self._topics.gate()
+        with self._driver.lock:
+            self._driver.check()
+            gate = self._topics.gate()
         if gate is not armed and not self._driver.add_callback(gate, wake):
             wake()
         return gate
@@ -57,13 +60,14 @@ class AsyncTopicReader(AsyncClient):
         Raises:
             LanceError: a topic cannot be read on.
         """
-        self._topics.check()
-        found = self._topics.take()
+        with self._driver.lock:
+            self._topics.check()
+            found = self._topics.take()
+            end = None if found is None else self._topics.fetcher(found[0].id).end
         if found is None:
             return None
         self._driver.wake()  # there is room for another Fetch now
         if hooks := self._driver.dispatcher.hooks:
-            end = self._topics.fetcher(found[0].id).end
             hooks.call("on_records", records_event(self._name, found[1], end))
         return found
 

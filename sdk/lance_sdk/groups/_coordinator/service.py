@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import anyio
 
 from lance_sdk.errors import ConfigError
-from lance_sdk.groups._group_description import describe
+from lance_sdk.groups._coordinator.group_description import describe
 from lance_sdk.groups._protocol.group import Group
 from lance_sdk.groups._protocol.group_metadata import Assignment, Joining, Member
 from lance_sdk.groups._protocol.limits import Limits, Refusal

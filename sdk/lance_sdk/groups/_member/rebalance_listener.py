@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from lance_sdk._io.hook_runner import HookRunner
+from lance_sdk.groups._member.settings import GroupSettings, OnAssigned, OnGone
 from lance_sdk.groups._protocol.membership import AssignedTopic, Change, CommitCall
-from lance_sdk.groups._settings import GroupSettings, OnAssigned, OnGone
 from lance_sdk.groups.errors import CommitRefused
 from lance_sdk.hooks import CommitEvent, RebalanceEvent
 from lance_sdk.offsets.contract import Commit, TopicIdentity

@@ -13,8 +13,8 @@ from lance_sdk._api.unit_parsing import Duration, positive, seconds
 from lance_sdk._api.validation import check_one_of
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import ConfigError
+from lance_sdk.groups._member.store_adapter import OffsetStoreAdapter
 from lance_sdk.groups._protocol.membership import AssignedTopic, SubscriptionRequest
-from lance_sdk.groups._store_adapter import OffsetStoreAdapter
 from lance_sdk.offsets.contract import TopicIdentity, check_consumer_name
 from lance_sdk.url import URL, parse_url
 

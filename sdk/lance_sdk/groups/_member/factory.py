@@ -9,10 +9,10 @@ from lance_sdk._api.factory import ClientCore, build_client
 from lance_sdk._io.platform import seconds_asleep
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk.errors import ConfigError
+from lance_sdk.groups._member.settings import GroupSettings
+from lance_sdk.groups._member.store_adapter import OffsetStoreAdapter
 from lance_sdk.groups._protocol.member import MemberHandler
 from lance_sdk.groups._protocol.text_session import TextSession
-from lance_sdk.groups._settings import GroupSettings
-from lance_sdk.groups._store_adapter import OffsetStoreAdapter
 from lance_sdk.url import URL
 
 _DICE: Final = random.SystemRandom()

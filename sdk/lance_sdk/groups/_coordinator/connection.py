@@ -8,8 +8,8 @@ from typing import Final
 import anyio
 from anyio.abc import ByteStream
 
-from lance_sdk.groups._service import CoordinatorLink, GroupService
-from lance_sdk.groups._text_protocol import TextService
+from lance_sdk.groups._coordinator.service import CoordinatorLink, GroupService
+from lance_sdk.groups._coordinator.text_protocol import TextService
 from lance_spec.bodies import encode_json
 from lance_spec.dialect import DIALECTS, Dialect
 from lance_spec.enums import Command, ErrorCode

@@ -6,14 +6,14 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lance_sdk.groups._progress import TopicProgress
+from lance_sdk.groups._member.progress import TopicProgress
 from lance_sdk.groups._protocol.membership import AssignedTopic
 from lance_sdk.offsets.contract import Commit, TopicIdentity
 from lance_sdk.types import Record, RecordBatch
 
 if TYPE_CHECKING:
-    from lance_sdk.groups._settings import GroupSettings
-    from lance_sdk.groups._topics_settings import TopicsSettings
+    from lance_sdk.groups._member.settings import GroupSettings
+    from lance_sdk.groups._member.topics_settings import TopicsSettings
 
 
 class MemberReader:

@@ -1,0 +1,76 @@
+"""What reads the topics of a member, put together: the same for both APIs."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any, cast
+
+from lance_sdk._api.consumer_core import as_start, fetch_settings
+from lance_sdk._api.factory import ClientCore, backoff_of, build_client
+from lance_sdk._protocol.consume.fetch_session import FetchSession
+from lance_sdk._protocol.events import Event
+from lance_sdk._protocol.request_tracker import PendingRequest
+from lance_sdk._protocol.session import Session
+from lance_sdk.config import ClientConfig, ConsumerConfig
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, TopicFetcher, end_call
+from lance_sdk.hooks import RecordsEvent
+from lance_sdk.offsets.contract import TopicIdentity
+from lance_sdk.types import RecordBatch
+from lance_sdk.url import URL
+
+
+def build_reader(server: URL, options: Mapping[str, Any]) -> tuple[ClientCore, MultiFetcher]:
+    """Put together the session that reads topics.
+
+    Args:
+        server: where they are.
+        options: fields of `lance_sdk.config.ConsumerConfig`.
+
+    Raises:
+        ConfigError: for an option that cannot be used.
+    """
+    config = server.configure(ConsumerConfig, options)
+    names = {field.name for field in fields(ClientConfig)}
+    known = {name: value for name, value in options.items() if name in names}
+
+    def make_fetcher(
+        progress: Callable[[], object], events: list[Event], topic: TopicIdentity
+    ) -> TopicFetcher:
+        url = replace(server, topic=None, topic_id=topic.id)
+        settings = replace(fetch_settings(url, config), label=topic.label, held=False)
+        retry = backoff_of(config)
+        start = as_start("beginning")
+        return TopicFetcher(start, settings, progress=progress, retry=retry, events=events)
+
+    def make(
+        *, timeout: float, progress: Callable[[], object], events: list[Event]
+    ) -> MultiFetcher:
+        return MultiFetcher(
+            partial(make_fetcher, progress, events),
+            backoff_of(config),
+            config.prefetch_bytes,
+            timeout=timeout,
+            progress=progress,
+            events=events,
+        )
+
+    core = build_client(server, known, make, FetchSession)
+    return core, cast("MultiFetcher", core.caller)
+
+
+def records_event(source: str, batch: RecordBatch, end: int | None) -> RecordsEvent:
+    """Return what hooks are told of a batch."""
+    return RecordsEvent(
+        source=source,
+        topic=batch.topic,
+        offset=batch.offset,
+        next_offset=batch.next_offset,
+        records=batch.count,
+        size=len(batch.data),
+        lag=None if end is None else max(0, end - batch.next_offset),
+    )
+
+
+def end_calls(session: Session, topics: Iterable[TopicIdentity]) -> dict[int, PendingRequest]:
+    """Return calls that ask where the logs of topics end, by number."""
+    return {topic.id: end_call(topic.id, session.dialect) for topic in topics}
