@@ -92,9 +92,9 @@ class SymbolsLost(JournalError):
         super().__init__(
             f"{slot or 'memory'}: frame {fsn} needs the symbols below id {needed}, and those from "
             f"{first} on are lost: .symbol-dict is damaged or missing, and the frames that "
-            "defined them were acknowledged and deleted. The frames before it were sent; it and "
+            "defined them are damaged or gone. The frames before it were sent; it and "
             "those after it are kept. Restore the file from a copy, or give the frame up with "
-            "`lwp sf trim` and send its rows again from their source"
+            f"`lwp sf trim {slot or 'SLOT'} --to {fsn}` and send its rows again from their source"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
