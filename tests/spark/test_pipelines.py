@@ -18,7 +18,8 @@ from lance_sdk.spark.pipelines import audit, migrate, report
 from lance_sdk.spark.pipelines.audit import FileReport, audit_one, targets
 from lance_sdk.spark.pipelines.migrate import copy, renamed
 from lance_sdk.spark.pipelines.reindex import _held, _look_at, _write
-from lance_sdk.spark.pipelines.report import Report, Volume, count_split, plot
+from lance_sdk.spark.pipelines.report import Report, count_split, plot
+from lance_sdk.spark.pipelines.volume import Volume
 from lance_sdk.spark.rows.encoding import Frame
 from lance_sdk.spark.writing.sending import FrameSender
 from lance_server.embedded import EmbeddedServer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lance_sdk.spark.pipelines.page import page_of
 from lance_sdk.spark.pipelines.plotting import bar_seconds, draw, grouped, unit_of
-from lance_sdk.spark.pipelines.report import Volume
+from lance_sdk.spark.pipelines.volume import Volume
 
 HOUR = 3600
 DAY = 24 * HOUR

@@ -12,8 +12,9 @@ try:
     from lance_sdk.spark.pipelines.migrate import Migrated, migrate
     from lance_sdk.spark.pipelines.reindex import Reindexed, reindex
     from lance_sdk.spark.pipelines.replay import Replayed, replay
-    from lance_sdk.spark.pipelines.report import Report, Volume, plot, report, write_page
+    from lance_sdk.spark.pipelines.report import Report, plot, report, write_page
     from lance_sdk.spark.pipelines.session import local_session
+    from lance_sdk.spark.pipelines.volume import Volume
 except ModuleNotFoundError as error:
     raise explained(error) from None
 

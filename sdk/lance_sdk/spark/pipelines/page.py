@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lance_sdk.spark.pipelines.plotting import drawing, unit_of
-
-if TYPE_CHECKING:
-    from lance_sdk.spark.pipelines.report import Volume
+from lance_sdk.spark.pipelines.volume import Volume
 
 _PAGE: Final = """\
 <!doctype html>
@@ -37,7 +35,7 @@ th:first-child, td:first-child {{ text-align: left }}
 """
 
 
-def page_of(volumes: Sequence["Volume"]) -> str:
+def page_of(volumes: Sequence[Volume]) -> str:
     """Return the page.
 
     Args:

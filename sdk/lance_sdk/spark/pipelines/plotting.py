@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lance_sdk.errors import ConfigError
-
-if TYPE_CHECKING:
-    from lance_sdk.spark.pipelines.report import Volume
+from lance_sdk.spark.pipelines.volume import Volume
 
 _HOUR: Final = 3600
 _DAY: Final = 24 * _HOUR
@@ -34,7 +32,7 @@ Sums = Mapping[str, Mapping[int | None, int]]
 """Bytes by topic and beginning of a bar, in seconds since the Unix epoch; None is unknown."""
 
 
-def draw(volumes: Sequence["Volume"], path: str | Path) -> None:
+def draw(volumes: Sequence[Volume], path: str | Path) -> None:
     """Draw volumes as stacked bars on a time axis; those of an unknown time stand apart.
 
     Args:
@@ -47,7 +45,7 @@ def draw(volumes: Sequence["Volume"], path: str | Path) -> None:
     _figure(volumes).savefig(path)
 
 
-def drawing(volumes: Sequence["Volume"]) -> str:
+def drawing(volumes: Sequence[Volume]) -> str:
     """Return what `draw` draws as an SVG element, to stand in a page.
 
     Args:
@@ -62,7 +60,7 @@ def drawing(volumes: Sequence["Volume"]) -> str:
     return text[text.index("<svg") :]  # without the heading of a file of its own
 
 
-def _figure(volumes: Sequence["Volume"]) -> Any:
+def _figure(volumes: Sequence[Volume]) -> Any:
     if not volumes:
         raise ConfigError("there is nothing to draw: the log is empty")
     width = bar_seconds(volumes)
@@ -87,14 +85,14 @@ def load_figure() -> Any:
     return Figure
 
 
-def bar_seconds(volumes: Sequence["Volume"]) -> int:
+def bar_seconds(volumes: Sequence[Volume]) -> int:
     """Return how long a bar is: an hour, or a day where there would be too many hours."""
     hours = [volume.hour for volume in volumes if volume.hour >= 0]
     span = max(hours) - min(hours) if hours else 0
     return _HOUR if span <= _MOST_BARS * _HOUR else _DAY
 
 
-def grouped(volumes: Sequence["Volume"], width: int) -> Sums:
+def grouped(volumes: Sequence[Volume], width: int) -> Sums:
     """Return the bytes of the largest topics, and of all others together, by bar."""
     totals: dict[str, int] = {}
     for volume in volumes:

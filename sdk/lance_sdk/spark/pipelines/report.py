@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.page import page_of
 from lance_sdk.spark.pipelines.plotting import draw
 from lance_sdk.spark.pipelines.session import spread
+from lance_sdk.spark.pipelines.volume import Volume
 from lance_sdk.spark.rows.columns import arrow_schema
 
 if TYPE_CHECKING:
@@ -24,32 +24,6 @@ if TYPE_CHECKING:
 
 _HOUR_NS: Final = 3600 * 10**9
 _COLUMNS: Final = ("topic", "type", "size", "ts_ns")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Volume:
-    """What one topic got of one type in one hour.
-
-    Attributes:
-        topic: the topic's name.
-        hour: beginning of the hour in seconds since the Unix epoch; -1 where no time is known.
-        type: of the records.
-        records: how many.
-        bytes: of their values.
-    """
-
-    topic: str
-    hour: int
-    type: int
-    records: int
-    bytes: int
-
-    @property
-    def hour_text(self) -> str:
-        """The hour in UTC, or ``-``."""
-        if self.hour < 0:
-            return "-"
-        return datetime.fromtimestamp(self.hour, UTC).strftime("%Y-%m-%d %H:00")
 
 
 @dataclass(frozen=True, slots=True)
