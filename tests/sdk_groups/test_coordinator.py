@@ -1,11 +1,10 @@
 """A coordinator on a real socket: what it answers, and what hostile peers cannot do to it."""
 
 import os
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,106 +30,16 @@ from lance_sdk.offsets.lease import FolderLease
 from lance_spec.bodies import decode_error
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command
-from lance_spec.frames import Frame, FrameKind, FrameSplitter, encode_control, encode_keepalive
-from lance_spec.groups.text_protocol import decode_answer
+from lance_spec.frames import FrameKind, encode_control, encode_keepalive
 from lance_spec.messages import groups as m
 
-TOPIC = m.GroupTopic(topic_id=7, created_at=1, topic_epoch=1, name="orders")
-JOIN = m.GroupJoin(
-    group="g",
-    member="a",
-    generation=0,
-    session_timeout_ms=10_000,
-    rebalance_timeout_ms=10_000,
-    strategy="",
-    client="test",
-    metadata=b"",
-    topics=[TOPIC],
-    owned=[],
-    standing=[],
-)
-FAR = 10.0
-
-
-class Peer:
-    """A raw connection to a coordinator."""
-
-    def __init__(self, coordinator: Coordinator, dialect: Dialect = SPECIFIED) -> None:
-        host, _, port = coordinator.url.partition("://")[2].rpartition(":")
-        self.sock = socket.create_connection((host, int(port)), timeout=FAR)
-        self._dialect = dialect
-        self._splitter = FrameSplitter((dialect,))
-        self._frames: list[Frame] = []
-
-    def send(self, data: bytes) -> None:
-        """Send bytes."""
-        self.sock.sendall(data)
-
-    def frame(self) -> Frame:
-        """Return the next frame."""
-        while not self._frames:
-            data = self.sock.recv(65536)
-            assert data, "the coordinator closed the connection"
-            self._frames += self._splitter.receive_data(data)
-        return self._frames.pop(0)
-
-    def ask(self, message: Any) -> Any:
-        """Send a request and return its answer."""
-        return self.ask_raw(message.COMMAND, message.encode())
-
-    def ask_raw(self, command: Command, payload: bytes) -> Any:
-        """Send a request of these bytes and return its answer."""
-        self.send(encode_control(self._dialect, command, payload))
-        frame = self.frame()
-        answers = {kind.COMMAND: kind for kind in ANSWERS}
-        if frame.batch_id not in answers:
-            return frame
-        return answers[frame.batch_id].decode(frame.payload)
-
-    @property
-    def closed(self) -> bool:
-        """Whether the coordinator ends the connection."""
-        try:
-            while self.sock.recv(65536):
-                pass
-        except ConnectionResetError:
-            return True
-        return True
-
-
-ANSWERS = (
-    m.GroupJoinAck,
-    m.GroupAssignment,
-    m.GroupHeartbeatAck,
-    m.GroupCommitAck,
-    m.GroupCommitted,
-    m.GroupLeaveAck,
-    m.GroupDescription,
-    m.GroupError,
-)
-REQUESTS = [
-    Command.GROUP_JOIN,
-    Command.GROUP_SYNC,
-    Command.GROUP_HEARTBEAT,
-    Command.GROUP_COMMIT,
-    Command.GROUP_FETCH_COMMITTED,
-    Command.GROUP_LEAVE,
-    Command.GROUP_DESCRIBE,
-]
+from .coordinator_peer import ANSWERS, FAR, JOIN, REQUESTS, TOPIC, Peer, connected
 
 
 @pytest.fixture
 def peer(coordinator: Coordinator) -> Iterator[Peer]:
     """Return a raw connection."""
     with connected(coordinator) as peer:
-        yield peer
-
-
-@contextmanager
-def connected(coordinator: Coordinator, dialect: Dialect = SPECIFIED) -> Iterator[Peer]:
-    """Open a raw connection."""
-    peer = Peer(coordinator, dialect)
-    with peer.sock:
         yield peer
 
 
@@ -593,68 +502,3 @@ def test_started_once(coordinator: Coordinator) -> None:
     """A coordinator is started once."""
     with pytest.raises(UsageError, match="started before"):
         coordinator.start()
-
-
-# The published text protocol
-
-
-@pytest.fixture
-def text() -> Iterator[Coordinator]:
-    """Return a coordinator that speaks to text workers, too."""
-    with Coordinator("127.0.0.1:0", text_group="t", text_topics=[1, 2, 3, 4]) as coordinator:
-        yield coordinator
-
-
-def say(coordinator: Coordinator, request: str) -> str:
-    """Send a text request on a connection of its own, as published workers do."""
-    with connected(coordinator) as peer:
-        peer.send(request.encode())
-        answer = peer.sock.recv(4096).decode()
-    decode_answer(answer.encode())
-    return answer
-
-
-def test_text_worker_joins(text: Coordinator) -> None:
-    """A worker that joins is told its topics in the published form."""
-    expected = 'JoinAccepted { worker_id: "w1", generation: 1, assignments: [1, 2, 3, 4] }'
-    assert say(text, "JOIN:w1") == expected
-
-
-def test_text_workers_share(text: Coordinator) -> None:
-    """Workers share topics; each gives up what it is not told any more."""
-    say(text, "JOIN:w1")
-    assert (
-        say(text, "JOIN:w2") == 'JoinAccepted { worker_id: "w2", generation: 2, assignments: [] }'
-    )
-    assert say(text, "HEARTBEAT:w1") == "HeartbeatAck { generation: 2 }"
-    first = say(text, "GET_ASSIGNMENTS:w1")
-    second = say(text, "GET_ASSIGNMENTS:w2")
-    assert first == "Assignments { generation: 3, assignments: [1, 2] }"
-    assert say(text, "HEARTBEAT:w2") == "HeartbeatAck { generation: 3 }"  # so that it asks
-    assert second == "Assignments { generation: 3, assignments: [3, 4] }"
-    assert say(text, "LEAVE:w1") == "LeaveAcknowledged"
-    third = say(text, "GET_ASSIGNMENTS:w2")
-    assert third == "Assignments { generation: 4, assignments: [1, 2, 3, 4] }"
-
-
-@pytest.mark.parametrize(
-    ("request_", "answer"),
-    [
-        ("HEARTBEAT:nobody", 'Error { message: "Worker not found" }'),
-        ("LEAVE:nobody", 'Error { message: "'),
-        ("DANCE:w1", 'Error { message: "'),
-        ("JOIN:", 'Error { message: "'),
-        ("JOIN:a/b", 'Error { message: "'),
-    ],
-)
-def test_text_errors(text: Coordinator, request_: str, answer: str) -> None:
-    """What cannot be done is answered in the published form."""
-    say(text, "JOIN:w1")
-    assert say(text, request_).startswith(answer)
-
-
-def test_one_port_speaks_both(text: Coordinator) -> None:
-    """Beside text workers, members speak LWP on the same port."""
-    say(text, "JOIN:w1")
-    with connected(text) as peer:
-        assert peer.ask(JOIN).member == "a"

@@ -25,6 +25,7 @@ class Settings:
         rebalance: rebalance timeout, in seconds.
         request_timeout: seconds that a member waits for an answer of the coordinator; a commit
             may so outlive the assignment that it belongs to, or not.
+        span: seconds in which things happen.
     """
 
     topics: int = 4
@@ -33,6 +34,7 @@ class Settings:
     named: bool = True
     rebalance: float = 3.0
     request_timeout: float = 3.0
+    span: float = SPAN
 
 
 @dataclass(frozen=True, slots=True)

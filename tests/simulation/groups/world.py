@@ -15,7 +15,7 @@ from unittest.mock import patch
 from tests.simulation.groups.loop import PROCESS, SimulatedLoop, StuckError
 from tests.simulation.groups.model import Model, ViolationError
 from tests.simulation.groups.network import Network, ServerEnd
-from tests.simulation.groups.plan import EXTEND, SESSION, SPAN, Plan, is_mild
+from tests.simulation.groups.plan import EXTEND, SESSION, Plan, is_mild
 from tests.simulation.groups.server import ServerModel, Topic
 from tests.simulation.groups.store import SimulatedStore
 
@@ -97,8 +97,9 @@ class World:
         for happening in self._plan.happenings:
             await self._sleep_until(begun + happening.at)
             getattr(self, f"do_{happening.name}")(**happening.arguments)
+        span = self._plan.settings.span
         await self._sleep_until(
-            begun + max(SPAN, *[each.at for each in self._plan.happenings], 0.0)
+            begun + max(span, *[each.at for each in self._plan.happenings], 0.0)
         )
         self._end_faults()
         slack = 0.0 if is_mild(self._plan) else 2.0 + self._plan.settings.rebalance
