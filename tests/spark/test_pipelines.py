@@ -95,6 +95,15 @@ def test_a_void_entry_is_found(disk: Any, data: str) -> None:
     assert any("belong to no batch" in finding for finding in found)
 
 
+def test_every_damaged_sidecar_is_found(disk: Any, data: str) -> None:
+    """The first one ends nothing."""
+    spoilt = sorted(disk.folder_of(data).glob("*.batches"))[:2]
+    for sidecar in spoilt:
+        disk.spoil(sidecar, 0)
+    found = findings(data)
+    assert [sum(sidecar.name in each for each in found) for sidecar in spoilt] == [1, 1]
+
+
 def test_a_record_that_is_not_laid_out_as_its_type_says_is_found(
     server: EmbeddedServer, at: Mapping[str, str]
 ) -> None:

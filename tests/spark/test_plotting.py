@@ -85,7 +85,7 @@ def test_a_page_has_sums_the_picture_and_every_number() -> None:
     pytest.importorskip("matplotlib", reason="pip install 'lance-sdk[spark]'")
     volumes = [Volume("a<b", 0, 1, 2000, 3_000_000), Volume("c", -1, 2, 1, 5)]
     page = page_of(volumes)
-    assert "2 topics, 2,001 records, 3.0 MB" in page
+    assert "Topics: 2; records: 2,001; size: 3.0 MB" in page
     assert page.count("<svg") == 1
     assert "<td>a&lt;b</td><td>1970-01-01 00:00</td><td>0x01</td><td>2,000</td>" in page
 
@@ -93,5 +93,5 @@ def test_a_page_has_sums_the_picture_and_every_number() -> None:
 def test_a_page_of_an_empty_log_has_no_picture() -> None:
     """It says that there is nothing."""
     page = page_of([])
-    assert "0 topics, 0 records, 0 bytes" in page
+    assert "Topics: 0; records: 0; size: 0 bytes" in page
     assert "<svg" not in page

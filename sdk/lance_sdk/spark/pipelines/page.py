@@ -51,7 +51,7 @@ def page_of(volumes: Sequence[Volume]) -> str:
         sums[1] += volume.bytes
     records, size = (sum(sums[place] for sums in topics.values()) for place in (0, 1))
     return _PAGE.format(
-        summary=f"{len(topics):,} topics, {records:,} records, {_size(size)}",
+        summary=f"Topics: {len(topics):,}; records: {records:,}; size: {_size(size)}",
         picture=drawing(volumes) if volumes else "",
         topics=_table(
             ["topic", "records", "bytes"],
