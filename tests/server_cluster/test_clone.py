@@ -37,6 +37,15 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         found.stop(number)
 
 
+@pytest.fixture(scope="module")
+def offering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One node that runs and offers copies, which no test stops or writes to."""
+    found = Cluster(tmp_path_factory.mktemp("offering"))
+    start(found, 1)
+    yield found
+    found.stop(1)
+
+
 def start(cluster: Cluster, number: int) -> EmbeddedServer:
     """Start a node that offers copies."""
     return cluster.start(number, ClusterMember(cluster.log, trim_log=True, offer_copies=True))
@@ -193,9 +202,9 @@ def ask_offered(cluster: Cluster) -> str:
     return name
 
 
-def test_one_copy_is_offered_at_a_time(cluster: Cluster) -> None:
+def test_one_copy_is_offered_at_a_time(offering: Cluster) -> None:
     """Until it was not asked for any more for a while."""
-    with HttpSource(address_of(cluster)) as source:
+    with HttpSource(address_of(offering)) as source:
         source.take()
         with pytest.raises(PeerError, match="hands out a copy already"):
             source.take()
@@ -275,9 +284,9 @@ class TestRefusals:
         assert done.exit_code == 3
         assert "the node follows the log log-2" in done.output
 
-    def test_a_directory_in_use_is_left_alone(self, cluster: Cluster) -> None:
+    def test_a_directory_in_use_is_left_alone(self, offering: Cluster) -> None:
         """The node has to be stopped first."""
-        assert "is in use by process" in cloned(cluster, 1).output
+        assert "is in use by process" in cloned(offering, 1).output
 
     def test_a_node_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         """With its address."""
@@ -287,9 +296,9 @@ class TestRefusals:
         assert done.exit_code == 4
         assert "localhost:1 does not answer" in done.output
 
-    def test_pages_in_a_browser_get_nothing(self, cluster: Cluster) -> None:
+    def test_pages_in_a_browser_get_nothing(self, offering: Cluster) -> None:
         """They send where they are from."""
-        answer = ask_http(cluster.nodes[1], "/copies", "POST", {}, origin="http://elsewhere")
+        answer = ask_http(offering.nodes[1], "/copies", "POST", {}, origin="http://elsewhere")
         assert answer.status == 403
 
     @pytest.mark.parametrize(
@@ -302,10 +311,10 @@ class TestRefusals:
         ],
     )
     def test_what_is_no_piece_of_a_copy_is_refused(
-        self, cluster: Cluster, path: str, status: int
+        self, offering: Cluster, path: str, status: int
     ) -> None:
         """Whatever is asked for."""
-        assert ask_http(cluster.nodes[1], path).status == status
+        assert ask_http(offering.nodes[1], path).status == status
 
 
 @pytest.mark.parametrize(
