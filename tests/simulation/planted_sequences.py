@@ -11,10 +11,11 @@ from typing import Any, Final
 from greenlet import getcurrent
 from tests.simulation.mutants import Mutant, Patch, always, nothing
 
-from lance_server.log import expiry_clock, maintenance, partition
+from lance_server.log import expiry_clock, flusher, maintenance, partition
 from lance_server.log.metadata import consumer_offsets, topic_file, topic_folders
 from lance_server.log.recovery import discovery, startup, topic_recovery
 from lance_server.log.segments import active_segment, segment
+from lance_server.runtime import completion
 from lance_server.runtime.completion import Completion
 from lance_server.storage import contract, wal, wal_file, wal_replay
 from lance_spec.errors import DecodeError
@@ -230,14 +231,12 @@ def _settled_anyway(_: Any) -> Callable[..., Any]:
     return written
 
 
-def _finish_until_it_fails(_: Any) -> Callable[..., Any]:
-    def finish(self: Any) -> None:
-        self.done = True
-        waiters, self._waiters = self._waiters, {}
+def _wake_until_it_fails(_: Any) -> Callable[..., Any]:
+    def wake_all(waiters: Any) -> None:
         for waiter in waiters:
             waiter()
 
-    return finish
+    return wake_all
 
 
 def _release_raises(_: Any) -> Callable[..., Any]:
@@ -332,7 +331,8 @@ SEQUENCES: Final = (
     Mutant("replay looks for names that segments had",
            (Patch(wal_replay, "lasting_name", _as_it_is),), (), ("wal",)),
     Mutant("an exception of one who waits stops the others", (
-        Patch(Completion, "_finish", _finish_until_it_fails),
+        Patch(completion, "wake_all", _wake_until_it_fails),
+        Patch(flusher, "wake_all", _wake_until_it_fails),
         Patch(segment.SegmentWriter, "release", _release_raises),
     ), ("delete",)),
     Mutant("a file that cannot be closed stops a deletion",

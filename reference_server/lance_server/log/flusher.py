@@ -16,7 +16,7 @@ from typing import Final
 from lance_server.log.commit_batch import CommitBatch
 from lance_server.log.partition import Partition
 from lance_server.log.segments.segment import Segment
-from lance_server.runtime.completion import Completion
+from lance_server.runtime.completion import Completion, Waiters, wake_all
 from lance_server.runtime.scheduling import Scheduler, Timer
 from lance_server.storage.contract import StorageBackend, Write
 
@@ -302,16 +302,18 @@ class Flusher:
         return self.clock() - begun
 
     def _finish(self, jobs: Sequence[_Job], problem: Exception | None) -> None:
+        woken: Waiters = {}  # at the end, and once whoever waits for many of these partitions
         for job in jobs:
             error = job.error
             if error is None and not job.done:
                 error = OSError(f"the flush stopped: {problem}")
             try:
-                job.partition.finish(job.group, error, job.segment)
+                woken |= job.partition.finish(job.group, error, job.segment)
             except Exception:  # noqa: BLE001 - it is told, and the other partitions are finished
                 _log.exception("%r could not finish a flush", job.partition)
             if job.partition.dirty:
                 self._dirty[job.partition] = None
+        wake_all(woken)
 
     def _note_if_idle(self) -> None:
         if self._idle is not None and not self._running and not self._dirty:

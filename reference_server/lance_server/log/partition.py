@@ -24,7 +24,7 @@ from lance_server.log.segments.active_segment import ActiveSegment, ResumePoint
 from lance_server.log.segments.segment import Segment, View
 from lance_server.log.segments.sidecar_search import first_since
 from lance_server.lwp.refusals import TopicClosedError, storage_refusal, topic_not_found
-from lance_server.runtime.completion import Completion
+from lance_server.runtime.completion import Completion, Waiters
 from lance_server.runtime.disk_backlog import Backlog
 from lance_server.storage.contract import StorageBackend, Write
 from lance_spec.checksum import Buffer
@@ -106,7 +106,7 @@ class Partition:
         self._active_segment = self._new_active_segment()
         self._open_group: CommitBatch | None = None
         self._flushing: CommitBatch | None = None
-        self._watchers: dict[Callable[[], None], None] = {}
+        self._watchers: Waiters = {}
         self.last_ns = log.segments[-1].last_ns if log.segments else 0
         self.log_start = file.log_start
         self.end_offset = log.end_offset
@@ -287,8 +287,8 @@ class Partition:
         """
         return self._active_segment.conclude(group, error)
 
-    def finish(self, group: CommitBatch, error: OSError | None, segment: Segment | None) -> None:
-        """Let a group that was written be seen, or refuse it; whoever waits is woken."""
+    def finish(self, group: CommitBatch, error: OSError | None, segment: Segment | None) -> Waiters:
+        """Let a group that was written be seen, or refuse it; return who is to be woken then."""
         assert group is self._flushing, "groups finish in order"
         self._flushing = None
         self._backlog.size -= len(group.data)
@@ -297,12 +297,10 @@ class Partition:
             if not isinstance(error, TopicClosedError):
                 _log.error("topic %d: %s", self._file.identity.id, refusal.message)
                 self._close_if_doubtful(error)
-            group.outcome.fail(refusal)
-            return
+            return group.outcome.decide(error=refusal)
         if segment is None:
-            group.outcome.settle(None)
             self._on_roll()
-            return
+            return group.outcome.decide()
         is_new = not self._segments or self._segments[-1] is not segment
         if is_new:
             self._segments = [*self._segments, segment]
@@ -311,10 +309,9 @@ class Partition:
         self.end_offset = segment.end_offset
         self.end_record = segment.base_record + segment.records
         self._window.update(group.contents, group.batches[-1].server_time_ns)
-        group.outcome.settle(None)
-        self.notify()
         if is_new:
             self._on_roll()
+        return group.outcome.decide() | self._watchers
 
     # Closed for writing ----------------------------------------------------------------------
 

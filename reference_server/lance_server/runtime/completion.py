@@ -3,11 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
 _log = logging.getLogger(__name__)
+
+Waiters: TypeAlias = dict[Callable[[], None], None]
+"""Who is to be woken, in order, each once."""
 
 
 class Completion(Generic[T]):
@@ -27,7 +30,7 @@ class Completion(Generic[T]):
         self.done = False
         self.error: Exception | None = None
         self._value: T | None = None
-        self._waiters: dict[Callable[[], None], None] = {}
+        self._waiters: Waiters = {}
 
     def __repr__(self) -> str:
         state = "pending" if not self.done else f"failed: {self.error}" if self.error else "done"
@@ -69,23 +72,31 @@ class Completion(Generic[T]):
 
     def settle(self, value: T) -> None:
         """Succeed, and wake everyone who waits."""
-        self._value = value
-        self._finish()
+        wake_all(self.decide(value))
 
     def fail(self, error: Exception) -> None:
         """Fail, and wake everyone who waits."""
-        self.error = error
-        self._finish()
+        wake_all(self.decide(error=error))
 
-    def _finish(self) -> None:
+    def decide(self, value: T | None = None, error: Exception | None = None) -> Waiters:
+        """Succeed, or fail with an error; return who waits, for `wake_all`.
+
+        Whoever waits for several outcomes is woken once where all are decided first.
+        """
         assert not self.done, "an outcome is settled once"
+        self._value, self.error = value, error
         self.done = True
         waiters, self._waiters = self._waiters, {}
-        for waiter in waiters:
-            try:
-                waiter()
-            except Exception:  # noqa: BLE001 - it is told, and the others are woken
-                _log.exception("what waited for a result failed")
+        return waiters
+
+
+def wake_all(waiters: Waiters) -> None:
+    """Wake whoever waits; what goes wrong there is logged, and the others are woken."""
+    for waiter in waiters:
+        try:
+            waiter()
+        except Exception:  # noqa: BLE001 - it is told, and the others are woken
+            _log.exception("what waited for a result failed")
 
 
 def pass_on(source: Completion[T], target: Completion[T]) -> None:
