@@ -17,6 +17,7 @@ from lance_server.log.commit_batch import CommitBatch
 from lance_server.log.partition import Partition
 from lance_server.log.segments.segment import Segment
 from lance_server.runtime.completion import Completion, Waiters, wake_all
+from lance_server.runtime.disk_backlog import Backlog
 from lance_server.runtime.scheduling import Scheduler, Timer
 from lance_server.storage.contract import StorageBackend, Write
 
@@ -126,6 +127,7 @@ class Flusher:
         storage: the backend.
         scheduler: the loop and its worker threads.
         policy: when, and by whom.
+        backlog: counts what is not durable yet.
         clock: tells the seconds that flushes take.
 
     Attributes:
@@ -140,11 +142,13 @@ class Flusher:
         storage: StorageBackend,
         scheduler: Scheduler,
         policy: FlushPolicy,
+        backlog: Backlog,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._storage = storage
         self._scheduler = scheduler
         self._policy = policy
+        self._backlog = backlog
         self._dirty: dict[Partition, None] = {}
         self._running = 0
         self._considering = False
@@ -208,6 +212,8 @@ class Flusher:
     def _is_due(self) -> bool:
         if self._overdue:
             return True
+        if self._backlog.size < self._policy.max_bytes:  # with what is being flushed: at most that
+            return False
         waiting = sum(partition.dirty_bytes for partition in self._dirty)
         return waiting >= self._policy.max_bytes
 

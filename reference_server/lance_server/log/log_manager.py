@@ -99,7 +99,7 @@ class LogManager:
         )
         self._watch = ClockWatch()
         self.backlog = Backlog()
-        self.flusher = Flusher(storage, scheduler, options.flush, stopwatch)
+        self.flusher = Flusher(storage, scheduler, options.flush, self.backlog, stopwatch)
         self.upkeep = Maintenance(
             storage,
             scheduler,

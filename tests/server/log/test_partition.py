@@ -43,6 +43,19 @@ def test_batches_that_arrive_together_share_a_flush() -> None:
     assert disk.calls["sync"] - before == 2
 
 
+def test_who_waits_for_several_topics_of_a_flush_is_woken_once() -> None:
+    """When all of them are durable: a connection writes one answer for them."""
+    log = LogDriver(MemoryStorage())
+    topics = [0, log.create_topic("second").id]
+    outcomes = [log.append([b"x"], batch_id=1, topic_id=each) for each in topics]
+    woken: list[bool] = []
+    waiter = lambda: woken.append(all(each.done for each in outcomes))  # noqa: E731
+    for each in outcomes:
+        each.wake(waiter)
+    log.scheduler.run_all()
+    assert woken == [True]
+
+
 def test_what_arrives_during_a_flush_goes_with_the_next_one() -> None:
     """The next group starts when the running one ends."""
     log = LogDriver(MemoryStorage())

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from lance_server.runtime.completion import Completion
+from lance_server.runtime.completion import Completion, wake_all
 from lance_server.runtime.scheduling import WorkerPool
 
 # Outcomes ---------------------------------------------------------------------------------------
@@ -19,6 +19,27 @@ def test_an_outcome_wakes_everyone_once() -> None:
     outcome.wake(waiter)
     outcome.settle(5)
     assert (woken, outcome.result()) == (["once"], 5)
+
+
+def test_who_waits_for_several_outcomes_is_woken_once_where_all_are_decided_first() -> None:
+    """And then sees every one of them."""
+    outcomes: list[Completion[int]] = [Completion() for _ in range(3)]
+    woken: list[bool] = []
+    waiter = lambda: woken.append(all(each.done for each in outcomes))  # noqa: E731
+    for each in outcomes:
+        each.wake(waiter)
+    wake_all(outcomes[0].decide(1) | outcomes[1].decide(error=OSError()) | outcomes[2].decide(3))
+    assert woken == [True]
+
+
+def test_a_waiter_that_fails_does_not_keep_the_others_from_being_woken() -> None:
+    """What went wrong is logged."""
+    outcome: Completion[None] = Completion()
+    woken: list[int] = []
+    outcome.wake(lambda: woken.append(1 // 0))
+    outcome.wake(lambda: woken.append(2))
+    outcome.settle(None)
+    assert woken == [2]
 
 
 def test_a_settled_outcome_wakes_at_once() -> None:
