@@ -117,8 +117,10 @@ class ClientCaseContext(BaseContext):
 
     def _stage(self, scenario: ClientCase, script: Sequence[On]) -> ScriptedServer:
         model = Model(self.conditions.dialect, scenario.records)
-        pause = self.client.pause
-        return ScriptedServer(model, script, self.transcript, self._numbers, pause)
+        return ScriptedServer(
+            model, script, self.transcript, self._numbers,
+            pause=self.client.pause, operation=self._patience.operation,
+        )  # fmt: skip
 
     async def _phase(self, stage: ScriptedServer, scenario: ClientCase, ops: Sequence[Op]) -> None:
         certificates = Certificates.of(scenario.tls)
@@ -156,6 +158,7 @@ class ClientCaseContext(BaseContext):
 
     async def _carry_out(self, stage: ScriptedServer, op: Op) -> None:
         if op.name == WAIT:
+            await asyncio.sleep(op.arguments["part"] * self._patience.operation)
             return
         answered = len(stage.answered)
         try:

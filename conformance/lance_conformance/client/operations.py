@@ -151,6 +151,10 @@ def set_retention() -> Op:
 WAIT = "$wait"
 
 
-def wait() -> Op:
-    """Let the client be: what the case waits for comes by itself."""
-    return Op(WAIT)
+def wait(part: float = 0.0) -> Op:
+    """Let the client be: what the case waits for comes by itself.
+
+    Args:
+        part: For how long, in parts of the time of an operation.
+    """
+    return Op(WAIT, {"part": part})

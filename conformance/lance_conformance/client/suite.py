@@ -10,12 +10,14 @@ from lance_conformance.client.cases import (
     codes,
     disconnect,
     header,
+    interleaving,
     keepalive,
     misc,
     push,
     reads,
     records,
     segmentation,
+    timing,
     variation,
 )
 from lance_conformance.client.cases.registry import AREAS, QUESTIONS, client_clauses
@@ -32,7 +34,7 @@ from lance_conformance.spec.clauses import Clause
 
 MODULES = (
     header, segmentation, keepalive, acks, records, admin, reads, push, codes, disconnect, misc,
-    variation,
+    variation, interleaving, timing,
 )  # fmt: skip
 """Named so that importing this module fills the registry."""
 

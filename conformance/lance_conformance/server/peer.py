@@ -74,6 +74,11 @@ class Peer(EventReader[Frame]):
         """Take nothing more from the connection, and let the target feel it."""
         self._link.stop_reading()
 
+    @property
+    def held(self) -> int:
+        """Bytes that came and wait in our socket; 0 where the system does not tell."""
+        return self._link.held
+
     def read_on(self) -> None:
         """Take what has come meanwhile."""
         self._link.read_on()

@@ -1,4 +1,4 @@
-"""``lance-error-codes``, ``lance-error-tree``: what can go wrong, and what to do about it."""
+"""``lance-error-codes``, ``lance-error-texts``, ``lance-error-tree``: what can go wrong, and what to do about it."""
 
 import inspect
 import tomllib
@@ -11,7 +11,7 @@ import lance_sdk.errors
 from lance_docs._base import Generated, list_table, literal, prose
 from lance_sdk import errors
 from lance_sdk.errors import LanceError, ServerError, server_error
-from lance_spec import enums
+from lance_spec import enums, vectors
 from lance_spec.enums import ErrorCode
 
 _ADVICE = Path(__file__).with_name("advice.toml")
@@ -29,6 +29,23 @@ class ErrorCodes(Generated):
         """Return a table with one row for each code."""
         header = ("Code", "Name", "Raised as", "retryable", "maybe_applied")
         return list_table(header, map(_row, ErrorCode), widths="10 32 32 13 13")
+
+
+class ErrorTexts(Generated):
+    """What stands in an ErrorResponse of the dialect ``deployed``, and the code that it means."""
+
+    sources = (vectors,)
+
+    def text(self) -> str:
+        """Return a table with one row for each text that the vectors have."""
+        groups = vectors.load("error_payload").document["testGroups"]
+        rows = [
+            (literal(test["fields"]["message"]), literal(f"0x{test['fields']['code']:02X}"))
+            for group in groups
+            if group["dialect"] == "deployed"
+            for test in group["tests"]
+        ]
+        return list_table(("Text", "Code"), rows, widths="85 15")
 
 
 def _row(code: ErrorCode) -> tuple[str, ...]:
@@ -129,5 +146,6 @@ def _said(answer: bool) -> str:
 def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("lance-error-codes", ErrorCodes)
+    app.add_directive("lance-error-texts", ErrorTexts)
     app.add_directive("lance-error-tree", ErrorTree)
     app.add_directive("lance-mistakes", Mistakes)

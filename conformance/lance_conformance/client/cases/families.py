@@ -67,6 +67,16 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "loss/nobody-listens-ack": ("loss/nobody-listens-*",),
     "slow/before-ack": ("slow/many", "slow/every-ack"),
     "slow/before-topics": ("slow/before-fetched",),
+    "between/keepalive-1-ack": ("between/keepalive-*",),
+    "between/backpressure-1-ack": ("between/backpressure-*",),
+    "between/old-ack-1-topics": ("between/old-ack-*-topics", "between/old-ack-*-fetched"),
+    "between/in-flight-beside-list-2": ("between/in-flight-*",),
+    "pace/late-within-ack": ("pace/late-within-*",),
+    "pace/several-late-ack": ("pace/several-late-*",),
+    "pace/in-pieces-ack": ("pace/in-pieces-*",),
+    "pace/keepalives-only-ack": ("pace/keepalives-only-*",),
+    "pace/idle-ack": ("pace/idle-*",),
+    "pace/too-late-topics": ("pace/too-late-fetched",),
 }  # fmt: skip
 """Globs of the others, by the first."""
 

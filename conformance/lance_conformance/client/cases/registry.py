@@ -33,6 +33,8 @@ AREAS: Mapping[str, str] = {
     "wide": "Wide values",
     "many": "Many",
     "again": "Again",
+    "between": "Interleaved",
+    "pace": "Slow and idle",
 }
 
 

@@ -178,16 +178,17 @@ for bit in (8, 16, 24, 31):
     )  # fmt: skip
 for bit in (16, 31, 32, 33, 53, 62):
     scene(
-        f"wide/offset-{bit}", "5.8/request", f"A Fetch from 2^{bit} asks for that offset.",
-        ClientCase((list_topics(), fetch(1 << bit).safe()),
-                   checks=(Sent("fetch", _told(struct.pack("<Q", 1 << bit), 4), f"2^{bit}",
+        f"wide/offset-{bit}", "5.8/request", f"A Fetch from 2^{bit} + 1 asks for that offset.",
+        ClientCase((list_topics(), fetch((1 << bit) + 1).safe()),
+                   checks=(Sent("fetch", _told(struct.pack("<Q", (1 << bit) + 1), 4),
+                                f"2^{bit} + 1",
                                 some=True),), paired=False), quick=False,
     )  # fmt: skip
     scene(
-        f"wide/max-bytes-{bit}", "5.10/request", f"A limit of 2^{bit} bytes has that size.",
-        ClientCase((_limits(1, 1 << bit),),
-                   checks=(asks("retention", struct.pack("<IQQ", 7, 1, 1 << bit),
-                                f"2^{bit} bytes"),), paired=False), quick=False,
+        f"wide/max-bytes-{bit}", "5.10/request", f"A limit of 2^{bit} + 1 bytes has that size.",
+        ClientCase((_limits(1, (1 << bit) + 1),),
+                   checks=(asks("retention", struct.pack("<IQQ", 7, 1, (1 << bit) + 1),
+                                f"2^{bit} + 1 bytes"),), paired=False), quick=False,
     )  # fmt: skip
 for bit in (8, 16, 24, 31):
     scene(
@@ -242,6 +243,15 @@ for number in HANDFULS:
     scene(
         f"many/fetches-{number}", "17.8/offset", f"{number} Fetches bring what is there.",
         ClientCase((fetch().gives(records=ALL),) * number, paired=False), quick=False,
+    )  # fmt: skip
+
+for number in (129, 257):
+    scene(
+        f"many/batches-{number}", "10.4/unique",
+        f"{number} batches that are sent one after the other have ids of their own.",
+        ClientCase(tuple(send(b"%d" % n) for n in range(number)), rule="batch-id-unique",
+                   paired=False),
+        quick=False, weight=1 + number // 16,
     )  # fmt: skip
 
 # -- again -----------------------------------------------------------------------------------------

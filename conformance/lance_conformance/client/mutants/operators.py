@@ -4,6 +4,7 @@ These clients are wrong only sometimes: after some frames, above a size, in high
 number, or the second time.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -36,10 +37,11 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "length_ok": ("late/length-*",),
     "check_size": ("late/fetched-size-*", "large/fetched-size-*"),
     "check_next": ("late/fetched-next-*", "large/fetched-next-*"),
-    "acknowledged": ("late/ack-id-*", "wide/ack-bit-*", "many/in-flight-*"),
+    "acknowledged": ("late/ack-id-*", "wide/ack-bit-*", "many/in-flight-*", "between/old-ack-*"),
     "answers": ("late/another-command-*",),
     "found": ("late/another-topic-*", "wide/another-topic-*"),
     "topic": ("wide/topic-id-*",),
+    "next_batch_id": ("many/batches-*",),
     "fetch": ("wide/offset-*",),
     "retention": ("wide/max-bytes-*", "wide/max-age-*"),
     "chain": ("large/sends-*", "many/sends-*"),
@@ -50,6 +52,11 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "to_send": ("many/in-flight-*",),
     "error": ("many/refused-*",),
     "fetched": ("many/fetches-*", "again/fetch-*"),
+    "served": ("between/*",),
+    "control": ("between/in-turn-*", "between/refused-*", "between/in-flight-*"),
+    "patience": ("pace/*",),
+    "gives_up_late": ("pace/too-late-*",),
+    "kept": ("pace/*",),
 }
 """The cases about each place; the others have nothing to do with a wrongness there."""
 
@@ -237,6 +244,14 @@ def _compares(bits: int) -> None:
              f"Of batch ids {bits} bits are compared.", acknowledged)  # fmt: skip
 
 
+def _counts_in(bits: int) -> None:
+    def next_batch_id(client: Specified, last: int, /) -> int:
+        return _cut(golden(client).next_batch_id(last), bits) or 1
+
+    register(Specified.next_batch_id, f"counts-batches-in-{bits}-bits",
+             f"Ids of batches have {bits} bits, and begin again.", next_batch_id)  # fmt: skip
+
+
 def _compares_topics(bits: int) -> None:
     def found(client: Specified, topic: Body, topic_id: int, /) -> Body:
         same = _cut(topic["id"] ^ topic_id, bits) == 0
@@ -249,6 +264,8 @@ def _compares_topics(bits: int) -> None:
 for _bits in BITS:
     _cuts_argument(Specified.fetch, "fetch-offsets", 1, _bits)
     _cuts_argument(Specified.retention, "max-bytes", 2, _bits)
+for _bits in (7, 8):
+    _counts_in(_bits)
 for _bits in (8, 16, 24, 31, 32, 40, 48, 53):
     _compares(_bits)
 for _bits in BITS_32:
@@ -374,3 +391,120 @@ for _number in (1, 2, 4):
     _again(Specified.topic_of, "topics", _number, lambda topic: {**topic, "name": "another"})
     _again(Specified.fetched, "data", _number,
            lambda found: found._replace(records=found.records[:-1]))  # fmt: skip
+
+# -- several kinds in turn -------------------------------------------------------------------------
+
+FLAGS = {"keepalives": 0x20, "backpressure": 0x10, "acks": 0x08}
+
+
+def _loses_behind(what: str, count: int) -> None:
+    def served(client: Specified, frames: Sequence[Wire], /) -> Sequence[Wire]:
+        taken = []
+        for frame in golden(client).served(frames):
+            row = _kept(client, what, Counter())
+            if frame.flags & FLAGS[what]:
+                row["now"] += 1
+            lost = row["now"] > count and not frame.flags & FLAGS[what]
+            if lost:
+                row["now"] = 0
+            else:
+                taken.append(frame)
+        return taken
+
+    register(Specified.served, f"loses-what-comes-behind-{count}-{what}",
+             f"The frame behind more than {count} {what} is lost.", served)  # fmt: skip
+
+
+def _after_requests(count: int) -> None:
+    """A client that mixes up what it asked for, once it has asked for several things in turn."""
+
+    def control(client: Specified, command: int, payload: bytes, /) -> bytes:
+        seen = _kept(client, "asked", Counter())
+        before, seen["last"] = seen["last"], command
+        seen["turns"] += before not in (0, command)
+        late = seen["turns"] > count
+        return golden(client).control(before if late and before else command, payload)
+
+    register(Specified.control, f"repeats-commands-after-{count}-turns",
+             f"After {count} changes from one command to another it sends the one before.",
+             control)  # fmt: skip
+
+
+def _stops_acks_beside(what: str, count: int) -> None:
+    """A client that takes no Ack once so many other answers have come since it began."""
+
+    def served(client: Specified, frames: Sequence[Wire], /) -> Sequence[Wire]:
+        seen = _kept(client, f"beside-{what}", Counter())
+        taken = []
+        for frame in golden(client).served(frames):
+            seen["answers"] += frame.flags == 0x40 and frame.batch_id == COMMANDS[what]
+            late = seen["answers"] > count and frame.flags & 0x08
+            if not late:
+                taken.append(frame)
+        return taken
+
+    register(Specified.served, f"loses-acks-after-{count}-{what}",
+             f"After {count} {what} no Ack counts.", served)  # fmt: skip
+
+
+def _stops_at_old_acks(count: int) -> None:
+    def acknowledged(client: Specified, waiting: Sequence[Batch], frame: Wire) -> Sequence[Batch]:
+        found = golden(client).acknowledged(waiting, frame)
+        old = _kept(client, "old-acks", Counter())
+        old["came"] += bool(frame.flags & 0x08) and not found
+        return found if old["came"] <= count else []
+
+    register(Specified.acknowledged, f"takes-no-ack-after-{count}-old-ones",
+             f"After {count} Acks of batches that are acknowledged none counts.",
+             acknowledged)  # fmt: skip
+
+
+COMMANDS = {"topics": 0x80, "fetches": 0x11, "errors": 0xFF}
+for _what in FLAGS:
+    for _number in (0, 8, 64):
+        _loses_behind(_what, _number)
+for _number in (0, 8, 64):
+    _stops_at_old_acks(_number)
+for _number in (1, 8, 30):
+    _after_requests(_number)
+    for _what in COMMANDS:
+        _stops_acks_beside(_what, _number)
+
+# -- time ------------------------------------------------------------------------------------------
+
+
+def _hurries(part: float) -> None:
+    def patience(_client: Specified, timeout: float, /) -> float:
+        return timeout * part
+
+    register(Specified.patience, f"takes-{part}-of-its-time",
+             f"An operation gets {part} of its time.", patience)  # fmt: skip
+
+
+def _one_budget(client: Specified, timeout: float, /) -> float:
+    """All operations together have the time of one."""
+    now = time.monotonic()
+    began: float = _kept(client, "began", now)
+    return max(0.0, began + timeout - now)
+
+
+def _forgets_its_place(client: Specified, tail: bytes, whole: int, /) -> bytes:
+    """What came of a frame is dropped when the rest of it takes its time."""
+    now = time.monotonic()
+    since = _kept(client, "since", {"at": now})
+    late, since["at"] = now - since["at"] > SLOW, now
+    return b"" if late else golden(client).kept(tail, whole)
+
+
+SLOW = 0.01
+"""Seconds of the self-test between two pieces of an answer that takes its time."""
+for _part in (0.1, 0.2, 4.0):
+    _hurries(_part)
+register(Specified.patience, "has-one-budget", "All operations together have the time of one.",
+         _one_budget)  # fmt: skip
+register(Specified.kept, "forgets-slow-frames",
+         "What came of a frame is dropped when the rest takes its time.",
+         _forgets_its_place)  # fmt: skip
+register(Specified.gives_up_late, "takes-late-answers-for-the-next",
+         "A connection on which an answer is overdue stays, and the answer is taken for the next.",
+         lambda _client: False)  # fmt: skip

@@ -16,6 +16,7 @@ from lance_conformance.client.scripted.script import (
     Answer,
     Close,
     Nothing,
+    Pause,
     Push,
     Refuse,
     Say,
@@ -27,7 +28,8 @@ from lance_conformance.wire.frame import HEADER_SIZE, Flag, Frame
 if TYPE_CHECKING:
     from lance_conformance.client.scripted.server import ScriptedServer
 
-Out = bytes | Literal["pause", "fin", "rst"]
+Out = bytes | float | Literal["pause", "fin", "rst"]
+"""Bytes, seconds to wait, and what else happens to a connection."""
 FLOOD = 2000
 """Frames of one connection after which it is closed: no case needs so many."""
 TURNS = 1
@@ -199,6 +201,8 @@ class ScriptedConnection(asyncio.Protocol):
                 self._refuse(step, sighting)
             case Close():
                 self._put(step.how)
+            case Pause():
+                self._put(step.part * self._stage.operation)
             case Nothing() | Stall() | _:
                 pass
 
@@ -215,9 +219,12 @@ class ScriptedConnection(asyncio.Protocol):
         if step.hold:
             self._held += data
             return
-        for piece in _pieces(data, step.cuts):
+        pieces = _pieces(data, step.cuts)
+        for piece in pieces:
             self._put(piece)
-            if step.cuts:
+            if step.spread:
+                self._put(step.spread * self._stage.operation / len(pieces))
+            elif step.cuts:
                 self._put("pause")
 
     def _refuse(self, step: Refuse, sighting: ReceivedFrame | None) -> None:
@@ -233,7 +240,7 @@ class ScriptedConnection(asyncio.Protocol):
     def _put(self, item: Out) -> None:
         if isinstance(item, bytes):
             item, self._held = self._held + item, b""
-        if self._writer is None and item != "pause":
+        if self._writer is None and not isinstance(item, float) and item != "pause":
             self._write(item)
             return
         self._out.append(item)
@@ -243,7 +250,9 @@ class ScriptedConnection(asyncio.Protocol):
     async def _write_on(self) -> None:
         while self._out:
             item = self._out.popleft()
-            if item == "pause":
+            if isinstance(item, float):
+                await asyncio.sleep(item)
+            elif item == "pause":
                 for _ in range(TURNS):
                     await asyncio.sleep(0)
                 if self._stage.pause:
@@ -252,7 +261,7 @@ class ScriptedConnection(asyncio.Protocol):
                 self._write(item)
         self._writer = None
 
-    def _write(self, item: Out) -> None:
+    def _write(self, item: bytes | Literal["pause", "fin", "rst"]) -> None:
         if self._transport is None or self._transport.is_closing():
             return
         if isinstance(item, bytes):

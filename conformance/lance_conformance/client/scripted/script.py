@@ -50,6 +50,7 @@ class Answer:
         data: The data of a FetchResponse instead; its header follows.
         cuts: Where its bytes are cut into pieces; ``(-n,)`` cuts behind every n bytes.
         upto: Only so many of its bytes are sent.
+        spread: How long its pieces take together, in parts of the time of an operation.
         hold: It waits for the next bytes of this connection and leaves in one piece with them.
         good: The client may rely on it all the same.
     """
@@ -61,6 +62,7 @@ class Answer:
     data: bytes | None = None
     cuts: tuple[int, ...] = ()
     upto: int | None = None
+    spread: float = 0.0
     hold: bool = False
     good: bool = False
 
@@ -133,11 +135,22 @@ class Stall:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """What follows on this connection waits.
+
+    Attributes:
+        part: For how long, in parts of the time of an operation.
+    """
+
+    part: float
+
+
+@dataclass(frozen=True, slots=True)
 class Nothing:
     """No answer to this one frame."""
 
 
-Step: TypeAlias = Answer | Say | AckOf | Refuse | Push | Close | Stall | Nothing
+Step: TypeAlias = Answer | Say | AckOf | Refuse | Push | Close | Stall | Pause | Nothing
 BATCH = "$batch"
 ELSEWHERE = "$elsewhere"
 

@@ -25,6 +25,7 @@ class ScriptedServer:
         transcript: Where bytes are recorded.
         numbers: Give each connection its number.
         pause: Seconds between the pieces of an answer that is cut.
+        operation: Seconds that the client is given for one operation.
 
     Attributes:
         seen: The frames that came, in order.
@@ -44,10 +45,13 @@ class ScriptedServer:
         script: Sequence[On],
         transcript: Transcript,
         numbers: Iterator[int],
+        *,
         pause: float = 0.0,
+        operation: float = 0.0,
     ) -> None:
         self.model = model
         self.pause = pause
+        self.operation = operation
         self.port = 0
         self.elsewhere = 0
         self.seen: list[ReceivedFrame] = []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from lance_conformance.engine.expectations import Allowed
-from lance_conformance.engine.failures import Failure
+from lance_conformance.engine.failures import Failure, NotApplicable
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.expect import ack, answer
 from lance_conformance.wire.consumers import (
@@ -41,6 +41,8 @@ OPTIONAL: Final = ("push", "offset-for-time", "cluster-status", "groups")
 _CONSUMER: Final = 0x0C0F_FEE0_0C0F_FEE0
 LZ4_HEADER: Final = bytes.fromhex("04224d18604082")
 """Magic, flags (independent blocks, no checksum), blocks of 64 KiB, header checksum."""
+_CANNOT: Final = (Failure, NotApplicable)
+"""The target does not do it, or it was left out on purpose and is not sent."""
 _REFUSED: Final = answer(Command.ERROR_RESPONSE, "5.7/error")
 
 
@@ -97,7 +99,7 @@ async def _takes_lz4(dialogue: CaseContext, topic: Topic) -> bool:
             replace(plain, flags=plain.flags | Flag.COMPRESSED, payload=payload),
             ack(plain.batch_id),
         )
-    except Failure:
+    except _CANNOT:
         return False
     return True
 
@@ -110,7 +112,7 @@ async def _answers(dialogue: CaseContext, request: Frame, wanted: Command) -> bo
         peer.send(KEEPALIVE)
         right = answer(wanted, "5.2/commands")
         frame = await peer.frame(right, _REFUSED, _any(_is_keepalive), _any(_is_fetch_response))
-    except Failure:
+    except _CANNOT:
         return False
     return frame.batch_id == wanted
 
@@ -125,7 +127,7 @@ async def _pushes(dialogue: CaseContext, topic: Topic) -> bool:
             frame = await peer.frame(_any(_is_keepalive), _any(_is_fetch_response))
             if _is_fetch_response(frame):
                 return True
-    except Failure:
+    except _CANNOT:
         return False
     return False
 

@@ -10,7 +10,7 @@ from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, topic_response
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.consumers import commit_offset, read_consumer_at, subscribe
-from lance_conformance.wire.control import delete_topic, get_topic, ingest, read_json
+from lance_conformance.wire.control import create_topic, delete_topic, get_topic, ingest, read_json
 from lance_conformance.wire.tlv import boundaries
 
 NONCE: Final = 7 << 40
@@ -114,13 +114,30 @@ async def keeps_commits(ctx: CaseContext) -> None:
 
 @restart_case("log/restart-keeps-ids", "6.1/restart-ids", SPECIFIED)
 async def keeps_ids(ctx: CaseContext) -> None:
-    """The id of a deleted topic is not given away again, not even after a restart."""
-    topic = await ctx.disposable_topic()
-    async with ctx.precondition("deleting a topic"):
-        await ctx.side.ask(delete_topic(topic.id), topic_response("5.6/delete"))
+    """Ids of deleted topics are not given away again, not even after a restart."""
+    topics = [await ctx.disposable_topic() for _ in range(3)]
+    for topic in topics:
+        async with ctx.precondition("deleting a topic"):
+            await ctx.side.ask(delete_topic(topic.id), topic_response("5.6/delete"))
     await ctx.restart()
-    second = await ctx.topic()
-    ctx.check(second.id != topic.id, "field:id", f"the id {topic.id} was given away twice")
+    again = {topic.id for topic in topics} & {(await ctx.topic()).id for _ in range(4)}
+    ctx.check(not again, "field:id", f"ids were given away twice: {sorted(again)}")
+
+
+@restart_case("log/restart-keeps-epochs", "6.1/epoch", SPECIFIED)
+async def keeps_epochs(ctx: CaseContext) -> None:
+    """A name that is created anew after a restart has a higher topic_epoch than before."""
+    name, epochs = ctx.name(), []
+    for _ in range(2):
+        frame = await ctx.side.ask(create_topic(name), topic_response("6.1/epoch"))
+        body = read_json(frame.payload) or {}
+        epochs.append(body.get("topic_epoch"))
+        async with ctx.precondition("deleting the topic"):
+            await ctx.side.ask(delete_topic(int(body.get("id") or 0)), topic_response("5.6/delete"))
+        await ctx.restart()
+    before, now = epochs
+    rises = isinstance(before, int) and isinstance(now, int) and now > before
+    ctx.check(rises, "field:topic_epoch", f"topic_epoch must rise, from {before!r} to {now!r}")
 
 
 @restart_case("log/restart-knows-retries", "10.4/restart", SPECIFIED)

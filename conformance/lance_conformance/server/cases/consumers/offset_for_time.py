@@ -67,10 +67,16 @@ async def empty_topic(ctx: CaseContext) -> None:
         ctx.check(where == 0, "field:offset", f"there is nothing but offset 0, not {where}")
 
 
-@time_case("time/at-batches", "5.2/offset-for-time-batch")
-async def at_batches(ctx: CaseContext) -> None:
-    """Between the beginning and the end of the log lie only offsets at which a batch begins."""
-    topic = await ctx.topic()
+async def time_between(ctx: CaseContext, topic: Topic) -> tuple[int, int]:
+    """A time between the first and the last of three batches, and its offset.
+
+    Args:
+        ctx: The case.
+        topic: An empty topic; the batches are stored in it.
+
+    Raises:
+        Failure: Some time has an offset at which no batch begins.
+    """
     ends = [0]
     for _ in range(3):
         ends.append(ends[-1] + len(await ctx.store(topic, ctx.values(2))))
@@ -80,14 +86,32 @@ async def at_batches(ctx: CaseContext) -> None:
         found = await _offsets(ctx, topic, times)
         wrong = set(found) - set(ends)
         ctx.check(not wrong, "field:offset", f"no batch begins at {wrong}, but at {ends}")
-        if set(found) & set(ends[1:-1]):
-            return
+        inner = [pair for pair in zip(times, found, strict=True) if pair[1] in ends[1:-1]]
+        if inner:
+            return inner[0]
         later = [time_ns for time_ns, where in zip(times, found, strict=True) if where]
         borders = not found[0] and bool(later)
         ctx.check(borders, "field:offset", f"no batch came before {low}, and all before {high}")
         high = min(later)
         low = max(time_ns for time_ns in times if time_ns < high)
     raise ctx.side.failure("field:offset", "no time lies between the first batch and the last")
+
+
+@time_case("time/at-batches", "5.2/offset-for-time-batch")
+async def at_batches(ctx: CaseContext) -> None:
+    """Between the beginning and the end of the log lie only offsets at which a batch begins."""
+    await time_between(ctx, await ctx.topic())
+
+
+@case("log/restart-keeps-times", "5.2/offset-for-time-batch", dialects=("specified",),
+      needs=("offset-for-time", "restart"), quick=False)  # fmt: skip
+async def keeps_times(ctx: CaseContext) -> None:
+    """A time has the same offset after a restart."""
+    topic = await ctx.topic()
+    time_ns, before = await time_between(ctx, topic)
+    await ctx.restart()
+    now = await _offset(ctx, topic, time_ns)
+    ctx.check(now == before, "field:offset", f"{time_ns} ns was at {before}, and is at {now}")
 
 
 @time_case("time/other-topic", "5.2/offset-for-time-topic")

@@ -1,5 +1,7 @@
 """Cases about many connections, and about peers that are slow (LWP section 13.2)."""
 
+import asyncio
+
 from lance_conformance.server.case_context import ALIVE, CaseContext, Topic
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import ack, answer
@@ -10,7 +12,11 @@ from lance_conformance.wire.frame import Command, Frame
 VISITORS = 24
 MANY = 64
 READS = 120
-"""Answers that nobody reads, 60 KB each: more than sockets hold."""
+"""Answers that nobody reads, 60 KB each: more than the sockets of both sides hold."""
+SENDING = 6 * 1024 * 1024
+"""More than the target's socket holds of what it sends, by the settings that systems come with."""
+AT_LEAST, AT_MOST = 0.05, 3.0
+"""Seconds to fill the target's socket."""
 WRITES = 400
 
 
@@ -20,6 +26,27 @@ async def _served(ctx: CaseContext, topic: Topic) -> None:
     await peer.ask(LIST_TOPICS, ALIVE)
     frame = ingest(topic.id, ctx.batch(), ctx.values(1))
     await peer.ask(frame, ack(frame.batch_id))
+
+
+async def _both_full(ctx: CaseContext, topic: Topic, peer: Peer) -> None:
+    """Serve others until the sockets of a slow reader are full on both sides.
+
+    Ours is full when what it holds does not grow any more. The target's is full after as many times
+    the time that this took as it holds more; none of it is left to luck.
+    """
+    clock = asyncio.get_running_loop().time
+    began = grown = clock()
+    held = 0
+    while held == 0 or clock() - grown < max(AT_LEAST, grown - began):
+        await _served(ctx, topic)
+        if peer.held > held:
+            held, grown = peer.held, clock()
+        elif clock() - began > AT_MOST:
+            break
+    rate = held / max(grown - began, 0.001)
+    until = clock() + min(AT_MOST, max(AT_LEAST, 2 * SENDING / rate if rate else AT_MOST))
+    while clock() < until:
+        await _served(ctx, topic)
 
 
 async def _unread(ctx: CaseContext) -> tuple[Topic, bytes, Peer]:
@@ -37,6 +64,7 @@ async def slow_reader_harms_nobody(ctx: CaseContext) -> None:
     """While one peer leaves megabytes of answers unread, others are served."""
     other = await ctx.topic()
     _, _, peer = await _unread(ctx)
+    await _both_full(ctx, other, peer)
     await _served(ctx, other)
     peer.drop()
 
@@ -45,7 +73,7 @@ async def slow_reader_harms_nobody(ctx: CaseContext) -> None:
 async def slow_reader_gets_everything(ctx: CaseContext) -> None:
     """A peer that begins to read late gets every answer, whole and in order."""
     _, payload, peer = await _unread(ctx)
-    await ctx.still_alive()
+    await _both_full(ctx, await ctx.topic(), peer)
     peer.read_on()
     for _ in range(READS):
         frame = await peer.frame(answer(Command.FETCH_RESPONSE, "13.2/slow-reader"))

@@ -12,7 +12,7 @@ from lance_conformance.wire.consumers import CLUSTER_STATUS
 from lance_conformance.wire.control import control, read_json
 from lance_conformance.wire.frame import Command
 
-TYPES: Mapping[str, type | tuple[type, ...]] = {
+TYPES: Mapping[str, type] = {
     "node_id": int,
     "is_leader": bool,
     "current_term": int,
@@ -21,6 +21,7 @@ TYPES: Mapping[str, type | tuple[type, ...]] = {
     "quorum_available": bool,
     "peer_states": dict,
 }
+WORDS: Mapping[type, str] = {int: "a whole number", bool: "true or false", dict: "an object"}
 
 
 def status_case(
@@ -51,7 +52,7 @@ async def status_fields(ctx: CaseContext) -> None:
     for key, kind in TYPES.items():
         value = body.get(key)
         right = isinstance(value, kind) and (kind is bool) == isinstance(value, bool)
-        ctx.check(right, f"field:{key}", f"{key} must be a {kind}, is {value!r}")
+        ctx.check(right, f"field:{key}", f"{key} must be {WORDS[kind]}, is {value!r}")
 
 
 @status_case("clu/leader-is-named", "16.5/leader")

@@ -60,13 +60,13 @@ async def _equal_length(ctx: CaseContext) -> None:
     await holds(ctx, topic, first.payload + more)
 
 
-async def _same_to_two_topics(ctx: CaseContext) -> None:
+async def _same_to_two_topics(ctx: CaseContext, *, elsewhere: bool) -> None:
     """One id, time and content sent to two topics is stored in both."""
     one, two = await ctx.topic(), await ctx.topic()
     first = ingest(one.id, NONCE | 11, ctx.values(1))
     second = replace(first, topic_id=two.id)
     await ctx.side.ask(first, ack(first.batch_id, "4.2/all-acked"))
-    peer = await ctx.open()
+    peer = await ctx.open() if elsewhere else ctx.side
     await peer.ask(second, ack(second.batch_id, "4.2/all-acked"))
     await holds(ctx, one, first.payload)
     await holds(ctx, two, second.payload)
@@ -130,7 +130,11 @@ register("mix/equal-length", "4.2/all-acked",
          "A batch with a known id and other bytes of the same length is no repetition.",
          _equal_length)  # fmt: skip
 register("mix/same-to-two-topics", "4.2/all-acked",
-         "A batch that is sent to two topics is stored in both.", _same_to_two_topics)  # fmt: skip
+         "A batch that is sent to two topics is stored in both.",
+         partial(_same_to_two_topics, elsewhere=True))  # fmt: skip
+register("mix/same-to-two-topics-here", "4.2/all-acked",
+         "A batch that one connection sends to two topics is stored in both.",
+         partial(_same_to_two_topics, elsewhere=False))  # fmt: skip
 register("mix/reader-beside-writer", "4.2/receipt-everywhere",
          "A reader on another connection sees each batch once it is acknowledged.",
          _reader_beside_writer, weight=2)  # fmt: skip

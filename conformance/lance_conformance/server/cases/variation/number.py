@@ -13,9 +13,9 @@ from lance_conformance.server.cases.variation.common import (
     register,
     send_all,
 )
-from lance_conformance.server.consumers import commit_ack, subscribe_ack
+from lance_conformance.server.consumers import commit_ack, pushed, subscribe_ack
 from lance_conformance.server.expect import ack, keepalive, topic_response
-from lance_conformance.wire.codes import ErrorCode
+from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
 from lance_conformance.wire.consumers import commit_offset, read_consumer_at, subscribe
 from lance_conformance.wire.control import (
     KEEPALIVE,
@@ -146,6 +146,18 @@ async def _remembered(ctx: CaseContext, count: int) -> None:
     await holds(ctx, topic, joined(frames))
 
 
+async def _retried(ctx: CaseContext, count: int) -> None:
+    """Any of many batches of a connection that is sent there again is not stored again."""
+    topic, peer = await ctx.topic(), await ctx.open()
+    frames = batches(ctx, topic, count)
+    async with ctx.precondition("storing the batches"):
+        await send_all(peer, frames)
+    refused = ctx.error(*ANY_ERROR, cite="10.4/retry")
+    for frame in (frames[0], frames[count // 2], frames[-1]):
+        await peer.ask(frame, ack(frame.batch_id, "10.4/retry"), refused)
+    await holds(ctx, topic, joined(frames))
+
+
 async def _refusals(ctx: CaseContext, count: int) -> None:
     """After many refusals the connection serves as before."""
     topic, peer = await ctx.topic(), await ctx.open()
@@ -191,6 +203,21 @@ async def _subscribed(ctx: CaseContext, count: int) -> None:
         await peer.ask(subscribe(topic.id, ctx.consumer), right)
 
 
+async def _pushes(ctx: CaseContext, count: int) -> None:
+    """A subscriber that takes one record at a time gets all of them, in their order."""
+    topic = await ctx.topic()
+    payload = await ctx.store(topic, [number.to_bytes(4, "big") for number in range(count)])
+    size = len(payload) // count
+    peer = await ctx.open()
+    async with ctx.precondition("subscribing"):
+        request = subscribe(topic.id, ctx.consumer, max_bytes=size)
+        await peer.ask(request, subscribe_ack(ctx.consumer, cite="5.12/ack"))
+    for number in range(count):
+        got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data
+        right = payload[number * size : (number + 1) * size]
+        ctx.check(got == right, "data", f"the {number + 1}. push brings other data")
+
+
 async def _commands(ctx: CaseContext, count: int) -> None:
     """Commands in one write are answered in their order, each about its own topic."""
     topics = [await ctx.topic() for _ in range(3)]
@@ -218,6 +245,8 @@ _QUESTIONS: tuple[tuple[str, str, str, Counted, int], ...] = (
      "{} batches from three connections are all stored.", _in_topic, 65),
     ("remembered", "10.4/retry-elsewhere",
      "Of {} batches the first is known when it comes again.", _remembered, 257),
+    ("retried", "10.4/retry",
+     "Of {} batches of a connection the first is known when it comes again.", _retried, 257),
     ("refusals", "12.1/stays", "A connection is served after {} refusals.", _refusals, 257),
     ("fetches", "5.8/repeatable", "{} Fetches in a row bring the same data.", _fetches, 257),
     ("keepalives", "4.3/one-each", "{} Keepalives in a row are answered.", _keepalives, 257),
@@ -233,7 +262,7 @@ for _name, _clause, _title, _question, _most in _QUESTIONS:
             f"num/{_name}-{_count}", _clause, _title.format(_count),
             partial(_question, count=_count), weight=2 + _count // _a_weight,
             thorough=_count > _most,
-            dialects=("specified",) if _name == "remembered" else None,
+            dialects=("specified",) if _name in ("remembered", "retried") else None,
         )  # fmt: skip
 for _count in (*SOME, 513):
     register(
@@ -246,4 +275,10 @@ for _count in FEW:
         f"num/subscribed-{_count}", "5.12/each-topic",
         f"A connection subscribes to {_count} topics.",
         partial(_subscribed, count=_count), weight=2 + _count // SYNCED,
+    )  # fmt: skip
+for _count in SOME:
+    register(
+        f"num/pushes-{_count}", "5.12/push", f"{_count} pushes bring {_count} records.",
+        partial(_pushes, count=_count), weight=2 + _count // 64, thorough=_count > 129,
+        needs=("push",), dialects=("specified",),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from lance_conformance.server.expect import keepalive, topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.control import KEEPALIVE, get_topic
-from lance_conformance.wire.frame import MAX_PAYLOAD, Frame
+from lance_conformance.wire.frame import MAX_PAYLOAD, Flag, Frame
 
 POSITIONS = (2, 9, 100, 1000)
 BOTH = ("specified", "deployed")
@@ -75,6 +75,12 @@ FAULTS = (
     Fault("payload-crc", "11.3/payload-crc", "payload_crc",
           "whose payload checksum is wrong closes the connection",
           _wrong_payload_crc, _closes("11.3/payload-crc")),
+    Fault("reserved", "3.2/reserved", "reserved",
+          "whose reserved bytes are not zero closes the connection",
+          lambda _, frame: replace(frame, reserved=0x0100), _closes("3.2/reserved"), SPECIFIED),
+    Fault("flag-bit-7", "3.3/bit-7", "flags", "with flag bit 7 closes the connection",
+          lambda _, frame: replace(frame, flags=frame.flags | Flag.RESERVED),
+          _closes("3.3/bit-7"), SPECIFIED),
     Fault("unknown-topic", "6.4/unknown-topic", "topic_id",
           "for a topic that does not exist is refused",
           lambda ctx, frame: replace(frame, topic_id=ctx.unknown_topic),

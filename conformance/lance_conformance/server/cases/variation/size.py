@@ -6,12 +6,20 @@ from functools import partial
 from lance_conformance.engine.expectations import closed
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.variation.common import holds, register
-from lance_conformance.server.expect import ack
+from lance_conformance.server.consumers import pushed, subscribe_ack
+from lance_conformance.server.expect import ack, topic_response
 from lance_conformance.wire.codes import ErrorCode
-from lance_conformance.wire.control import ingest
+from lance_conformance.wire.consumers import subscribe
+from lance_conformance.wire.control import create_topic, ingest, read_json
 
 SIZES = (1, 255, 256, 257, 1024, 4096, 65536, 1 << 20)
 """Bytes of the value of the one record."""
+LIMITS = (255, 4096, 65536, 1_500_000)
+"""Bytes to ask a Fetch for."""
+PUSHES = (255, 5000, 100_000)
+"""Bytes to ask for in a push."""
+NAMES = (65, 129, 250)
+"""Bytes of a name."""
 FLIPPED = {"first": 0, "middle": 0.5, "last": 1}
 
 
@@ -51,6 +59,15 @@ async def _cut(ctx: CaseContext, size: int) -> None:
     await holds(ctx, topic, payload)
 
 
+async def _trailing(ctx: CaseContext, size: int) -> None:
+    """A batch with three bytes after its last record is refused, and leaves nothing."""
+    topic, payload = await ctx.filled(1, 8)
+    right = ingest(topic.id, ctx.batch(), ctx.values(1, size))
+    ctx.side.send_faulty(replace(right, payload=right.payload + bytes(3)), "payload")
+    await ctx.side.expect(ctx.error(ErrorCode.INVALID_PAYLOAD, cite="8.4/chain"))
+    await holds(ctx, topic, payload)
+
+
 async def _counted(ctx: CaseContext, size: int) -> None:
     """A batch that announces one record more than it has is refused."""
     topic, payload = await ctx.filled(1, 8)
@@ -73,6 +90,46 @@ async def _unfinished(ctx: CaseContext, size: int) -> None:
     await peer.expect(ack(frame.batch_id, "3.4/whole"))
 
 
+async def _limited(ctx: CaseContext, size: int) -> None:
+    """A Fetch that asks for half of a log brings no more than that, and begins where it should."""
+    topic = await ctx.topic()
+    payload = await ctx.store(topic, ctx.values(16, size // 8))
+    got = await ctx.fetch(topic, 0, size)
+    ctx.check(
+        0 < len(got.data) <= size, "data-size", f"{size} bytes were asked for, {len(got.data)} came"
+    )
+    ctx.check(payload.startswith(got.data), "data", "the data must be the beginning of the log")
+
+
+async def _pushed(ctx: CaseContext, size: int) -> None:
+    """A subscriber gets its log in pushes of no more than it asked for."""
+    topic = await ctx.topic()
+    payload = await ctx.store(topic, ctx.values(16, size // 8))
+    peer = await ctx.open()
+    async with ctx.precondition("subscribing"):
+        request = subscribe(topic.id, ctx.consumer, max_bytes=size)
+        await peer.ask(request, subscribe_ack(ctx.consumer, cite="5.12/ack"))
+    data = b""
+    while len(data) < len(payload):
+        got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data
+        ctx.check(
+            0 < len(got) <= size, "data-size", f"{size} bytes were asked for, {len(got)} came"
+        )
+        data += got
+    ctx.check(data == payload, "data", "the pushes together must be the log")
+
+
+async def _names(ctx: CaseContext, size: int) -> None:
+    """Two names that differ in their last byte only are two names."""
+    start = ctx.name("-")
+    start += "x" * (size - 1 - len(start))
+    ids = set()
+    for last in "ab":
+        frame = await ctx.side.ask(create_topic(start + last), topic_response("5.3/name-length"))
+        ids.add((read_json(frame.payload) or {}).get("id"))
+    ctx.check(len(ids) == 2, "field:id", f"two names have {len(ids)} ids")
+
+
 for _size in SIZES:
     _weight = 1 + _size // (1 << 17) + (_size > 1 << 15)
     register(
@@ -87,6 +144,12 @@ for _size in SIZES:
         dialects=("specified",), weight=_weight,
     )  # fmt: skip
     register(
+        f"size/trailing-of-{_size}", "8.4/chain",
+        f"A batch with a value of {_size} bytes and three bytes after it is refused.",
+        partial(_trailing, size=_size), thorough=_size == max(SIZES),
+        dialects=("specified",), twin_of="size/chain-of-1", weight=_weight,
+    )  # fmt: skip
+    register(
         f"size/record-count-of-{_size}", "4.1/record-count",
         f"A wrong record count is refused where the value has {_size} bytes.",
         partial(_counted, size=_size), thorough=_size == max(SIZES),
@@ -96,4 +159,22 @@ for _size in SIZES:
         f"size/unfinished-of-{_size}", "3.4/whole",
         f"A batch with a value of {_size} bytes is none before its last byte.",
         partial(_unfinished, size=_size), thorough=_size == max(SIZES), weight=_weight,
+    )  # fmt: skip
+for _size in LIMITS:
+    register(
+        f"size/max-bytes-of-{_size}", "5.8/max-bytes",
+        f"A Fetch for {_size} bytes of a log that has more brings no more than that.",
+        partial(_limited, size=_size), weight=2 + _size // (1 << 17),
+    )  # fmt: skip
+for _size in PUSHES:
+    register(
+        f"size/push-max-of-{_size}", "5.12/max-batch-bytes",
+        f"No push of a log that has more brings more than the {_size} bytes asked for.",
+        partial(_pushed, size=_size), needs=("push",), dialects=("specified",),
+        weight=2 + _size // (1 << 17),
+    )  # fmt: skip
+for _size in NAMES:
+    register(
+        f"size/name-of-{_size}", "5.3/name-length",
+        f"All {_size} bytes of a name count.", partial(_names, size=_size),
     )  # fmt: skip

@@ -49,9 +49,12 @@ async def _slow_writer(ctx: CaseContext, seconds: float) -> None:
     topic, peer = await ctx.topic(), await ctx.open()
     frame = batches(ctx, topic, 1, 8)[0]
     data = peer.encode(frame)
+    clock = asyncio.get_running_loop().time
+    began, each = clock(), seconds * ctx.conditions.pace / len(data)
     for place in range(len(data)):
         peer.send_bytes(data[place : place + 1])
-        await _pause(ctx, seconds / len(data))
+        left = began + (place + 1) * each - clock()
+        await asyncio.sleep(left)
     await peer.expect(ack(frame.batch_id, "3.4/whole"))
 
 

@@ -78,16 +78,25 @@ async def _stored_or_refused(
     await holds(ctx, topic, before + (frame.payload if acked else b""))
 
 
-async def _batch_ids(ctx: CaseContext, bit: int) -> None:
+async def _batch_ids(ctx: CaseContext, bit: int, *, elsewhere: bool) -> None:
     """Two batches that differ only in one bit of their ids are two batches."""
     topic = await ctx.topic()
     first = ingest(topic.id, NONCE | 1 << 39 | 3, ctx.values(1))
     async with ctx.precondition("storing the first batch"):
         await ctx.side.ask(first, ack(first.batch_id))
     second = replace(first, batch_id=first.batch_id ^ 1 << bit)
-    peer = await ctx.open()
+    peer = await ctx.open() if elsewhere else ctx.side
     await peer.ask(second, ack(second.batch_id, "4.2/all-acked"))
     await holds(ctx, topic, first.payload * 2)
+
+
+async def _commands(ctx: CaseContext, bit: int) -> None:
+    """A command with one high bit more is another one, which nobody knows."""
+    right = get_topic((await ctx.topic()).id)
+    async with ctx.precondition("asking with the right command"):
+        await ctx.side.ask(right, topic_response("5.5/get"))
+    ctx.side.send_faulty(replace(right, batch_id=right.batch_id | 1 << bit), "batch_id")
+    await ctx.side.expect(ctx.error(ErrorCode.INVALID_PAYLOAD, cite="5.2/unknown"))
 
 
 async def _times(ctx: CaseContext, bit: int) -> None:
@@ -184,7 +193,13 @@ for _bit in (8, 16, 31, 32, 48, 53, 63):
 for _bit in (8, 16, 31, 32, 48, 63):
     register(f"width/batch-id-bit-{_bit}", "4.2/all-acked",
              f"Bit {_bit} of a batch id tells batches apart.",
-             partial(_batch_ids, bit=_bit))  # fmt: skip
+             partial(_batch_ids, bit=_bit, elsewhere=True))  # fmt: skip
+    register(f"width/own-batch-id-bit-{_bit}", "4.2/all-acked",
+             f"Bit {_bit} of a batch id tells the batches of one connection apart.",
+             partial(_batch_ids, bit=_bit, elsewhere=False))  # fmt: skip
+    register(f"width/command-bit-{_bit}", "5.2/unknown",
+             f"Bit {_bit} of a command is part of the command.",
+             partial(_commands, bit=_bit), dialects=("specified",))  # fmt: skip
 for _bit in (0, 8, 16, 31, 32, 48, 53, 63):
     register(f"width/timestamp-bit-{_bit}", "4.2/all-acked",
              f"A batch whose timestamp differs in bit {_bit} is no repetition.",

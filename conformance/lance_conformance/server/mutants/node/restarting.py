@@ -59,6 +59,19 @@ def forgets_the_last_id(server: Specified) -> None:
 
 
 @mutant(Specified.restarted, only="specified")
+def dates_all_batches_anew(server: Specified) -> None:
+    """All batches count as if they had come at the moment of the restart."""
+    for topic in server.memory.topics.values():
+        topic.arrivals = [(server.memory.clock, start) for _, start in topic.arrivals]
+
+
+@mutant(Specified.restarted, only="specified")
+def counts_epochs_in_memory(server: Specified) -> None:
+    """How often a name was created is not written."""
+    server.memory.epochs.clear()
+
+
+@mutant(Specified.restarted, only="specified")
 def keeps_batch_ids_in_memory(server: Specified) -> None:
     """Batches that came before are not known."""
     server.memory.batches.clear()

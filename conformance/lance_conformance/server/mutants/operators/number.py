@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lance_conformance.server.golden.codec import Wire, walk
 from lance_conformance.server.golden.specified import Specified
-from lance_conformance.server.golden.state import Body, Refused, Replies, Topic
+from lance_conformance.server.golden.state import Body, Connection, Refused, Replies, Topic
 from lance_conformance.server.mutants.operators.common import (
     INGEST,
     MOST,
@@ -120,6 +120,11 @@ def _batches(most: int) -> None:
         lost = server.memory.counts[topic.id] == most + 1
         return topic.log if lost else golden(server).stored(topic, payload)
 
+    def own(server: Specified, connection: Connection, frame: Wire, /) -> str:
+        recent = [*connection.batches][-most:]
+        known = (frame.topic, frame.batch_id) in recent
+        return golden(server).seen(connection, frame) if known else "new"
+
     def elsewhere(server: Specified, key: tuple[int, int], content: tuple[int, bytes], /) -> bool:
         recent = [*server.memory.batches][-most:]
         return key in recent and golden(server).seen_elsewhere(key, content)
@@ -137,6 +142,13 @@ def _batches(most: int) -> None:
         drops_batch,
     )
     register(
+        Specified.seen,
+        f"remembers-{most}-own-batches",
+        f"The last {most} batches of a connection are known there.",
+        own,
+        "specified",
+    )
+    register(
         Specified.seen_elsewhere,
         f"remembers-{most}-batches",
         f"The last {most} batches are known on other connections.",
@@ -151,6 +163,12 @@ def _answers(most: int) -> None:
         counts["fetch"] += 1
         return b"" if counts["fetch"] > most else golden(server).cut(log, start, limit)
 
+    def cursor_after(server: Specified, start: int, data: bytes, /) -> int:
+        counts = server.memory.speaker.counts
+        counts["pushes"] += 1
+        lost = counts["pushes"] == most
+        return golden(server).cursor_after(start, data) + len(data) * lost
+
     def found_body(server: Specified, topic: Topic, /) -> Body:
         counts, kept = server.memory.speaker.counts, server.memory.kept
         counts["found"] += 1
@@ -162,6 +180,14 @@ def _answers(most: int) -> None:
     register(
         Specified.cut, f"brings-data-{most}-times", f"A connection gets data {most} times.", cut
     )
+    if most <= MOST_AT_ONCE:
+        register(
+            Specified.cursor_after,
+            f"skips-a-push-after-{most}",
+            f"After {most} pushes of a connection one is left out.",
+            cursor_after,
+            "specified",
+        )
     register(
         Specified.found_body,
         f"finds-the-last-after-{most}",

@@ -50,6 +50,8 @@ for _count in AFTER:
     left_out_after(Specified.magic_ok, "magic", _count)
     left_out_after(Specified.version_ok, "version", _count)
     left_out_after(Specified.header_crc_ok, "header-crc", _count)
+    left_out_after(Specified.reserved_ok, "reserved", _count, "specified")
+    left_out_after(Specified.bit_7_ok, "flag-bit-7", _count, "specified")
     left_out_after(Specified.payload_crc_ok, "payload-crc", _count)
     left_out_after(Specified.announced_ok, "length", _count)
     left_out_after(Specified.chain_ok, "chain", _count, "specified")
@@ -107,3 +109,31 @@ def _serves_unfinished(size: int) -> None:
 
 for _size in ABOVE[:-1]:
     _serves_unfinished(_size)
+
+
+def _ignores_limit(size: int) -> None:
+    def limit(server: Specified, max_bytes: int, /) -> int:
+        return 1 << 31 if max_bytes > size else golden(server).limit(max_bytes)
+
+    def push_limit(server: Specified, max_bytes: int, /) -> int:
+        return 1 << 24 if max_bytes > size else golden(server).push_limit(max_bytes)
+
+    register(Specified.push_limit, f"ignores-max-batch-bytes-above-{size}",
+             f"Above {size} bytes Max Batch Bytes is not looked at.", push_limit,
+             "specified")  # fmt: skip
+    register(Specified.limit, f"ignores-max-bytes-above-{size}",
+             f"Above {size} bytes Max Bytes is not looked at.", limit)  # fmt: skip
+
+
+def _compares_beginnings(size: int) -> None:
+    def spelling(server: Specified, name: str, /) -> str:
+        return golden(server).spelling(name)[:size]
+
+    register(Specified.spelling, f"compares-{size}-bytes-of-names",
+             f"Of a name {size} bytes are compared.", spelling)  # fmt: skip
+
+
+for _size in (200, 4000, 65_000):
+    _ignores_limit(_size)
+for _size in (64, 128, 249):
+    _compares_beginnings(_size)

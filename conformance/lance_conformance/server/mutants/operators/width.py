@@ -73,6 +73,27 @@ def _cuts(bits: int) -> None:  # noqa: C901 - one small rule after the other
         register(hook, f"cuts-{name}-to-{bits}", words % what, replacement, only)
 
 
+def _cuts_commands(bits: int) -> None:
+    def command_of(server: Specified, batch_id: int, /) -> int:
+        return golden(server).command_of(cut(batch_id, bits))
+
+    register(Specified.command_of, f"cuts-commands-to-{bits}",
+             f"Of a command only {bits} bits are looked at.", command_of, "specified")  # fmt: skip
+
+
+def _cuts_own_batch_ids(bits: int) -> None:
+    def seen(server: Specified, connection: Connection, frame: Wire, /) -> str:
+        for (topic, batch_id), content in connection.batches.items():
+            same = topic == frame.topic and cut(batch_id, bits) == cut(frame.batch_id, bits)
+            if same and batch_id != frame.batch_id and content == (frame.timestamp, frame.payload):
+                return "again"
+        return golden(server).seen(connection, frame)
+
+    register(Specified.seen, f"cuts-own-batch-ids-to-{bits}",
+             f"A connection's own batches are told apart by {bits} bits of their ids.",
+             seen)  # fmt: skip
+
+
 _FEWEST_ID_BITS: Final = 8
 """With fewer, which case notices depends on the ids that a run happens to get."""
 
@@ -117,6 +138,8 @@ def _in_microseconds(server: Specified, connection: Connection, frame: Wire, /) 
 MIN_LIMIT_BITS = 31
 for _bits in BITS:
     _cuts(_bits)
+    _cuts_commands(_bits)
+    _cuts_own_batch_ids(_bits)
 for _bits in (4, 8, 12, 16, 20, 24, 28, 31):
     _cuts_32(_bits)
 for _bits in (7, 8, 16):
