@@ -131,5 +131,5 @@ def test_exit_codes(arguments: list[str], code: Exit) -> None:
 def test_our_apis_conform(api: str, dialect: str) -> None:
     """A few cases of each kind; the whole list runs in the environment `conformance`."""
     command = f"{sys.executable} {DRIVERS / f'lance_{api}.py'}"
-    options = ["--dialect", dialect, "--timeout-scale", "2", "-q"]
+    options = ["--dialect", dialect, "--timeout-scale", "5", "-q"]
     assert run_app(["client", "--exec", command, *options, *FEW, "follow/all", "read/goes-on"]) == 0
