@@ -72,8 +72,9 @@ async def slow_reader_harms_nobody(ctx: CaseContext) -> None:
 @case("crowd/slow-reader-gets-everything", "13.2/slow-reader", quick=False)
 async def slow_reader_gets_everything(ctx: CaseContext) -> None:
     """A peer that begins to read late gets every answer, whole and in order."""
+    other = await ctx.topic()
     _, payload, peer = await _unread(ctx)
-    await _both_full(ctx, await ctx.topic(), peer)
+    await _both_full(ctx, other, peer)
     peer.read_on()
     for _ in range(READS):
         frame = await peer.frame(answer(Command.FETCH_RESPONSE, "13.2/slow-reader"))
