@@ -11,7 +11,7 @@ from lance_conformance.wire.control import KEEPALIVE
 WITHIN, OVER = 0.4, 1.2
 """Parts of the time that an operation is given."""
 EVERY_TEN = (-10,)
-SEVERAL = 4
+SEVERAL = 3
 """Operations that are slow one after the other: together they take longer than one may."""
 
 RIGHT: dict[str, Op] = {
@@ -69,7 +69,7 @@ for carrier in CARRIERS:
         f"After a rest that is longer than an operation may take, {carrier.what} is asked for and "
         "taken.",
         ClientCase(
-            (*EACH, wait(OVER), carrier.op, wait(OVER), carrier.op),
+            (*EACH, wait(OVER), carrier.op),
             paired=False,
         ),
         quick=False,
