@@ -1,4 +1,4 @@
-"""``lance-error-codes``, ``lance-error-texts``, ``lance-error-tree``: what can go wrong, and what to do about it."""
+"""What can go wrong, and what to do about it: codes, texts and classes of errors."""
 
 import inspect
 import tomllib
