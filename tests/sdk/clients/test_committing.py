@@ -275,13 +275,13 @@ class Flaky(MemoryStore):
 
 
 async def test_who_is_refused_leaves_the_offset_to_the_first(
-    face: Any, server: FakeServer, store: MemoryStore
+    api: Any, server: FakeServer, store: MemoryStore
 ) -> None:
     """A third consumer is refused as the second was, while the first reads."""
-    async with face.consumer(server.url(), consumer="billing", offsets=store):
+    async with api.consumer(server.url(), consumer="billing", offsets=store):
         for _ in range(2):
             with pytest.raises(StoreLocked):
-                async with face.consumer(server.url(), consumer="billing", offsets=store):
+                async with api.consumer(server.url(), consumer="billing", offsets=store):
                     pass
 
 
