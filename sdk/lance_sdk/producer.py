@@ -356,6 +356,7 @@ class Producer(Lifecycle, Generic[V]):
         deadline = monotonic() + self._block_timeout
         while True:
             with self._driver.lock:
+                self._driver.check()  # closed meanwhile, nobody would settle the gate
                 gate = self._sender.gate(stored_size(records))
             self._driver.wake()
             if not self._driver.wait(gate, deadline - monotonic()):

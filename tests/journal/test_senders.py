@@ -520,9 +520,12 @@ async def test_a_full_journal_says_what_it_waits_for(api: Any, tmp_path: Path) -
     journal = JournalConfig(segment_bytes=4096, max_total_bytes=8192, append_timeout=0.05)
     options = {"journal": journal, "close_timeout": 0}
     async with api.sender(NOWHERE, tmp_path / "slot", **options) as sender:
-        with pytest.raises(JournalFull) as caught:
-            await sender.send_many([bytes(1000)] * 100)
-        assert caught.value.reason == "backlog"
+        reason = "reserving"
+        while reason == "reserving":  # on a busy machine the next segment takes its time
+            with pytest.raises(JournalFull) as caught:
+                await sender.send_many([bytes(1000)] * 100)
+            reason = caught.value.reason
+        assert reason == "backlog"
         assert "(never connected, in " in str(caught.value)
         assert sender.stats().journal.backpressure_stalls > 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_sdk import Client, Consumer, Producer
+from lance_sdk import Client, Consumer, Delivery, Producer
 from lance_sdk._io.resolve import resolve
 from lance_sdk.errors import ClosedError, ConcurrencyError, DeadlineExceeded, DeliveryFailed
 from lance_sdk.testing import FakeServer
@@ -149,6 +149,26 @@ def test_closing_lets_a_blocked_sender_go(server: FakeServer) -> None:
     thread.join(10)
     assert len(raised) == 1
     assert report.lost == 1
+
+
+def test_closing_lets_a_sender_go_that_is_about_to_wait(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closed between the look for room and the wait for it, it does not wait."""
+    server.on_ingest = lambda _peer, _frame: True
+    producer = Producer(server.url(), batch_bytes=1000, buffer_bytes=1000).open()
+    producer.send(bytes(995))
+    look = producer._try_to_add
+
+    def look_and_close(value: bytes, record_type: int) -> Delivery:
+        try:
+            return look(value, record_type)
+        finally:
+            producer.close(timeout=0)
+
+    monkeypatch.setattr(producer, "_try_to_add", look_and_close)
+    with pytest.raises(ClosedError):
+        producer.send(b"y")
 
 
 def test_closing_lets_a_waiting_reader_go(server: FakeServer) -> None:
