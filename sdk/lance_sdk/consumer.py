@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 from lance_sdk._api.commit_policy import CommitPlan
 from lance_sdk._api.consumer_core import as_start, build_consumer
 from lance_sdk._api.consumer_position import ConsumerPosition
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import no_answer
 from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._api.offset_store import sync_store
@@ -134,7 +135,7 @@ class Consumer(Lifecycle):
         """
         with self._driver.lock:
             self._driver.check()
-            self._fetcher.seek(as_start(where), monotonic())
+            self._fetcher.seek(as_start(where, "seek({})"), monotonic())
             self._cursor.clear()
         self._driver.wake()
 
@@ -213,7 +214,7 @@ class Consumer(Lifecycle):
             return self._core.stats(self.position)
 
     def _next_batch(self, timeout: float | None) -> RecordBatch | None:
-        deadline = math.inf if timeout is None else monotonic() + timeout
+        deadline = math.inf if timeout is None else deadline_after(timeout)
         self._cursor.finish()
         while True:
             found = self._take()

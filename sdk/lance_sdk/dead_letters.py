@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from inspect import iscoroutinefunction
 from typing import Any, Final, Self
 
 from lance_sdk._api.unit_parsing import Duration, seconds
@@ -166,6 +167,19 @@ class Rules:
             self._told(record, error)
 
 
+def check_producer(letters: str, producer: Any, *, awaited: bool) -> None:
+    """Refuse a producer of the other API.
+
+    Raises:
+        ConfigError: saying which class takes it.
+    """
+    if iscoroutinefunction(getattr(producer, "send_raw", None)) is not awaited:
+        raise ConfigError(
+            f"{letters} cannot use {type(producer).__name__}: DeadLetters takes a Producer, "
+            "AsyncDeadLetters an AsyncProducer"
+        )
+
+
 class DeadLetters:
     """Handles records, and stores those that cannot be handled in a topic of their own.
 
@@ -178,7 +192,7 @@ class DeadLetters:
         told: called with the record and the last error once the record is stored.
 
     Raises:
-        ConfigError: ``max_attempts`` or ``timeout`` is none.
+        ConfigError: ``max_attempts`` or ``timeout`` is none, or the producer is an async one.
     """
 
     def __init__(
@@ -190,6 +204,7 @@ class DeadLetters:
         catch: type[Exception] | tuple[type[Exception], ...] = Exception,
         told: Callable[[Record, Exception], object] | None = None,
     ) -> None:
+        check_producer("DeadLetters", producer, awaited=False)
         self._producer = producer
         self._rules = Rules(max_attempts, timeout, catch, told)
 

@@ -237,7 +237,7 @@ class Producer(Lifecycle, Generic[V]):
             TypeError: likewise.
             UsageError: the producer is not open.
         """
-        made = [self._maker.make_raw(*each, self._session.dialect) for each in records]
+        made = self._maker.pairs(records, self._session.dialect)
         try:
             return self._try_to_add_all(made)
         except BufferFull as full:

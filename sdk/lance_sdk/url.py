@@ -27,6 +27,7 @@ from lance_spec.names import check_topic_name
 
 __all__ = ["URL", "Endpoint", "parse_url"]
 
+_EXAMPLE: Final = "lance://localhost:1992/orders"
 _SCHEMES: Final = {"lance": False, "lances": True}
 _ALIASES: Final = {"batch": "batch_bytes", "buffer": "buffer_bytes"}
 _NOT_IN_URLS: Final = {"token", "tls", "tls_key_password", "hooks", "retry", "journal_settings"}
@@ -166,12 +167,11 @@ def parse_url(text: str | URL) -> URL:
     if isinstance(text, URL):
         return text
     if not isinstance(text, str):
-        raise ConfigError(f"a URL must be text, not {type(text).__name__}")
+        raise ConfigError(f"a URL must be text, not {type(text).__name__}; write {_EXAMPLE!r}")
     scheme, separator, rest = text.partition("://")
     if not separator or scheme not in _SCHEMES:
-        raise ConfigError(
-            "a URL must begin with lance:// or lances://, as in lance://localhost:1992/orders"
-        )
+        given = "a URL" if "@" in rest or "@" in scheme else f"{shorten(text)}: a URL"
+        raise ConfigError(f"{given} must begin with lance:// or lances://, as in {_EXAMPLE}")
     if "#" in rest:
         raise ConfigError("a lance:// URL has no '#' part; write %23 for a '#' in a topic name")
     before, _, query = rest.partition("?")

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from lance_sdk.journal import Category, Durability, Journal, JournalConfig, Rejection
+from lance_sdk.journal import (
+    Category,
+    Durability,
+    Journal,
+    JournalConfig,
+    Rejection,
+    SlotUnusable,
+)
 from lance_sdk.journal.dead_letters import DeadLetterFile
 from lance_sdk.journal.files import RealFiles
 
@@ -50,7 +57,7 @@ def test_a_dead_letter_that_does_not_fit_leaves_no_trace(tmp_path: Path) -> None
 def test_a_file_where_a_slot_should_be_is_an_error(tmp_path: Path) -> None:
     """It stays as it is."""
     (tmp_path / "slot").write_bytes(b"mine")
-    with pytest.raises(FileExistsError, match="slot"):
+    with pytest.raises(SlotUnusable, match="slot as a slot: File exists; choose a folder"):
         Journal.open(tmp_path / "slot", JournalConfig())
     assert (tmp_path / "slot").read_bytes() == b"mine"
 

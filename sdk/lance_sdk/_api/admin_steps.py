@@ -287,6 +287,7 @@ def _absent(
 
 
 def _found(name: str, server_url: str) -> Procedure[TopicInfo | PartitionedTopic]:
+    _check_text(name)
     topics = yield from list_topics()
     found = find_topic(topics, name) or find_partitioned(topics, name)
     if found is None:
@@ -370,9 +371,14 @@ def _limits(dialect: Dialect | None, age: int, size: int) -> tuple[int, int]:
     return age or _FOREVER_SECS, size or _UNBOUNDED_BYTES
 
 
-def _checked(name: object, dialect: Dialect | None) -> str:
+def _check_text(name: object) -> str:
     if not isinstance(name, str):
         raise TypeError(f"a topic's name must be text, not {type(name).__name__}")
+    return name
+
+
+def _checked(name: object, dialect: Dialect | None) -> str:
+    name = _check_text(name)
     try:
         return check_topic_name(name, dialect)
     except EncodeError as error:

@@ -107,9 +107,15 @@ class CommitPlan:
         Raises:
             UsageError: there is no store, no position yet, or it lies ahead of what was handed
                 out.
+            TypeError: it is not an offset.
         """
         if not self.wanted:
             raise UsageError("nowhere to commit to: give the consumer offsets= and consumer=")
+        if offset is not None and not isinstance(offset, int):
+            raise TypeError(
+                f"commit() takes a byte offset, not {type(offset).__name__}; pass the record's "
+                "next_offset, or nothing to commit all that was handed out"
+            )
         if position is None:
             raise UsageError("there is no position to commit yet: poll first, or seek")
         if offset is not None and offset > position:

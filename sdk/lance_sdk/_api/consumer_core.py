@@ -116,13 +116,17 @@ def fetch_settings(url: URL, config: ConsumerConfig) -> FetchSettings:
     )
 
 
-def as_start(where: int | str | datetime) -> Start:
+def as_start(where: int | str | datetime, shown: str = "start={}") -> Start:
     """Return a place in a log in the core's words.
+
+    Args:
+        where: the place.
+        shown: how it was given, for the error.
 
     Raises:
         ConfigError: it is none.
     """
-    check_start(where)
+    check_start(where, shown)
     if isinstance(where, datetime):
         return Moment(as_time_ns("start", where))
     if isinstance(where, int):

@@ -5,9 +5,11 @@ import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import ClientCore, not_opened, open_deadline, pump_options
 from lance_sdk._api.no_pickle import NotPicklable
 from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._api.with_statements import OpenedByWith
 from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_loss
 from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import DeliveryWarning, NotOpenError, RecordsLost, UsageError
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from lance_sdk._api.producer_core import ProducerCore
 
 
-class Lifecycle(NotPicklable):
+class Lifecycle(NotPicklable, OpenedByWith):
     """Base of `Producer`, `Consumer` and `Client`.
 
     Args:
@@ -82,7 +84,7 @@ class Lifecycle(NotPicklable):
 
     def _close(self, timeout: float | None, *, failed: bool) -> CloseReport:
         limit = seconds("close_timeout", self._config.close_timeout)
-        until = time.monotonic() + (limit if timeout is None else timeout)
+        until = deadline_after(limit if timeout is None else timeout)
         until = self._finish(until, failed=failed)
         self._driver.close(max(0.0, until - time.monotonic()))
         self._end(max(0.0, until - time.monotonic()))

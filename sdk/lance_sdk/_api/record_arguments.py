@@ -1,6 +1,6 @@
 """Values on their way into a producer: what is a record, and what is not."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Final
@@ -27,6 +27,7 @@ _NO_VALUE: Final = (
     "send b''"
 )
 _BYTES: Final = (bytes, bytearray, memoryview)
+_PAIR: Final = 2
 
 
 class _Nothing:
@@ -110,9 +111,20 @@ class RecordMaker:
 
         It runs the caller's iterable, so it is never used under a lock.
         """
-        source = iter(raws)
+        source = _several("send_many_raw", "send_raw", raws)
         while chunk := list(islice(source, CHUNK)):
             yield [self.make_raw(raw, record_type, dialect)[0] for raw in chunk]
+
+    def pairs(self, records: Iterable[Any], dialect: Dialect | None) -> list[tuple[bytes, int]]:
+        """Return stored bytes and types as records; raises what `make_raw` does."""
+        given = list(records)
+        for each in given:
+            if not isinstance(each, tuple | list) or len(each) != _PAIR:
+                raise TypeError(
+                    "send_records() takes pairs of stored bytes and record type, as in "
+                    f"(record.raw, record.type), not {type(each).__name__}"
+                )
+        return [self.make_raw(raw, kind, dialect) for raw, kind in given]
 
     def _encode(self, value: Any, record_type: int | None) -> tuple[bytes, int]:
         if record_type is not None:
@@ -132,7 +144,7 @@ class RecordMaker:
 
         It runs the caller's iterable, so it is never used under a lock.
         """
-        source = iter(values)
+        source = _several("send_many", "send", values)
         while chunk := list(islice(source, CHUNK)):
             if record_type is None and set(map(type, chunk)) == {self.plain}:
                 yield chunk, RecordType.RAW_DATA
@@ -140,6 +152,20 @@ class RecordMaker:
             made = [self.make(value, dialect, record_type=record_type) for value in chunk]
             for kind, pairs in groupby(made, key=itemgetter(1)):
                 yield [raw for raw, _ in pairs], kind
+
+
+def _several(called: str, for_one: str, values: Iterable[Any]) -> Iterator[Any]:
+    """Return an iterator over values, refusing what is plainly one value.
+
+    Raises:
+        TypeError: it is one, or is not iterable.
+    """
+    if isinstance(values, (*_BYTES, str, Mapping)) or not hasattr(values, "__iter__"):
+        raise TypeError(
+            f"{called}() takes a list of values, or another iterable, not "
+            f"{type(values).__name__}; one value goes through {for_one}()"
+        )
+    return iter(values)
 
 
 def _check_free(asked: int | None, found: int) -> None:

@@ -14,8 +14,12 @@ _SIZES: Final = range(2**63)
 """What a number of bytes, records or batches can be."""
 
 
-def check_start(start: object) -> None:
+def check_start(start: object, shown: str = "start={}") -> None:
     """Refuse what is no place in a log.
+
+    Args:
+        start: the place.
+        shown: how it was given, for the error.
 
     Raises:
         ConfigError: unless it is ``beginning``, ``end``, an offset or a time.
@@ -24,12 +28,14 @@ def check_start(start: object) -> None:
         return
     if isinstance(start, datetime):
         if start.tzinfo is None:
-            raise ConfigError(f"start={start!r} says no time zone; use datetime.now(timezone.utc)")
+            raise ConfigError(
+                f"{shown.format(repr(start))} says no time zone; use datetime.now(timezone.utc)"
+            )
         return
     if not _is_offset(start):
         raise ConfigError(
-            f"start={shorten(start)}: expected 'beginning' (elsewhere earliest), 'end' (latest), a "
-            f"byte offset or a datetime"
+            f"{shown.format(shorten(start))}: expected 'beginning' (elsewhere earliest), 'end' "
+            f"(latest), a byte offset or a datetime"
         )
 
 

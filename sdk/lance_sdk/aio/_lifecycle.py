@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import ClientCore, not_opened, open_deadline, pump_options
 from lance_sdk._api.no_pickle import NotPicklable
 from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._api.with_statements import OpenedByAsyncWith
 from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_loss
 from lance_sdk._io.tasks.task_driver import TaskDriver
 from lance_sdk.errors import DeliveryWarning, NotOpenError, RecordsLost, UsageError
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from lance_sdk._api.producer_core import ProducerCore
 
 
-class AsyncLifecycle(NotPicklable):
+class AsyncLifecycle(NotPicklable, OpenedByAsyncWith):
     """Base of `AsyncProducer`, `AsyncConsumer` and `AsyncClient`.
 
     Args:
@@ -90,7 +92,7 @@ class AsyncLifecycle(NotPicklable):
 
     async def _close(self, timeout: float | None, *, failed: bool) -> CloseReport:
         limit = seconds("close_timeout", self._config.close_timeout)
-        until = time.monotonic() + (limit if timeout is None else timeout)
+        until = deadline_after(limit if timeout is None else timeout)
         with anyio.CancelScope(shield=True):
             until = await self._finish(until, failed=failed)
             await self._driver.close(max(0.0, until - time.monotonic()))

@@ -13,6 +13,7 @@ import lance_sdk.values.reading  # noqa: F401 - records load it where they are r
 from lance_sdk._api.commit_policy import CommitPlan
 from lance_sdk._api.consumer_core import as_start, build_consumer
 from lance_sdk._api.consumer_position import ConsumerPosition
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import no_answer
 from lance_sdk._api.signature import OptionSignature
 from lance_sdk._api.unit_parsing import seconds
@@ -123,7 +124,7 @@ class AsyncConsumer(AsyncLifecycle):
             UsageError: the consumer is not open.
         """
         self._driver.check()
-        self._fetcher.seek(as_start(where), monotonic())
+        self._fetcher.seek(as_start(where, "seek({})"), monotonic())
         self._cursor.clear()
         self._driver.wake()
 
@@ -210,7 +211,7 @@ class AsyncConsumer(AsyncLifecycle):
         return record
 
     async def _next_batch(self, timeout: float | None) -> RecordBatch | None:
-        deadline = math.inf if timeout is None else monotonic() + timeout
+        deadline = math.inf if timeout is None else deadline_after(timeout)
         self._cursor.finish()
         while True:
             found = self._take()

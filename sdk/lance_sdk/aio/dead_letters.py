@@ -5,7 +5,7 @@ from typing import Any
 
 from lance_sdk._api.unit_parsing import Duration
 from lance_sdk.aio.producer import AsyncProducer
-from lance_sdk.dead_letters import Rules
+from lance_sdk.dead_letters import Rules, check_producer
 from lance_sdk.types import Record
 
 __all__ = ["AsyncDeadLetters"]
@@ -37,6 +37,7 @@ class AsyncDeadLetters:
         catch: type[Exception] | tuple[type[Exception], ...] = Exception,
         told: Callable[[Record, Exception], object] | None = None,
     ) -> None:
+        check_producer("AsyncDeadLetters", producer, awaited=True)
         self._producer = producer
         self._rules = Rules(max_attempts, timeout, catch, told)
 

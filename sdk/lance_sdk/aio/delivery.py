@@ -5,6 +5,7 @@ from collections.abc import Generator
 from time import monotonic
 from typing import Any
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._protocol.produce.delivery import Batch, DeliveryHandle, first_failure
 from lance_sdk._protocol.produce.delivery_failures import waiting
 from lance_sdk.types import RecordMetadata
@@ -36,6 +37,8 @@ class AsyncDelivery(DeliveryHandle):
             DeliveryError: the record was not delivered, see ``maybe_applied``.
             DeadlineExceeded: it is not settled yet; the delivery goes on.
         """
+        if timeout is not None:
+            deadline_after(timeout)  # says what is wrong with it
         if not await self._batch.waiter.wait(self._batch, timeout):
             raise waiting([self._batch], timeout)
         return self._metadata()
@@ -89,7 +92,7 @@ async def wait_for_all(batches: list[Batch], timeout: float | None) -> None:
     Raises:
         DeadlineExceeded: when not all are settled in time.
     """
-    deadline = None if timeout is None else monotonic() + timeout
+    deadline = None if timeout is None else deadline_after(timeout)
     for done, batch in enumerate(batches):
         left = None if deadline is None else max(0.0, deadline - monotonic())
         if not await batch.waiter.wait(batch, left):

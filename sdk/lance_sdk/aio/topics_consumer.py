@@ -12,6 +12,7 @@ from typing import Self, Unpack
 
 from anyio.lowlevel import checkpoint
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.unit_parsing import Duration
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._offset_store import async_store
@@ -154,7 +155,7 @@ class AsyncTopicsConsumer(TopicsView):
         return await self._next(timeout, most, whole=True)
 
     async def _next(self, timeout: float | None, most: float, *, whole: bool) -> RecordBatch | None:
-        deadline = monotonic() + (LONGEST_WAIT if timeout is None else timeout)
+        deadline = deadline_after(LONGEST_WAIT if timeout is None else timeout)
         while True:
             self._news.clear()
             await self._attend()

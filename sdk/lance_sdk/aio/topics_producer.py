@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 
 import anyio
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.unit_parsing import positive, seconds
 from lance_sdk.aio.delivery import AsyncDelivery
 from lance_sdk.aio.partitions import AsyncPartitionedProducer
@@ -153,7 +154,7 @@ class AsyncTopicsProducer:
             DeliveryError: the first failure among the records waited for.
             DeadlineExceeded: not all are settled yet; their delivery goes on.
         """
-        until = None if timeout is None else monotonic() + timeout
+        until = None if timeout is None else deadline_after(timeout)
         for target in list(self._targets.values()):
             await target.flush(None if until is None else max(0.0, until - monotonic()))
 
@@ -170,9 +171,9 @@ class AsyncTopicsProducer:
         Returns:
             What was delivered and what was not, of all topics.
         """
-        until = monotonic() + (self._close_timeout if timeout is None else timeout)
+        until = deadline_after(self._close_timeout if timeout is None else timeout)
         async with self._opening:
-            self._guard = ClosedError(f"{self!r} is closed")
+            self._guard = ClosedError(f"{self!r} is closed; make a new one")
             targets = list(self._targets.values())
         return merged([await each.close(max(0.0, until - monotonic())) for each in targets])
 

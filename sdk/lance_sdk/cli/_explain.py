@@ -122,7 +122,7 @@ def _from_hex(text: str) -> bytes:
         raise click.UsageError(
             f"{wrong[0]!r} is not a hexadecimal digit; to read a file, write @{text}"
             if Path(text).is_file()
-            else f"{wrong[0]!r} is not a hexadecimal digit"
+            else f"{wrong[0]!r} is not a hexadecimal digit; to read a file, write @FILE"
         )
     if len(digits) % 2:
         raise click.UsageError(f"{len(digits)} hexadecimal digits are not a whole number of bytes")

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Unpack
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.unit_parsing import Duration
 from lance_sdk._errors.base import LanceError
 from lance_sdk.aio._iteration import UntilNone
@@ -188,7 +189,7 @@ class AsyncGroupConsumer(Membership, AsyncLifecycle):
         return await self._next(timeout, most, whole=True)
 
     async def _next(self, timeout: float | None, most: float, *, whole: bool) -> RecordBatch | None:
-        deadline = monotonic() + (LONGEST_WAIT if timeout is None else timeout)
+        deadline = deadline_after(LONGEST_WAIT if timeout is None else timeout)
         while True:
             self._news.clear()
             await self._attend()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final, Literal, Unpack
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._api.unit_parsing import Duration
 from lance_sdk._errors.base import LanceError
@@ -185,7 +186,7 @@ class GroupConsumer(Membership, Lifecycle):
         return self._next(timeout, most, whole=True)
 
     def _next(self, timeout: float | None, most: float, *, whole: bool) -> RecordBatch | None:
-        deadline = monotonic() + (LONGEST_WAIT if timeout is None else timeout)
+        deadline = deadline_after(LONGEST_WAIT if timeout is None else timeout)
         while True:
             self._news.clear()
             self._attend()

@@ -37,6 +37,7 @@ from lance_sdk.journal.errors import (
     SlotHasGap,
     SlotLocked,
     SlotUnreadable,
+    SlotUnusable,
 )
 from lance_sdk.journal.orphans import adopt, inspect, orphans
 from lance_sdk.journal.types import JournalStats, Problem, SlotReport
@@ -98,6 +99,7 @@ __all__ = [
     "SlotLocked",
     "SlotReport",
     "SlotUnreadable",
+    "SlotUnusable",
     "StoreAndForwardSender",
     "adopt",
     "inspect",

@@ -4,6 +4,7 @@
 
     JournalError
     ├─ SlotLocked          another process or object holds the slot; names the holder's pid
+    ├─ SlotUnusable        the folder cannot be made or written to (also an OSError)
     ├─ SlotUnreadable      the slot cannot be read without guessing; names file and offset
     ├─ FrameTooLarge       the frame does not fit in a segment; it was not accepted
     ├─ JournalFull         no room came free in time (also a TimeoutError); not accepted
@@ -49,6 +50,26 @@ class SlotLocked(JournalError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.slot, self.holder)
+
+
+class SlotUnusable(JournalError, OSError):
+    """The slot's folder cannot be made, or not be written to (also an OSError).
+
+    Attributes:
+        slot: the slot's folder.
+    """
+
+    def __init__(self, slot: Path, error: OSError) -> None:
+        self.slot = slot
+        self._error = error
+        super().__init__(
+            f"cannot use {slot} as a slot: {error.strerror or error}; choose a folder in which "
+            "this process may write"
+        )
+        self.errno = error.errno
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.slot, self._error)
 
 
 class SlotUnreadable(JournalError):
@@ -281,9 +302,10 @@ class AckOutOfRange(RemoteProtocolError):
     def __init__(self, fsn: int, sent: int) -> None:
         self.fsn = fsn
         self.sent = sent
+        known = f"only 0 to {sent} were sent" if sent >= 0 else "none was sent"
         super().__init__(
-            f"acknowledgement of frame {fsn}, but only 0 to {sent} were sent (SF-35); "
-            "close the connection and send again from acked_fsn + 1"
+            f"acknowledgement of frame {fsn}, but {known} (SF-35); close the connection and send "
+            "again from acked_fsn + 1"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.journal._sending.config import ForwardConfig
 from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal.config import JournalConfig
-from lance_sdk.journal.errors import JournalError, JournalFull
+from lance_sdk.journal.errors import JournalError, JournalFull, SlotUnusable
 from lance_sdk.journal.lwp.metadata import NO_TOPIC_ID
 from lance_sdk.journal.lwp.sender import StoreAndForwardSender
 from lance_sdk.journal.lwp.settings import LwpSettings, pump_settings
@@ -121,15 +121,20 @@ class JournalSpill:
         """
         try:
             self._sender.open()
+        except SlotUnusable as error:
+            raise self._no_folder(error.__cause__ or error) from error
         except LanceError:
             raise
         except OSError as error:
-            raise ConfigError(
-                f"journal={self._where}: {error.strerror or error}; expected a folder in which "
-                f"this process may write"
-            ) from error
+            raise self._no_folder(error) from error
         self._first = self._sender.published_fsn + 1
         self._sender.core.outbox.observer = self._observe
+
+    def _no_folder(self, error: BaseException) -> ConfigError:
+        reason = getattr(error, "strerror", None) or error
+        return ConfigError(
+            f"journal={self._where}: {reason}; expected a folder in which this process may write"
+        )
 
     def _observe(self, fsn: int, rejection: Rejection | None) -> None:
         if fsn < self._first:

@@ -40,6 +40,7 @@ _OFFSET: Final = ".offset"
 _COMMIT: Final = ".commit"
 _LOCK: Final = ".lock"
 _LONGEST_OFFSET: Final = 64
+_NO_FOLDER: Final = {errno.ENOTDIR, errno.ENOENT, errno.EEXIST, errno.EACCES, errno.EROFS}
 
 
 class FileStore:
@@ -330,4 +331,8 @@ def _as_unavailable(folder: Path) -> Iterator[None]:
         if isinstance(error, TimeoutError):
             raise
         place = error.filename or folder
-        raise StoreUnavailable(f"cannot use the offset file {place}: {error.strerror}") from error
+        advice = "; expected a folder in which this process may write"
+        raise StoreUnavailable(
+            f"cannot use the offset file {place}: {error.strerror}"
+            f"{advice if error.errno in _NO_FOLDER else ''}"
+        ) from error

@@ -5,12 +5,15 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from lance_sdk.offsets import _sql
 from lance_sdk.offsets.contract import Commit, TopicIdentity, check_consumer_name
 from lance_sdk.offsets.errors import StoreUnavailable
 
 __all__ = ["SqliteStore"]
+
+_ADVICE: Final = "; its folder must exist, and this process must be allowed to write there"
 
 
 class SqliteStore:
@@ -113,4 +116,5 @@ class SqliteStore:
             except sqlite3.Error as error:
                 raise StoreUnavailable(
                     f"cannot use the offset database {self._path}: {error}"
+                    f"{_ADVICE if 'unable to open' in str(error) else ''}"
                 ) from error

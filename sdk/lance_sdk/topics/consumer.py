@@ -9,6 +9,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, Unpack
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.offset_store import sync_store
 from lance_sdk._api.unit_parsing import Duration
 from lance_sdk.errors import LanceError, UsageError
@@ -153,7 +154,7 @@ class TopicsConsumer(TopicsView):
         return self._next(timeout, most, whole=True)
 
     def _next(self, timeout: float | None, most: float, *, whole: bool) -> RecordBatch | None:
-        deadline = monotonic() + (LONGEST_WAIT if timeout is None else timeout)
+        deadline = deadline_after(LONGEST_WAIT if timeout is None else timeout)
         while True:
             self._news.clear()
             self._attend()

@@ -9,6 +9,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.unit_parsing import positive, seconds
 from lance_sdk._protocol.handshake import find_partitioned
 from lance_sdk.config import ProducerConfig
@@ -241,7 +242,7 @@ class PartitionedProducer:
             DeliveryError: the first failure among the records waited for.
             DeadlineExceeded: not all are settled yet; their delivery goes on.
         """
-        until = None if timeout is None else monotonic() + timeout
+        until = None if timeout is None else deadline_after(timeout)
         for producer in self._producers:
             producer.flush(None if until is None else max(0.0, until - monotonic()))
 
@@ -258,7 +259,7 @@ class PartitionedProducer:
         Returns:
             What was delivered and what was not, of all partitions.
         """
-        until = monotonic() + (self._close_timeout if timeout is None else timeout)
+        until = deadline_after(self._close_timeout if timeout is None else timeout)
         self._closed = True
         self._end_watch()
         return merged([each.close(max(0.0, until - monotonic())) for each in self._producers])

@@ -7,6 +7,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.unit_parsing import positive, seconds
 from lance_sdk.config import ProducerConfig
 from lance_sdk.delivery import Delivery
@@ -152,7 +153,7 @@ class TopicsProducer:
             DeliveryError: the first failure among the records waited for.
             DeadlineExceeded: not all are settled yet; their delivery goes on.
         """
-        until = None if timeout is None else monotonic() + timeout
+        until = None if timeout is None else deadline_after(timeout)
         for target in list(self._targets.values()):
             target.flush(None if until is None else max(0.0, until - monotonic()))
 
@@ -169,9 +170,9 @@ class TopicsProducer:
         Returns:
             What was delivered and what was not, of all topics.
         """
-        until = monotonic() + (self._close_timeout if timeout is None else timeout)
+        until = deadline_after(self._close_timeout if timeout is None else timeout)
         with self._opening:
-            self._guard = ClosedError(f"{self!r} is closed")
+            self._guard = ClosedError(f"{self!r} is closed; make a new one")
             targets = list(self._targets.values())
         return merged([each.close(max(0.0, until - monotonic())) for each in targets])
 

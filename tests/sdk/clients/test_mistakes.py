@@ -17,12 +17,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
 import pytest
 import trustme
 
 import lance_sdk.errors
-from lance_sdk import Client, Consumer, DeadLetter, DeadLetters, Producer, Record
+from lance_sdk import AsyncProducer, Client, Consumer, DeadLetter, DeadLetters, Producer, Record
 from lance_sdk.errors import LanceError
+from lance_sdk.journal import StoreAndForwardSender
 from lance_sdk.testing import FakeServer
 from lance_sdk.values.keyed import join
 from lance_server import running
@@ -147,6 +149,75 @@ for name, options in {
             pass
 
     wrong(name, _consume)
+
+# The wrong kind of call
+
+
+@mistake
+def with_of_an_async_class(_folder: Path) -> None:
+    with AsyncProducer(URL):  # type: ignore[attr-defined]
+        pass
+
+
+@mistake
+def async_with_of_a_sync_class(_folder: Path) -> None:
+    async def program() -> None:
+        async with Producer(URL):  # type: ignore[attr-defined]
+            pass
+
+    anyio.run(program)
+
+
+def send_wrongly(name: str, call: Callable[[Any], object]) -> None:
+    """Register a call of an open producer."""
+
+    def program(_folder: Path) -> None:
+        options: dict[str, Any] = {"batch_bytes": 50000, "buffer_bytes": 100000}
+        with FakeServer() as server, Producer(server.url(), **options) as producer:
+            call(producer)
+
+    MISTAKES[name] = program
+
+
+send_wrongly("send-many-one-value", lambda producer: producer.send_many(b"abc"))
+send_wrongly("send-records-flat", lambda producer: producer.send_records([b"abc"]))
+send_wrongly(
+    "send-records-too-many", lambda producer: producer.send_records([(bytes(50000), 0x01)] * 3)
+)
+send_wrongly("timeout-text", lambda producer: producer.send(b"x").result("5s"))
+send_wrongly("callback-is-no-function", lambda producer: producer.send(b"x").add_done_callback(5))
+send_wrongly(
+    "dead-letters-of-the-other-api",
+    lambda _producer: DeadLetters(AsyncProducer(URL)),  # type: ignore[arg-type]
+)
+
+
+@mistake
+def seek_negative(_folder: Path) -> None:
+    with FakeServer() as server, Consumer(server.url()) as consumer:
+        consumer.seek(-5)
+
+
+@mistake
+def commit_a_record(folder: Path) -> None:
+    with FakeServer() as server:
+        with Producer(server.url()) as producer:
+            producer.send(b"x")
+        keeps: dict[str, Any] = {"consumer": "c", "offsets": f"file:{folder}"}
+        with Consumer(server.url(), **keeps) as consumer:
+            consumer.commit(next(iter(consumer)))  # type: ignore[arg-type]
+
+
+@mistake
+def slot_is_a_file(folder: Path) -> None:
+    (folder / "slot").touch()
+    StoreAndForwardSender(URL, folder / "slot").open()
+
+
+@mistake
+def edge_option_unknown(folder: Path) -> None:
+    StoreAndForwardSender(URL, folder / "slot", linger=0.1)  # type: ignore[call-arg]
+
 
 # The order of calls
 

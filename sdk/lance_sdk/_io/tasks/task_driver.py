@@ -236,7 +236,9 @@ class TaskDriver:
             if self._linked:
                 self._linked = False
                 self._core.disconnected(ConnectionAbortedError("the event loop ends"), now)
-            self._refuse(ClosedError(f"{self._name} is closed: its event loop ends"))
+            self._refuse(
+                ClosedError(f"{self._name} is closed: its event loop has ended; make a new one")
+            )
             self._core.close(now, at_exit.EXIT_BUDGET)
             await self._drive()
 

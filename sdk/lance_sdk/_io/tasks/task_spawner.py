@@ -29,7 +29,13 @@ class CallSoon(Protocol):
 def on_trio() -> bool:
     """Whether the running task is one of trio's; otherwise it is one of asyncio's."""
     trio: Any = sys.modules.get("trio")
-    return trio is not None and bool(trio.lowlevel.in_trio_task())
+    if trio is None:
+        return False
+    try:
+        trio.lowlevel.current_task()  # in_trio_task() is missing in older releases
+    except RuntimeError:
+        return False
+    return True
 
 
 def start(function: Callable[[], Coroutine[Any, Any, None]], name: str) -> CallSoon:

@@ -199,6 +199,8 @@ class DeliveryHandle:
         It runs on the driver's thread or task, never under a lock, and must not block; at once
         and in the caller when the record is settled already. What it raises is logged.
         """
+        if not callable(callback):
+            raise TypeError(f"add_done_callback() takes a function, not {type(callback).__name__}")
         batch = self._batch
         batch.observed = True
         if not batch.waiter.add_callback(batch, lambda: callback(self)):

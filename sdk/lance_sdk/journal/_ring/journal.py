@@ -199,13 +199,14 @@ class Journal:
 
         Raises:
             FrameTooLarge: it is empty or too long.
+            TypeError: it is not bytes.
             JournalFull: there was no room in time; the error says what is waited for.
             NotYetDurable: it is stored, but was not synced in time (`Durability.APPEND`).
             JournalFailed: the disk refused to keep earlier frames.
             ClosedError: the journal is closed.
         """
         if type(payload) is not bytes:
-            payload = memoryview(payload).cast("B")
+            payload = _as_memory(payload)
         length = len(payload)
         if not 0 < length <= self._limit:
             raise FrameTooLarge(length, self._limit)
@@ -455,3 +456,10 @@ class Journal:
         state.ended = ForkedError("the journal was opened before os.fork(); open another slot here")
         state.refusing = True
         state.slot.forked()
+
+
+def _as_memory(payload: Buffer) -> memoryview:
+    try:
+        return memoryview(payload).cast("B")
+    except TypeError:
+        raise TypeError(f"a frame must be bytes, not {type(payload).__name__}") from None

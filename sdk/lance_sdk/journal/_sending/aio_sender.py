@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 import anyio
 from anyio import to_thread
 
+from lance_sdk._api.with_statements import OpenedByAsyncWith
 from lance_sdk._io.at_exit import EXIT_BUDGET
 from lance_sdk._io.tasks.task_driver import TaskDriver
 from lance_sdk.errors import DeadlineExceeded
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from lance_sdk._protocol.completion import Completion
 
 
-class AsyncForwardingSender(SenderState):
+class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
     """Base of the async senders, on asyncio and trio.
 
     Args:

@@ -61,7 +61,7 @@ class SenderState:
         """
         core = self._opened()
         if self._report is not None:
-            raise ClosedError(f"{self._name} is closed")
+            raise ClosedError(f"{self._name} is closed; make a new one")
         core.check()
         return core
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.with_statements import OpenedByWith
 from lance_sdk._io.at_exit import EXIT_BUDGET
 from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import ConfigError, DeadlineExceeded
@@ -58,7 +59,7 @@ def checked_level(level: Level | str) -> Level:
         ) from None
 
 
-class ForwardingSender(SenderState):
+class ForwardingSender(SenderState, OpenedByWith):
     """Base of the sync senders.
 
     Args:

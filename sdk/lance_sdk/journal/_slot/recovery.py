@@ -24,7 +24,7 @@ from lance_sdk.journal._slot.side_files import NO_FSN, RecordMaker, SideFile, Wa
 from lance_sdk.journal._slot.snapshot import SlotSnapshot, read_slot
 from lance_sdk.journal._slot.storage import DiskSlot, MemorySlot, Slot, quarantined
 from lance_sdk.journal.config import JournalConfig, SlotKind
-from lance_sdk.journal.errors import SegmentsOverlap, SlotHasGap
+from lance_sdk.journal.errors import SegmentsOverlap, SlotHasGap, SlotUnusable
 from lance_sdk.journal.files import Anonymous, Files, Lock, SlotFile
 from lance_sdk.journal.types import Problem
 from lance_spec.messages.store_forward import (
@@ -65,12 +65,16 @@ def on_disk(files: Files, path: Path, config: JournalConfig) -> Opened:
 
     Raises:
         SlotLocked: somebody holds it.
+        SlotUnusable: the folder cannot be made or written to.
         SlotUnreadable: it cannot be read without guessing.
         SlotHasGap: segment files are missing.
-        OSError: the folder or a side file cannot be created or read.
+        OSError: a side file cannot be created or read.
     """
-    files.make_folder(path)
-    lock = acquire(files, path)
+    try:
+        files.make_folder(path)
+        lock = acquire(files, path)
+    except OSError as error:
+        raise SlotUnusable(path, error) from error
     try:
         return _opened(files, path, config, lock)
     except BaseException:

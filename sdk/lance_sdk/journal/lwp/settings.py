@@ -118,8 +118,10 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f": did you mean {near[0]!r}?" if near else f"; known are {sorted(known)}"
-            raise ConfigError(f"unknown option {name!r} for a store-and-forward sender{hint}")
+            hint = (
+                f": did you mean {near[0]!r}?" if near else f"; it has {', '.join(sorted(known))}"
+            )
+            raise ConfigError(f"a store-and-forward sender has no option {name!r}{hint}")
 
 
 def from_connect_string(text: str, **overrides: Any) -> LwpSettings:
