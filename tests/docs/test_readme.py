@@ -2,6 +2,7 @@
 
 import configparser
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -43,6 +44,25 @@ def test_continuous_integration_runs_the_same_command() -> None:
         for line in lines
     ]
     assert [line for line in ran if line in steps] == steps
+
+
+def test_it_has_the_figures_that_were_measured_last() -> None:
+    """`python docs/_ext/lance_docs/headline.py` brings them up to date."""
+    module = ROOT / "docs" / "_ext" / "lance_docs" / "headline.py"
+    assert runpy.run_path(str(module))["with_figures"](README) == README
+
+
+def test_it_says_of_status_and_limits_what_the_front_page_says() -> None:
+    """What Kafka is better for, how stable it is, and which systems it is made for."""
+    page = " ".join((ROOT / "docs" / "index.rst").read_text().split())
+    own = " ".join(README.split())
+    for sentence in (
+        "Take Kafka where you need its ecosystem: connectors, stream processors, clients",
+        "Alpha: names may change until 1.0, and",
+        "Client and kit are made for Linux, macOS and Windows, the server for Linux and macOS;",
+    ):
+        assert sentence in page
+        assert sentence in own
 
 
 def test_its_picture_is_there() -> None:

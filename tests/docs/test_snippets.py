@@ -140,7 +140,7 @@ def test_code_for_other_clients_parses(snippet: Snippet) -> None:
 
 def test_the_pages_that_must_have_code_have_it() -> None:
     """README and quickstart show Python, and the quickstart the shell."""
-    assert len(snippets(ROOT / "README.md", "python")) == 2
+    assert len(snippets(ROOT / "README.md", "python")) == 1
     assert len(snippets(DOCS / "quickstart.rst", "python")) >= 6
     assert snippets(DOCS / "quickstart.rst", "console")
 
@@ -164,13 +164,10 @@ def test_the_tests_on_the_page_about_testing_pass(tmp_path: Path) -> None:
 def test_the_readme_producer_sends_what_its_consumer_prints(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A thousand orders go in, and the consumer prints each with its offset."""
+    """With its offset and its key."""
     for snippet in snippets(ROOT / "README.md", "python"):
         sandbox.run(snippet)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1000
-    assert lines[0] == """0 b'{"order": 0}'"""
-    assert lines[-1].endswith("""b'{"order": 999}'""")
+    assert capsys.readouterr().out.splitlines() == ["0 b'customer-7' b'one'"]
 
 
 def test_the_readme_shows_a_ten_line_program() -> None:

@@ -9,17 +9,10 @@ from typing import Any, ClassVar
 from sphinx.application import Sphinx
 
 from lance_docs._base import Generated, escape, heading, list_table, literal, prose
+from lance_docs.headline import HEADER, number, rows
 
 _BENCH = Path(__file__).parents[3] / "bench"
 _BARS = _BENCH / "bars.toml"
-_HEADLINE = {
-    "brokers/kafka-synced-publish-1KiB": "write 1 KiB, Apache Kafka, a sync before each reply",
-    "brokers/redis-publish-1KiB": "write 1 KiB, Redis Streams with a sync before each reply",
-    "brokers/nats-publish-1KiB": "write 1 KiB, NATS JetStream, which does not sync",
-    "clients/sync-send-100B": "write 100 B, the published LANCE client at the same server",
-    "clients/poll-decode-100B": "read 100 B, the published LANCE client at the same server",
-}
-_STEPS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 _TIMES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
@@ -78,14 +71,7 @@ class Headline(_Results):
 
     def text(self) -> str:
         """Return the table."""
-        results = self.results()["results"]
-        rows = [
-            (what, *_row(name, results[name], None)[1:4])
-            for name, what in _HEADLINE.items()
-            if name in results
-        ]
-        header = ("Records a second", "Ours", "Theirs", "Ratio")
-        return list_table(header, rows, widths="52 16 16 16")
+        return list_table(HEADER, rows(self.results()["results"]), widths="52 16 16 16")
 
 
 class Missed(_Results):
@@ -114,7 +100,7 @@ class Slopes(_Results):
         rows = [
             (
                 literal(name),
-                escape(f"{_number(curve['points'][0])} to {_number(curve['points'][-1])}"),
+                escape(f"{number(curve['points'][0])} to {number(curve['points'][-1])}"),
                 f"{_times(curve['samples'])} per {escape(curve['unit'])}",
                 *(_slope(curve["slopes"][figure]) for figure in ("seconds", "cpu")),
                 f"{_mebibytes(curve['samples'][0])} to {_mebibytes(curve['samples'][-1])} MiB",
@@ -146,19 +132,12 @@ def _row(name: str, outcome: dict[str, Any], bar: float | None) -> tuple[str, ..
     missed = bar is not None and outcome["ratio"] < bar
     return (
         f"{literal(name)}\n\n{outcome['unit']}; against {prose(outcome['other'])}",
-        _number(statistics.median(outcome["ours"])),
-        _number(statistics.median(outcome["theirs"])),
+        number(statistics.median(outcome["ours"])),
+        number(statistics.median(outcome["theirs"])),
         f"**{outcome['ratio']:.2f}**",
         f"{min(ratios):.2f} to {max(ratios):.2f}",
         "none" if bar is None else f"{bar:g}, missed" if missed else f"{bar:g}",
     )
-
-
-def _number(value: float) -> str:
-    for unit, factor in _STEPS:
-        if value >= factor:
-            return f"{value / factor:.3g}\N{NO-BREAK SPACE}{unit}"
-    return f"{value:.3g}"
 
 
 def _duration(seconds: float) -> str:
