@@ -133,6 +133,7 @@ async def _rebalance(url: str, coordinator: str) -> float:
         await owners.wait_for(_PARTITIONS)
         command = [sys.executable, "-m", "bench.groups", "member", url, coordinator]
         victim = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: ASYNC220 - it lives on
+        await asyncio.to_thread(victim.stdout.readline)  # type: ignore[union-attr]  # it is a pipe
         share = _PARTITIONS // _MEMBERS
         await asyncio.wait_for(owners.wait_for(_PARTITIONS - share), 60)
         victim.kill()
