@@ -32,7 +32,7 @@ def answer(stream: socket.socket, command: int) -> tuple[Command | int, bytes]:
 def refuses_as_unknown(stream: socket.socket, command: int) -> bool:
     """Whether the server has never heard of a command."""
     kind, payload = answer(stream, command)
-    return kind == Command.ERROR_RESPONSE and "no command" in decode_error(payload).message
+    return kind == Command.ERROR_RESPONSE and "Unknown command" in decode_error(payload).message
 
 
 def test_the_commands_that_the_server_does_not_know_are_named() -> None:
