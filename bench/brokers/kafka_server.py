@@ -73,7 +73,7 @@ def broker(folder: Path) -> Iterator[int]:
     settings.write_text("".join(f"{name}={value}\n" for name, value in pairs.items()))
     java = ["java", _MEMORY, "-cp", f"{folder_of_jars}/*"]
     subprocess.run(
-        [*java, "kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", str(settings)],
+        [*java, "kafka.tools.StorageTool", "format", _cluster_id(), "-c", str(settings)],
         check=True,
         capture_output=True,
     )
@@ -82,5 +82,6 @@ def broker(folder: Path) -> Iterator[int]:
 
 
 def _cluster_id() -> str:
-    """Return a random id in the form that Kafka wants: 16 bytes in URL-safe base64."""
-    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    """Return the option with a random id as Kafka wants it: 16 bytes in URL-safe base64."""
+    made = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    return f"--cluster-id={made}"  # one argument: an id may begin with a dash

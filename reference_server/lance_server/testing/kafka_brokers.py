@@ -111,7 +111,8 @@ class KafkaCluster:
             home.mkdir(parents=True)
             pairs = self._properties(number, home)
             settings.write_text("".join(f"{name}={value}\n" for name, value in pairs.items()))
-            self._run(["kafka.tools.StorageTool", "format", "-t", self._id, "-c", str(settings)])
+            name = f"--cluster-id={self._id}"  # one argument: an id may begin with a dash
+            self._run(["kafka.tools.StorageTool", "format", name, "-c", str(settings)])
         log = (home / "broker.log").open("wb")
         try:
             self.processes[number] = subprocess.Popen(  # noqa: S603 - Java, and our arguments
