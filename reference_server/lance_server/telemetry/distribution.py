@@ -4,6 +4,7 @@ import math
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 from lance_server.runtime.sync import new_lock
@@ -78,14 +79,19 @@ class Distribution:
             self._sort_in()
             self._recent.clear()
 
-    def cumulative(self) -> tuple[list[tuple[str, float]], int]:
-        """Return how many values there are up to each bound, and the sum of all."""
+    @property
+    def bounds(self) -> Sequence[int]:
+        """The upper bounds of the counted ranges; one more range has no bound."""
+        return self._bounds
+
+    def counts(self) -> tuple[list[int], int]:
+        """Return how many values there are in each range, and the sum of all."""
         with self._lock:
             self._sort_in()
-            counts, total = list(self._counts), self._sum
+            return list(self._counts), self._sum
+
+    def cumulative(self) -> tuple[list[tuple[str, float]], int]:
+        """Return how many values there are up to each bound, and the sum of all."""
+        counts, total = self.counts()
         names = [*map(str, self._bounds), "+Inf"]
-        rising, reached = [], 0
-        for name, count in zip(names, counts, strict=True):
-            reached += count
-            rising.append((name, float(reached)))
-        return rising, total
+        return list(zip(names, map(float, accumulate(counts)), strict=True)), total

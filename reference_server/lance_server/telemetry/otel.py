@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 
+from lance_server.telemetry.otel_histograms import HistogramsAdded, HistogramSource, latency
 from lance_server.telemetry.spans import SpanQueue, SpanRecord
 
 if TYPE_CHECKING:
@@ -67,8 +68,9 @@ class Telemetry:
         self.spans = SpanQueue(
             self._export, sample_rate=config.sample_rate, interval=min(1.0, config.interval)
         )
+        sent_by = metric_exporter or _to_collector(config.endpoint, "metric", "Metric")
         reader = PeriodicExportingMetricReader(
-            metric_exporter or _to_collector(config.endpoint, "metric", "Metric"),
+            HistogramsAdded(sent_by, _histograms(service)),
             export_interval_millis=config.interval * 1000,
             export_timeout_millis=_EXPORT_SECONDS * 1000,
         )
@@ -133,6 +135,31 @@ class Telemetry:
         self.spans.stop(timeout)
         self._provider.shutdown(timeout_millis=timeout * 1000)
         self._span_exporter.shutdown()
+
+
+def _histograms(service: "Service") -> list[HistogramSource]:
+    """Return the histograms, under the names that they have at ``/metrics``."""
+    counters = service.counters
+    return [
+        HistogramSource(
+            "lance_batch_size", "Records per batch.", "{record}", {"": counters.batch_size}
+        ),
+        latency(
+            "lance_ingestion_latency_ns",
+            "From a batch's receipt to its acknowledgement.",
+            {"": counters.ack_latency},
+        ),
+        latency(
+            "lance_read_latency_ns",
+            "From a read's beginning to its answer.",
+            {"": counters.read_latency},
+        ),
+        latency(
+            "lance_io_latency_ns",
+            "What an operation of the disk took.",
+            service.disk.latency,
+        ),
+    ]
 
 
 def _to_collector(endpoint: str, signal: str, kind: str) -> Any:

@@ -23,19 +23,27 @@ CONFIG = OtelConfig(endpoint="http://127.0.0.1:4317", interval=0.05, sample_rate
 
 
 class Collected(metrics_export.MetricExporter):  # type: ignore[misc,name-defined]
-    """Keeps the last value of each metric."""
+    """Keeps the last points and value of each metric, and what was exported last."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.points: dict[str, Any] = {}
         self.values: dict[str, float] = {}
+        self.last: Any = None
 
     def export(self, metrics_data: Any, timeout_millis: float = 0, **_: Any) -> Any:
         """Take metrics."""
         del timeout_millis
+        self.last = metrics_data
         for resource in metrics_data.resource_metrics:
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
-                    self.values[metric.name] = metric.data.data_points[0].value
+                    self.points[metric.name] = metric.data.data_points
+        self.values = {
+            name: points[0].value
+            for name, points in self.points.items()
+            if hasattr(points[0], "value")
+        }
         return metrics_export.MetricExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: float = 0) -> bool:
@@ -61,6 +69,26 @@ def test_counts_and_spans_are_exported() -> None:
     assert set(finished) == {"lance.ingest", "lance.fetch"}
     assert finished["lance.ingest"].attributes == {"node_id": 4, "batches": 1}
     assert finished["lance.fetch"].end_time >= finished["lance.fetch"].start_time
+
+
+def test_histograms_are_exported() -> None:
+    """Of batches, acknowledgements, reads, writes and syncs, in the collector's protocol."""
+    encoder = pytest.importorskip("opentelemetry.exporter.otlp.proto.common.metrics_encoder")
+    peer = SessionPeer(node_id=4)
+    metrics, spans = Collected(), memory_spans.InMemorySpanExporter()
+    telemetry = otel.Telemetry(CONFIG, peer.service, metric_exporter=metrics, span_exporter=spans)
+    peer.exchange(peer.ingest(1, [b"one", b"two"]), peer.fetch())
+    telemetry.stop(5.0)
+    for name in ("lance_batch_size", "lance_ingestion_latency_ns", "lance_read_latency_ns"):
+        assert [point.count for point in metrics.points[name]] == [1], name
+    assert metrics.points["lance_batch_size"][0].bucket_counts[:3] == [0, 1, 0]
+    disk = {point.attributes["op"]: point for point in metrics.points["lance_io_latency_ns"]}
+    assert set(disk) == {"sync", "write"}
+    sent = encoder.encode_metrics(metrics.last).resource_metrics[0].scope_metrics[0].metrics
+    histograms = {each.name: each for each in sent if each.HasField("histogram")}
+    assert len(histograms) == 4
+    assert histograms["lance_batch_size"].histogram.data_points[0].sum == 2
+    assert not histograms["lance_batch_size"].histogram.data_points[0].HasField("max")
 
 
 # Overflow ---------------------------------------------------------------------------------------
