@@ -17,6 +17,7 @@ PACKAGES = (
 )
 # Behind a look at ``sys.platform``, which the type checker follows as on each system.
 GUARDED = {
+    ROOT / "conformance" / "lance_conformance" / "engine" / "socket_bytes.py",
     ROOT / "conformance" / "lance_conformance" / "engine" / "restarting.py",
     ROOT / "conformance" / "lance_conformance" / "client" / "process.py",
 }

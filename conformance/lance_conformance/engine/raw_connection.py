@@ -3,26 +3,11 @@
 import asyncio
 import socket
 import ssl
-import sys
 from typing import Literal, cast
 
 from lance_conformance.engine.failures import NotApplicable
+from lance_conformance.engine.socket_bytes import unread_bytes
 from lance_conformance.engine.transcript import Transcript
-
-if sys.platform == "win32":
-
-    def _held(_connection: socket.socket) -> int:
-        return 0
-
-else:
-    import fcntl
-    import termios
-
-    def _held(connection: socket.socket) -> int:
-        count = bytearray(4)
-        fcntl.ioctl(connection.fileno(), termios.FIONREAD, count)
-        return int.from_bytes(count, sys.byteorder)
-
 
 READ_AHEAD = 32 * 1024 * 1024
 """Unread bytes at which the kit stops reading, so that no target can fill its memory."""
@@ -125,7 +110,7 @@ class RawConnection(asyncio.Protocol):
         """Bytes that came and wait in our socket; 0 where the system does not tell."""
         if self._transport is None:
             return 0
-        return _held(self._transport.get_extra_info("socket"))
+        return unread_bytes(self._transport.get_extra_info("socket"))
 
     def read_on(self) -> None:
         """Read again."""

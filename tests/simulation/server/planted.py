@@ -123,16 +123,13 @@ def _at_once(_: Any) -> Callable[..., Any]:
     return step
 
 
-def _one_woken(_: Any) -> Callable[..., Any]:
+def _one_woken(right: Any) -> Callable[..., Any]:
     """Return an end of a wait that forgets all sessions but the first."""
 
-    def finish(self: Any) -> None:
-        self.done = True
-        waiters, self._waiters = self._waiters, {}
-        for waiter in list(waiters)[:1]:
-            waiter()
+    def decide(self: Any, *outcome: Any, **error: Any) -> Any:
+        return dict(list(right(self, *outcome, **error).items())[:1])
 
-    return finish
+    return decide
 
 
 def _borrowed(_: Any) -> Callable[..., Any]:
@@ -261,7 +258,7 @@ SERVER_MUTANTS: Final = (
     Mutant("an answer goes to another connection",
            (Patch(responses.ResponseQueue, "take_ready", _of_others),)),
     Mutant("a flush forgets all sessions but one",
-           (Patch(completion.Completion, "_finish", _one_woken),)),
+           (Patch(completion.Completion, "decide", _one_woken),)),
     Mutant("a request that waits is not copied from the shared buffer",
            (Patch(pending_requests.PendingRequests, "_kept", _borrowed),)),
     Mutant("batches are acknowledged before they are stored",
