@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -592,10 +593,16 @@ def test_identity_comes_from_the_metadata(disk: Any, produce: Fill, data: str) -
 
 def test_a_task_that_reads_files_loads_nothing_that_only_others_need() -> None:
     """Neither what sends nor what speaks with servers: Spark collects all of it after each task."""
-    names = ("producer", "consumer", "journal", "_server", "spark.sinks", "spark.commit_log")
+    modules = ("producer", "consumer", "journal")
+    parts = ("logs.server_log", "writing.sinks", "writing.commit_log")
+    names = [
+        *(f"lance_sdk.{each}" for each in modules),
+        *(f"lance_sdk.spark.{each}" for each in parts),
+    ]
+    assert all(map(find_spec, names)), "each is a module"
     code = (
         "import sys, lance_sdk.spark.source, lance_sdk.spark.files.file_splits\n"
-        f"print([name for name in {names!r} if 'lance_sdk.' + name in sys.modules])"
+        f"print([name for name in {names!r} if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"

@@ -9,8 +9,8 @@ import pytest
 from tests.spark.test_streams import Query
 
 from lance_sdk import Client, Producer
-from lance_sdk.spark import sinks
 from lance_sdk.spark.options import Options
+from lance_sdk.spark.writing import sinks
 from lance_server.cluster.applying.settings import Settings
 from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.memory import MemoryLog
