@@ -130,7 +130,7 @@ def test_a_sender_that_does_not_read_is_let_go() -> None:
             QwpOptions(idle_timeout=0.05),
             script=Script(),
             share=Quota(1000).share(),
-            guard=Authorizer(Security()),
+            authorizer=Authorizer(Security()),
             durable=False,
         )
         async with asyncio.timeout(10):
