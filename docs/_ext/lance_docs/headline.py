@@ -26,7 +26,7 @@ _STEPS: Final = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 def number(value: float) -> str:
     """Return a figure with three digits and a unit."""
     for unit, factor in _STEPS:
-        if value >= factor:
+        if value >= 0.9995 * factor:  # what rounds to the unit is told in it
             return f"{value / factor:.3g}\N{NO-BREAK SPACE}{unit}"
     return f"{value:.3g}"
 
