@@ -187,20 +187,18 @@ class _Clone:
     def _make_equal(self, name: str, size: int) -> None:
         storage = self._storage
         with self._opened(self._data_dir / name) as fd:
-            before = storage.size(fd)
-            if before > size:
-                storage.truncate(fd, size)
-            fetched = self.report.fetched
             for start in range(0, size, MAX_PIECE):
                 self._make_piece(fd, name, start, min(MAX_PIECE, size - start))
-            if before != size or self.report.fetched != fetched:
-                storage.sync(fd)
+            storage.truncate(fd, size)
+            storage.sync(fd)
 
     def _make_piece(self, fd: int, name: str, start: int, size: int) -> None:
         here = read_at(self._storage, fd, size, start)
         known = CRC32C(here) if len(here) == size else None
         piece = self._source.piece(self._offer.id, name, start, size, known)
         if piece is None:
+            # An earlier clone, or the node, may have left it unsynced, or with a failed sync.
+            self._storage.write(fd, here, start)
             self.report.kept += size
         else:
             self._storage.write(fd, piece, start)
