@@ -15,10 +15,11 @@ from fnmatch import fnmatch
 
 from rich.console import Console
 
-from bench import flames, machine, plots, report, results
+from bench import machine, plots, report, results
 from bench.bars import bars, missed
 from bench.curves import command as curves
 from bench.harness import FULL, QUICK, Outcome, Scenario, measure
+from bench.profiles import flames
 from bench.progress import told
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {

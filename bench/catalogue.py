@@ -3,8 +3,9 @@
 Importing this imports what the scenarios need: the published client, Spark, and so on.
 """
 
-from bench import (
-    brokers,
+from bench import brokers
+from bench.harness import Scenario
+from bench.scenarios import (
     clients,
     cluster,
     codec,
@@ -20,7 +21,6 @@ from bench import (
     spark_growth,
     variants,
 )
-from bench.harness import Scenario
 
 SCENARIOS: tuple[Scenario, ...] = (
     *codec.SCENARIOS,

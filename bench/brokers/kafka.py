@@ -19,8 +19,8 @@ from uuid import uuid4
 
 from bench.brokers.kafka_server import broker, lacks_broker
 from bench.harness import Rate, Scenario
-from bench.latency import quantile
 from bench.peers import data_directory, server_process
+from bench.scenarios.latency import quantile
 from lance_sdk import Client, Consumer, Producer
 
 _SIZES = {"100B": 100, "1KiB": 1024}

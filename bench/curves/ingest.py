@@ -88,7 +88,7 @@ def _log_size(point: int, bed: Bed) -> Iterator[Run]:
 
 
 def _loads() -> tuple[Curve, ...]:
-    if compiler() is None:  # `bench.server` says so
+    if compiler() is None:  # `bench.scenarios.server` says so
         return ()
     kinds: tuple[tuple[str, str, Callable[[int], Load], tuple[int, ...], float], ...] = (
         (

@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ET
 
 import pytest
-from bench.flame_graph import shares, svg
+from bench.profiles.flame_graph import shares, svg
 
 _STACKS = [
     "run (<frozen runpy>:65);main (lance_server/cli.py:7);take (lance_server/session.py:1) 60",

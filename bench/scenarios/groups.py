@@ -1,6 +1,6 @@
 """Groups: how quickly they rebalance, how many connections they need, what reading in one costs.
 
-``python -m bench.groups`` tells the figures that are no comparison.
+``python -m bench.scenarios.groups`` tells the figures that are no comparison.
 """
 
 import asyncio
@@ -131,7 +131,7 @@ async def _rebalance(url: str, coordinator: str) -> float:
             consumer = await stack.enter_async_context(made)
             tasks.create_task(owners.read(consumer, name))
         await owners.wait_for(_PARTITIONS)
-        command = [sys.executable, "-m", "bench.groups", "member", url, coordinator]
+        command = [sys.executable, "-m", "bench.scenarios.groups", "member", url, coordinator]
         victim = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: ASYNC220 - it lives on
         await asyncio.to_thread(victim.stdout.readline)  # type: ignore[union-attr]  # it is a pipe
         share = _PARTITIONS // _MEMBERS

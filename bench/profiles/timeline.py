@@ -1,4 +1,4 @@
-"""``python -m bench.timeline [--save]``: where the time of one acknowledgement goes.
+"""``python -m bench.profiles.timeline [--save]``: where the time of one acknowledgement goes.
 
 One batch is in flight at a time. The server runs in a process of its own and notes when a batch
 passes some places; both processes read the same clock. Each step is the median over all batches.
@@ -15,8 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.latency import acknowledged
 from bench.peers import READY, data_directory, environment
+from bench.scenarios.latency import acknowledged
 from lance_server import running
 from lance_server.log.flusher import Flusher
 from lance_server.log.partition import Partition
@@ -26,7 +26,7 @@ from lance_server.runtime.disk_monitor import WatchedStorage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_FILE: Final = Path(__file__).parent / "results" / "timeline.csv"
+_FILE: Final = Path(__file__).parents[1] / "results" / "timeline.csv"
 _WAYS: Final[dict[str, dict[str, Any]]] = {
     "two syncs, by a worker": {"durability": "fsync", "inline_commits": False},
     "one sync, by a worker": {"durability": "auto", "inline_commits": False},
@@ -82,7 +82,7 @@ def _measure(way: str) -> list[float]:
     """Return the median seconds of each step."""
     with data_directory() as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "bench.timeline", "--serve", str(folder), way],
+            [sys.executable, "-m", "bench.profiles.timeline", "--serve", str(folder), way],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -11,8 +11,8 @@ from functools import partial
 from itertools import cycle
 
 from bench.harness import Rate, Scenario
-from bench.latency import quantile
 from bench.peers import server_process
+from bench.scenarios.latency import quantile
 from lance_sdk import Client
 from lance_spec.dialect import SPECIFIED
 from lance_spec.enums import Flag

@@ -16,7 +16,7 @@ from typing import Any
 
 from bench import machine
 from bench.harness import Rate, Scenario, rate
-from bench.spark import TOPIC, drain, filled, session
+from bench.scenarios.spark import TOPIC, drain, filled, session
 
 _TIMES = int(os.environ.get("LANCE_BENCH_TIMES", "10"))
 

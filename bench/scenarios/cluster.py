@@ -18,9 +18,9 @@ from typing import Any, Final
 from uuid import uuid4
 
 from bench.harness import Rate, Scenario
-from bench.latency import acknowledged, quantile
 from bench.limit import Load, compiler, run_load, tools
 from bench.peers import Server, data_directory, served
+from bench.scenarios.latency import acknowledged, quantile
 from lance_sdk import Client, Producer
 from lance_sdk.errors import LanceError
 from lance_server.cluster.applying.replica import Replica

@@ -1,6 +1,6 @@
 """The published Fluvio client into our server, against the same client into one that only acks.
 
-``python -m bench.fluvio ADDRESS`` runs the latter.
+``python -m bench.scenarios.fluvio ADDRESS`` runs the latter.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ def serve_acks(host: str) -> None:
 
 @contextmanager
 def _acking(host: str) -> Iterator[None]:
-    command = [sys.executable, "-m", "bench.fluvio", host]
+    command = [sys.executable, "-m", "bench.scenarios.fluvio", host]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )

@@ -1,4 +1,4 @@
-"""``python -m bench.ablation [--save]``: what each compiled function brings to its work.
+"""``python -m bench.profiles.ablation [--save]``: what each compiled function brings to its work.
 
 Each piece of work runs in this process with everything compiled, and with one function replaced by
 its Python form, in turn. What counts is processor time, so that a busy machine matters little.
@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench.ablation_work import WORK, Work
 from bench.peers import data_directory
+from bench.profiles.ablation_work import WORK, Work
 from lance_sdk import producer
 from lance_sdk.journal._slot import scan
 from lance_server.log import partition
@@ -24,7 +24,7 @@ from lance_server.lwp import ingest
 from lance_spec import frames, records
 from lance_spec.codec import ingest_runs
 
-_FILE: Final = Path(__file__).parent / "results" / "ablation.csv"
+_FILE: Final = Path(__file__).parents[1] / "results" / "ablation.csv"
 _ROUNDS: Final = 15
 _MATTERS: Final = 1.1
 """A function that brings less is not worth its C."""

@@ -56,7 +56,7 @@ def _polling() -> Iterator[tuple[Rate, Rate]]:
 
 
 def _server_scenarios() -> tuple[Scenario, ...]:
-    if compiler() is None:  # `bench.server` says so
+    if compiler() is None:  # `bench.scenarios.server` says so
         return ()
     sides = {
         "compiled/ingest-64KiB": (_PURE, partial(_servers, _LARGE, pure=True)),

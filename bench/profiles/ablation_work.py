@@ -1,4 +1,4 @@
-"""The pieces of work that `bench.ablation` takes a compiled function from, each in this process.
+"""Pieces of work for `bench.profiles.ablation`, which takes a compiled function from each in turn.
 
 Each returns the seconds of processor time that it took, without what only prepares it.
 """

@@ -17,8 +17,8 @@ from typing import Any
 from bench import plots, worker
 from bench.curves.frames import ACK, LARGE, answer, fetch, large, small
 from bench.curves.lanes import drive
-from bench.flame_graph import shares, svg
 from bench.peers import served
+from bench.profiles.flame_graph import shares, svg
 from bench.progress import told
 
 _RATE = 100
