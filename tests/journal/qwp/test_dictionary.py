@@ -392,6 +392,22 @@ def test_a_frame_behind_damage_needs_a_note_of_ours_to_get_its_symbols() -> None
         assert open_dictionary(journal).unproven == {delta(2)}
 
 
+def test_a_note_ahead_of_the_file_does_not_hold_back_frames_that_agree_with_the_file() -> None:
+    """A loss of power took a noted symbol, another client gave its id, and lost its own end."""
+    disk, folder = ForgetfulDisk(), Path("/disk/slot")
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        symbols = open_dictionary(journal)
+        symbols.ids(["a", "b", "lost"])
+        symbols.note()
+        needy = delta(4)
+        for frame in (delta(0, "a"), delta(1, "b"), delta(2), delta(0, "alone"), needy):
+            journal.append(frame)
+    theirs = HEADER + encode_chunk(["a", "b"]) + encode_chunk(["theirs"])
+    disk.put(folder / NAME, theirs + encode_chunk(["cut off"])[:-1])
+    with Journal.open(folder, CONFIG, files=disk) as journal:
+        assert open_dictionary(journal).unproven == {needy}
+
+
 def test_symbols_that_a_failed_sync_left_in_memory_are_written_again() -> None:
     """The next sync sends them to the disk, which never got them (SF-38)."""
     disk, folder = ForgetfulDisk(), Path("/disk/slot")

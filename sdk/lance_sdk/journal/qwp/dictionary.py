@@ -296,7 +296,8 @@ def _write_again(files: Files, path: Path, data: bytes) -> None:
 def _anothers(loaded: Loaded, files: Files, slot: Path) -> bool:
     """Whether frames show that a dictionary is that of another client, which ours became.
 
-    It has given ids to other symbols than our note is about, and its frames agree with it.
+    It has given ids to other symbols than our note is about, and its frames agree with it as far
+    as it goes: a loss of power may have taken its end.
     """
     agrees = False
     for path in _segments_of(files, slot):
@@ -306,9 +307,10 @@ def _anothers(loaded: Loaded, files: Files, slot: Path) -> bool:
             if start and count:
                 with suppress(DamagedChunkError):
                     told = read_entries(payload, place, count)[0]
-                    if loaded.symbols[start : start + count] != told:
+                    known = loaded.symbols[start : start + count]
+                    if known != told[: len(known)]:
                         return False
-                    agrees = True
+                    agrees |= bool(known)
     return agrees
 
 
@@ -373,8 +375,9 @@ def _rebuilt(path: Path, loaded: Loaded, journal: Journal) -> SymbolDictionary:
     files, slot = journal.files, path.parent
     count, crc = journal.noted_symbols
     symbols = loaded.symbols[:]
-    if count and crc32c(encode_entries(symbols[:count])) != crc and len(symbols) >= count:
-        symbols = []  # these are other symbols
+    others = len(symbols) >= count > 0 and not _holds(symbols, count, crc)
+    if others and not _anothers(loaded, files, slot):
+        symbols = []
     found = len(symbols)
     symbols, unproven = _learned(symbols, journal, slot)
     unproven |= set(_unproven(symbols, journal, slot))
