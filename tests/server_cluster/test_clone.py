@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner, Result
@@ -326,6 +327,6 @@ def test_no_file_outside_of_the_directory_is_written(
     """Whoever answers."""
     with HttpSource("localhost:1") as source:
         told = json.dumps({"id": "a", "identity": "log-1", "files": [[name, 1]]}).encode()
-        monkeypatch.setattr(source, "_ask", lambda _method, _path: (None, told))
+        monkeypatch.setattr(source, "_ask", lambda *_: Mock(body=told))
         with pytest.raises(PeerError, match="sent no valid copy"):
             source.take()
