@@ -18,7 +18,7 @@ _MEMBER: Final = _SDK / "groups" / "_member"
 _WRITTEN: Final = (
     {
         _SDK / "fluvio" / "aio" / f"{name}.py": _SDK / "fluvio" / f"{name}.py"
-        for name in ("client", "consumer", "producer")
+        for name in ("client", "connections", "consumer", "producer")
     }
     | {
         _SDK / "aio" / f"{source}.py": _SDK / "topics" / f"{written}.py"

@@ -34,7 +34,7 @@ from lance_spec.limits import IDLE_TIMEOUT, KEEPALIVE_INTERVAL, MAX_PAYLOAD, REC
 if TYPE_CHECKING:
     import ssl
 
-    from lance_sdk.journal import JournalConfig
+    from lance_sdk.journal.config import JournalConfig
     from lance_sdk.offsets.contract import AsyncOffsetStore, OffsetStore
     from lance_sdk.values.contract import Codec
 

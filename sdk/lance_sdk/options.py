@@ -1,22 +1,22 @@
+# Written by sdk/options_from_config.py from lance_sdk/config.py: change that one.
 """The keyword arguments of the clients, for type checkers and editors.
 
-They mirror the fields of `lance_sdk.config`; a test keeps them equal.
+They are the fields of the classes in `lance_sdk.config`.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from lance_sdk._api.unit_parsing import Duration
-from lance_sdk.config import RetryPolicy, Token
+from lance_sdk.config import Path, RetryPolicy, Token
 from lance_sdk.hooks import Hooks
 from lance_spec.dialect import Dialect
 
 if TYPE_CHECKING:
     import ssl
 
-    from lance_sdk.journal import JournalConfig
+    from lance_sdk.journal.config import JournalConfig
     from lance_sdk.offsets.contract import AsyncOffsetStore, OffsetStore
     from lance_sdk.values.contract import Codec
 
@@ -38,16 +38,16 @@ class ClientOptions(TypedDict, total=False):
     backoff_cap: Duration
     token: Token | None
     tls: "ssl.SSLContext | None"
-    tls_ca: str | os.PathLike[str] | None
-    tls_cert: str | os.PathLike[str] | None
-    tls_key: str | os.PathLike[str] | None
+    tls_ca: Path | None
+    tls_cert: Path | None
+    tls_key: Path | None
     tls_key_password: str | None
     tls_server_name: str | None
     hooks: Hooks | Sequence[Hooks]
 
 
 class SendOptions(ClientOptions, total=False):
-    """Keywords of `Producer` beside ``values=``; see `lance_sdk.config.ProducerConfig`."""
+    """Keywords of `Producer` without ``values=``; see `lance_sdk.config.ProducerConfig`."""
 
     create_topic: bool
     linger: Duration
@@ -61,7 +61,7 @@ class SendOptions(ClientOptions, total=False):
     allow_unsafe_types: bool
     compression: Literal["none", "lz4", "auto"]
     retry: RetryPolicy
-    journal: str | os.PathLike[str] | None
+    journal: Path | None
     journal_settings: "JournalConfig | None"
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lance_sdk.values.contract import Codec
-    from lance_sdk.values.keyed import KeyedParts
+    from lance_sdk.values.keyed_parts import KeyedParts
     from lance_spec.bodies import TopicInfo
 
 __all__ = [

@@ -1,45 +1,14 @@
 """Settings: checked when they are made, the same for both APIs."""
 
 import dataclasses
-import ssl
 from datetime import timedelta
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 
 from lance_sdk.config import ClientConfig, ConsumerConfig, ProducerConfig
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal import JournalConfig
-from lance_sdk.offsets.contract import AsyncOffsetStore, OffsetStore
-from lance_sdk.options import ClientOptions, ConsumerOptions, ProducerOptions
-from lance_sdk.values import Codec
 from lance_spec.dialect import DEPLOYED, SPECIFIED
-
-LOADED_LATER = {
-    "ssl": ssl,
-    "AsyncOffsetStore": AsyncOffsetStore,
-    "Codec": Codec,
-    "JournalConfig": JournalConfig,
-    "OffsetStore": OffsetStore,
-}
-
-
-@pytest.mark.parametrize(
-    ("config", "options"),
-    [
-        (ClientConfig, ClientOptions),
-        (ProducerConfig, ProducerOptions),
-        (ConsumerConfig, ConsumerOptions),
-    ],
-)
-def test_keywords_are_the_fields(config: type, options: type) -> None:
-    """What type checkers see is what there is, with the same types."""
-    fields = {field.name for field in dataclasses.fields(config)}
-    assert fields == set(options.__annotations__)
-    hints = get_type_hints(options, localns=LOADED_LATER)
-    for field in dataclasses.fields(config):
-        if not isinstance(field.type, str):
-            assert hints[field.name] == field.type, field.name
 
 
 def test_durations_may_be_timedeltas() -> None:

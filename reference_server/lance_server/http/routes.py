@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from lance_server.errors import ConfigError
@@ -17,15 +17,13 @@ from lance_server.http import health
 from lance_server.http.copies import answer_copy_request
 from lance_server.http.http_messages import Request, Response, as_json, text
 from lance_server.http.metrics import CONTENT_TYPE, render
+from lance_server.http.observed_server import ObservedServer
 from lance_server.http.page import HEADERS, render_page
 from lance_server.http.snapshot import take_snapshot
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.retention_plan import retention_plan
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import settled
-
-if TYPE_CHECKING:
-    from lance_server.server import Server
 
 _View: TypeAlias = Callable[[Request], Awaitable[Response]]
 _JSON: Final = "application/json"
@@ -43,7 +41,7 @@ class Routes:
         server: the server.
     """
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: ObservedServer) -> None:
         self._server = server
         self._open: Mapping[str, Callable[[], Response]] = {
             "/health/live": health.live,

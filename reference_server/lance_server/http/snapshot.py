@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lance_server.http.health import unready_reasons
+from lance_server.http.observed_server import ObservedServer
 from lance_server.listeners.shared_offsets import counts_records
 from lance_server.log.recovery.recovery_report import Finding
 
 if TYPE_CHECKING:
     from lance_server.log.log_manager import LogManager
     from lance_server.log.partition import Partition
-    from lance_server.server import Server
 
 MOST_TOPICS: Final = 1000
 MOST_CONSUMERS: Final = 1000
@@ -22,7 +22,7 @@ MOST_CONNECTIONS: Final = 200
 """How many are told one by one; totals count all."""
 
 
-def take_snapshot(server: "Server") -> dict[str, Any]:
+def take_snapshot(server: ObservedServer) -> dict[str, Any]:
     """Return what the server is doing now, as JSON could have it."""
     service = server.service
     topics = server.engine.topics_with_default()
@@ -57,7 +57,7 @@ def take_snapshot(server: "Server") -> dict[str, Any]:
     }
 
 
-def _disk(server: "Server") -> dict[str, Any]:
+def _disk(server: ObservedServer) -> dict[str, Any]:
     disk, data_dir = server.service.disk, server.config.data_dir
     flusher = server.engine.flusher
     sync = disk.latency["sync"]
@@ -102,7 +102,7 @@ def _is_damage(finding: Finding) -> bool:
     return finding.kind == "damage"
 
 
-def _topic(server: "Server", topic: Any) -> dict[str, Any]:
+def _topic(server: ObservedServer, topic: Any) -> dict[str, Any]:
     info = topic.info()
     return {
         "id": info.id,

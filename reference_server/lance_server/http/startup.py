@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from lance_server.errors import ConfigError
+from lance_server.http.observed_server import ObservedServer
 
 if TYPE_CHECKING:
     from lance_server.http.http_server import HttpServer
-    from lance_server.server import Server
 
 
-def open_web(server: "Server") -> "HttpServer | None":
+def open_web(server: ObservedServer) -> "HttpServer | None":
     """Return the HTTP port of a server, not listening yet, or None when it is to have none.
 
     Raises:

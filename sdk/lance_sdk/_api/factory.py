@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._io.http_probe import speaks_http
@@ -27,10 +27,6 @@ from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.hooks import CallEvent
 from lance_sdk.stats import ClientStats
 from lance_sdk.url import URL, parse_url
-
-if TYPE_CHECKING:
-    from lance_sdk._api.consumer_core import ConsumerCore
-    from lance_sdk._api.producer_core import ProducerCore
 
 _DICE: Final = random.SystemRandom()
 _OPEN_SLACK = 5.0
@@ -91,7 +87,17 @@ def called(source: str, call: PendingRequest, began: float) -> CallEvent:
     )
 
 
-def pump_options(core: "ProducerCore | ConsumerCore | ClientCore") -> dict[str, Any]:
+class Core(Protocol):
+    """What the cores of clients, producers and consumers have in common."""
+
+    @property
+    def url(self) -> URL: ...
+
+    @property
+    def config(self) -> ClientConfig: ...
+
+
+def pump_options(core: Core) -> dict[str, Any]:
     """Return the keywords of a core's driver, whichever it is."""
     config = core.config
     return {

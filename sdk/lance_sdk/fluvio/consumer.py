@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 from lance_sdk._api.interruptible import pause
 from lance_sdk.errors import ClosedError, ConfigError, LanceError, UsageError
@@ -14,11 +14,9 @@ from lance_sdk.fluvio._asks import Ask, Steps
 from lance_sdk.fluvio._consuming import PartitionStream
 from lance_sdk.fluvio._pump import Pump
 from lance_sdk.fluvio._retries import Retries, is_passing, time_left
+from lance_sdk.fluvio.connections import Connections
 from lance_sdk.fluvio.errors import FluvioRefused, located
 from lance_sdk.fluvio.types import ReceivedRecord
-
-if TYPE_CHECKING:
-    from lance_sdk.fluvio.client import FluvioClient
 
 T = TypeVar("T")
 
@@ -29,7 +27,7 @@ class FluvioConsumer:
     A lost connection is taken up again at `offset`, for `FluvioSettings.retry_for` seconds.
     """
 
-    def __init__(self, client: "FluvioClient", stream: PartitionStream, end: int | None) -> None:
+    def __init__(self, client: Connections, stream: PartitionStream, end: int | None) -> None:
         self._client = client
         self._settings = client.settings
         self._stream = stream

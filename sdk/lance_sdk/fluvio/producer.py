@@ -4,16 +4,14 @@
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._retries import Retries
 from lance_sdk.fluvio._topics import Leaders
+from lance_sdk.fluvio.connections import Connections
 from lance_sdk.fluvio.types import StoredRecords
-
-if TYPE_CHECKING:
-    from lance_sdk.fluvio.client import FluvioClient
 
 
 class FluvioProducer:
@@ -23,7 +21,7 @@ class FluvioProducer:
     written.
     """
 
-    def __init__(self, client: "FluvioClient", leaders: Leaders, outbox: SendBuffer) -> None:
+    def __init__(self, client: Connections, leaders: Leaders, outbox: SendBuffer) -> None:
         self._client = client
         self._leaders = leaders
         self._outbox = outbox

@@ -40,14 +40,13 @@ from lance_sdk.journal.errors import (
     SlotUnusable,
 )
 from lance_sdk.journal.orphans import adopt, inspect, orphans
-from lance_sdk.journal.types import JournalStats, Problem, SlotReport
+from lance_sdk.journal.types import DrainerEvent, JournalStats, Problem, SlotReport
 
 if TYPE_CHECKING:
     from lance_sdk.journal._sending.config import ForwardConfig
     from lance_sdk.journal._sending.outbox import OutboxLimits
     from lance_sdk.journal._sending.sender import Level
     from lance_sdk.journal.dead_letters import DeadLetter, read_dead_letters
-    from lance_sdk.journal.drainers import DrainerEvent
     from lance_sdk.journal.lwp.aio import AsyncStoreAndForwardSender
     from lance_sdk.journal.lwp.sender import StoreAndForwardSender
     from lance_sdk.journal.rejections import Category, Policy, Rejection, SenderHalted
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dead_letters": ("DeadLetter", "read_dead_letters"),
-    "drainers": ("DrainerEvent",),
     "lwp.aio": ("AsyncStoreAndForwardSender",),
     "lwp.sender": ("StoreAndForwardSender",),
     "_sending.outbox": ("OutboxLimits",),

@@ -3,14 +3,16 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final
 
 from lance_sdk._api.interruptible import join
 from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import TransportError
+from lance_sdk.journal._sending.config import ForwardConfig
+from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal._slot.layout import FAILED
 from lance_sdk.journal._slot.lock import acquire
 from lance_sdk.journal.config import SlotKind
@@ -23,56 +25,16 @@ from lance_sdk.journal.errors import (
     SlotUnreadable,
 )
 from lance_sdk.journal.files import RealFiles
-from lance_sdk.journal.orphans import adopt
-from lance_sdk.journal.types import lost_in
+from lance_sdk.journal.orphans import adopt, orphans
+from lance_sdk.journal.transport import TransportFactory
+from lance_sdk.journal.types import DrainerEvent, DrainerListener, DrainerStep, lost_in
 from lance_sdk.logs import SESSION
 from lance_spec.messages.store_forward import FailedSentinel
-
-if TYPE_CHECKING:
-    from lance_sdk.journal._sending.config import ForwardConfig
-    from lance_sdk.journal._sending.core import SenderCore
-    from lance_sdk.journal.transport import TransportFactory
-
-DrainerStep: TypeAlias = Literal[
-    "started", "progress", "drained", "empty", "stopped", "skipped", "failed"
-]
 
 _LOOK: Final = 1.0
 """Seconds between two progress events."""
 _JOIN: Final = 10.0
 """Seconds that stopping waits for a drainer whose disk does not answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainerEvent:
-    """What a drainer did with one slot.
-
-    Attributes:
-        slot: the slot's folder.
-        step: ``started``, ``progress`` (about once a second), ``drained`` (everything that waited
-            was acknowledged by a server, or given up by policy), ``empty`` (nothing waited; no
-            server was asked), ``stopped`` (its sender was closed), ``skipped`` (somebody holds
-            it, it is for others, no server could be reached, the disk does not answer: another
-            time it may work; or ``.failed`` is there) or ``failed`` (``.failed`` was written).
-        settled_fsn: every frame up to this one is dealt with; -1 before the slot is open.
-        last_fsn: the last frame of the slot.
-        reason: why it was skipped or failed, as text.
-        acked_frames: frames that a server acknowledged in this run.
-        lost_frames: the most frames that are lost: damaged, missing, or dropped by policy.
-        dead_letters: frames that were refused and kept as dead letters.
-    """
-
-    slot: Path
-    step: DrainerStep
-    settled_fsn: int = -1
-    last_fsn: int = -1
-    reason: str = ""
-    acked_frames: int = 0
-    lost_frames: int = 0
-    dead_letters: int = 0
-
-
-DrainerListener: TypeAlias = Callable[[DrainerEvent], object]
 
 
 def log_drainer(event: DrainerEvent) -> None:
@@ -96,8 +58,8 @@ class Drainer:
     def __init__(
         self,
         slot: Path,
-        config: "ForwardConfig",
-        factory: "TransportFactory",
+        config: ForwardConfig,
+        factory: TransportFactory,
         listener: DrainerListener,
     ) -> None:
         self._slot = slot
@@ -131,8 +93,6 @@ class Drainer:
         return event
 
     def _run(self) -> DrainerEvent:
-        from lance_sdk.journal._sending.core import SenderCore  # noqa: PLC0415 - it needs this module
-
         names = RealFiles().names(self._slot)
         if FAILED in names:
             text = f"{FAILED} says why an earlier drainer gave up; remove it to try again"
@@ -153,7 +113,7 @@ class Drainer:
         finally:
             journal.close()
 
-    def _drain(self, core: "SenderCore") -> DrainerEvent:
+    def _drain(self, core: SenderCore) -> DrainerEvent:
         last = core.journal.next_fsn - 1
         self._tell(self._event("started", core, last))
         driver = ThreadDriver(
@@ -183,7 +143,7 @@ class Drainer:
     def _event(
         self,
         step: DrainerStep,
-        core: "SenderCore | None" = None,
+        core: SenderCore | None = None,
         last: int = -1,
         reason: str = "",
         *,
@@ -238,7 +198,7 @@ class DrainerPool:
     """
 
     def __init__(
-        self, slots: Iterable[Path], config: "ForwardConfig", factory: "TransportFactory"
+        self, slots: Iterable[Path], config: ForwardConfig, factory: TransportFactory
     ) -> None:
         self._waiting = deque(slots)
         self._config = config
@@ -298,3 +258,16 @@ class DrainerPool:
             self._running.append(drainer)
             self.active += 1
             return drainer
+
+
+def start_drainers(
+    core: SenderCore, config: ForwardConfig, factory: TransportFactory
+) -> DrainerPool | None:
+    """Start draining the slots beside a sender's own, where that is wanted."""
+    path = core.journal.path
+    if not config.drain_orphans or path is None:
+        return None
+    own = frozenset({path.name})
+    pool = DrainerPool(orphans(path.parent, config.journal.kind, exclude=own), config, factory)
+    pool.start()
+    return pool

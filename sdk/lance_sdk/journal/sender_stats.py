@@ -1,9 +1,18 @@
 """What a store-and-forward sender counts, and what closing it finds."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from lance_sdk.journal.errors import JournalError
 from lance_sdk.journal.types import JournalStats
+
+
+class DrainerFigures(Protocol):
+    """What is counted of the slots that a sender drains beside its own."""
+
+    active: int
+    succeeded: int
+    failed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

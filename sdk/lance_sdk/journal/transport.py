@@ -33,30 +33,14 @@ The rules:
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from lance_sdk._io.driver_contract import ProtocolCore
 from lance_sdk._protocol.completion import Completion
 from lance_sdk.journal._renamed import renamed
-
-if TYPE_CHECKING:
-    from lance_sdk.journal._sending.outbox import Outbox
+from lance_sdk.journal._sending.outbox import Outbox, Outgoing
 
 __all__ = ["Outgoing", "Transport", "TransportFactory"]
-
-
-class Outgoing(NamedTuple):
-    """A frame on its way.
-
-    Attributes:
-        fsn: its number.
-        payload: its bytes, as they were stored.
-        replayed: whether it was sent before on an earlier connection.
-    """
-
-    fsn: int
-    payload: bytes
-    replayed: bool
 
 
 class Transport(ProtocolCore, Protocol):
@@ -74,7 +58,7 @@ class Transport(ProtocolCore, Protocol):
         ...
 
 
-TransportFactory: TypeAlias = Callable[["Outbox"], Transport]
+TransportFactory: TypeAlias = Callable[[Outbox], Transport]
 """Makes the transport of an outbox; called once the journal is open."""
 
 __getattr__ = renamed(__name__, {"Carrier": "Transport", "CarrierFactory": "TransportFactory"})

@@ -1,6 +1,6 @@
 """What a journal tells about itself."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -121,3 +121,40 @@ def lost_in(problems: Iterable[Problem]) -> int:
     found = list(problems)
     numbered = sum(each.lost[1] - each.lost[0] + 1 for each in found if each.lost is not None)
     return numbered + sum(each.unnumbered for each in found)
+
+
+DrainerStep: TypeAlias = Literal[
+    "started", "progress", "drained", "empty", "stopped", "skipped", "failed"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainerEvent:
+    """What a drainer did with one slot.
+
+    Attributes:
+        slot: the slot's folder.
+        step: ``started``, ``progress`` (about once a second), ``drained`` (everything that waited
+            was acknowledged by a server, or given up by policy), ``empty`` (nothing waited; no
+            server was asked), ``stopped`` (its sender was closed), ``skipped`` (somebody holds
+            it, it is for others, no server could be reached, the disk does not answer: another
+            time it may work; or ``.failed`` is there) or ``failed`` (``.failed`` was written).
+        settled_fsn: every frame up to this one is dealt with; -1 before the slot is open.
+        last_fsn: the last frame of the slot.
+        reason: why it was skipped or failed, as text.
+        acked_frames: frames that a server acknowledged in this run.
+        lost_frames: the most frames that are lost: damaged, missing, or dropped by policy.
+        dead_letters: frames that were refused and kept as dead letters.
+    """
+
+    slot: Path
+    step: DrainerStep
+    settled_fsn: int = -1
+    last_fsn: int = -1
+    reason: str = ""
+    acked_frames: int = 0
+    lost_frames: int = 0
+    dead_letters: int = 0
+
+
+DrainerListener: TypeAlias = Callable[[DrainerEvent], object]

@@ -1,10 +1,11 @@
 """Records that carry a key, a time, or both (LWP section 8.3)."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from lance_sdk._api.unit_parsing import shorten
 from lance_sdk.errors import LocalProtocolError
+from lance_sdk.values.keyed_parts import KeyedParts
 from lance_spec.enums import RecordType
 from lance_spec.errors import DecodeError, EncodeError
 from lance_spec.messages.lwp import KeyTimestamped, KeyValue, Timestamped
@@ -17,20 +18,6 @@ Time: TypeAlias = int | datetime
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _LATEST: Final = 2**64 - 1
-
-
-class KeyedParts(NamedTuple):
-    """What a record's value consists of.
-
-    Attributes:
-        body: the application's bytes.
-        key: the key's bytes, or None.
-        timestamp_ns: nanoseconds since the Unix epoch, or None.
-    """
-
-    body: bytes
-    key: bytes | None = None
-    timestamp_ns: int | None = None
 
 
 def join(body: bytes, key: bytes | str | None, timestamp: Time | None) -> tuple[bytes, int]:

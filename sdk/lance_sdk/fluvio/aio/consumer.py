@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 import anyio
 
@@ -14,11 +14,9 @@ from lance_sdk.fluvio._asks import Ask, Steps
 from lance_sdk.fluvio._async_pump import AsyncPump
 from lance_sdk.fluvio._consuming import PartitionStream
 from lance_sdk.fluvio._retries import Retries, is_passing, time_left
+from lance_sdk.fluvio.aio.connections import AsyncConnections
 from lance_sdk.fluvio.errors import FluvioRefused, located
 from lance_sdk.fluvio.types import ReceivedRecord
-
-if TYPE_CHECKING:
-    from lance_sdk.fluvio.aio.client import AsyncFluvioClient
 
 T = TypeVar("T")
 
@@ -29,9 +27,7 @@ class AsyncFluvioConsumer:
     A lost connection is taken up again at `offset`, for `FluvioSettings.retry_for` seconds.
     """
 
-    def __init__(
-        self, client: "AsyncFluvioClient", stream: PartitionStream, end: int | None
-    ) -> None:
+    def __init__(self, client: AsyncConnections, stream: PartitionStream, end: int | None) -> None:
         self._client = client
         self._settings = client.settings
         self._stream = stream

@@ -2,7 +2,7 @@
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import anyio
 
@@ -10,10 +10,8 @@ from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._retries import Retries
 from lance_sdk.fluvio._topics import Leaders
+from lance_sdk.fluvio.aio.connections import AsyncConnections
 from lance_sdk.fluvio.types import StoredRecords
-
-if TYPE_CHECKING:
-    from lance_sdk.fluvio.aio.client import AsyncFluvioClient
 
 
 class AsyncFluvioProducer:
@@ -23,7 +21,7 @@ class AsyncFluvioProducer:
     written.
     """
 
-    def __init__(self, client: "AsyncFluvioClient", leaders: Leaders, outbox: SendBuffer) -> None:
+    def __init__(self, client: AsyncConnections, leaders: Leaders, outbox: SendBuffer) -> None:
         self._client = client
         self._leaders = leaders
         self._outbox = outbox

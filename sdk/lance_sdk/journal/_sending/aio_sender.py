@@ -23,6 +23,7 @@ from lance_sdk.journal._sending.config import ForwardConfig
 from lance_sdk.journal._sending.core import SenderCore, open_core
 from lance_sdk.journal._sending.sender import OPEN_LIMIT, Append, Level, checked_level
 from lance_sdk.journal.config import Durability
+from lance_sdk.journal.drainers import start_drainers
 from lance_sdk.journal.errors import JournalFull
 from lance_sdk.journal.sender_stats import FramesLost, SenderReport
 from lance_sdk.journal.transport import TransportFactory
@@ -65,7 +66,7 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
             core.transport.open(time.monotonic())
             self._driver.start()
             await self._await_opened(core, self._driver)
-            self._drainers = core.start_drainers(self._settings, self._factory)
+            self._drainers = start_drainers(core, self._settings, self._factory)
         except BaseException:
             await self._release(core)
             raise

@@ -15,8 +15,8 @@ from lance_sdk.hooks import Hooks
 from lance_sdk.journal._sending.error_queue import SMALLEST, ErrorHandler
 from lance_sdk.journal._sending.outbox import OutboxLimits
 from lance_sdk.journal.config import JournalConfig
-from lance_sdk.journal.drainers import DrainerListener
 from lance_sdk.journal.rejections import Category, Policy
+from lance_sdk.journal.types import DrainerListener
 
 InitialConnect: TypeAlias = Literal["off", "sync", "async"]
 

@@ -14,11 +14,9 @@ from lance_sdk.journal._sending.outbox import Outbox
 from lance_sdk.journal._sending.reconnecting import ReconnectLimiter
 from lance_sdk.journal.config import Durability
 from lance_sdk.journal.dead_letters import DeadLetterFile
-from lance_sdk.journal.drainers import DrainerPool
 from lance_sdk.journal.errors import JournalFull, NotYetDurable
-from lance_sdk.journal.orphans import orphans
 from lance_sdk.journal.rejections import Category, Policy, Rejection
-from lance_sdk.journal.sender_stats import SenderReport, SenderStats
+from lance_sdk.journal.sender_stats import DrainerFigures, SenderReport, SenderStats
 from lance_sdk.journal.transport import TransportFactory
 from lance_sdk.journal.types import lost_in
 
@@ -115,19 +113,7 @@ class SenderCore:
         """Return how many frames nobody has once this process ends."""
         return 0 if self.journal.path else self.journal.stats().backlog_frames
 
-    def start_drainers(
-        self, config: ForwardConfig, factory: TransportFactory
-    ) -> DrainerPool | None:
-        """Start draining the slots beside this one, where that is wanted."""
-        path = self.journal.path
-        if not config.drain_orphans or path is None:
-            return None
-        own = frozenset({path.name})
-        pool = DrainerPool(orphans(path.parent, config.journal.kind, exclude=own), config, factory)
-        pool.start()
-        return pool
-
-    def release(self, drainers: DrainerPool | None) -> SenderReport:
+    def release(self, drainers: DrainerFigures | None) -> SenderReport:
         """Close journal and inbox; return what is left."""
         failure: Exception | None = self.outbox.failure
         left = self.journal.stats().backlog_frames
@@ -145,7 +131,7 @@ class SenderCore:
             stats=self.stats(drainers),
         )
 
-    def stats(self, drainers: DrainerPool | None) -> SenderStats:
+    def stats(self, drainers: DrainerFigures | None) -> SenderStats:
         """Return every counter; it never raises, also after a failure and after closing."""
         counters, failure = self.outbox.counters, self.outbox.failure
         return SenderStats(

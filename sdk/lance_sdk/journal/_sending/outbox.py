@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
@@ -29,7 +29,20 @@ from lance_sdk.journal.rejections import (
     Verdict,
     session_ended,
 )
-from lance_sdk.journal.transport import Outgoing
+
+
+class Outgoing(NamedTuple):
+    """A frame on its way.
+
+    Attributes:
+        fsn: its number.
+        payload: its bytes, as they were stored.
+        replayed: whether it was sent before on an earlier connection.
+    """
+
+    fsn: int
+    payload: bytes
+    replayed: bool
 
 
 class DeadLetterSink(Protocol):

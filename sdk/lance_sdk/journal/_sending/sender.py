@@ -18,6 +18,7 @@ from lance_sdk.errors import ConfigError, DeadlineExceeded
 from lance_sdk.journal._sending.base import SenderState
 from lance_sdk.journal._sending.config import ForwardConfig
 from lance_sdk.journal._sending.core import SenderCore, open_core
+from lance_sdk.journal.drainers import start_drainers
 from lance_sdk.journal.errors import JournalFull
 from lance_sdk.journal.sender_stats import FramesLost, SenderReport
 from lance_sdk.journal.transport import TransportFactory
@@ -93,7 +94,7 @@ class ForwardingSender(SenderState, OpenedByWith):
             core.transport.open(time.monotonic())
             self._driver.start()
             self._await_opened(core, self._driver)
-            self._drainers = core.start_drainers(self._settings, self._factory)
+            self._drainers = start_drainers(core, self._settings, self._factory)
         except BaseException:
             self._release(core)
             raise

@@ -9,10 +9,10 @@ from lance_sdk.journal._sending.config import InitialConnect
 from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal._sending.error_queue import ErrorHandler
 from lance_sdk.journal._sending.outbox import OutboxLimits
-from lance_sdk.journal.drainers import DrainerListener
 from lance_sdk.journal.lwp.batch_ids import BatchIdAssigner
 from lance_sdk.journal.lwp.settings import LwpSettings
 from lance_sdk.journal.lwp.transport import LwpTransports
+from lance_sdk.journal.types import DrainerListener
 from lance_sdk.options import ClientOptions
 from lance_spec.errors import EncodeError
 from lance_spec.names import check_topic_name
