@@ -258,10 +258,34 @@ def test_a_loss_of_power_at_the_end_of_a_renamed_segment_is_no_missing_file() ->
         assert lost_in(journal.problems) == 1
 
 
-def test_number_0_that_follows_a_segment_without_a_number_is_spared_too() -> None:
+def test_a_segment_without_a_number_gets_one_and_number_0_behind_it_another() -> None:
     """As the Go client names its first two segments (SF-40)."""
     disk = foreign(sf_initial=sfa(0, b"a"), sf_0000000000000000=sfa(1, b"b"))
     for _ in range(2):
         assert open_slot(disk) == ({0: b"a", 1: b"b"}, ())
-    assert numbered(disk) >= {"sf-initial.sfa", segment(1).name}
-    assert segment(0).name not in numbered(disk)
+    assert numbered(disk) == {segment(1).name, segment(2).name}
+
+
+def test_number_0_without_frames_gets_a_number_before_ours_go_in() -> None:
+    """Its client may empty a file of this name when it opens the slot again (SF-40)."""
+    manifest = dual(encode_record(b"SFM1", 1, 0, 0))
+    disk = foreign(sf_0000000000000000=sfa(0, flags=1), manifest=manifest)
+    with Journal.open(SLOT, CONFIG, files=disk) as journal:
+        journal.append(b"ours")
+        assert numbered(disk) == {segment(1).name}
+
+
+def test_a_loss_of_power_after_another_clients_first_segment_is_no_missing_file() -> None:
+    """Our journal gave it a number, and leaves none out behind it."""
+    disk = foreign(sf_initial=sfa(0, b"a"))
+    journal = Journal.open(SLOT, CONFIG, files=disk)
+    for number in range(5):
+        journal.append(b"%040d" % number)
+    disk = disk.killed()
+    first, second = sorted(numbered(disk))[:2]
+    data = disk.content(SLOT / first)
+    end = data.rindex(b"0" * 39) - 8
+    disk.put(SLOT / first, data[:end] + bytes(len(data) - end))
+    with Journal.open(SLOT, CONFIG, files=disk) as journal:
+        assert lost_in(journal.problems) == 1
+    assert {first, second} <= numbered(disk)

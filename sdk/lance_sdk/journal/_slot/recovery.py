@@ -145,7 +145,7 @@ def _mended(files: Files, path: Path, config: JournalConfig) -> SlotSnapshot:
             raise SlotHasGap(path, tuple(snapshot.gaps))
         told += close_gaps(files, path, snapshot)
         snapshot = read_slot(files, path, config.kind)
-    if config.kind is SlotKind.QWP and _spare_the_first(files, path, snapshot):
+    if config.kind is SlotKind.QWP and _number_the_first(files, path, snapshot):
         snapshot = read_slot(files, path, config.kind)
     snapshot.problems[:0] = told
     return snapshot
@@ -304,18 +304,23 @@ def _generation(snapshot: SlotSnapshot, kind: SlotKind) -> int:
     return max(snapshot.generations - emptied, default=before) + 1
 
 
-def _spare_the_first(files: Files, path: Path, snapshot: SlotSnapshot) -> bool:
-    """Give a segment of number 0 with frames the next number; return whether that was done.
+def _number_the_first(files: Files, path: Path, snapshot: SlotSnapshot) -> bool:
+    """Give ``sf-initial`` and number 0 the next numbers; return whether there was one of them.
 
     A published client that opens a slot may create its spare under number 0 before it has looked
-    which numbers are taken, and so empties the file that has it (SF-40).
+    which numbers are taken, and so empties the file that has it (SF-40). Where a file has no
+    number, nothing shows whether one behind it was deleted.
     """
-    first = path / segment_name(0, SlotKind.QWP.suffix)
-    if all(each.path != first for each, _ in snapshot.chain.order):
-        return False
-    files.rename(first, path / segment_name(max(snapshot.generations) + 1, SlotKind.QWP.suffix))
-    files.sync_folder(path)
-    return True
+    following = max(snapshot.generations, default=0) + 1
+    kept = [each for each, _ in snapshot.chain.order]
+    if snapshot.active is not None:
+        kept.append(snapshot.active)
+    first = [each for each in kept if not each.generation]
+    for generation, each in enumerate(first, following):
+        files.rename(each.path, path / segment_name(generation, SlotKind.QWP.suffix))
+    if first:
+        files.sync_folder(path)
+    return bool(first)
 
 
 def _removable(snapshot: SlotSnapshot) -> list[SegmentFile]:
