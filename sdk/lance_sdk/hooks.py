@@ -340,13 +340,15 @@ class CallEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseEvent:
-    """A producer ended: closed, dropped, or cut off with its event loop or the interpreter.
+    """A producer or store-and-forward sender ended: closed, dropped, or cut off.
+
+    A sender counts frames, a producer records.
 
     Attributes:
         source: the client, with its URL without secrets.
         topic: the topic's label.
-        delivered: records acknowledged in its life.
-        unsent: records that were not delivered and whose failure nobody had looked at; those that
+        delivered: how many were acknowledged in its life.
+        unsent: how many were not delivered and whose failure nobody had looked at; those that
             stay in a journal do not count.
     """
 
@@ -378,7 +380,7 @@ class Hooks:
         """A batch was given up, or nobody waits for it any longer."""
 
     def on_close(self, event: CloseEvent) -> None:
-        """A producer ended."""
+        """A producer or store-and-forward sender ended."""
 
     def on_spill(self, event: SpillEvent) -> None:
         """A batch went to the journal."""

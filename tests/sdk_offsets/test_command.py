@@ -50,8 +50,20 @@ def test_show(store: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_show_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing is committed, that is said."""
-    assert run(["offsets", "show", "--store", f"file:{tmp_path}/none"]) == 0
+    assert run(["offsets", "show", "--store", f"file:{tmp_path}"]) == 0
     assert capsys.readouterr().err == "nothing is committed there\n"
+
+
+@pytest.mark.parametrize("kind", ["file", "sqlite"])
+@pytest.mark.parametrize("command", [["show"], ["export"], ["reset", "billing"]], ids=" ".join)
+def test_a_store_that_is_not_there_is_an_error(
+    kind: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not made by looking at it."""
+    path = tmp_path / "none"
+    assert run(["offsets", *command, "--store", f"{kind}:{path}"]) == 1
+    assert capsys.readouterr().err.startswith(f"error: there is no offset store {path}; ")
+    assert not path.exists()
 
 
 def test_show_as_json(store: str, capsys: pytest.CaptureFixture[str]) -> None:

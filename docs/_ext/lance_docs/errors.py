@@ -15,7 +15,7 @@ from lance_spec import enums, vectors
 from lance_spec.enums import ErrorCode
 
 _ADVICE = Path(__file__).with_name("advice.toml")
-_MISTAKES = Path(__file__).parents[3] / "tests" / "sdk" / "clients" / "mistakes.toml"
+_MISTAKES = Path(__file__).parents[3] / "tests" / "sdk" / "mistakes" / "mistakes.toml"
 _CODES = {type(server_error(code, "example")): f"``0x{code:02X}``" for code in ErrorCode}
 _CODES.pop(ServerError, None)  # stands for codes that are not listed
 

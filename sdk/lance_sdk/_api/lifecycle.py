@@ -10,9 +10,9 @@ from lance_sdk._api.factory import ClientCore, not_opened, open_deadline, pump_o
 from lance_sdk._api.no_pickle import NotPicklable
 from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._api.with_statements import OpenedByWith
-from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_loss
+from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
 from lance_sdk._io.threads.thread_driver import ThreadDriver
-from lance_sdk.errors import DeliveryWarning, NotOpenError, RecordsLost, UsageError
+from lance_sdk.errors import NotOpenError, RecordsLost, UsageError
 from lance_sdk.types import CloseReport
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Lifecycle(NotPicklable, OpenedByWith):
         """
         if not isinstance(self._driver.guard, NotOpenError):
             self._driver.check()
-            raise UsageError(f"{self!r} is open already; use it, or make another one")
+            raise UsageError(f"{self._name} is open already; use it, or make another one")
         self._begin()
         try:
             self._driver.start()
@@ -114,11 +114,7 @@ class Lifecycle(NotPicklable, OpenedByWith):
         report = self._close(EXIT_BUDGET if hurry else None, failed=kind is not None)
         if kind is None and report.lost:
             raise RecordsLost(report)
-        try:
-            warn_of_loss(report.lost, f"when an exception ended the block of {self._name}")
-        except DeliveryWarning as warning:  # warnings are errors: the block's own comes first
-            if error is not None:
-                error.add_note(str(warning))
+        warn_of_lost_block(report.lost, self._name, error)
 
     def __del__(self) -> None:
         driver = getattr(self, "_driver", None)

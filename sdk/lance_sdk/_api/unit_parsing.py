@@ -1,7 +1,7 @@
 """Durations and sizes as people write them in URLs: ``5ms``, ``64KiB``."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from lance_sdk.errors import ConfigError
@@ -61,9 +61,11 @@ def parse_size(name: str, text: str) -> int:
 
 
 def shorten(value: object) -> str:
-    """Return the value as it is written in Python, cut where it would fill a screen."""
+    """Return the value as it is written in Python, a time as people write it; cut where long."""
     if isinstance(value, int) and abs(value) >= 10**_SHOWN:
         return "a huge int"  # to write one out takes time, or is refused by Python
+    if isinstance(value, datetime):
+        return str(value)
     text = value.__qualname__ if isinstance(value, type) else repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

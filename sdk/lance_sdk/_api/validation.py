@@ -29,7 +29,7 @@ def check_start(start: object, shown: str = "start={}") -> None:
     if isinstance(start, datetime):
         if start.tzinfo is None:
             raise ConfigError(
-                f"{shown.format(repr(start))} says no time zone; use datetime.now(timezone.utc)"
+                f"{shown.format(shorten(start))} says no time zone; use datetime.now(timezone.utc)"
             )
         return
     if not _is_offset(start):

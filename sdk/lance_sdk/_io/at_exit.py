@@ -19,8 +19,8 @@ EXIT_BUDGET = 2.0
 class Closable(Protocol):
     """What can be closed within a time."""
 
-    def close_at_exit(self, timeout: float) -> int:
-        """Finish within ``timeout`` seconds; return the number of records that were lost."""
+    def close_at_exit(self, timeout: float) -> None:
+        """Finish within ``timeout`` seconds, and tell what was not delivered."""
         ...
 
 
@@ -40,19 +40,33 @@ def unregister(driver: Closable) -> None:
 def _close_all() -> None:
     deadline = time.monotonic() + EXIT_BUDGET
     for driver in list(_open):
-        lost = driver.close_at_exit(max(0.0, deadline - time.monotonic()))
-        warn_of_loss(lost, "when the interpreter ended")
+        driver.close_at_exit(max(0.0, deadline - time.monotonic()))
 
 
-def warn_of_loss(lost: int, when: str) -> None:
+AT_EXIT = "when the interpreter ended"
+"""When something was lost, for `warn_of_loss`."""
+
+
+def warn_of_loss(lost: int, when: str, *, what: str = "records") -> None:
     """Say how many records were lost where no caller can be told; nothing when none was."""
     if lost:
         warnings.warn(
-            f"{lost} records were not delivered {when}; "
+            f"{lost} {what} were not delivered {when}; "
             f"use `with`, or call close() before the program ends",
             DeliveryWarning,
             stacklevel=1,
         )
+
+
+def warn_of_lost_block(
+    lost: int, name: str, error: BaseException | None, *, what: str = "records"
+) -> None:
+    """Warn of what was lost when an exception ended a block; the exception comes first."""
+    try:
+        warn_of_loss(lost, f"when an exception ended the block of {name}", what=what)
+    except DeliveryWarning as warning:  # warnings are errors
+        if error is not None:
+            error.add_note(str(warning))
 
 
 atexit.register(_close_all)

@@ -159,7 +159,7 @@ class Session:
             self._closing = True
             self._app.close(now)
         self._close_at = min(self._close_at, now + timeout)
-        if self.state is SessionState.IDLE or not self.opened.done:
+        if self.state is SessionState.IDLE or (not self.opened.done and self._app.drained):
             self.fail(ClosedError("closed before it was open"), now)
 
     def fail(self, error: LanceError, now: float) -> None:

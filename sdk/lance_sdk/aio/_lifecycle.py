@@ -14,9 +14,9 @@ from lance_sdk._api.factory import ClientCore, not_opened, open_deadline, pump_o
 from lance_sdk._api.no_pickle import NotPicklable
 from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._api.with_statements import OpenedByAsyncWith
-from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_loss
+from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
 from lance_sdk._io.tasks.task_driver import TaskDriver
-from lance_sdk.errors import DeliveryWarning, NotOpenError, RecordsLost, UsageError
+from lance_sdk.errors import NotOpenError, RecordsLost, UsageError
 from lance_sdk.types import CloseReport
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class AsyncLifecycle(NotPicklable, OpenedByAsyncWith):
         """
         if not isinstance(self._driver.guard, NotOpenError):
             self._driver.check()
-            raise UsageError(f"{self!r} is open already; use it, or make another one")
+            raise UsageError(f"{self._name} is open already; use it, or make another one")
         await self._begin()
         try:
             self._driver.start()
@@ -123,11 +123,7 @@ class AsyncLifecycle(NotPicklable, OpenedByAsyncWith):
         report = await self._close(EXIT_BUDGET if hurry else None, failed=kind is not None)
         if kind is None and report.lost:
             raise RecordsLost(report)
-        try:
-            warn_of_loss(report.lost, f"when an exception ended the block of {self._name}")
-        except DeliveryWarning as warning:  # warnings are errors: the block's own comes first
-            if error is not None:
-                error.add_note(str(warning))
+        warn_of_lost_block(report.lost, self._name, error)
 
     def __del__(self) -> None:
         driver = getattr(self, "_driver", None)

@@ -260,14 +260,12 @@ class DrainerPool:
             return drainer
 
 
-def start_drainers(
-    core: SenderCore, config: ForwardConfig, factory: TransportFactory
-) -> DrainerPool | None:
+def start_drainers(core: SenderCore, config: ForwardConfig, factory: TransportFactory) -> None:
     """Start draining the slots beside a sender's own, where that is wanted."""
     path = core.journal.path
     if not config.drain_orphans or path is None:
-        return None
+        return
     own = frozenset({path.name})
     pool = DrainerPool(orphans(path.parent, config.journal.kind, exclude=own), config, factory)
     pool.start()
-    return pool
+    core.drainers = pool

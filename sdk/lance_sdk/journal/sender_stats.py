@@ -7,12 +7,15 @@ from lance_sdk.journal.errors import JournalError
 from lance_sdk.journal.types import JournalStats
 
 
-class DrainerFigures(Protocol):
-    """What is counted of the slots that a sender drains beside its own."""
+class Drainers(Protocol):
+    """The slots that a sender drains beside its own."""
 
     active: int
     succeeded: int
     failed: int
+
+    def stop(self) -> None:
+        """Leave what is being drained to others, and wait for the threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

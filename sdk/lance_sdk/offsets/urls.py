@@ -44,6 +44,16 @@ def open_store(url: str | OffsetStore) -> OffsetStore:
     return make(url, rest)
 
 
+def local_path(url: str) -> str | None:
+    """Return the path of a store that is a folder or a file, None for others.
+
+    Raises:
+        ConfigError: there is none in the URL.
+    """
+    scheme, _, rest = url.partition(":")
+    return _path(scheme, rest) if scheme.lower() in {"file", "sqlite"} else None
+
+
 def _memory(_url: str, rest: str) -> OffsetStore:
     if rest:
         raise ConfigError("memory: takes nothing after the colon")

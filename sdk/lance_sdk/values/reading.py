@@ -38,7 +38,9 @@ def value_of(record: Record, values: Any) -> Any:
     try:
         return codec.decode(body)
     except ValueError as error:
-        raise _undecodable(record, f"{codec!r} cannot read it: {error}") from error
+        raise _undecodable(
+            record, f"{repr(codec).removesuffix('()')} cannot read it: {error}"
+        ) from error
 
 
 def _undecodable(record: Record, why: str) -> UndecodableRecord:

@@ -12,6 +12,7 @@ import contextlib
 import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -61,6 +62,7 @@ class TaskDriver:
         announcer: tells hooks and the log.
         count_lost: returns the number of records lost that nobody was told of.
         count_delivered: returns the number of records acknowledged; None for what sends none.
+        tell_loss: tells how many records were lost where no caller can be told, and when.
         place: returns where a producer's records go, for the texts of errors.
     """
 
@@ -93,6 +95,7 @@ class TaskDriver:
         self._closed_by_caller = False
         self.count_lost: Callable[[], int] = int
         self.count_delivered: Callable[[], int] | None = None
+        self.tell_loss: Callable[[int, str], None] = at_exit.warn_of_loss
         self._link_scope: anyio.CancelScope | None = None
         self._look = anyio.Event()
         self._fill = anyio.Event()
@@ -170,18 +173,18 @@ class TaskDriver:
                 await self._stopped.wait()
         self._fail(ClosedError(f"{self._name} is closed; make a new one"))
 
-    def let_go(self) -> None:
+    def let_go(self, timeout: float = _LONGEST_WAIT) -> None:
         """Start closing without waiting: the client was dropped without being closed.
 
         A finalizer may run anywhere, even in another thread.
         """
         if self._call_soon is not None:
             with contextlib.suppress(RuntimeError):  # the event loop has ended, and the tasks too
-                self._call_soon(self._close_dropped)
+                self._call_soon(partial(self._close_dropped, timeout))
 
-    def _close_dropped(self) -> None:
+    def _close_dropped(self, timeout: float) -> None:
         self._refuse(ClosedError(f"{self._name} is closed; make a new one"))
-        self._core.close(time.monotonic(), _LONGEST_WAIT)
+        self._core.close(time.monotonic(), timeout)
         self.wake()
 
     def forked(self) -> None:
@@ -242,8 +245,8 @@ class TaskDriver:
             self._core.close(now, at_exit.EXIT_BUDGET)
             await self._drive()
 
-    def close_at_exit(self, timeout: float) -> int:
-        """Finish at interpreter exit; return the number of records that were lost.
+    def close_at_exit(self, timeout: float) -> None:
+        """Finish at interpreter exit, and tell what was not delivered.
 
         An event loop that runs in a thread of its own gets the time; of one that was stopped,
         nothing can be delivered any more.
@@ -252,12 +255,12 @@ class TaskDriver:
         if self._call_soon is not None and isinstance(loop, asyncio.AbstractEventLoop):
             until = time.monotonic() + timeout
             if loop.is_running():
-                self._call_soon(self._close_dropped)
+                self._call_soon(partial(self._close_dropped, timeout))
             while loop.is_running() and not self._core.finished and time.monotonic() < until:
                 time.sleep(_EXIT_LOOK)
         if not self._core.finished:
             self._fail(ClosedError(f"{self._name}: its event loop was stopped"))
-        return self.count_lost()
+        self._tell_end(at_exit.AT_EXIT)
 
     def _end(self) -> None:
         """Refuse further use: there will be no connection any more."""
@@ -267,9 +270,9 @@ class TaskDriver:
         self._refuse(ClosedError(f"{self._name} is closed{because}"))
         at_fork.unregister(self)
         at_exit.unregister(self)
-        self._tell_end()
+        self._tell_end(f"when the event loop of {self._name} ended")
 
-    def _tell_end(self) -> None:
+    def _tell_end(self, when: str) -> None:
         """Tell, once, what was delivered and what was not."""
         count, self.count_delivered = self.count_delivered, None
         if count is None:
@@ -277,7 +280,7 @@ class TaskDriver:
         lost = self.count_lost()
         self.dispatcher.tell_end(count(), lost)
         if not self._closed_by_caller:
-            at_exit.warn_of_loss(lost, f"when the event loop of {self._name} ended")
+            self.tell_loss(lost, when)
 
     async def _loop(self, tasks: TaskGroup) -> None:
         while True:

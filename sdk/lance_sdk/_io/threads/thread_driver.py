@@ -60,6 +60,7 @@ class ThreadDriver:
         guard: why the object cannot be used at the moment; None while it can.
         count_lost: returns the number of records lost, for the report at interpreter exit.
         count_delivered: returns the number of records acknowledged; None for what sends none.
+        tell_loss: tells how many records were lost where no caller can be told, and when.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class ThreadDriver:
         self._thread: threading.Thread | None = None
         self._waiter: SocketSelector | None = None
         self._dropped = self._was_dropped = False
+        self._drop_limit = _LONGEST_WAIT
         self._stream: Stream | None = None
         self._writing = False
         self._buffer = memoryview(bytearray())
@@ -90,6 +92,7 @@ class ThreadDriver:
         )
         self.count_lost: Callable[[], int] = int
         self.count_delivered: Callable[[], int] | None = None
+        self.tell_loss: Callable[[int, str], None] = at_exit.warn_of_loss
 
     def __repr__(self) -> str:
         return f"<ThreadDriver {self._name} guard={self.guard!r} {self._core!r}>"
@@ -180,19 +183,20 @@ class ThreadDriver:
         ):  # in a callback or in name resolution: it cannot be interrupted
             self._fail(ClosedError(f"{self._name} was closed while its I/O thread was busy"))
 
-    def close_at_exit(self, timeout: float) -> int:
-        """Finish at interpreter exit; return the number of records that were lost."""
+    def close_at_exit(self, timeout: float) -> None:
+        """Finish at interpreter exit, and tell what was not delivered."""
         if self._thread is not None and self._thread.is_alive():
             self.close(timeout)
-        return self.count_lost()
+        if not self._was_dropped:  # else its thread has told
+            self.tell_loss(self.count_lost(), at_exit.AT_EXIT)
 
-    def let_go(self) -> None:
+    def let_go(self, timeout: float = _LONGEST_WAIT) -> None:
         """Start closing without waiting: the client was dropped without being closed.
 
         A finalizer may run anywhere, even in a thread that holds the lock, so it must not wait
         for it. Where the lock is taken, the thread finds the flag at its next look.
         """
-        self._dropped = True
+        self._drop_limit, self._dropped = timeout, True
         if self.lock.acquire(blocking=False):
             try:
                 if self._waiter is not None:
@@ -203,7 +207,7 @@ class ThreadDriver:
     def _close_dropped(self, now: float) -> None:
         self._dropped, self._was_dropped = False, True
         self._refuse(ClosedError(f"{self._name} is closed; make a new one"))
-        self._core.close(now, _LONGEST_WAIT)
+        self._core.close(now, self._drop_limit)
 
     def forked(self) -> None:
         """Let go of everything inherited; called in a forked child."""
@@ -368,7 +372,7 @@ class ThreadDriver:
         if self.count_delivered is not None:
             self.dispatcher.tell_end(self.count_delivered(), lost)
         if self._was_dropped:
-            at_exit.warn_of_loss(lost, "after their producer was dropped without being closed")
+            self.tell_loss(lost, f"after {self._name} was dropped without being closed")
 
     def _close_descriptors(self) -> None:
         waiter, self._waiter = self._waiter, None

@@ -5,6 +5,7 @@ import os
 from http import HTTPStatus
 from typing import Any, Final
 
+from lance_sdk._errors.advice import words
 from lance_sdk.cli._settings import current_settings
 from lance_sdk.cli.console.exit_codes import ExitCode, Failure, printable
 
@@ -59,7 +60,8 @@ def ask(
             connection.close()
     except (OSError, HTTPException) as error:
         raise Failure(
-            f"{printable(address)} does not answer: {error}; name the server's HTTP port, {hint}",
+            f"{printable(address)} does not answer: {words(error)}; name the server's HTTP port, "
+            f"{hint}",
             ExitCode.UNREACHABLE,
         ) from error
     if response.status != HTTPStatus.OK:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,8 +81,18 @@ def _opened_to_read(url: str) -> Iterator["OffsetStore | ServerCommits"]:
     if url.startswith(PREFIX):
         yield ServerCommits(url)
     else:
+        _check_is_there(url)
         with _opened(url) as store:
             yield store
+
+
+def _check_is_there(url: str) -> None:
+    """Refuse to read files that nobody has written; opening them would make them."""
+    from lance_sdk.offsets.urls import local_path  # noqa: PLC0415 - loaded when it is needed
+
+    path = local_path(url)
+    if path is not None and not Path(path).exists():
+        raise Failure(f"there is no offset store {printable(path)}; nothing was committed there")
 
 
 @offsets.command("show")

@@ -15,7 +15,7 @@ import anyio
 from anyio import to_thread
 
 from lance_sdk._api.with_statements import OpenedByAsyncWith
-from lance_sdk._io.at_exit import EXIT_BUDGET
+from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
 from lance_sdk._io.tasks.task_driver import TaskDriver
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.journal._sending.base import SenderState
@@ -63,10 +63,11 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
         try:
             await to_thread.run_sync(self._prepared, core)  # it may wait for the disk
             self._driver = TaskDriver(core.transport, self._name, **self._settings.driver_options)
+            core.attend(self._driver)
             core.transport.open(time.monotonic())
             self._driver.start()
             await self._await_opened(core, self._driver)
-            self._drainers = start_drainers(core, self._settings, self._factory)
+            start_drainers(core, self._settings, self._factory)
         except BaseException:
             await self._release(core)
             raise
@@ -97,7 +98,8 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
         limit = self._settings.close_timeout if timeout is None else timeout
         try:
             if limit > 0 and self._driver is not None:
-                done = await self._wait_acked(core.journal.next_fsn - 1, limit)
+                with anyio.CancelScope(shield=True):
+                    done = await self._wait_acked(core.journal.next_fsn - 1, limit)
                 self._waited(core, limit, done=done)
         finally:
             report = await self._release(core)
@@ -110,12 +112,10 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
         """Stop every task and thread, close the slot, and note what is left."""
         with anyio.CancelScope(shield=True):
             try:
-                if self._drainers is not None:
-                    await to_thread.run_sync(self._drainers.stop)
                 if self._driver is not None:
                     await self._driver.close(0.0)
             finally:
-                report = await to_thread.run_sync(core.release, self._drainers)
+                report = await to_thread.run_sync(core.release)
                 self._report = report
         return report
 
@@ -137,10 +137,13 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
             return  # the block's own error goes on, and this one was logged
         if kind is None and report.lost_frames:
             raise FramesLost(report)
+        warn_of_lost_block(report.lost_frames, self._name, error, what="frames")
 
     def __del__(self) -> None:
-        if getattr(self, "_driver", None) is not None and getattr(self, "_report", None) is None:
+        driver = getattr(self, "_driver", None)
+        if driver is not None and getattr(self, "_report", None) is None:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
+            driver.let_go(*self._drop_limit())
 
     # Storing
 

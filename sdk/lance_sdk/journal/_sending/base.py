@@ -1,7 +1,6 @@
 """What the senders of both APIs share: their parts, and what can be read of them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lance_sdk.errors import ClosedError, NotOpenError, UsageError
 from lance_sdk.journal._sending.config import ForwardConfig
@@ -11,9 +10,6 @@ from lance_sdk.journal.sender_stats import SenderReport, SenderStats
 from lance_sdk.journal.transport import TransportFactory
 from lance_sdk.journal.types import Problem
 from lance_sdk.logs import DELIVERY
-
-if TYPE_CHECKING:
-    from lance_sdk.journal.drainers import DrainerPool
 
 
 class SenderState:
@@ -30,7 +26,6 @@ class SenderState:
         self._factory = factory
         self._name = name
         self._core: SenderCore | None = None
-        self._drainers: DrainerPool | None = None
         self._report: SenderReport | None = None
 
     def __repr__(self) -> str:
@@ -64,6 +59,10 @@ class SenderState:
             raise ClosedError(f"{self._name} is closed; make a new one")
         core.check()
         return core
+
+    def _drop_limit(self) -> tuple[float, ...]:
+        """Return the seconds that it may still deliver once it was dropped; () means long."""
+        return () if self._settings.path is None else (self._settings.close_timeout,)
 
     def _waited(self, core: SenderCore, seconds: float, *, done: bool) -> None:
         """Warn when closing did not wait long enough (SF client section 17)."""
@@ -114,4 +113,4 @@ class SenderState:
         """
         if self._report is not None:
             return self._report.stats
-        return self._opened().stats(self._drainers)
+        return self._opened().stats()

@@ -5,6 +5,9 @@ import time
 from typing import Final
 
 from lance_sdk._errors.base import LanceError
+from lance_sdk._io.at_exit import warn_of_loss
+from lance_sdk._io.tasks.task_driver import TaskDriver
+from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk._protocol.backoff import Backoff
 from lance_sdk.errors import ClosedError
 from lance_sdk.journal._ring.journal import Journal
@@ -16,7 +19,7 @@ from lance_sdk.journal.config import Durability
 from lance_sdk.journal.dead_letters import DeadLetterFile
 from lance_sdk.journal.errors import JournalFull, NotYetDurable
 from lance_sdk.journal.rejections import Category, Policy, Rejection
-from lance_sdk.journal.sender_stats import DrainerFigures, SenderReport, SenderStats
+from lance_sdk.journal.sender_stats import Drainers, SenderReport, SenderStats
 from lance_sdk.journal.transport import TransportFactory
 from lance_sdk.journal.types import lost_in
 
@@ -37,6 +40,7 @@ class SenderCore:
         transport: what the driver drives.
         inbox: where rejections go.
         told: whether a call of the application has raised the failure already.
+        drainers: the slots beside this one that are drained, or None.
     """
 
     def __init__(self, journal: Journal, config: ForwardConfig, factory: TransportFactory) -> None:
@@ -56,6 +60,8 @@ class SenderCore:
             factory(self.outbox), self.outbox, budget=config.reconnect_budget
         )
         self.told = False
+        self.drainers: Drainers | None = None
+        self._acked_before = journal.acked_fsn
         self._tell_lost()
 
     def _tell_lost(self) -> None:
@@ -113,11 +119,32 @@ class SenderCore:
         """Return how many frames nobody has once this process ends."""
         return 0 if self.journal.path else self.journal.stats().backlog_frames
 
-    def release(self, drainers: DrainerFigures | None) -> SenderReport:
-        """Close journal and inbox; return what is left."""
+    def count_delivered(self) -> int:
+        """Return how many frames were acknowledged since the journal was opened."""
+        return self.journal.acked_fsn - self._acked_before
+
+    def attend(self, driver: ThreadDriver | TaskDriver) -> None:
+        """Have a driver tell what its sender leaves behind where nobody closes it."""
+        driver.count_lost = self.lost_frames
+        driver.count_delivered = self.count_delivered
+        driver.tell_loss = self._end_unclosed
+
+    def _end_unclosed(self, lost: int, when: str) -> None:
+        """Let go of the slot of a sender that nobody closed, and tell what is left."""
+        if self.outbox.failure is not None and not isinstance(self.outbox.failure, ClosedError):
+            return  # it was told, and whoever has the sender may still ask
+        report = self.release()
+        if report.kept_frames:
+            when += f"; they stay in {self.journal.path}"
+        warn_of_loss(lost or report.kept_frames, when, what="frames")
+
+    def release(self) -> SenderReport:
+        """Stop the drainers, close journal and inbox; return what is left."""
         failure: Exception | None = self.outbox.failure
         left = self.journal.stats().backlog_frames
         try:
+            if self.drainers is not None:
+                self.drainers.stop()
             self.journal.close()
         except LanceError as error:
             failure = failure if failure and not isinstance(failure, ClosedError) else error
@@ -128,12 +155,13 @@ class SenderCore:
             kept_frames=0 if in_memory else left,
             lost_frames=left if in_memory else 0,
             error=None if isinstance(failure, ClosedError) else failure,
-            stats=self.stats(drainers),
+            stats=self.stats(),
         )
 
-    def stats(self, drainers: DrainerFigures | None) -> SenderStats:
+    def stats(self) -> SenderStats:
         """Return every counter; it never raises, also after a failure and after closing."""
         counters, failure = self.outbox.counters, self.outbox.failure
+        drainers = self.drainers
         return SenderStats(
             journal=self.journal.stats(),
             settled_fsn=self.outbox.settled_fsn,

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from lance_sdk._errors.advice import words
 from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.events import (
     Action,
@@ -66,13 +67,15 @@ class OutageWatch:
         return told + self._look(now)
 
     def _failed(self, event: Disconnected, now: float) -> list[Event]:
-        self._outbox.counters.last_error = str(event.error)
+        self._outbox.counters.last_error = words(event.error)
         events: list[Event] = [Disconnected(event.error, event.retry_in, told=True)]
         if self._since is None:
             self._since, self._acked = now, self._outbox.counters.acked
             self._first_attempt = self._attempts()
             stats = self._outbox.journal.stats()
-            text = f"the server cannot be used: {event.error}; {_waiting(stats)}, trying again"
+            text = (
+                f"the server cannot be used: {words(event.error)}; {_waiting(stats)}, trying again"
+            )
             events += [Notice(text, "outage begins"), self._backlog(stats, now)]
         return events
 

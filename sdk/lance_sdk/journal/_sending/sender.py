@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from lance_sdk._api.unit_parsing import shorten
 from lance_sdk._api.with_statements import OpenedByWith
-from lance_sdk._io.at_exit import EXIT_BUDGET
+from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
 from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import ConfigError, DeadlineExceeded
 from lance_sdk.journal._sending.base import SenderState
@@ -90,11 +90,11 @@ class ForwardingSender(SenderState, OpenedByWith):
         try:
             self._prepared(core)
             self._driver = ThreadDriver(core.transport, self._name, **self._settings.driver_options)
-            self._driver.count_lost = core.lost_frames
+            core.attend(self._driver)
             core.transport.open(time.monotonic())
             self._driver.start()
             self._await_opened(core, self._driver)
-            self._drainers = start_drainers(core, self._settings, self._factory)
+            start_drainers(core, self._settings, self._factory)
         except BaseException:
             self._release(core)
             raise
@@ -137,12 +137,10 @@ class ForwardingSender(SenderState, OpenedByWith):
     def _release(self, core: SenderCore) -> SenderReport:
         """Stop every thread, close the slot, and note what is left."""
         try:
-            if self._drainers is not None:
-                self._drainers.stop()
             if self._driver is not None:
                 self._driver.close(0.0)
         finally:
-            self._report = core.release(self._drainers)
+            self._report = core.release()
         return self._report
 
     def __enter__(self) -> Self:
@@ -163,12 +161,13 @@ class ForwardingSender(SenderState, OpenedByWith):
             return  # the block's own error goes on, and this one was logged
         if kind is None and report.lost_frames:
             raise FramesLost(report)
+        warn_of_lost_block(report.lost_frames, self._name, error, what="frames")
 
     def __del__(self) -> None:
         driver = getattr(self, "_driver", None)
         if driver is not None and getattr(self, "_report", None) is None:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
-            driver.let_go()
+            driver.let_go(*self._drop_limit())
 
     # Storing
 

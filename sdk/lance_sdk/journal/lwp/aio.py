@@ -41,7 +41,7 @@ class AsyncStoreAndForwardSender(AsyncForwardingSender):
     Args:
         url: the servers, and the topic of records that name none, see `lance_sdk.url`; or all
             settings at once.
-        path: the slot's folder; its parent must exist. None keeps frames in memory.
+        path: the slot's folder, which is made with its parents. None keeps frames in memory.
         journal: settings of the ring; None means the defaults.
         on_missing_topic: what becomes of frames whose topic does not exist at the server:
             ``create`` creates it, ``hold`` has everything wait until somebody does,

@@ -117,7 +117,7 @@ class QwpTransport:
         """Finish what is there, within ``timeout`` seconds."""
         self._closing = True
         self._close_at = min(self._close_at, now + timeout)
-        if not self.opened.done:
+        if not self.opened.done and self._outbox.drained:
             self.fail(ClosedError("closed before it was open"), now)
 
     def fail(self, error: LanceError, now: float) -> None:
