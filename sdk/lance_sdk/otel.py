@@ -12,7 +12,9 @@ Needs the extra ``otel``. The providers are those that the program set up, or th
 
 A span stands for a batch, not for a record: it is drawn when the server has answered, on the
 thread that heard it, and so it has no parent. LWP carries no headers, so a trace does not pass
-through a record by itself; put ``traceparent`` into the value where it must.
+through a record by itself; put ``traceparent`` into the value where it must. No record carries the
+context of the span of its batch, so that span is of kind ``CLIENT``, as the conventions have it;
+``PRODUCER`` is for one that the consumer's span links to.
 """
 
 import time
@@ -171,7 +173,7 @@ class OpenTelemetryHooks(Hooks):
         self._record(
             event.source,
             done,
-            SpanKind.PRODUCER,
+            SpanKind.CLIENT,
             {
                 "messaging.batch.message_count": event.records,
                 "lance.batch.id": f"{event.batch_id:016x}",

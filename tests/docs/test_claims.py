@@ -1,7 +1,10 @@
 """What the pages say of the programs is so."""
 
+import configparser
 import re
 import socket
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -67,3 +70,48 @@ def test_the_security_page_denies_no_protection_that_the_server_has() -> None:
     assert words.keys() <= {setting.name for setting in fields(ServerConfig)}
     assert [word for word in words.values() if word not in page] == []
     assert "neither TLS" not in page
+
+
+CONTRIBUTING = (DOCS.parent / "CONTRIBUTING.md").read_text()
+
+
+def test_the_files_that_contributing_names_are_there() -> None:
+    """From the root, from the folder that a section is about, or inside it."""
+    root, missing = DOCS.parent, []
+    for section in re.split(r"^### ", CONTRIBUTING, flags=re.MULTILINE):
+        about = re.match(r"`([\w/]+)`", section)
+        folder = root / about[1] if about else root
+        for name in re.findall(r"`([\w./]+(?:/|\.py|\.toml))`", section):
+            places = (root / name, folder / name, folder.parent / name)
+            if not any(place.exists() for place in places) and not [*folder.rglob(name)]:
+                missing.append(name)
+    assert missing == []
+
+
+def test_the_environments_that_contributing_names_are_there() -> None:
+    """Each one behind `tox run -e`, and in the list of those that run when asked for."""
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read(DOCS.parent / "tox.ini")
+    known = {name.removeprefix("testenv:") for name in settings.sections()}
+    known |= {*re.split(r"[\s,]+", settings["tox"]["env_list"].strip())}
+    asked = re.search(r"^Only when asked for run (.+?) and others", CONTRIBUTING, re.MULTILINE)
+    assert asked is not None
+    named = {
+        *re.findall(r"`(\w+)`", asked[1]),
+        *re.findall(r"tox run -e (\w+)", CONTRIBUTING),
+    }
+    assert named - known == set()
+
+
+def test_the_commands_that_contributing_names_have_these_options() -> None:
+    """Their help shows each of them."""
+    ours = re.findall(r"`(lance-conformance selftest|python -m bench)([^`]*)`", CONTRIBUTING)
+    named = {(command, option) for command, rest in ours for option in re.findall(r"--\w+", rest)}
+    assert len(named) > 1
+    for command in {command for command, _ in named}:
+        program = command.replace("lance-conformance", "python -m lance_conformance").split()
+        run = [sys.executable, *program[1:], "--help"]
+        shown = subprocess.run(run, cwd=DOCS.parent, capture_output=True, text=True, check=True)
+        assert {option for each, option in named if each == command} <= {
+            *re.findall(r"--\w+", shown.stdout)
+        }

@@ -103,11 +103,11 @@ def telemetry() -> Any:
     found.shutdown()
 
 
-def test_a_batch_is_a_producer_span(telemetry: Telemetry) -> None:
-    """With the names that OpenTelemetry has for messaging."""
+def test_a_batch_is_a_client_span(telemetry: Telemetry) -> None:
+    """With the names that OpenTelemetry has for messaging; no record carries its context."""
     telemetry.hooks.on_connect(CONNECTED)
     telemetry.hooks.on_batch_acked(ACKED)
-    assert (telemetry.span.name, telemetry.span.kind) == ("send orders", SpanKind.PRODUCER)
+    assert (telemetry.span.name, telemetry.span.kind) == ("send orders", SpanKind.CLIENT)
     assert telemetry.span.status.status_code is StatusCode.UNSET
     assert dict(telemetry.span.attributes or {}) == {
         "messaging.system": "lance",

@@ -123,7 +123,12 @@ class Telemetry:
                 trace_flags=TraceFlags(TraceFlags.SAMPLED),
             ),
             resource=self._resource,
-            attributes={"node_id": self._service.config.node_id, **span.attributes},
+            attributes={
+                "messaging.system": "lance",
+                "messaging.operation.name": span.name.removeprefix("lance."),
+                "node_id": self._service.config.node_id,
+                **span.attributes,
+            },
             kind=SpanKind.SERVER,
             start_time=span.start_ns,
             end_time=span.end_ns,

@@ -278,6 +278,18 @@ def test_segments_roll_by_size_and_batches_never_straddle_them() -> None:
     assert log.read_all().data == ONE * 5
 
 
+def test_a_segment_that_is_full_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """With the topic and its size."""
+    log = LogDriver(MemoryStorage(), options=LogOptions(segment_size=20))
+    with caplog.at_level("INFO"):
+        for number in range(1, 4):
+            log.store([b"one"], batch_id=number)
+    told = [each.getMessage() for each in caplog.records if "is full" in each.getMessage()]
+    assert len(told) == 1
+    assert told[0].startswith("topic 0: segment ")
+    assert told[0].endswith(f"is full, with {2 * len(ONE)} bytes")
+
+
 def test_a_closed_segment_gives_its_index_back() -> None:
     """Only the segment being written holds an index that does not count as cached."""
     log = LogDriver(MemoryStorage(), options=LogOptions(segment_size=20))

@@ -67,7 +67,12 @@ def test_counts_and_spans_are_exported() -> None:
     assert metrics.values["lance_telemetry_spans_dropped"] == 0
     finished = {span.name: span for span in spans.get_finished_spans()}
     assert set(finished) == {"lance.ingest", "lance.fetch"}
-    assert finished["lance.ingest"].attributes == {"node_id": 4, "batches": 1}
+    assert finished["lance.ingest"].attributes == {
+        "messaging.system": "lance",
+        "messaging.operation.name": "ingest",
+        "node_id": 4,
+        "batches": 1,
+    }
     assert finished["lance.fetch"].end_time >= finished["lance.fetch"].start_time
 
 

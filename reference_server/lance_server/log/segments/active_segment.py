@@ -4,6 +4,7 @@ It belongs to whoever flushes its topic: one thread at a time.
 """
 
 import contextlib
+import logging
 from typing import Final, NamedTuple
 
 from lance_server.log.commit_batch import CommitBatch
@@ -14,6 +15,7 @@ from lance_server.log.segments.sidecar import BatchIndex
 from lance_server.lwp.refusals import is_disk_full
 from lance_server.storage.contract import StorageBackend, UndecidedError, Write
 
+_log = logging.getLogger(__name__)
 _RESERVED: Final = 64 * 1024 * 1024
 """Bytes of offsets reserved at a time where commits do not sync."""
 _MAX_BATCHES: Final = 1 << 20
@@ -146,6 +148,8 @@ class ActiveSegment:
         writer = self._writer
         if writer is not None and writer.batches and self._is_full(writer, group):
             self._close()
+            full, number = writer.segment.name.key, self._file.identity.id
+            _log.info("topic %d: segment %s is full, with %d bytes", number, full, writer.size)
         if self._writer is None:
             self._writer = self._new_writer(group.batches[0].server_time_ns, place)
         return self._writer
