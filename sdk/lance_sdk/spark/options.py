@@ -231,7 +231,13 @@ class Options:
         "Bytes that one task reads, about. More of them make more tasks.",
         128 << 20,
     )
-    fetch_bytes: int = _option(read_frame_size, "read", "Bytes asked for in one Fetch.", 4 << 20)
+    fetch_bytes: int = _option(
+        read_frame_size,
+        "read",
+        "Bytes asked for in one Fetch. Raise it where the server is far away: one Fetch at a time "
+        "is under way.",
+        1 << 20,
+    )
     fail_on_data_loss: bool = _option(
         read_flag,
         "read",

@@ -158,7 +158,8 @@ class ServerSplit:
             records = Parted.of(memory.copy(batch.data))
             records = records.between(0, self.end - batch.offset)
             data = memoryview(batch.data)[: records.place(len(records))]
-            crc = crc32c(data, crc)
+            if self.crc is not None:
+                crc = crc32c(data, crc)
             tail.add(data, batch.offset)
             if len(records):
                 yield to_batch(schema, records, self.options.origin(self.topic, batch.offset))
