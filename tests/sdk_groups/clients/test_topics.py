@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from anyio import fail_after
+from tests.sdk_groups.conftest import Threaded, append
 
 import lance_sdk
 from lance_sdk import Client, Consumer, PartitionedTopic, Producer
@@ -26,8 +27,6 @@ from lance_sdk.partitions import PartitionedProducer, partition_of
 from lance_sdk.testing import FakeServer
 from lance_server.embedded import EmbeddedServer
 from lance_spec.codec.siphash import fluvio_partition
-
-from .conftest import Threaded, append
 
 pytestmark = pytest.mark.anyio
 

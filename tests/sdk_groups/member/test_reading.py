@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from anyio import to_thread
+from tests.sdk_groups.conftest import append
 
 from lance_sdk import Client, Consumer
 from lance_sdk.errors import ConfigError, TopicChanged, TopicDeleted, TopicNotFound, UsageError
@@ -13,8 +14,6 @@ from lance_sdk.groups import Coordinator
 from lance_sdk.hooks import Hooks, RecordsEvent
 from lance_sdk.offsets import Commit, MemoryStore, TopicIdentity
 from lance_server import running
-
-from .conftest import append
 
 pytestmark = pytest.mark.anyio
 
