@@ -1,6 +1,9 @@
-"""A transport over a socket of anyio's, for trio."""
+"""A transport over a socket of trio's."""
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -10,6 +13,9 @@ from anyio.streams.tls import TLSStream
 from lance_sdk._io.resolve import SocketAddress
 from lance_sdk._io.tasks.transport import RECEIVE_BYTES, Secure
 from lance_spec.checksum import Buffer
+
+if TYPE_CHECKING:
+    import trio
 
 
 class StreamTransport:
@@ -58,10 +64,65 @@ def _as_os_error(error: Exception) -> OSError:
     return cause if isinstance(cause, OSError) else OSError("connection broken")
 
 
+class SocketStream(ByteStream):
+    """A stream of trio's with the errors of anyio, as `TLSStream` wants it.
+
+    Args:
+        stream: the connected stream.
+    """
+
+    def __init__(self, stream: "trio.SocketStream") -> None:
+        self._stream = stream
+
+    def __repr__(self) -> str:
+        return f"<SocketStream {self._stream!r}>"
+
+    async def receive(self, max_bytes: int = RECEIVE_BYTES) -> bytes:
+        """Return what arrives; `anyio.EndOfStream` when the peer has ended its side."""
+        with _errors_of_anyio():
+            data = bytes(await self._stream.receive_some(max_bytes))
+        if not data:
+            raise anyio.EndOfStream
+        return data
+
+    async def send(self, item: bytes) -> None:
+        """Send all of it."""
+        with _errors_of_anyio():
+            await self._stream.send_all(item)
+
+    async def send_eof(self) -> None:
+        """End this side."""
+        with _errors_of_anyio():
+            await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        """Close at once."""
+        await self._stream.aclose()
+
+
+@contextmanager
+def _errors_of_anyio() -> Iterator[None]:
+    import trio  # noqa: PLC0415 - only a program that runs on it has it
+
+    try:
+        yield
+    except trio.ClosedResourceError as error:
+        raise anyio.ClosedResourceError from error.__cause__
+    except trio.BrokenResourceError as error:
+        raise anyio.BrokenResourceError from error.__cause__
+
+
 async def reach(address: SocketAddress) -> ByteStream:
-    """Connect."""
-    host, port = address[1][:2]
-    return await anyio.connect_tcp(str(host), int(port))
+    """Connect; `anyio.connect_tcp` may lose a socket when it is cancelled as it connects."""
+    import trio  # noqa: PLC0415 - as above
+
+    found = trio.socket.socket(address[0], socket.SOCK_STREAM)
+    try:
+        await found.connect(address[1])
+        return SocketStream(trio.SocketStream(found))
+    except BaseException:
+        found.close()
+        raise
 
 
 async def carry(stream: ByteStream, address: str, secure: Secure | None) -> StreamTransport:
