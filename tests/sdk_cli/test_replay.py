@@ -11,7 +11,7 @@ from click.testing import Result
 
 from lance_sdk import Consumer, Producer
 from lance_sdk.cli.console.exit_codes import Failure
-from lance_sdk.cli.records.rate_limiter import Pace
+from lance_sdk.cli.records.rate_limiter import RateLimiter
 from lance_sdk.testing import ManualClock
 
 Call = Callable[..., Result]
@@ -170,7 +170,7 @@ class Watch(ManualClock):
     def run(self, ticks: list[Tick], **pace: float) -> list[tuple[float, int]]:
         """Return when how many records were ready, in seconds from the beginning."""
         began = self.now
-        groups = Pace(clock=self, sleep=self.advance, **pace).split(ticks)
+        groups = RateLimiter(clock=self, sleep=self.advance, **pace).split(ticks)
         return [(round(self.now - began, 6), len(group)) for group in groups]
 
 

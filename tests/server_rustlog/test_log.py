@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_server.listeners.rustlog.forms import BINARY, JSON
+from lance_server.listeners.rustlog.codecs import BINARY, JSON
 from lance_server.listeners.rustlog.groups import FILE_NAME
 from lance_server.listeners.rustlog.refusals import RustlogRefusal
 from lance_server.listeners.rustlog.testing import Broker, RustlogPeer, broker

@@ -93,9 +93,9 @@ class MemoryBudget:
         """Whether somebody has to wait for memory."""
         return bool(self._waiters) or self.level is not Level.NORMAL
 
-    def account(self) -> "Account":
+    def account(self) -> "HeldMemory":
         """Return a new account, in which nothing is held yet."""
-        return Account(self)
+        return HeldMemory(self)
 
     def may_hold(self, size: int, waiter: Callable[[], None]) -> bool:
         """Return whether ``size`` more bytes fit below the first mark.
@@ -148,7 +148,7 @@ class MemoryBudget:
             self.on_relief()
 
 
-class Account:
+class HeldMemory:
     """What one connection holds.
 
     Attributes:
@@ -163,7 +163,7 @@ class Account:
         self.size = self.idle = 0
 
     def __repr__(self) -> str:
-        return f"<Account {self.size} bytes>"
+        return f"<HeldMemory {self.size} bytes>"
 
     def update(self, size: int, idle: int = 0) -> None:
         """Note how much is held now, and how much of it nobody is about to give back."""

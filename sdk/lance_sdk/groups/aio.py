@@ -386,8 +386,8 @@ class AsyncGroupConsumer(Membership, AsyncLifecycle):
         await self._reader.open()
         try:
             self._enter(await self._reader.find_topics(self._settings.topics))
-            if self._settings.keeper is not None:
-                await to_thread.run_sync(self._settings.keeper.open)
+            if self._settings.store is not None:
+                await to_thread.run_sync(self._settings.store.open)
         except BaseException:
             await self._reader.close(0.0)
             raise

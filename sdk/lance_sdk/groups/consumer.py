@@ -387,8 +387,8 @@ class GroupConsumer(Membership, Lifecycle):
         self._reader.open()
         try:
             self._enter(self._reader.find_topics(self._settings.topics))
-            if self._settings.keeper is not None:
-                self._settings.keeper.open()
+            if self._settings.store is not None:
+                self._settings.store.open()
         except BaseException:
             self._reader.close(0.0)
             raise

@@ -24,7 +24,7 @@ def _not_given_back(right: Any) -> Callable[..., Any]:
     """Return an end of a connection that keeps its account."""
 
     def connection_lost(self: Any, exc: Exception | None) -> None:
-        account, self._account = self._account, memory_quota.Account(self._memory)
+        account, self._account = self._account, memory_quota.HeldMemory(self._memory)
         right(self, exc)
         self._account = account
 
@@ -249,7 +249,7 @@ SERVER_MUTANTS: Final = (
     Mutant("memory set aside for an answer is not given back",
            (Patch(throttle.ReadGate, "end", _reserve_kept),)),
     Mutant("what requests hold is not given back at the end",
-           (Patch(memory_quota.Account, "update", _requested_kept),)),
+           (Patch(memory_quota.HeldMemory, "update", _requested_kept),)),
     Mutant("who waited for memory and left is waited for",
            (Patch(memory_quota.MemoryBudget, "forget", nothing),
             Patch(memory_quota.MemoryBudget, "serve_waiters", _head_of_line))),

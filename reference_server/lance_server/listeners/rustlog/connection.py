@@ -4,7 +4,7 @@ import asyncio
 import socket
 from typing import Any, Final
 
-from lance_server.listeners.rustlog.forms import BINARY, JSON, MAX_FRAME, Form, form_of
+from lance_server.listeners.rustlog.codecs import BINARY, JSON, MAX_FRAME, Form, form_of
 from lance_server.listeners.rustlog.refusals import RustlogRefusal
 from lance_server.listeners.rustlog.service import Service, Shared
 from lance_server.network.fairness import WorkSlice

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from lance_server.listeners.rustlog.forms import MAX_FRAME, Form
+from lance_server.listeners.rustlog.codecs import MAX_FRAME, Form
 from lance_server.listeners.rustlog.refusals import RustlogRefusal, reason
 from lance_server.listeners.rustlog.values import plain
 from lance_server.log.log_manager import LogManager, Topic

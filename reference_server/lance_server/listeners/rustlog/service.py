@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from lance_server.listeners.rustlog.counting import Counts
-from lance_server.listeners.rustlog.forms import Form
+from lance_server.listeners.rustlog.codecs import Form
 from lance_server.listeners.rustlog.groups import Groups
+from lance_server.listeners.rustlog.metrics import Counts
 from lance_server.listeners.rustlog.options import RustlogOptions
 from lance_server.listeners.rustlog.reading import Basket, RecordReading
 from lance_server.listeners.rustlog.refusals import RustlogRefusal, reason

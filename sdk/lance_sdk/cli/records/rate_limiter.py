@@ -25,7 +25,7 @@ class Timed(Protocol):
 T = TypeVar("T", bound=Timed)
 
 
-class Pace:
+class RateLimiter:
     """Cuts lists of records where the next one has to wait, and waits.
 
     Args:

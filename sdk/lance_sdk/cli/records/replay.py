@@ -17,7 +17,7 @@ from lance_sdk.cli._target import client_options, topic_url
 from lance_sdk.cli.console.output import print_json
 from lance_sdk.cli.console.progress import Meter, progress
 from lance_sdk.cli.console.streams import tell
-from lance_sdk.cli.records.rate_limiter import Pace
+from lance_sdk.cli.records.rate_limiter import RateLimiter
 from lance_sdk.cli.records.replay_source import Place, ReplayedRecord, from_file, from_topic
 from lance_sdk.cli.records.replay_state import ReplayState
 from lance_sdk.errors import LanceError
@@ -93,13 +93,13 @@ def replay(  # noqa: PLR0917 - click passes them by name
     noted = ReplayState.load(state, source, str(url))
     records = _records(source, url, start if noted.place is None else noted.place, settings)
     options = {"block_timeout": _PATIENT, **client_options(settings, url)}
-    pace = Pace(rate=rate, speed=speed)
+    limiter = RateLimiter(rate=rate, speed=speed)
     meter = Meter()
     bar = progress("replaying", meter, total=max_records, shown=not settings.quiet)
     from lance_sdk import Producer  # noqa: PLC0415 - the network is loaded when it is needed
 
     with bar, Producer(url, create_topic=create_topic, **options) as producer:
-        _send(producer, _limited(records, max_records), pace, noted, meter)
+        _send(producer, _limited(records, max_records), limiter, noted, meter)
     _summarize(meter, noted, settings)
 
 
@@ -132,14 +132,14 @@ def _limited(
 def _send(
     producer: "Producer",
     batches: Iterator[list[ReplayedRecord]],
-    pace: Pace,
+    limiter: RateLimiter,
     state: ReplayState,
     meter: Meter,
 ) -> None:
     note = _Note(producer, state)
     try:
         for batch in batches:
-            for some in pace.split(batch):
+            for some in limiter.split(batch):
                 _hand_over(producer, some, meter)
                 note.reached(some[-1].following)
     except (KeyboardInterrupt, SystemExit):

@@ -40,21 +40,21 @@ def build_member(
     options = {**shared, **options}
     secret = _DICE.getrandbits(64) | 1
     make = partial(MemberHandler, settings.wishes(()), retry, secret=secret, asleep=seconds_asleep)
-    if settings.keeper is None:
+    if settings.store is None:
         core = build_client(coordinator, options, make)
     else:
-        core = _build_in_text(coordinator, settings, settings.keeper, options, make)
+        core = _build_in_text(coordinator, settings, settings.store, options, make)
     return core, cast("MemberHandler", core.caller)
 
 
 def _build_in_text(
     coordinator: str | URL,
     settings: GroupSettings,
-    keeper: OffsetStoreAdapter,
+    store: OffsetStoreAdapter,
     options: Mapping[str, Any],
     make: Callable[..., MemberHandler],
 ) -> ClientCore:
-    kind = partial(TextSession, wishes=settings.wishes(()), keeper=keeper)
+    kind = partial(TextSession, wishes=settings.wishes(()), store=store)
     one = {**options, "dialect": "specified"}  # nothing is spoken in it, and no other is tried
     core = build_client(coordinator, one, make, kind)
     if core.config.token is not None:

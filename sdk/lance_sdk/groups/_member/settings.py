@@ -46,7 +46,7 @@ class GroupSettings:
         metadata: what a custom strategy wants to know.
         max_poll_records: most records of one batch; 0 leaves batches as they arrive.
         refresh_interval: seconds between two looks for partitions that topics got.
-        keeper: keeps commits, in text; None where the coordinator does.
+        store: keeps commits, in text; None where the coordinator does.
         options: settings of the topics' consumers.
     """
 
@@ -62,7 +62,7 @@ class GroupSettings:
     metadata: bytes
     max_poll_records: int
     refresh_interval: float
-    keeper: OffsetStoreAdapter | None
+    store: OffsetStoreAdapter | None
     options: Mapping[str, Any]
 
     def wishes(self, topics: Sequence[TopicIdentity]) -> SubscriptionRequest:
@@ -107,10 +107,10 @@ def check_settings(
     """
     server = parse_url(url)
     check_one_of("protocol", protocol, _PROTOCOLS)
-    keeper = None
+    store = None
     if protocol == "text":
         _check_speakable(strategy, metadata)
-        keeper = OffsetStoreAdapter(check_consumer_name(group), _offsets(options))
+        store = OffsetStoreAdapter(check_consumer_name(group), _offsets(options))
         options = {name: value for name, value in options.items() if name != "offsets"}
         member = member or f"member-{token_hex(8)}"
     foreign = sorted(_FOREIGN & options.keys())
@@ -134,7 +134,7 @@ def check_settings(
         metadata=bytes(metadata),
         max_poll_records=max_poll_records,
         refresh_interval=positive("refresh_interval", refresh_interval),
-        keeper=keeper,
+        store=store,
         options={name: value for name, value in options.items() if name not in _OURS},
     )
 

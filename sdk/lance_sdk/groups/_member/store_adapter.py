@@ -14,7 +14,7 @@ from lance_spec.messages.groups import GroupErrorCode
 
 
 class OffsetStoreAdapter:
-    """Satisfies `lance_sdk.groups._protocol.position_claims.Keeping`.
+    """Satisfies `lance_sdk.groups._protocol.position_claims.ClaimStore`.
 
     Args:
         group: name of the group, under which its members share offsets.

@@ -17,7 +17,7 @@ from lance_sdk.groups._protocol.group_metadata import (
     Assignment,
     Joining,
     Member,
-    Share,
+    MemberTopics,
     Topic,
 )
 from lance_sdk.groups._protocol.limits import Limits, Refusal
@@ -265,7 +265,7 @@ class Group:
             message = f"another connection has the name {member.name!r} and is alive"
             raise Refusal(GroupErrorCode.NAME_TAKEN, message)
 
-    def _share(self, member: Member) -> Share:
+    def _share(self, member: Member) -> MemberTopics:
         """Return the topics that a member owns or can have, and those that it has to give up."""
         name = member.name
         assigned = (
@@ -278,7 +278,7 @@ class Group:
             for topic_id, topic in self.topics.items()
             if topic.owner == name and topic.moving and not topic.released
         )
-        return Share(frozenset(assigned), frozenset(revoked))
+        return MemberTopics(frozenset(assigned), frozenset(revoked))
 
     # Commits
 

@@ -44,7 +44,7 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class MemberTopics:
     """The topics of one member, by number.
 
     Attributes:
@@ -55,9 +55,9 @@ class Share:
     assigned: frozenset[int] = frozenset()
     revoked: frozenset[int] = frozenset()
 
-    def without(self, topic_ids: frozenset[int]) -> "Share":
+    def without(self, topic_ids: frozenset[int]) -> "MemberTopics":
         """Return it without some topics that are not owned yet."""
-        return Share(self.assigned - topic_ids, self.revoked)
+        return MemberTopics(self.assigned - topic_ids, self.revoked)
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +78,7 @@ class Member:
     seen: float
     busy: int = 0
     generation: int = 0
-    told: Share = Share()
+    told: MemberTopics = MemberTopics()
 
     @property
     def name(self) -> str:

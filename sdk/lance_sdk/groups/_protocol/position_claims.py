@@ -30,7 +30,7 @@ Codes: TypeAlias = Mapping[int, GroupErrorCode]
 """By number what became of the commit of each topic."""
 
 
-class Keeping(Protocol):
+class ClaimStore(Protocol):
     """An offset store, as claims use it; all of it may take time."""
 
     @property
@@ -59,7 +59,7 @@ class Claims:
     """Claims topics as they are assigned, and lets go of those that are not held any more.
 
     Args:
-        keeper: does what takes time.
+        store: does what takes time.
         events: where its offloaded tasks collect.
 
     Attributes:
@@ -71,8 +71,8 @@ class Claims:
             is none.
     """
 
-    def __init__(self, keeper: Keeping, events: list[Event]) -> None:
-        self._keeper = keeper
+    def __init__(self, store: ClaimStore, events: list[Event]) -> None:
+        self._store = store
         self._events = events
         self._claiming = False
         self._later: list[Callable[[float], None]] = []
@@ -112,7 +112,7 @@ class Claims:
         missing = [topic_id for topic_id in topic_ids if topic_id not in self.held]
         self._claiming = True
         topics = [self.topics[topic_id] for topic_id in missing]
-        self._do(partial(self._keeper.claim, topics, generation), done)
+        self._do(partial(self._store.claim, topics, generation), done)
 
     def _claim_rest(
         self,
@@ -130,7 +130,7 @@ class Claims:
         """Keep commits, and tell what became of each."""
 
         def done(result: Codes | None, error: LanceError | None, now: float) -> None:
-            del error  # the keeper tells failures in its codes
+            del error  # the store tells failures in its codes
             codes: Codes = {} if result is None else result
             for commit in commits:
                 topic_id = commit.topic.id
@@ -138,7 +138,7 @@ class Claims:
                     self.held[topic_id] = Claim(commit, commit.generation)
             then(codes, now)
 
-        self._do(partial(self._keeper.save, commits), done)
+        self._do(partial(self._store.save, commits), done)
 
     def keep(self, held: Collection[int]) -> None:
         """Let go of what is not held any more, so that others can have it."""
@@ -150,7 +150,7 @@ class Claims:
             del self.held[topic_id]
         if gone:
             topics = [self.topics[topic_id] for topic_id in gone]
-            self._do(partial(self._keeper.release, topics), self._released)
+            self._do(partial(self._store.release, topics), self._released)
 
     def _released(self, result: object, error: LanceError | None, now: float) -> None:
         del result, now
@@ -161,8 +161,8 @@ class Claims:
 
     def close(self) -> None:
         """Let go of everything; asked for again until it is done."""
-        if not self._keeper.closed:
-            self._do(self._keeper.close, self._released)
+        if not self._store.closed:
+            self._do(self._store.close, self._released)
 
     def _warn(self, topic: TopicIdentity, why: LanceError | None) -> None:
         text = f"topic {topic.label!r} cannot be begun yet, its offset is not to be had: {why}"

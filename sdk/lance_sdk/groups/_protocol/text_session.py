@@ -8,7 +8,7 @@ from lance_sdk._protocol.handshake import Plan
 from lance_sdk._protocol.session import Session
 from lance_sdk.groups._protocol.member import MemberHandler
 from lance_sdk.groups._protocol.membership import MembershipPhase, SubscriptionRequest
-from lance_sdk.groups._protocol.position_claims import Claims, Keeping
+from lance_sdk.groups._protocol.position_claims import Claims, ClaimStore
 from lance_sdk.groups._protocol.text_connection import TextConnection
 
 _FAREWELLS: Final = 3
@@ -22,7 +22,7 @@ class TextSession(Session):
         member: what the session carries.
         plan: of a handshake, of which there is none.
         wishes: of the member, who has a name.
-        keeper: its offset store.
+        store: its offset store.
         events: where this core's events collect.
         **rest: as for every session.
     """
@@ -33,14 +33,14 @@ class TextSession(Session):
         plan: Plan,
         *,
         wishes: SubscriptionRequest,
-        keeper: Keeping,
+        store: ClaimStore,
         events: list[Event],
         **rest: Any,
     ) -> None:
         super().__init__(member, plan, events=events, **rest)
         self._member = member
         self._wishes = wishes
-        self._claims = Claims(keeper, events)
+        self._claims = Claims(store, events)
         self._farewells = _FAREWELLS
         self._not_before = math.inf
         self._was_brief = False

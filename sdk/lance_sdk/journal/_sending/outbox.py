@@ -53,7 +53,7 @@ class DeadLetterSink(Protocol):
         ...
 
 
-class Inbox(Protocol):
+class RejectionQueue(Protocol):
     """Where rejections go to be told to the application."""
 
     def offer(self, rejection: Rejection) -> None:
@@ -218,7 +218,7 @@ class Outbox:
         self,
         journal: Journal,
         limits: OutboxLimits,
-        inbox: Inbox,
+        inbox: RejectionQueue,
         dead_letters: DeadLetterSink | None,
         *,
         backoff: Backoff,

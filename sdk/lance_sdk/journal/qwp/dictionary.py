@@ -71,7 +71,7 @@ def _delta_head(payload: bytes) -> tuple[int, int, int]:
     return start, count, place
 
 
-class Keeper(Protocol):
+class DictionaryJournal(Protocol):
     """What a dictionary asks of the journal beside whose frames it lies."""
 
     @property
@@ -91,7 +91,7 @@ class SymbolDictionary:
         symbols: the symbols there are.
         path: the file, or None in memory.
         end: where its valid part ends; 0 where it does not exist yet.
-        keeper: the journal; None in memory.
+        journal: the journal; None in memory.
 
     Attributes:
         framed: symbols below this id were brought by a stored frame, or are sent to every host
@@ -105,14 +105,14 @@ class SymbolDictionary:
         symbols: list[str] | None = None,
         path: Path | None = None,
         end: int = 0,
-        keeper: Keeper | None = None,
+        journal: DictionaryJournal | None = None,
     ) -> None:
         self._symbols = symbols or []
         self._ids = {each: number for number, each in enumerate(self._symbols)}
         self._recent: dict[str, int] = {}
         self._path = path
         self._end = end
-        self._keeper = keeper
+        self._journal = journal
         self._bytes = sum(len(each.encode()) for each in self._symbols)
         self._crc = crc32c(encode_entries(self._symbols))
         self._lock = threading.Lock()
@@ -219,14 +219,14 @@ class SymbolDictionary:
 
     def note(self) -> None:
         """Tie the dictionary to the frame that is stored next."""
-        if self._keeper is not None:
-            self._keeper.note_symbols(len(self._symbols), self._crc)
+        if self._journal is not None:
+            self._journal.note_symbols(len(self._symbols), self._crc)
 
     def _write(self, chunk: bytes) -> None:
         """Put a chunk after the last valid one; what a failed write left there is cut away."""
         assert self._path is not None
-        assert self._keeper is not None
-        files = self._keeper.files
+        assert self._journal is not None
+        files = self._journal.files
         if not self._end:
             files.replace(self._path, HEADER)
             self._end = len(HEADER)
