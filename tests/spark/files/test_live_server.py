@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.spark.histories import Era, Follower, Rows
+from tests.spark.files.histories import Era, Follower, Rows
 
 from lance_sdk import Client, Producer
 from lance_sdk.config import RetryPolicy

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.spark.test_streams import Query
+from tests.spark.streaming.test_streams import Query
 
 from lance_sdk import Client, Producer
 from lance_sdk.spark.options import Options

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.test_guide import code_of
+from tests.spark.sessions.test_guide import code_of
 
 from lance_sdk.errors import LanceError
 from lance_server import running

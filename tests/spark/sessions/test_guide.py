@@ -11,7 +11,7 @@ import pytest
 from lance_sdk.spark.rows.column_names import TYPES
 from lance_server import running
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 CODE = re.compile(r"^\.\. code-block:: py\n\n((?:(?:   .*)?\n)+)", re.MULTILINE)
 
 

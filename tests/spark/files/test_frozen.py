@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.spark.histories import LIMITS, Era, Follower, Rows
+from tests.spark.files.histories import LIMITS, Era, Follower, Rows
 
 from lance_sdk.errors import TopicNotFound
 from lance_sdk.spark.errors import DataLost
