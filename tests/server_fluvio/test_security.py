@@ -79,5 +79,5 @@ def test_a_stranger_sees_and_does_nothing(guarded: FluvioServers, authority: tru
 def test_who_does_not_speak_tls_is_turned_away(guarded: FluvioServers) -> None:
     """A plain connection comes to nothing."""
     host, port = guarded.sc
-    with pytest.raises(LanceError), FluvioClient(f"{host}:{port}", timeout=5) as client:
+    with pytest.raises(LanceError), FluvioClient(f"{host}:{port}", retry_for=0) as client:
         client.topics()

@@ -46,6 +46,53 @@ class Handler(Protocol):
         """
         ...
 
+    def at_once(self, frame: bytes) -> tuple[int, bytes | Awaitable[bytes]] | None:
+        """Carry out a request that came whole and alone, without waiting for anything.
+
+        Returns:
+            Its number, and what answers it; None if it is one for `handle`.
+        """
+        ...
+
+
+class StreamProtocol(asyncio.StreamReaderProtocol):
+    """Reads a stream; what its connection can serve where it was read is not put into it.
+
+    Attributes:
+        serve: takes what was read, and returns whether it was served.
+    """
+
+    serve: Callable[[bytes], bool] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Serve what was read, or let the stream's reader have it."""
+        if self.serve is None or not self.serve(data):
+            super().data_received(data)
+
+
+class _Unanswered:
+    """Counts requests that wait for their answers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._fewer = asyncio.Event()
+
+    def __repr__(self) -> str:
+        return f"<_Unanswered {self.count}>"
+
+    def add(self) -> None:
+        self.count += 1
+
+    def remove(self) -> None:
+        self.count -= 1
+        self._fewer.set()
+
+    async def wait_below(self, most: int) -> None:
+        """Wait until fewer than ``most`` requests wait."""
+        while self.count >= most:
+            self._fewer.clear()
+            await self._fewer.wait()
+
 
 class Connection:
     """Serves one client.
@@ -53,7 +100,7 @@ class Connection:
     Args:
         cluster: what the servers share.
         reader: what the client sends.
-        writer: what it is sent.
+        writer: what it is sent; its transport has a `StreamProtocol`.
         authorizer: knows what it may do.
 
     Attributes:
@@ -73,9 +120,13 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self.authorizer = authorizer
-        self._unanswered = asyncio.Semaphore(self._options.max_unanswered)
+        self._handler: Handler | None = None
+        self._unanswered = _Unanswered()
         self._tasks: set[asyncio.Task[None]] = set()
         self._streams = 0
+        self._is_between = False
+        """Whether the reader waits for the first byte of a request."""
+        self._heard_at = 0.0
         self._draining = asyncio.Event()
         self._sending = asyncio.Lock()
         peer: socket.socket = writer.get_extra_info("socket")
@@ -87,6 +138,10 @@ class Connection:
 
     async def run(self, handler: Handler) -> None:
         """Serve until the client leaves, misbehaves or is silent for too long."""
+        self._handler = handler
+        protocol = self._writer.transport.get_protocol()
+        assert isinstance(protocol, StreamProtocol), "the listener made it"
+        protocol.serve = self._serve_at_once
         reading = asyncio.create_task(self._read_all(handler))
         draining = asyncio.create_task(self._draining.wait())
         try:
@@ -110,8 +165,7 @@ class Connection:
 
         A client that ended only its own side, or sent nonsense behind them, wants the answers.
         """
-        for _ in range(self._options.max_unanswered):
-            await self._unanswered.acquire()
+        await self._unanswered.wait_below(1)
 
     async def _end(self, reading: asyncio.Task[None]) -> None:
         tasks = {reading, *self._tasks}
@@ -139,7 +193,10 @@ class Connection:
                 request = Request.decode(frame)
                 await self._discard(size - len(frame))
                 del frame
-                await self._unanswered.acquire()
+                await self._unanswered.wait_below(self._options.max_unanswered)
+                if self._draining.is_set():
+                    hold.release()
+                    return
                 answer = await self._handled(handler, request, size)
             except BaseException:
                 hold.release()
@@ -148,17 +205,18 @@ class Connection:
                 self._spawn(self._answer(request.correlation_id, answer, hold))
                 continue
             hold.release()
-            self._unanswered.release()
+            self._unanswered.remove()
             if answer is not None:
                 await self.send(request.correlation_id, answer)
 
     async def _handled(self, handler: Handler, request: Request, size: int) -> Answer:
+        self._unanswered.add()
         try:
             if size > self._options.max_frame:
                 return handler.oversize(request, size)
             return await handler.handle(request)
         except BaseException:
-            self._unanswered.release()
+            self._unanswered.remove()
             raise
 
     async def _frame(self, hold: Share) -> tuple[bytes, int]:
@@ -166,8 +224,7 @@ class Connection:
 
         Of a request that is too large only the begin is returned; the size is of the whole.
         """
-        async with asyncio.timeout(None if self._streams else self._options.idle_timeout):
-            first = await self._reader.readexactly(1)
+        first = await self._first_byte()
         async with asyncio.timeout(self._options.frame_timeout):
             size = int.from_bytes(first + await self._reader.readexactly(_LENGTH - 1), "big")
             most = self._options.max_frame
@@ -181,6 +238,57 @@ class Connection:
                 found += await self._reader.readexactly(wanted)
         return bytes(found), size
 
+    async def _first_byte(self) -> bytes:
+        """Return the first byte of the next request; some before it may be served at once.
+
+        Raises:
+            TimeoutError: the client was silent for too long.
+        """
+        self._heard_at = asyncio.get_running_loop().time()
+        while True:
+            until = self._heard_at + self._options.idle_timeout
+            self._is_between = True
+            try:
+                async with asyncio.timeout_at(None if self._streams else until):
+                    return await self._reader.readexactly(1)
+            except TimeoutError:
+                if until >= self._heard_at + self._options.idle_timeout:
+                    raise
+            finally:
+                self._is_between = False
+
+    def _serve_at_once(self, data: bytes) -> bool:
+        """Serve a request that came whole, with nothing before it; return whether it was served."""
+        handler, hold = self._handler, self._cluster.budget.share()
+        answered = None
+        if handler is not None and self._may_serve_at_once(data, hold):
+            answered = handler.at_once(data[_LENGTH:])
+        if answered is None:
+            hold.release()
+            self._is_between = False  # the reader has something to read
+            return False
+        self._heard_at = asyncio.get_running_loop().time()
+        number, answer = answered
+        if isinstance(answer, bytes):
+            hold.release()
+            self._write(number, answer)
+        else:
+            self._unanswered.add()
+            self._spawn(self._answer(number, answer, hold))
+        return True
+
+    def _may_serve_at_once(self, data: bytes, hold: Share) -> bool:
+        size = int.from_bytes(data[:_LENGTH], "big")
+        return (
+            self._is_between
+            and len(data) == _LENGTH + size
+            and size <= self._options.max_frame
+            and self._unanswered.count < self._options.max_unanswered
+            and not self._draining.is_set()
+            and not self._writer.transport.get_write_buffer_size()
+            and hold.hold("request", size)
+        )
+
     async def _discard(self, size: int) -> None:
         """Read the rest of a request that is too large: its answer must find the client reading."""
         async with asyncio.timeout(self._options.frame_timeout):
@@ -192,7 +300,7 @@ class Connection:
             await self.send(number, await answer)
         finally:
             hold.release()
-            self._unanswered.release()
+            self._unanswered.remove()
 
     async def send(self, number: int, body: bytes) -> None:
         """Send a response, and wait until the client has taken most of what it was sent.
@@ -200,15 +308,18 @@ class Connection:
         Raises:
             TimeoutError: it took too long; the connection is of no use any more.
         """
-        head = (len(body) + 4).to_bytes(4, "big") + number.to_bytes(4, "big", signed=True)
         async with self._sending:
-            self._writer.write(head + body)
+            self._write(number, body)
             try:
                 async with asyncio.timeout(self._options.frame_timeout):
                     await self._writer.drain()
             except TimeoutError:
                 self._writer.transport.abort()
                 raise
+
+    def _write(self, number: int, body: bytes) -> None:
+        head = (len(body) + 4).to_bytes(4, "big") + number.to_bytes(4, "big", signed=True)
+        self._writer.write(head + body)
 
     # Streams -----------------------------------------------------------------------------------
 

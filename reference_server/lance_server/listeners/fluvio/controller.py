@@ -60,6 +60,9 @@ class Controller:
         """Carry a request out."""
         return await self._apis.handle(request)
 
+    def at_once(self, frame: bytes) -> None:
+        """Leave each request to `handle`: none of them comes often."""
+
     def oversize(self, request: Request, size: int) -> bytes:
         """Refuse a request that is too large to be read; no request to the SC has a form for it."""
         raise ProtocolError(f"a request of key {request.api_key} of {size} bytes")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.listeners.fluvio.cluster import Cluster
-from lance_server.listeners.fluvio.connection import Connection, Handler
+from lance_server.listeners.fluvio.connection import Connection, Handler, StreamProtocol
 from lance_server.listeners.fluvio.controller import Controller
 from lance_server.listeners.fluvio.spu import Spu
 from lance_server.log.log_manager import LogManager
@@ -53,10 +53,11 @@ class FluvioListener:
         """
         sockets = bind(self.address)
         context = self._cluster.security.context
+        loop = asyncio.get_running_loop()
         try:
             for each in sockets:
                 self._listening.append(
-                    await asyncio.start_server(self._serve, sock=each, ssl=context, limit=_BUFFER)
+                    await loop.create_server(self._new_protocol, sock=each, ssl=context)
                 )
         except OSError as error:
             self._stop_accepting()
@@ -94,6 +95,9 @@ class FluvioListener:
         """
         if self._server == "sc":  # both share them
             self._cluster.security.reload(config.tls, config.auth, config.access)
+
+    def _new_protocol(self) -> StreamProtocol:
+        return StreamProtocol(asyncio.StreamReader(_BUFFER), self._serve)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._open) >= self._options.max_connections:

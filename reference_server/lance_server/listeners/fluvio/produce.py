@@ -24,6 +24,7 @@ from lance_spec.checksum import CRC32C
 from lance_spec.codec.ingest_runs import BatchMeta
 from lance_spec.errors import DecodeError
 from lance_spec.fluvio.batches import DecompressionLimitError, counted
+from lance_spec.fluvio.single_batch import appended, single_batch
 from lance_spec.messages.fluvio import (
     Batch,
     ErrorCode,
@@ -89,7 +90,39 @@ class Producing:
         for topic in asked.topics:
             entries = [await self._entry(topic.name, each, asked) for each in topic.partitions]
             topics.append((topic.name, entries))
-        return self._answer(topics, asked, request.api_version)
+        return self._answer(topics, asked.isolation, asked.timeout_ms, request.api_version)
+
+    def at_once(self, frame: bytes) -> tuple[int, bytes | Awaitable[bytes]] | None:
+        """Give a batch that came alone to the log, and make it durable where that is quick.
+
+        Args:
+            frame: a request without its length.
+
+        Returns:
+            Its number, and what answers it; None where nothing was stored, and `produce` is to
+            carry it out or to tell why not.
+        """
+        asked = single_batch(frame, check_crc=self._options.check_crc)
+        if asked is None or len(asked.records) > _IN_PLACE:
+            return None
+        limit = self._options.max_batch
+        try:
+            topic = self._cluster.partition(
+                asked.topic, asked.partition, self._authorizer, Right.WRITE
+            )
+            chain = to_log(asked.records, asked.record_count, asked.first_timestamp, limit)
+        except (FluvioRefusal, DecodeError):
+            return None
+        entry = _Entry(asked.topic, asked.partition, [])
+        self._append(entry, topic, [chain])
+        self._cluster.engine.flusher.flush_lone()
+        (outcome,) = entry.outcomes
+        if outcome.done and outcome.error is None:
+            return asked.correlation_id, appended(asked, entry.number())
+        answer = self._answer(
+            [(asked.topic, [entry])], asked.isolation, asked.timeout_ms, asked.version
+        )
+        return asked.correlation_id, answer
 
     async def _entry(self, topic: str, part: ProducePartition, asked: ProduceRequest) -> _Entry:
         entry = _Entry(topic, part.partition, [])
@@ -138,9 +171,13 @@ class Producing:
     # Answers -----------------------------------------------------------------------------------
 
     async def _answer(
-        self, topics: list[tuple[str, list[_Entry]]], asked: ProduceRequest, version: int
+        self,
+        topics: list[tuple[str, list[_Entry]]],
+        isolation: int,
+        timeout_ms: int,
+        version: int,
     ) -> bytes:
-        wait = _LONGEST if asked.isolation >= 0 else min(asked.timeout_ms / 1000, _LONGEST)
+        wait = _LONGEST if isolation >= 0 else min(timeout_ms / 1000, _LONGEST)
         deadline = asyncio.get_running_loop().time() + wait
         answered = [
             TopicAppended(

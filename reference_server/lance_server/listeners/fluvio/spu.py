@@ -1,5 +1,6 @@
 """The SPU: records in and out, and how far consumers are."""
 
+from collections.abc import Awaitable
 from typing import Final
 
 from lance_server.listeners.fluvio.apis import Apis
@@ -58,10 +59,11 @@ class Spu:
         self._connection = connection
         self._authorizer = connection.authorizer
         self._streams: dict[int, Stream] = {}
+        self._producing = Producing(cluster, connection.authorizer)
         self._apis = Apis(
             "spu",
             {
-                0: Producing(cluster, connection.authorizer).produce,
+                0: self._producing.produce,
                 1002: self._fetch_offsets,
                 1003: self._stream_fetch,
                 1005: self._update_offsets,
@@ -77,6 +79,10 @@ class Spu:
     async def handle(self, request: Request) -> Answer:
         """Carry a request out."""
         return await self._apis.handle(request)
+
+    def at_once(self, frame: bytes) -> tuple[int, bytes | Awaitable[bytes]] | None:
+        """Carry out a Produce request with one batch; leave any other to `handle`."""
+        return self._producing.at_once(frame)
 
     def oversize(self, request: Request, size: int) -> bytes:
         """Return the answer to a request that is too large to be read, of which this is the begin.
