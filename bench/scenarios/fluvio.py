@@ -1,27 +1,44 @@
-"""The published Fluvio client into our server, against the same client into one that only acks.
+"""Fluvio's producers into our server.
 
-``python -m bench.scenarios.fluvio ADDRESS`` runs the latter.
+The published client is compared with itself into a server that only acks, which
+``python -m bench.scenarios.fluvio ADDRESS`` runs; a single acknowledged batch is compared with LWP's.
 """
 
 import asyncio
 import importlib.util
 import os
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from bench.harness import Rate, Scenario, rate
 from bench.peers import server_process
+from bench.scenarios.latency import acknowledged, quantile
+from lance_sdk.fluvio import FluvioClient
+from lance_spec.fluvio.batches import FluvioRecord, pack_batches
+from lance_spec.messages.fluvio import (
+    Frame,
+    ProducePartition,
+    ProduceRequest,
+    ProduceTopic,
+    RecordSet,
+    Request,
+)
 
 _RECORDS = 50_000
 _VALUE = b"x" * 100
 _TOPIC = "bench"
 _SC, _SPU = 9003, 9005
+_BATCH_BYTES = 1_000
+_BATCHES = 400
+_VERSION = 25
 _AHEAD = 2_000
 """Records that the client may have sent without looking at their acknowledgements."""
 
@@ -133,8 +150,58 @@ def _produce() -> Iterator[tuple[Rate, Rate]]:
         yield rate(_RECORDS, lambda: _send(real)), rate(_RECORDS, lambda: _send(null))
 
 
+def _acknowledged(host: str) -> float:
+    """Send a batch of 1 KiB, wait for its response, and so on; return the usual time."""
+    batch = next(pack_batches([FluvioRecord(b"x" * _BATCH_BYTES)]))
+    part = ProducePartition(partition=0, records=RecordSet(batches=[batch]))
+    asked = ProduceRequest(
+        transactional_id=None,
+        isolation=1,
+        timeout_ms=30_000,
+        topics=[ProduceTopic(name=_TOPIC, partitions=[part])],
+    )
+    request = Request(
+        api_key=0,
+        api_version=_VERSION,
+        correlation_id=1,
+        client_id="bench",
+        body=asked.encode(_VERSION),
+    )
+    frame, times = Frame(body=request.encode()).encode(), []
+    with socket.create_connection((host, _SPU), 30) as peer:
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(_BATCHES):
+            begun = time.perf_counter()
+            peer.sendall(frame)
+            size = int.from_bytes(peer.recv(4, socket.MSG_WAITALL), "big")
+            peer.recv(size, socket.MSG_WAITALL)
+            times.append(time.perf_counter() - begun)
+    return quantile(times, 0.5)
+
+
+@contextmanager
+def _single() -> Iterator[tuple[Rate, Rate]]:
+    number = os.getpid() % 60_000
+    host = f"127.102.{number >> 8}.{number % 254 + 1}"
+    options = ("--fluvio-sc", f"{host}:{_SC}", "--fluvio-spu", f"{host}:{_SPU}")
+    with server_process(*options) as address:
+        with FluvioClient(f"{host}:{_SC}") as client:
+            client.create_topic(_TOPIC)
+        yield (
+            lambda: 1 / _acknowledged(host),
+            lambda: 1 / quantile([end - begin for begin, end in acknowledged(address)], 0.5),
+        )
+
+
+_SINGLE = Scenario(
+    name="fluvio/ack-p50",
+    unit="1/s, of the median of a batch and its acknowledgement, 1 KiB",
+    other="the same batch in LWP, into the same server",
+    sides=_single,
+)
 SCENARIOS = (
     (
+        _SINGLE,
         Scenario(
             name="fluvio/produce-100B",
             unit="records/s",
@@ -143,7 +210,7 @@ SCENARIOS = (
         ),
     )
     if importlib.util.find_spec("fluvio")
-    else ()
+    else (_SINGLE,)
 )
 
 
