@@ -5,7 +5,6 @@ says how often; without it nothing is run here.
 """
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -29,8 +28,6 @@ PART = 3_000
 """Records that are written before each kill."""
 RECORDS = PART * KILLS
 SIZE = 250
-BATCH = 64 * 1024 // SIZE + 1
-"""Records in one batch that the bridge sends to Fluvio."""
 VALUES = [b"%0*d" % (SIZE, number) for number in range(RECORDS)]
 
 
@@ -133,10 +130,10 @@ def test_kills_double_nothing_in_our_log(
     assert set(there) == set(VALUES)
 
 
-def test_a_kill_doubles_one_batch_at_most_in_the_cluster(
+def test_kills_double_nothing_in_the_cluster(
     fluvio: Fluvio, server: RestartedServer, tmp_path: Path
 ) -> None:
-    """From our log into the cluster: nothing is missing, and a kill doubles one batch at most."""
+    """From our log into the cluster: every record once, in order."""
     with FluvioClient(fluvio.sc, retry_for=60) as client:
         client.create_topic("copied")
 
@@ -151,6 +148,4 @@ def test_a_kill_doubles_one_batch_at_most_in_the_cluster(
             disturbed(fill, lambda: client.offsets("copied").end, bridge, servers)
             assert bridge.finish() == 0
         with client.consumer("copied", stop_at_end=True) as consumer:
-            found = Counter(each.value for each in consumer)
-    assert set(found) == set(VALUES)
-    assert found.total() - RECORDS - 1 <= KILLS * BATCH
+            assert [each.value for each in consumer] == [VALUES[0], *VALUES]

@@ -1,4 +1,4 @@
-"""A copy to an LWP server stores every record once, wherever it is interrupted."""
+"""A copy to an LWP server, or to Fluvio, stores every record once, wherever it is interrupted."""
 
 import itertools
 import json
@@ -8,12 +8,21 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.sdk_fluvio.breaking import Proxy
 
-from lance_sdk.bridge import Envelope, Writing, open_target
+from lance_sdk import Consumer, Producer
+from lance_sdk.bridge import Envelope, Writing, open_source, open_target
 from lance_sdk.bridge.contract import CopyPosition
+from lance_sdk.bridge.copy_run import Bridge, Ends
 from lance_sdk.bridge.copying import PartitionCopy
+from lance_sdk.bridge.fluvio import _FluvioTarget
+from lance_sdk.bridge.shutdown import Stop
 from lance_sdk.bridge.state import CopyState
-from lance_sdk.errors import ConfigError
+from lance_sdk.cli.console.progress import Meter
+from lance_sdk.errors import ConfigError, ConnectionLost, LanceError
+from lance_server.config.settings import Address
+from lance_server.listeners.fluvio import FluvioOptions
+from lance_server.listeners.fluvio.testing import fluvio_servers
 
 from .urls import Urls
 
@@ -23,6 +32,8 @@ RECORDS = [
     for number in range(60)
 ]
 """Of a source: some batches are full before they are flushed."""
+VALUES = [b"%05d" % number + b"." * 1000 for number in range(200)]
+"""Of a source: several pieces."""
 
 
 class InterruptedRunError(Exception):
@@ -47,6 +58,7 @@ class Run:
         self._ends_at = ends_at
         self._sizes = sizes
         self._steps = itertools.count()
+        self._end: Callable[[], int | None] = lambda: None
 
     def _step(self, work: Callable[[], object]) -> None:
         if next(self._steps) == self._ends_at:
@@ -65,9 +77,13 @@ class Run:
                     note=self._note,
                     intend=lambda end: self._step(lambda: self._state.intend(0, end)),
                     written=self._state.written.get(0),
+                    ended=self._state.ends.get(0),
                     clock=lambda: 0.0,
                 )
-                assert target.stores_once
+                self._end = lambda: lane.end
+                if lane.end is not None and not self._state.ends:
+                    self._step(lambda: self._state.begin(0, lane.end or 0))
+                assert target.stores_once or lane.end is not None
                 for size in itertools.cycle(self._sizes):
                     self._step(lambda some=records[:size]: lane.take(some))  # type: ignore[misc]
                     records = records[size:]
@@ -79,11 +95,11 @@ class Run:
         return True
 
     def _note(self, place: CopyPosition) -> None:
-        self._step(lambda: self._state.save(0, place))
+        self._step(lambda: self._state.save(0, place, self._end()))
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     runs=st.lists(
@@ -92,13 +108,14 @@ class Run:
     )
 )
 @example(runs=[(2, [3]), (4, [0, 1])])  # full batches, and then an end in their middle
+@pytest.mark.parametrize("system", ["lance", "fluvio"])
 def test_every_record_is_stored_once(
-    urls: Urls, tmp_path: Path, runs: list[tuple[int, list[int]]]
+    urls: Urls, tmp_path: Path, system: str, runs: list[tuple[int, list[int]]]
 ) -> None:
     """However often a copy is ended, at whatever step, and however its source cuts the records."""
     topic = f"once-{next(NAMES)}"
     urls.fill(topic)
-    url = urls.of("lance", topic)
+    url = urls.of(system, topic)
     path = tmp_path / topic
     for ends_at, sizes in [*runs, (None, [7])]:
         with CopyState.held(path, "fluvio://a/b", url) as state:
@@ -126,3 +143,54 @@ def test_a_state_without_a_usable_identity_is_refused(tmp_path: Path, identity: 
     path.write_text(json.dumps(noted))
     with pytest.raises(ConfigError, match="not a state"), CopyState.held(path, "a://b", "c://d"):
         pass
+
+
+def test_what_another_writer_stored_is_not_taken_for_the_copy(urls: Urls) -> None:
+    """Where the target's end has other records, those of the copy are written."""
+    urls.fill("shared")
+    with open_target(urls.of("fluvio", "shared")) as target:
+        urls.fill("shared", b"other")
+        part = PartitionCopy(target, ended=0)
+        part.take(RECORDS[:1])
+        assert part.end == 2
+    assert urls.bodies("shared") == [b"other", RECORDS[0].value]
+
+
+def test_a_lost_answer_doubles_nothing_in_fluvio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run itself looks what of its last piece was stored, and goes on behind it."""
+    told: list[LanceError] = []
+    with Proxy() as between:
+        options = FluvioOptions(spu_public=Address(*between.address))
+        with fluvio_servers(tmp_path / "data", options) as servers:
+            between.target = servers.spu
+            monkeypatch.setattr(_FluvioTarget, "flush", losing_the_first_answer(between))
+            source = f"{servers.server.url}/from"
+            with Producer(source, create_topic=True) as producer:
+                producer.send_many(VALUES)
+            target = "fluvio://{}:{}/to".format(*servers.sc)
+            ends = Ends(
+                lambda: [None],
+                lambda reading: open_source(source, reading),
+                lambda *_: open_target(target, Writing(create_topic=True)),
+            )
+            state = CopyState(None, source, target)
+            Bridge(ends, state, Stop(), progress=Meter(), tell=told.append).run()
+            with Consumer(
+                f"{servers.server.url}/to", start="beginning", stop_at_end=True
+            ) as copies:
+                assert [each.body for each in copies] == VALUES
+    assert [type(each) for each in told] == [ConnectionLost]
+
+
+def losing_the_first_answer(between: Proxy) -> Callable[[_FluvioTarget], None]:
+    """Return a flush whose first answer is lost, and its connection with it."""
+    flush, is_first = _FluvioTarget.flush, iter([True])
+
+    def losing(target: _FluvioTarget) -> None:
+        if next(is_first, False):
+            between.swallow.set()
+        flush(target)
+
+    return losing

@@ -5,6 +5,7 @@ and a `Target` for a URL. Between the two, records have the form that the log ha
 """
 
 from lance_sdk.bridge.contract import (
+    ComparedTarget,
     CopyPosition,
     Envelope,
     RecordsGoneError,
@@ -16,6 +17,7 @@ from lance_sdk.bridge.copying import CopyProgress, check, copy
 from lance_sdk.bridge.endpoints import ReadOptions, Writing, open_source, open_target, partitions
 
 __all__ = [
+    "ComparedTarget",
     "CopyPosition",
     "CopyProgress",
     "Envelope",

@@ -73,8 +73,9 @@ def bridge(
 
     Keys and values stay what they are, and so do times, to the millisecond in Fluvio; RustLog
     has neither keys nor times. With --state a run that ended in whatever way goes on where the
-    last one was. To an LWP server that keeps a duplicate window every record is then stored once;
-    other targets store what was sent after the last note, 64 KiB at most, twice.
+    last one was. Every record is then stored once in an LWP server that keeps a duplicate window,
+    and in a Fluvio partition that only the bridge writes to; other targets store what was sent
+    after the last note, 64 KiB at most, twice.
 
     The first Ctrl-C lets what is under way be stored and noted, the second ends at once.
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from lance_sdk.errors import LanceError
 
@@ -110,5 +110,26 @@ class Target(Closing, Protocol):
 
         Raises:
             LanceError: not all of it is.
+        """
+        ...
+
+
+@runtime_checkable
+class ComparedTarget(Target, Protocol):
+    """A target whose end is compared with the source after a restart."""
+
+    @property
+    def end(self) -> int | None:
+        """Where it ends behind what the copy stored, or None where that cannot be told.
+
+        Known once the target is open.
+        """
+        ...
+
+    def stored(self, records: Sequence[Envelope], since: int) -> int:
+        """Return how many of these records, from the first on, it has at a former end of it.
+
+        Raises:
+            LanceError: they cannot be read.
         """
         ...

@@ -153,10 +153,13 @@ class Bridge:
         part = PartitionCopy(
             target,
             progress=self._progress,
-            note=partial(self._state.save, number),
+            note=lambda place: self._state.save(number, place, part.end),
             intend=partial(self._state.intend, number),
             written=self._state.written.get(number),
+            ended=self._state.ends.get(number),
         )
+        if part.end is not None and number not in self._state.ends:
+            self._state.begin(number, part.end)
         return source.batches(), part
 
     def _source(self, partition: int | None, count: int) -> Source:

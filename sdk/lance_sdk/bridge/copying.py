@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from lance_sdk.bridge.contract import (
+    ComparedTarget,
     CopyPosition,
     Envelope,
     RecordsGoneError,
@@ -34,7 +35,8 @@ class PartitionCopy:
     Where the target stores once what is written again, a run that ended in whatever way is
     repeated from the last note. The repetition has to have the same batches, so what is written
     is noted before it is, and is flushed nowhere but at its end. Where the target does not, each
-    piece is flushed and noted by itself, and that one piece is all that a repetition can double.
+    piece is flushed and noted by itself, and that one piece is all that a repetition can double;
+    where the target's end can be compared, what it has of the piece is not written again.
 
     Args:
         target: where they go; it is open.
@@ -42,6 +44,7 @@ class PartitionCopy:
         note: is told where to go on; everything before that place is stored then.
         intend: is told up to where in the source is written next, before it is.
         written: up to where an earlier run may have written after its last note.
+        ended: where the target ended at that note; None where that is not known.
         clock: monotonic seconds.
 
     Attributes:
@@ -57,6 +60,7 @@ class PartitionCopy:
         note: Callable[[CopyPosition], None] | None = None,
         intend: Callable[[int], None] | None = None,
         written: int | None = None,
+        ended: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._target = target
@@ -68,6 +72,8 @@ class PartitionCopy:
         self._noted = clock()
         self.place: CopyPosition | None = None
         self.repeats = written if target.stores_once else None
+        self._compared = target if isinstance(target, ComparedTarget) else None
+        self._ended = ended
 
     def __repr__(self) -> str:
         return f"<PartitionCopy to {self._target!r}, noted {self.place}>"
@@ -82,7 +88,8 @@ class PartitionCopy:
             self._take_once(records)
         else:
             for piece in _pieces(records):
-                self._write(piece)
+                if missing := self._missing(piece):
+                    self._write(missing)
                 self.settle()
         if not records or self._clock() - self._noted >= _NOTE_EVERY:
             self.settle()
@@ -102,6 +109,21 @@ class PartitionCopy:
             if self._intend is not None:
                 self._intend(records[-1].following)
             self._write(records)
+
+    def _missing(self, records: Sequence[Envelope]) -> Sequence[Envelope]:
+        """Return those of some records that no earlier run stored after its last note."""
+        if self._compared is None or self._compared.end is None or self._ended is None:
+            return records
+        count = self._compared.stored(records, self._ended)
+        self._ended = self._compared.end if count == len(records) else None
+        if count:
+            self._last = records[count - 1]
+        return records[count:]
+
+    @property
+    def end(self) -> int | None:
+        """Where the target ends behind what was copied, or None where that cannot be told."""
+        return None if self._compared is None else self._compared.end
 
     def _write(self, records: Sequence[Envelope]) -> None:
         self._target.write(records)

@@ -6,13 +6,14 @@ from typing import Any, Final
 from lance_sdk.bridge.contract import Envelope, RecordsGoneError, Source, Target
 from lance_sdk.bridge.endpoints import ReadOptions, Writing
 from lance_sdk.bridge.other_systems import End, UrlParts, chosen, picked, split
-from lance_sdk.errors import DeadlineExceeded, DeliveryError
+from lance_sdk.errors import ConfigError, DeadlineExceeded, DeliveryError
 from lance_sdk.fluvio import (
     FluvioClient,
     FluvioConsumer,
     FluvioProducer,
     FluvioRefused,
     ReceivedRecord,
+    StoredRecords,
 )
 from lance_spec.errors import EncodeError
 from lance_spec.fluvio.batches import NO_TIMESTAMP, FluvioRecord
@@ -20,8 +21,13 @@ from lance_spec.fluvio.record_mapping import from_tlv, to_tlv
 from lance_spec.messages.fluvio import ErrorCode
 
 _COMPRESSION: Final = "compression"
-_ONE_BATCH: Final = {"batch_bytes": 64 * 1024, "buffer_bytes": 64 * 1024}
-"""What a target sends at once is one batch, so a lost answer doubles no more than that."""
+_ONE_BATCH: Final = {
+    "batch_bytes": 64 * 1024,
+    "buffer_bytes": 64 * 1024,
+    "delivery": "at_most_once",
+}
+"""What a target sends at once is one batch. After a lost answer the copy begins anew at its last
+note, and looks what is there."""
 
 
 def _client(parts: UrlParts, options: Mapping[str, Any], **defaults: Any) -> FluvioClient:
@@ -65,8 +71,7 @@ class _FluvioSource(End):
 
 
 def _carried(found: ReceivedRecord) -> Envelope:
-    time = NO_TIMESTAMP if found.timestamp_ms is None else found.timestamp_ms
-    record = FluvioRecord(found.value, found.key, time)
+    record = FluvioRecord(*_content(found))
     try:
         kind, head = to_tlv(record)
     except EncodeError as error:
@@ -87,14 +92,30 @@ class _FluvioTarget(End):
         self._topic, self._partition = parts.topic, picked(parts, writing.partition)
         self._writing = writing
         self._producer: FluvioProducer | None = None
+        self.end: int | None = None
 
     def __repr__(self) -> str:
-        return f"<_FluvioTarget {self._topic!r}>"
+        return f"<_FluvioTarget {self._topic!r}, ends at {self.end}>"
 
     def _begin(self) -> None:
         if self._writing.create_topic:
             self._create_topic()
         self._producer = self._client.producer(self._topic)
+        count = _count(self._client, self._topic)
+        if self._partition is None and count == 1:
+            self._partition = 0
+        if self._partition is not None:
+            if self._partition >= count:
+                raise ConfigError(f"partition={self._partition}: the topic has {count}")
+            self.end = self._found_end(self._partition)
+
+    def _found_end(self, partition: int) -> int | None:
+        try:
+            return self._client.offsets(self._topic, partition).end
+        except FluvioRefused as refused:
+            if refused.code is not ErrorCode.PERMISSION_DENIED:
+                raise
+            return None  # whoever may only write cannot compare
 
     def _create_topic(self) -> None:
         try:
@@ -108,22 +129,47 @@ class _FluvioTarget(End):
         assert self._producer is not None, "it was entered"
         for each in records:
             value, key, time, _ = from_tlv(each.kind, each.value)
-            self._producer.send(value, key=key, timestamp_ms=time, partition=self._partition)
+            self._note(
+                self._producer.send(value, key=key, timestamp_ms=time, partition=self._partition)
+            )
 
     def flush(self) -> None:
         assert self._producer is not None, "it was entered"
-        self._producer.flush()
+        self._note(self._producer.flush())
+
+    def _note(self, stored: Sequence[StoredRecords]) -> None:
+        if stored and self._partition is not None:
+            self.end = stored[-1].base_offset + stored[-1].count
+
+    def stored(self, records: Sequence[Envelope], since: int) -> int:
+        assert self._partition is not None, "it has an end"
+        place = self._topic, self._partition
+        there, count = self._client.offsets(*place), 0
+        if there.start <= since < there.end:
+            with self._client.consumer(*place, start=since, stop_at_end=True) as consumer:
+                for record, found in zip(records, consumer, strict=False):
+                    if _content(found) != from_tlv(record.kind, record.value)[:3]:
+                        break
+                    count += 1
+        self.end = since + count
+        return count
+
+
+def _content(found: ReceivedRecord) -> tuple[bytes, bytes | None, int]:
+    time = NO_TIMESTAMP if found.timestamp_ms is None else found.timestamp_ms
+    return found.value, found.key, time
+
+
+def _count(client: FluvioClient, topic: str) -> int:
+    """Return how many partitions a topic has; 1 if there is none of the name."""
+    return {each.name: each.partitions for each in client.topics()}.get(topic, 1)
 
 
 def partitions(url: str, options: Mapping[str, Any]) -> Sequence[int | None]:
     """Return which partitions of a topic are to be read."""
     parts = split(url, _COMPRESSION)
     with _client(parts, options) as client:
-
-        def count() -> int:
-            return {each.name: each.partitions for each in client.topics()}.get(parts.topic, 1)
-
-        return chosen(parts, count)
+        return chosen(parts, lambda: _count(client, parts.topic))
 
 
 def open_source(url: str, reading: ReadOptions, options: Mapping[str, Any]) -> Source:

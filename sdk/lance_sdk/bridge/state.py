@@ -26,6 +26,7 @@ class CopyState:
         target: where they go.
         places: where to go on, by partition; one that is not there begins at its beginning.
         written: by partition, up to where in the source may have been written after its place.
+        ends: by partition, where the target ended when the place was noted, if it tells.
         identity: by what the target recognises the copy.
     """
 
@@ -34,6 +35,7 @@ class CopyState:
     target: str
     places: dict[int, CopyPosition] = field(default_factory=dict)
     written: dict[int, int] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
     identity: CopyIdentity = field(default_factory=CopyIdentity)
 
     @classmethod
@@ -70,7 +72,10 @@ class CopyState:
     def _take(self, path: Path, noted: Any) -> None:
         try:
             places = {int(number): _place(each) for number, each in noted["places"].items()}
-            written = {int(each): int(end) for each, end in noted.get("written", {}).items()}
+            written, ends = (
+                {int(each): int(place) for each, place in noted.get(name, {}).items()}
+                for name in ("written", "ends")
+            )
             identity = CopyIdentity(**noted.get("identity", {})).checked()
         except (AttributeError, KeyError, TypeError, ValueError):
             text = f"{path} is not a state of a copy; name another file, or remove it"
@@ -81,16 +86,27 @@ class CopyState:
                 f"{noted.get('target')}; "
                 "name another file, or remove it"
             )
-        self.places, self.written, self.identity = places, written, identity
+        self.places, self.written, self.ends, self.identity = places, written, ends, identity
 
-    def save(self, partition: int, place: CopyPosition) -> None:
-        """Note a place; the file is whole at any time.
+    def save(self, partition: int, place: CopyPosition, end: int | None = None) -> None:
+        """Note a place, and where the target ends there; the file is whole at any time.
 
         Raises:
             OSError: it cannot be written.
         """
         self.places[partition] = place
         self.written.pop(partition, None)
+        if end is not None:
+            self.ends[partition] = end
+        self._save()
+
+    def begin(self, partition: int, end: int) -> None:
+        """Note where the target ends before anything is copied.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.ends[partition] = end
         self._save()
 
     def intend(self, partition: int, following: int) -> None:
@@ -111,6 +127,7 @@ class CopyState:
             "identity": asdict(self.identity),
             "places": {str(number): each._asdict() for number, each in self.places.items()},
             "written": {str(number): end for number, end in self.written.items()},
+            "ends": {str(number): end for number, end in self.ends.items()},
         }
         replace_files({self.path: json.dumps(noted).encode()})
 
