@@ -1,7 +1,7 @@
 """Fluvio's producers into our server.
 
 The published client is compared with itself into a server that only acks, which
-``python -m bench.scenarios.fluvio ADDRESS`` runs; a single acknowledged batch is compared with LWP's.
+``python -m bench.scenarios.fluvio ADDRESS`` runs; a single batch, acknowledged, with LWP's.
 """
 
 import asyncio

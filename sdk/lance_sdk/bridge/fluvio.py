@@ -161,14 +161,22 @@ def _content(found: ReceivedRecord) -> tuple[bytes, bytes | None, int]:
 
 
 def _count(client: FluvioClient, topic: str) -> int:
-    """Return how many partitions a topic has; 1 if there is none of the name."""
-    return {each.name: each.partitions for each in client.topics()}.get(topic, 1)
+    """Return how many partitions a topic has, of which the cluster was just asked.
+
+    Raises:
+        FluvioRefused: its SC was started meanwhile, and has not read its topics yet.
+    """
+    found = {each.name: each.partitions for each in client.topics()}.get(topic)
+    if found is None:
+        raise FluvioRefused(f"topic {topic!r}", ErrorCode.TOPIC_NOT_FOUND, retryable=True)
+    return found
 
 
 def partitions(url: str, options: Mapping[str, Any]) -> Sequence[int | None]:
     """Return which partitions of a topic are to be read."""
     parts = split(url, _COMPRESSION)
     with _client(parts, options) as client:
+        client.offsets(parts.topic, parts.partition or 0)  # where there is none, that is told
         return chosen(parts, lambda: _count(client, parts.topic))
 
 

@@ -147,13 +147,15 @@ def leaders(topic: str) -> Steps[list[Leader]]:
         FluvioRefused: there is no such topic; it passes while an SC that was started has not
             read what topics there are.
     """
-    for system in (False, True):
-        for each in (yield from listed("Topic", system=system, names=[topic])):
+    has_read = False
+    for system in (False, True, False):  # an SC may read its topics between two answers
+        found = yield from listed("Topic", system=system, names=[] if system else [topic])
+        for each in found:
             if each.name == topic:
                 return (yield from _leaders(topic, _count(each), system=system))
-    loading = not (yield from listed("Topic", system=True))
-    text = "the SC knows of no topic yet, not even its own" if loading else ""
-    raise FluvioRefused(f"topic {topic!r}", ErrorCode.TOPIC_NOT_FOUND, text, retryable=loading)
+        has_read = has_read or (system and bool(found))
+    text = "" if has_read else "the SC knows of no topic yet, not even its own"
+    raise FluvioRefused(f"topic {topic!r}", ErrorCode.TOPIC_NOT_FOUND, text, retryable=not has_read)
 
 
 def _leaders(topic: str, count: int, *, system: bool) -> Steps[list[Leader]]:
