@@ -148,11 +148,23 @@ def test_the_service_passes_the_tests_of_its_own(tmp_path: Path) -> None:
     """With FastAPI, pydantic and httpx, and the fixtures of this package."""
     for package in ("fastapi", "pydantic", "httpx"):
         pytest.importorskip(package, reason=f"{package} is missing; `tox run -e examples` has it")
-    for name in ("orders_api.py", "test_orders_api.py"):
-        shutil.copy(EXAMPLES / name, tmp_path)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    assert "3 passed" in own_tests(tmp_path, "orders_api")
+
+
+def test_the_other_programs_pass_the_tests_of_their_own(tmp_path: Path) -> None:
+    """With the fixtures of this package."""
+    told = own_tests(tmp_path, "copy_to_sqlite", "edge_sensor", "typed_orders")
+    assert "5 passed" in told
+
+
+def own_tests(folder: Path, *programs: str) -> str:
+    """Run the tests that stand beside programs, somewhere else; return what pytest says."""
+    for name in programs:
+        shutil.copy(EXAMPLES / f"{name}.py", folder)
+        shutil.copy(EXAMPLES / f"test_{name}.py", folder)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ}
+        command, capture_output=True, text=True, check=False, cwd=folder, env={**os.environ}
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    return done.stdout
