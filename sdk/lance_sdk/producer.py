@@ -87,6 +87,8 @@ class Producer(Lifecycle, Generic[V]):
         self._sender = self._core.sender
         self._batcher = self._core.batcher
         self._batcher.waiter = self._driver
+        if self._core.spill is None:
+            self._driver.batches = self._sender
         self._driver.place = self._sender.place
         self._driver.count_lost = self._sender.failures.count_unseen
         self._driver.count_delivered = self._sender.count_delivered
@@ -258,6 +260,7 @@ class Producer(Lifecycle, Generic[V]):
         """
         with self._driver.lock:
             self._driver.check()
+            self._driver.mend()
             batches = self._sender.flush()
         self._driver.wake()
         wait_for_all(batches, timeout)
@@ -314,11 +317,12 @@ class Producer(Lifecycle, Generic[V]):
         driver, batcher = self._driver, self._batcher
         with driver.lock:
             driver.check()
-            index = batcher.append(value, record_type, monotonic())
+            now = monotonic()
+            index = batcher.append(value, record_type, now)
             delivery = Delivery(batcher.last, index)
-            attention, batcher.attention = batcher.attention, False
-        if attention:
-            driver.wake()
+            if batcher.attention:
+                driver.push(now)
+                batcher.attention = False
         return delivery
 
     def _add_all(self, values: list[bytes], record_type: int, batches: list[Batch]) -> None:

@@ -22,6 +22,8 @@ class Stream:
 
     not_now: ClassVar[tuple[type[OSError], ...]] = (BlockingIOError,)
     """What the socket raises where it can take or give nothing at the moment."""
+    plain: ClassVar[bool] = True
+    """Whether bytes go through the socket as they are, and none is kept on this side of it."""
 
     def __init__(self, sock: socket.socket, address: str) -> None:
         self.sock = sock

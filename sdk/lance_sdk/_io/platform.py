@@ -9,6 +9,7 @@ holds them to that, and an environment runs the tests without the names that the
 import errno
 import os
 import select
+import selectors
 import signal
 import socket
 import sys
@@ -243,6 +244,46 @@ def wait_for(target: Any, *, write: bool, seconds: float) -> bool:
     return bool(poll.poll(1000 * seconds))
 
 
+def readiness(*targets: Any) -> Callable[[float], bool]:
+    """Return what waits until one of some targets can be read, or has ended, for some seconds."""
+    if sys.platform == "win32":
+        return lambda seconds: any(select.select(targets, [], [], seconds))
+    poll = select.poll()
+    for target in targets:
+        poll.register(target, select.POLLIN)
+    return lambda seconds: bool(poll.poll(1000 * seconds))
+
+
+class SharedEpoll:
+    """The epoll of a selector, with which another thread changes what is waited for.
+
+    Args:
+        descriptor: of the selector.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        if sys.platform == "linux":
+            self._epoll = select.epoll.fromfd(os.dup(descriptor))
+
+    def watch(self, sock: socket.socket, *, read: bool, write: bool) -> None:
+        """Have the selector wait for these, or for nothing, of a socket that it has."""
+        if sys.platform == "linux":
+            events = (select.EPOLLIN if read else 0) | (select.EPOLLOUT if write else 0)
+            self._epoll.modify(sock, events)
+
+    def close(self) -> None:
+        """Let go of the descriptor."""
+        if sys.platform == "linux":
+            self._epoll.close()
+
+
+def shared_epoll(selector: selectors.BaseSelector) -> SharedEpoll | None:
+    """Return the epoll of a selector; None where it has none."""
+    if sys.platform == "linux" and isinstance(selector, selectors.EpollSelector):
+        return SharedEpoll(selector.fileno())
+    return None
+
+
 def has_lost_reader(descriptor: int) -> bool:
     """Return whether nobody can read any more what is written to a pipe, where that is told."""
     if sys.platform == "win32":
@@ -263,6 +304,8 @@ class WakeUp:
             self._sockets = socket.socketpair()
             for each in self._sockets:
                 each.setblocking(False)
+        elif sys.platform == "linux":
+            self._counter = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         else:
             self._pipe = os.pipe()
             for each in self._pipe:
@@ -272,12 +315,16 @@ class WakeUp:
         """Return what to wait for."""
         if sys.platform == "win32":
             return self._sockets[0].fileno()
+        if sys.platform == "linux":
+            return self._counter
         return self._pipe[0]
 
     def set(self) -> None:
         """End the wait, this one or the next."""
         if sys.platform == "win32":
             self._sockets[1].send(b"\0")
+        elif sys.platform == "linux":
+            os.eventfd_write(self._counter, 1)
         else:
             os.write(self._pipe[1], b"\0")
 
@@ -286,6 +333,8 @@ class WakeUp:
         with suppress(BlockingIOError):
             if sys.platform == "win32":
                 self._sockets[0].recv(64)
+            elif sys.platform == "linux":
+                os.eventfd_read(self._counter)
             else:
                 os.read(self._pipe[0], 64)
 
@@ -294,6 +343,8 @@ class WakeUp:
         if sys.platform == "win32":
             for each in self._sockets:
                 each.close()
+        elif sys.platform == "linux":
+            os.close(self._counter)
         else:
             for descriptor in self._pipe:
                 os.close(descriptor)

@@ -23,6 +23,7 @@ class TlsStream(Stream):
         ssl.SSLWantReadError,
         ssl.SSLWantWriteError,
     )
+    plain: ClassVar[bool] = False
 
     def __init__(
         self, sock: socket.socket, context: ssl.SSLContext, host: str, address: str

@@ -41,6 +41,11 @@ class Completion:
         state = "pending" if not self.done else repr(self.error) if self.error else "settled"
         return f"<{type(self).__name__} {state}>"
 
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody is to be told."""
+        return self.latch is not None or self._callbacks is not None
+
     def settle(self, value: object = None, error: LanceError | None = None) -> bool:
         """Fix the result; return False when it was fixed before and nothing changed."""
         if self.done:

@@ -33,6 +33,7 @@ from lance_spec.frames import (
     FrameFault,
     FrameKind,
     FrameSplitter,
+    encode_ack,
     encode_control,
     encode_header,
     encode_keepalive,
@@ -149,6 +150,11 @@ class Connection:
     def proven(self) -> bool:
         """Whether a frame with a valid header CRC has arrived."""
         return self._splitter.proven
+
+    def is_ack(self, data: bytes, batch_id: int) -> bool:
+        """Whether bytes that come now are the Ack of a batch, and nothing else."""
+        between = self.proven and not self._splitter.pending and not self._requests
+        return between and data == encode_ack(self.dialect, batch_id)
 
     def ask(self, request: Request, now: float) -> None:
         """Send a control request; its answer goes to the request's callbacks."""

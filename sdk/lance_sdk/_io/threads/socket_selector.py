@@ -5,7 +5,7 @@ import socket
 import time
 from typing import Final
 
-from lance_sdk._io.platform import WakeUp
+from lance_sdk._io.platform import WakeUp, shared_epoll
 
 _LONGEST: Final = 3600.0
 """Seconds; every wait ends, so that lost clocks are survived."""
@@ -25,6 +25,8 @@ class SocketSelector:
         self._selector = selectors.DefaultSelector()
         self._wake_up = WakeUp()
         self._selector.register(self._wake_up, selectors.EVENT_READ)
+        self._epoll = shared_epoll(self._selector)
+        self._events = 0
         self._open = True
         self.woken = False
 
@@ -40,8 +42,26 @@ class SocketSelector:
     def watch(self, sock: socket.socket, *, read: bool = True, write: bool = False) -> None:
         """Wait for a socket from now on, or for something else of it than before."""
         events = (selectors.EVENT_READ if read else 0) | (selectors.EVENT_WRITE if write else 0)
+        self._events = events
         known = sock in self._selector.get_map()
         (self._selector.modify if known else self._selector.register)(sock, events)
+
+    @property
+    def can_leave_alone(self) -> bool:
+        """Whether a watched socket can be left to another thread."""
+        return self._epoll is not None
+
+    def leave_alone(self, sock: socket.socket) -> None:
+        """Leave the socket that is watched to another thread, whichever thread waits here."""
+        assert self._epoll is not None
+        self._epoll.watch(sock, read=False, write=False)
+
+    def watch_again(self, sock: socket.socket) -> None:
+        """Watch the socket again as before `leave_alone`."""
+        assert self._epoll is not None
+        events = self._events
+        read, write = bool(events & selectors.EVENT_READ), bool(events & selectors.EVENT_WRITE)
+        self._epoll.watch(sock, read=read, write=write)
 
     def unwatch(self, sock: socket.socket) -> None:
         """Wait for a socket no more."""
@@ -62,5 +82,7 @@ class SocketSelector:
         """Let go of the descriptors; closing twice does no harm."""
         if self._open:
             self._open = False
+            if self._epoll is not None:
+                self._epoll.close()
             self._selector.close()
             self._wake_up.close()

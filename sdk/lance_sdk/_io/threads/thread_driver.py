@@ -12,20 +12,21 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from lance_sdk._api.interruptible import join, wait_on
+from lance_sdk._api.interruptible import LOOK, join, wait_on
 from lance_sdk._errors.base import LanceError
 from lance_sdk._io import at_exit, at_fork
 from lance_sdk._io.dialer import DialFailed
 from lance_sdk._io.driver_contract import ProtocolCore
 from lance_sdk._io.event_dispatcher import EventDispatcher
 from lance_sdk._io.nonblocking_stream import Stream
+from lance_sdk._io.threads.direct_exchange import DirectExchange, LoneBatches
 from lance_sdk._io.threads.socket_selector import SocketSelector
 from lance_sdk._io.threads.thread_connector import Abandoned, Connector
 from lance_sdk._io.tls import Tls
 from lance_sdk._io.tokens import TokenSource
 from lance_sdk._io.wire_log import WireLog
 from lance_sdk._protocol.completion import Completion
-from lance_sdk._protocol.events import Close, Connect, OffloadedTask
+from lance_sdk._protocol.events import Close, Connect, Event, OffloadedTask
 from lance_sdk.errors import (
     ClosedError,
     ConcurrencyError,
@@ -57,6 +58,8 @@ class ThreadDriver:
         announcer: tells hooks and the log.
         place: returns where a producer's records go, for the texts of errors.
         lock: guards the core; user code never runs under it.
+        batches: what is sent, where a lone batch may be sent and acknowledged on the thread that
+            waits for it.
         guard: why the object cannot be used at the moment; None while it can.
         count_lost: returns the number of records lost, for the report at interpreter exit.
         count_delivered: returns the number of records acknowledged; None for what sends none.
@@ -79,6 +82,8 @@ class ThreadDriver:
         self._wirelog: WireLog | None = None
         self.dispatcher = EventDispatcher(name, hooks, topic)
         self.place: Callable[[], object] = lambda: None
+        self.batches: LoneBatches | None = None
+        self._direct: DirectExchange | None = None
         self._thread: threading.Thread | None = None
         self._waiter: SocketSelector | None = None
         self._dropped = self._was_dropped = False
@@ -111,6 +116,8 @@ class ThreadDriver:
     def start(self) -> None:
         """Start the thread."""
         self._waiter = SocketSelector()
+        if self.batches is not None and not self.dispatcher.hooks:  # hooks run on the I/O thread
+            self._direct = DirectExchange(self._core, self.batches, self._waiter)
         self._buffer = memoryview(bytearray(_RECEIVE_BYTES))
         self.guard = None
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -126,6 +133,25 @@ class ThreadDriver:
         with self.lock:
             waiter.wake()
 
+    def push(self, now: float) -> None:
+        """Send what may leave, or have the thread do it; the lock must be held."""
+        waiter, direct = self._waiter, self._direct
+        if waiter is None:
+            return
+        sent = False
+        try:
+            sent = direct is not None and direct.send(now)
+        finally:
+            if not sent:
+                if not waiter.woken:
+                    waiter.wake()
+                self.mend()
+
+    def mend(self) -> None:
+        """Complete what an exception has cut short in a program's thread; the lock must be held."""
+        if self._direct is not None:
+            self._direct.mend(time.monotonic())
+
     def wait(self, outcome: Completion, timeout: float | None) -> bool:
         """Block until ``outcome`` is settled; return False when the time ran out first.
 
@@ -137,6 +163,9 @@ class ThreadDriver:
                 f"{self._name}: a callback runs on the I/O thread and must not wait for "
                 f"it; wait in another thread, or act in the callback itself"
             )
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        if self._direct is not None:
+            self._wait_at_socket(self._direct, outcome, deadline)
         with self.lock:
             if outcome.done:
                 return True
@@ -144,10 +173,28 @@ class ThreadDriver:
                 outcome.latch = threading.Event()
             latch = outcome.latch
         assert isinstance(latch, threading.Event)
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
         while not latch.is_set() and (left := deadline - time.monotonic()) > 0:
             wait_on(latch, left)
         return outcome.done
+
+    def _wait_at_socket(self, direct: DirectExchange, outcome: Completion, deadline: float) -> None:
+        """Wait for a batch where its answer arrives, if it is the only one under way."""
+        seat = threading.Lock()
+        with seat:
+            try:
+                with self.lock:
+                    if not direct.sit(seat, outcome):
+                        return
+                while (left := deadline - time.monotonic()) > 0:
+                    direct.pause(min(left, LOOK))
+                    with self.lock:
+                        if direct.take(seat, outcome, time.monotonic()):
+                            return
+            finally:
+                with self.lock:
+                    if direct.leave(seat, outcome) and self._waiter is not None:
+                        self._waiter.wake()
+                    self.mend()
 
     def add_callback(self, outcome: Completion, callback: Callable[[], object]) -> bool:
         """Have the thread call back once settled; return False when it is settled already."""
@@ -173,6 +220,7 @@ class ThreadDriver:
             raise ConcurrencyError(f"{self._name}: close() must not be called from a callback")
         with self.lock:
             self._refuse(ClosedError(f"{self._name} is closed; make a new one"))
+            self.mend()
             self._core.close(time.monotonic(), timeout)
         self.wake()
         if thread is None or not thread.is_alive():
@@ -227,6 +275,7 @@ class ThreadDriver:
 
     def _fail(self, error: LanceError) -> None:
         with self.lock:
+            self.mend()
             self._core.fail(error, time.monotonic())
         self.announce()
 
@@ -247,25 +296,35 @@ class ThreadDriver:
             self._waiter.woken = False  # before looking: what changes after this wakes again
             with self.lock:
                 now = time.monotonic()
+                broken = None if self._direct is None else self._direct.settle(now)
                 if self._dropped:
                     self._close_dropped(now)
                 self._core.handle_timeout(now)
-                action = self._core.next_action(now)
-                if self._stream is not None and not self._stream.backlog:
+                action = None if broken else self._core.next_action(now)
+                if self._stream is not None and not self._stream.backlog and not broken:
                     self._queue(self._stream, now)
                 events = self._core.take_events()
                 finished = self._core.finished
                 deadline = self._core.next_deadline()
             offloaded_tasks = self.dispatcher.announce(events)
+            self._tell_waiting(events)
             self._run_offloadeds(offloaded_tasks)
             if finished:
                 return
-            if action is None:
+            if broken is not None:
+                self._hang_up(broken)
+            elif action is None:
                 self._exchange(-math.inf if offloaded_tasks else deadline)
             elif isinstance(action, Connect):
                 self._dial(action)
             elif isinstance(action, Close):
                 self._hang_up(None)
+
+    def _tell_waiting(self, events: list[Event]) -> None:
+        """Have whoever waits at the socket look whether it is settled what it waits for."""
+        if events and self._direct is not None:
+            with self.lock:
+                self._direct.ring()
 
     def _queue(self, stream: Stream, now: float) -> None:
         buffers = self._core.data_to_send(now)
@@ -296,8 +355,20 @@ class ThreadDriver:
         if backlog is not self._writing:  # ask for room exactly while something waits
             self._writing = backlog
             self._waiter.watch(stream.sock, write=self._writing)
-        if self._waiter.wait(deadline) & selectors.EVENT_READ:
+        if self._rest(deadline, stream) & selectors.EVENT_READ:
             self._receive(stream)
+
+    def _rest(self, deadline: float, stream: Stream) -> int:
+        """Wait, and leave a connection without backlog to who sends and waits meanwhile."""
+        assert self._waiter is not None
+        direct = self._direct
+        if direct is None:
+            return self._waiter.wait(deadline)
+        if not stream.backlog:
+            direct.rest(deadline)
+        ready = self._waiter.wait(deadline)
+        with self.lock:
+            return ready if direct.rouse() else 0
 
     def _receive(self, stream: Stream) -> None:
         """Take what one read brings; a peer that never stops sending must not stop the timers."""
@@ -334,6 +405,8 @@ class ThreadDriver:
             self._wirelog = WireLog.if_wanted(self._name)
             self._waiter.watch(stream.sock)
             with self.lock:
+                if self._direct is not None and self._wirelog is None:
+                    self._direct.attach(stream)
                 self._core.connected(stream.address, time.monotonic(), token)
 
     def _attend(self) -> float:
@@ -352,7 +425,10 @@ class ThreadDriver:
         return deadline
 
     def _hang_up(self, error: Exception | None) -> None:
-        stream, self._stream = self._stream, None
+        with self.lock:
+            stream, self._stream = self._stream, None
+            if self._direct is not None:
+                self._direct.detach(time.monotonic())
         if stream is not None:
             assert self._waiter is not None
             self._waiter.unwatch(stream.sock)
@@ -365,6 +441,8 @@ class ThreadDriver:
         because = f": {failure}" if failure is not None else ""
         with self.lock:
             self._refuse(ClosedError(f"{self._name} is closed{because}"))
+            if self._direct is not None:
+                self._direct.detach(time.monotonic())
             self._close_descriptors()
         at_fork.unregister(self)
         at_exit.unregister(self)
@@ -376,6 +454,9 @@ class ThreadDriver:
 
     def _close_descriptors(self) -> None:
         waiter, self._waiter = self._waiter, None
+        direct, self._direct = self._direct, None
+        if direct is not None:
+            direct.close()
         if self._stream is not None:
             self._stream.close()
         if waiter is not None:

@@ -148,12 +148,12 @@ class Batch(Completion):
 
     def finish(self, now: float, failure: DeliveryError | None = None) -> bool:
         """Settle as acknowledged, or as failed, and let the bytes go."""
-        settled = self.settle(None, failure)
-        if settled:
-            self.settled_at = now
-            self._failure = failure
-            self.let_go()
-        return settled
+        if self.done:
+            return False
+        self.settled_at = now
+        self._failure = failure
+        self.let_go()
+        return self.settle(None, failure)
 
     def too_late(self, now: float) -> bool:
         """Whether another attempt could only make a refusal doubtful: its answer would come late.

@@ -8,6 +8,7 @@ timestamp and bytes every time, so a server with a duplicate window stores it on
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff
@@ -41,6 +42,11 @@ from lance_sdk.errors import (
 )
 from lance_spec.bodies import TopicInfo
 from lance_spec.limits import BATCH_COUNTER_BITS
+
+_SMALL: Final = 64 * 1024
+"""Bytes of a batch that the thread of a program may send itself."""
+_FEW_EVENTS: Final = 64
+"""Events that nobody waits for may stay so many before they are announced."""
 
 
 class Sender:
@@ -172,6 +178,59 @@ class Sender:
         for batch in self.spooler.clear():
             self._finish(batch, now, kept_in_journal(batch))
 
+    # What sends a lone batch on the thread that waits for it calls
+
+    def about_to_leave(self) -> Batch | None:
+        """Return the open batch, where it is small and would leave at once and alone."""
+        queue = self._batcher.queue
+        if self._connection is None or self._in_flight or self._again or len(queue) != 1:
+            return None
+        if self.spooler.possible or self._error_attribution.error or self._paused_until > -math.inf:
+            return None
+        return queue[0] if self._batcher.buffered <= _SMALL else None
+
+    def is_alone(self, batch: Completion) -> bool:
+        """Whether a batch is all that is under way."""
+        if len(self._in_flight) != 1 or self._again or self._batcher.queue:
+            return False
+        return next(iter(self._in_flight.values())) is batch
+
+    def is_answer(self, data: bytes, batch: Completion) -> bool:
+        """Whether bytes are the acknowledgement of a batch in flight, and nothing else."""
+        connection = self._connection
+        if connection is None or not isinstance(batch, Batch):
+            return False
+        sent = self._in_flight.get(batch.batch_id) is batch
+        return sent and connection.is_ack(data, batch.batch_id)
+
+    def has_news(self, batch: Completion) -> bool:
+        """Whether there is to be done, or announced, more than that a batch is settled."""
+        events = self._events
+        if self._closing or self._batcher.queue or self._again or len(events) > _FEW_EVENTS:
+            return True
+        return bool(events) and (events[-1] is not batch or batch.awaited)
+
+    def mend(self, batch: Completion, now: float, *, answered: bool) -> None:
+        """Complete a step that an exception cut short: sending a batch, or settling it.
+
+        Args:
+            batch: what `about_to_leave`, or `is_answer`, was asked about.
+            now: the time.
+            answered: whether it was being settled.
+        """
+        assert isinstance(batch, Batch)
+        if batch.done:
+            if not any(event is batch for event in self._events):
+                self._account(batch)
+            self._open_gate()
+            if self._gate is not None and self._gate.done and self._gate not in self._events:
+                self._events.append(self._gate)  # announcing it twice does no harm
+        elif answered:
+            self._in_flight[batch.batch_id] = batch
+            self.acked(batch.batch_id, now)
+        elif batch.batch_id not in self._in_flight and batch not in self._batcher.queue:
+            self._batcher.queue.appendleft(batch)
+
     # What the session calls
 
     @property
@@ -238,10 +297,10 @@ class Sender:
     def _send(self, batch: Batch, connection: Connection, now: float) -> None:
         dialect = connection.dialect
         if not batch.batch_id:
-            self._counter += 1
-            batch.batch_id = self._nonce | self._counter
             batch.timestamp_ns = self._clock_ns()
             batch.prepare(self._settings.compression, dialect)
+            self._counter += 1
+            batch.batch_id = self._nonce | self._counter
         flags, payload = batch.wire()
         limit = dialect.max_payload
         if batch.size > limit:
@@ -370,8 +429,13 @@ class Sender:
         return min(self._heads(), key=lambda batch: batch.created, default=None)
 
     def _finish(self, batch: Batch, now: float, failure: DeliveryError | None = None) -> None:
-        if not batch.finish(now, failure):
-            return
+        if batch.finish(now, failure):
+            self._account(batch)
+            self._open_gate()
+
+    def _account(self, batch: Batch) -> None:
+        """Count a settled batch and have it announced; only the last step is not for twice."""
+        failure = batch.failure()
         if batch.ticket is None:
             self._batcher.release(batch)
         if failure is None:
@@ -382,7 +446,6 @@ class Sender:
         else:
             self.failures.add(batch)
         self._events.append(batch)
-        self._open_gate()
 
     def _stored(self, batch: Batch) -> None:
         """Let a batch's bytes go: the journal has them."""
