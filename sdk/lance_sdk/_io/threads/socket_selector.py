@@ -16,6 +16,7 @@ class SocketSelector:
 
     One thread waits; `wake` and `close` are called under the driver's lock, else its
     descriptor could be closed, and the number used by somebody else, between a look and a write.
+    Under it `woken` is also taken back, before the thread looks at the core.
 
     Attributes:
         woken: whether it was woken already.
@@ -36,8 +37,8 @@ class SocketSelector:
     def wake(self) -> None:
         """End the wait, this one or the next."""
         if self._open:
-            self.woken = True
             self._wake_up.set()
+            self.woken = True  # last: where an exception strikes before, the next one sets it
 
     def watch(self, sock: socket.socket, *, read: bool = True, write: bool = False) -> None:
         """Wait for a socket from now on, or for something else of it than before."""

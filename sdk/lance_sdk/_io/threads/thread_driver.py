@@ -1,8 +1,11 @@
-"""The sync driver: one daemon thread, one lock, one pipe to wake it.
+"""The sync driver: one daemon thread, one lock, one wake-up.
 
 Whoever changes the core from another thread does so under `ThreadDriver.lock` and then calls
-`ThreadDriver.wake`. The thread drains the pipe before it takes the lock to look at the core, so
-it either sees the change or finds a byte in the pipe: no wake-up is lost.
+`ThreadDriver.wake`. The thread clears the wake-up before it takes the lock to look at the core, so
+it either sees the change or is woken again: no wake-up is lost.
+
+A program's own thread may send a lone batch and wait at the socket for its answer, see
+`lance_sdk._io.threads.direct_exchange`.
 """
 
 import contextlib
@@ -293,8 +296,8 @@ class ThreadDriver:
     def _loop(self) -> None:
         assert self._waiter is not None
         while True:
-            self._waiter.woken = False  # before looking: what changes after this wakes again
             with self.lock:
+                self._waiter.woken = False  # what changes after this look wakes again
                 now = time.monotonic()
                 broken = None if self._direct is None else self._direct.settle(now)
                 if self._dropped:
@@ -412,9 +415,9 @@ class ThreadDriver:
     def _attend(self) -> float:
         """Serve the core's timers during a dial; return its next deadline."""
         assert self._waiter is not None
-        self._waiter.woken = False
         now = time.monotonic()
         with self.lock:
+            self._waiter.woken = False
             self._core.handle_timeout(now)
             action = self._core.next_action(now)
             events = self._core.take_events()

@@ -318,6 +318,7 @@ class Batcher:
             queue.popleft()
             if batch.count:
                 return batch
+            self.release(batch)  # counted for a record that an interrupt kept out
         return None
 
     def release(self, batch: Batch) -> None:
