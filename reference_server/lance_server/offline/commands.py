@@ -22,7 +22,12 @@ from lance_server.log.segments.indexes import index_segment
 from lance_server.offline.comparing import compare
 from lance_server.offline.dumping import dump as dump_topic
 from lance_server.offline.dumping import find_topic
-from lance_server.offline.importing import ImportedTopic, import_topic, published_topics
+from lance_server.offline.importing import (
+    ImportedTopic,
+    has_name,
+    import_topic,
+    published_topics,
+)
 from lance_server.offline.peer import ServerPeer
 from lance_server.offline.sync_scheduler import existing, opened
 from lance_server.offline.verifying import ReadOnlyStorage, data_files
@@ -372,22 +377,33 @@ def _ask(
 @offline.command("import")
 @click.argument("source", type=_FOLDER)
 @_DATA_DIR
+@click.option(
+    "--unnamed",
+    is_flag=True,
+    help="Also folders without metadata.json, as topics of the folder's name: what is left of "
+    "deleted topics, and topic 0.",
+)
 @_JSON
-def import_(source: Path, data_dir: Path, as_json: bool) -> None:
+def import_(source: Path, data_dir: Path, unnamed: bool, as_json: bool) -> None:
     """Take over the data directory SOURCE of a published LANCE server; it is only read.
 
     Topics keep their names, records and retention; byte offsets begin again.
     """
-    folders = published_topics(source)
+    everything = published_topics(source)
+    folders = [folder for folder in everything if unnamed or has_name(folder)]
+    left_out = [folder.name for folder in everything if folder not in folders]
     total = sum(path.stat().st_size for folder in folders for path in folder.glob("*.lnc"))
     with opened(data_dir) as (engine, scheduler), _progress("importing", total) as bar:
         found = [import_topic(engine, scheduler, folder, bar.update) for folder in folders]
     if as_json:
-        click.echo(json.dumps({"topics": [_topic_as_json(each) for each in found]}))
+        topics = [_topic_as_json(each) for each in found]
+        click.echo(json.dumps({"topics": topics, "left_out": left_out}))
         return
     for topic in found:
         click.echo(_in_words(topic))
     click.echo(f"imported {len(found)} topics")
+    if left_out:
+        click.echo(f"left out, without metadata.json: {', '.join(left_out)}; see --unnamed")
 
 
 def _in_words(topic: ImportedTopic) -> str:

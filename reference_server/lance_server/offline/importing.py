@@ -85,6 +85,11 @@ def published_topics(source: Path, storage: StorageBackend | None = None) -> lis
     return [segments / name for name in names if _is_folder(storage, segments / name)]
 
 
+def has_name(folder: Path, storage: StorageBackend | None = None) -> bool:
+    """Whether a folder says which topic it is; one of topic 0 or a deleted topic does not."""
+    return _METADATA in (storage or ReadOnlyStorage()).list_dir(folder)
+
+
 def _is_folder(storage: StorageBackend, path: Path) -> bool:
     try:
         storage.list_dir(path)

@@ -319,3 +319,16 @@ async def test_a_consumer_follows_the_leader(api: Any, dialect: Dialect) -> None
                 if len(found) == 3:
                     break
         assert found == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("kind", ["producer", "consumer"])
+@pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=str)
+async def test_topic_0_of_a_published_server_is_warned_of(
+    api: Any, kind: str, dialect: Dialect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It acknowledges records there, and nobody can read them (AMB-34)."""
+    with FakeServer(dialect) as server:
+        async with getattr(api, kind)(f"{server.url('')}?topic_id=0"):
+            pass
+    told = [each for each in caplog.messages if "topic 0 of a published server" in each]
+    assert len(told) == (0 if dialect is SPECIFIED else 1)

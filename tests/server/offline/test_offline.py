@@ -333,6 +333,22 @@ def test_times_of_segments_are_kept_in_whatever_unit_they_are(
         assert topic.partition.segment_list[-1].last_ns == 1_700_000_002_000_000_000
 
 
+@pytest.mark.parametrize("unnamed", [False, True])
+def test_a_folder_that_says_no_name_is_no_topic(
+    published: Path, tmp_path: Path, unnamed: bool
+) -> None:
+    """That of topic 0 has no ``metadata.json``; it is left out and named, or taken when asked."""
+    folder = published / "segments" / "0"
+    folder.mkdir()
+    (folder / "0_1700000000000000000.lnc").write_bytes(encode_records([b"nobody's"]))
+    done = run("import", published, tmp_path / "new", "--json", *["--unnamed"][: int(unnamed)])
+    told = json.loads(done.stdout)
+    assert {topic["name"] for topic in told["topics"]} == (
+        {"events", "0"} if unnamed else {"events"}
+    )
+    assert told["left_out"] == ([] if unnamed else ["0"])
+
+
 def test_an_import_on_top_of_a_topic_is_refused(published: Path, tmp_path: Path) -> None:
     """Nothing is mixed."""
     with opened(tmp_path / "new") as (engine, scheduler):

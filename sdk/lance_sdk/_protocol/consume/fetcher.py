@@ -207,6 +207,10 @@ class Fetcher(ReadOnlyHandler):
         self._may_push = self._settings.mode != "poll" and connection.dialect.push
         if self._settings.mode == "push" and not self._may_push and self.fallback is None:
             raise no_push(f"of dialect {connection.dialect.name!r}")
+        number = self._asking.topic_id if topic is None else topic.id
+        if not number and not connection.dialect.strict:
+            text = "records in topic 0 of a published server cannot be read (AMB-34)"
+            self._events.append(Notice(f"{text}: name a topic", "topic-0"))
         if topic is None:
             return
         before, self.topic = self.topic, topic
