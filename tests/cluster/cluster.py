@@ -42,9 +42,8 @@ class Cluster:
     def begin(self, topic: str) -> None:
         """Start everything and create a topic."""
         self.brokers.start_all()
-        done = lwp_cluster(
-            "init", f"kafka://{self.brokers.bootstrap()}/lance", "--segment-size", "1MiB"
-        )
+        url = f"kafka://{self.brokers.bootstrap()}/lance"
+        done = lwp_cluster("init", url, "--segment-size", "1MiB", "--shards", "2")
         assert done.returncode == 0, done.stderr
         for number in reversed(NUMBERS):  # the last one is the one that trims the log
             self.start(number)

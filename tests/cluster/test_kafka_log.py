@@ -75,14 +75,20 @@ def log(address: KafkaAddress) -> Iterator[KafkaLog]:
 
 
 def opened(address: KafkaAddress) -> KafkaLog:
-    """Connect to a topic as soon as the broker knows it."""
+    """Connect to a topic as soon as the broker knows it and leads all of it."""
     found: list[KafkaLog] = []
 
     def attempt() -> bool:
         try:
-            found.append(KafkaLog.open(address, unsafe=True))
+            log = KafkaLog.open(address, unsafe=True)
         except LogUnavailableError:
             return False
+        try:
+            log.ends()
+        except LogUnavailableError:  # a partition has no leader yet
+            log.close()
+            return False
+        found.append(log)
         return True
 
     eventually(attempt)
@@ -131,6 +137,32 @@ def test_shards_are_apart(log: KafkaLog) -> None:
     store(log, b"one", b"two")
     store(log, b"three", shard=1)
     assert [log.end(shard) for shard in range(log.shards)] == [2, 1]
+
+
+def test_one_reader_reads_several_shards(log: KafkaLog) -> None:
+    """Each from a position of its own, and on; what is appended later, too."""
+    store(log, b"one", b"two")
+    store(log, b"three", shard=1)
+    reader = log.read(0, 1)
+    reader.add(1, 0)
+    entries = read(reader, 2)
+    store(log, b"four", shard=1)
+    entries += read(reader, 1)
+    assert sorted((each.shard, each.position, each.record) for each in entries) == [
+        (0, 1, b"two"),
+        (1, 0, b"three"),
+        (1, 1, b"four"),
+    ]
+    reader.close()
+
+
+def test_a_shard_that_does_not_go_so_far_is_refused(log: KafkaLog) -> None:
+    """Beside one that does."""
+    store(log, b"one")
+    reader = log.read(0, 1)
+    with pytest.raises(LogTruncatedError, match="shard 1: the log ends at 0"):
+        reader.add(1, 1)
+    reader.close()
 
 
 def test_all_readers_see_the_same(log: KafkaLog, address: KafkaAddress) -> None:

@@ -176,14 +176,22 @@ class TestCommands:
         assert done.returncode == 5
         assert "is not a record of a LANCE cluster" in done.stderr
 
-    def test_init_refuses_several_partitions(self, url: str) -> None:
-        """A cluster works with one so far."""
+    def test_init_refuses_another_number_of_partitions(self, url: str) -> None:
+        """Their number is fixed, and has to be given."""
         from lance_server.cluster.kafka_log.log import create_topic  # noqa: PLC0415 - needs an extra
 
         assert create_topic(parse_address(url), 2, 1)
         done = lwp_cluster("init", url, *UNSAFE)
         assert done.returncode == 5
-        assert "the topic has 2 partitions" in done.stderr
+        assert "the topic has 2 partition(s), not 1" in done.stderr
+
+    def test_init_makes_shards(self, url: str) -> None:
+        """The log has a partition for each; status shows all of them."""
+        assert (
+            "2 shard(s)"
+            in lwp_cluster("init", url, "--shards", "2", "--replicas", "1", *UNSAFE).stdout
+        )
+        assert "shard 1: positions 0 to 1" in lwp_cluster("status", url).stdout
 
     def test_status_shows_log_and_nodes(self, nodes: Nodes) -> None:
         """What it survives, and how far each node is."""

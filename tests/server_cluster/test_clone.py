@@ -277,7 +277,7 @@ class TestRefusals:
         figures(cloned(cluster, NEW))
         cluster.stop(1)
         (folder_of(cluster, 1)).rename(cluster.folder / "old")
-        first = cluster.log.entries(0, 0, 1, 0)[0].record
+        first = cluster.log.entries(0, 0, 1)[0].record
         cluster.log = MemoryLog("log-2")
         cluster.log.put(0, first)
         start(cluster, 1)

@@ -54,13 +54,14 @@ def _opened(url: str, settings: Path | None, *, unsafe: bool) -> Iterator[Replic
 
 
 def create(
-    url: str, client: Path | None, *, replicas: int, unsafe: bool, **chosen: Any
+    url: str, client: Path | None, *, shards: int, replicas: int, unsafe: bool, **chosen: Any
 ) -> Iterator[str]:
     """Create a cluster, and its topic where that is missing; yield what was done.
 
     Args:
         url: where the log is.
         client: a file with settings of the log's client.
+        shards: how many partitions the log gets where the topic is created, and has.
         replicas: brokers that keep each record, where the topic is created.
         unsafe: whether settings are taken that can lose records.
         **chosen: fields of `Settings`; a cluster without an id gets a random one.
@@ -71,15 +72,14 @@ def create(
     chosen["cluster_id"] = chosen["cluster_id"] or f"cluster-{secrets.token_hex(8)}"
     settings = Settings(created_ns=time.time_ns(), **chosen)
     with _refusing():
-        yield from _create_topic(url, client, replicas)
+        yield from _create_topic(url, client, shards, replicas)
     with _opened(url, client, unsafe=unsafe) as log:
-        if log.shards != 1:
+        if log.shards != shards:
             raise ReplicatedLogError(
-                f"the topic has {log.shards} partitions, a cluster works with one so far; choose "
-                "another topic"
+                f"the topic has {log.shards} partition(s), not {shards}: name another topic, or "
+                f"give --shards {log.shards}. The number of shards of a cluster is fixed"
             )
-        begun = [_begin(log, shard, settings) for shard in range(log.shards)]
-        ids = sorted({genesis.cluster_id for genesis in begun})
+        ids = sorted({genesis.cluster_id for genesis in _begin_all(log, settings)})
         if len(ids) > 1:
             raise ReplicatedLogError(
                 f"two commands created clusters in this topic at the same time ({', '.join(ids)}); "
@@ -91,13 +91,13 @@ def create(
         yield f"start nodes with: lance-server --data-dir DIR --cluster {url} --node-id N"
 
 
-def _create_topic(url: str, settings: Path | None, replicas: int) -> Iterator[str]:
+def _create_topic(url: str, settings: Path | None, shards: int, replicas: int) -> Iterator[str]:
     address = parse_address(url, settings)
     if isinstance(address, KafkaAddress):
         require_client()
         from lance_server.cluster.kafka_log.log import create_topic  # noqa: PLC0415 - needs an extra
 
-        if create_topic(address, 1, replicas):
+        if create_topic(address, shards, replicas):
             yield f"created the topic '{address.topic}'"
             _await_topic(address)
 
@@ -114,6 +114,14 @@ def _await_topic(address: KafkaAddress) -> None:
             time.sleep(0.1)
         else:
             return
+
+
+def _begin_all(log: ReplicatedLog, settings: Settings) -> Iterator[Genesis]:
+    """Begin all shards alike, shard 0 last: a node that finds it begun finds all begun."""
+    for shard in reversed(range(log.shards)):
+        begun = _begin(log, shard, settings)
+        settings = Settings.of(begun)  # an earlier command may have come as far as this
+        yield begun
 
 
 def _begin(log: ReplicatedLog, shard: int, settings: Settings) -> Genesis:

@@ -61,6 +61,13 @@ def cluster() -> None:
     help="Brokers that keep each record, where the topic is created.",
 )
 @click.option(
+    "--shards",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Partitions of the log: each topic belongs to one, and each takes writes at its own pace.",
+)
+@click.option(
     "--segment-size",
     default="1GiB",
     show_default=True,

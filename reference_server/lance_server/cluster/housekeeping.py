@@ -23,7 +23,7 @@ def proposals(replica: Replica, now_ns: int, segment_age_secs: int) -> list[tupl
         segment_age_secs: age at which an open segment is closed; 0 for never.
     """
     found: list[tuple[int, Any]] = []
-    for shard in replica.shards:
+    for shard in replica.shards.values():
         found += [
             (shard.number, body) for body in _topic_proposals(shard, now_ns, segment_age_secs)
         ]
@@ -47,18 +47,19 @@ def _topic_proposals(shard: Shard, now_ns: int, segment_age_secs: int) -> list[A
 
 
 def _missing(replica: Replica) -> list[tuple[int, Any]]:
-    """Return what carries creations and deletions on that stopped halfway."""
-    if not replica.shards:
-        return []
-    catalog, found = replica.shards[0].state.catalog.topics, list[tuple[int, Any]]()
-    for topic_id, entry in catalog.items():
+    """Return what carries creations and deletions on that stopped halfway.
+
+    A topic that shard 0 has not created yet, as far as it is applied here, is left alone.
+    """
+    catalog, found = replica.shards[0].state.catalog, list[tuple[int, Any]]()
+    for topic_id, entry in catalog.topics.items():
         if topic_id not in replica.shards[entry.shard].topics:
             found.append((entry.shard, entry.begins(topic_id)))
-    for shard in replica.shards:
+    for shard in replica.shards.values():
         found += [
             (shard.number, TopicEnds(topic_id=topic_id))
             for topic_id in shard.topics
-            if topic_id not in catalog
+            if topic_id not in catalog.topics and topic_id < catalog.next_id
         ]
     return found
 
@@ -66,16 +67,15 @@ def _missing(replica: Replica) -> list[tuple[int, Any]]:
 def trim_position(replica: Replica, number: int) -> int:
     """Return the position before which no host of a shard needs a record any more.
 
-    It is 0 while a host has not told what it has, or while there are fewer than two.
+    It is 0 while a host has not told what it has, or while there are fewer than two. A node that
+    tells how far it is with the shard is a host, too, before its HostJoins is applied here.
     """
-    shard, nodes = replica.shards[number], replica.shards[0].state.nodes
-    if len(shard.state.hosts) < _FEWEST_HOSTS:
+    shard, durable = replica.shards[number], dict[int, int]()
+    for node_id, told in replica.shards[0].state.nodes.items():
+        for each in told.status.positions:
+            if each.shard == number:
+                durable[node_id] = each.durable
+    hosts = shard.state.hosts | durable.keys()
+    if len(hosts) < _FEWEST_HOSTS:
         return 0
-    lowest = replica.durable(number)
-    for host in shard.state.hosts:
-        told = nodes.get(host)
-        found = (
-            [each.durable for each in told.status.positions if each.shard == number] if told else []
-        )
-        lowest = min(lowest, *found) if found else 0
-    return lowest
+    return min(replica.durable(number), *(durable.get(host, 0) for host in hosts))

@@ -44,7 +44,7 @@ class ReadBarriers:
             )
             return outcome
         self._under_way = outcome
-        barriers = [node.propose(shard.number, None) for shard in node.replica.shards]
+        barriers = [node.propose(shard.number, None) for shard in node.replica.shards.values()]
 
         def end() -> None:
             failed = next((each.error for each in barriers if each.error is not None), None)

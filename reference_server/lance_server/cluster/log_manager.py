@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,14 @@ from lance_spec.messages.replication import CreateTopic, DeleteTopic, SetRetenti
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS: Final = 8
+
+
+@dataclass(slots=True)
+class _ShardUse:
+    """How much a shard holds."""
+
+    bytes: int = 0
+    topics: int = 0
 
 
 class ReplicatedLogManager(LogManager):
@@ -100,7 +109,7 @@ class ReplicatedLogManager(LogManager):
         remove_copies(storage, data_dir)
         if node.offers_copies:
             manager.copies = OfferedCopies(manager.node, data_dir, storage, scheduler, now=now)
-        for shard in replica.shards:
+        for shard in replica.shards.values():
             for topic in shard.topics.values():
                 segments = [extent.segment for extent in topic.extents]
                 found = TopicLog(segments, topic.state.end, topic.state.end_record)
@@ -129,13 +138,18 @@ class ReplicatedLogManager(LogManager):
             shard=shard,
             clock=self._clock,
         )
+        name = topic.file.identity.name
+        newer = self._by_name.get(name, 0)
         self._register(Topic(topic.file, partition, consumers))
+        if newer > topic.file.identity.id:  # the shard of the older one lags
+            self._by_name[name] = newer
 
     def _publish(self, changes: Sequence[Changes]) -> None:
-        for shard, each in enumerate(changes):
+        for each in changes:
+            shard = self.node.replica.shards[each.shard]
             for topic in each.begun:
-                if topic.file.identity.id in self.node.replica.shards[shard].topics:
-                    self._show(shard, topic, TopicLog([], 0, 0))  # its changes follow
+                if topic.file.identity.id in shard.topics:
+                    self._show(each.shard, topic, TopicLog([], 0, 0))  # its changes follow
             for topic, changed in each.topics:
                 self._change(topic.file.identity.id, changed)
             for topic in each.ended:
@@ -147,17 +161,29 @@ class ReplicatedLogManager(LogManager):
         topic = self._topics.get(topic_id)
         if topic is None:
             return
-        assert isinstance(topic.partition, ReplicatedPartition), "all topics are replicated"
         assert isinstance(topic.consumers, ReplicatedConsumers), "all topics are replicated"
         topic.consumers.publish(changes)
-        topic.partition.publish(changes)
+        _replicated(topic).publish(changes)
 
     def _hide(self, topic_id: int) -> None:
         topic = self._topics.pop(topic_id, None)
         if topic is not None:
-            self._by_name.pop(topic.file.identity.name, None)
+            self._forget_name(topic_id, topic.file.identity.name)
             topic.partition.abandon()
             topic.partition.notify()
+
+    def _forget_name(self, topic_id: int, name: str) -> None:
+        """Let a name mean no topic, or one of that name that is still here."""
+        if self._by_name.get(name) != topic_id:
+            return
+        del self._by_name[name]
+        others = [
+            key
+            for key, each in self._topics.items()
+            if key != DEFAULT_TOPIC_ID and each.file.identity.name == name
+        ]
+        if others:
+            self._by_name[name] = max(others)
 
     @property
     def window(self) -> WindowLimits:
@@ -198,13 +224,30 @@ class ReplicatedLogManager(LogManager):
             name=name,
             max_age_secs=retention.max_age_secs,
             max_bytes=retention.max_bytes,
-            shard=0,
+            shard=self._emptiest_shard(),
             accepted_ns=self._clock(),
         )
         end: Completion[Topic] = Completion()
         created = self.node.propose(0, body)
         created.wake(lambda: self._take_creation(name, created, end))
         return end
+
+    def _use_of_shards(self) -> dict[int, _ShardUse]:
+        """Return how much each shard holds, as far as this node knows."""
+        used = {number: _ShardUse() for number in self.node.replica.shards}
+        for topic in self._topics.values():
+            partition = _replicated(topic)
+            use = used[partition.shard]
+            use.bytes += partition.end_offset - partition.start_offset
+            use.topics += 1
+        return used
+
+    def _emptiest_shard(self) -> int:
+        """Return the shard with the fewest bytes, then topics."""
+        if len(self.node.replica.shards) == 1:
+            return 0
+        used = self._use_of_shards()
+        return min(used, key=lambda number: (used[number].bytes, used[number].topics, number))
 
     def _judge(self) -> None:
         refusal = self.node.refusal()
@@ -247,11 +290,10 @@ class ReplicatedLogManager(LogManager):
         Raises:
             Refusal: there is no such topic, it is the default one, or the node cannot take it.
         """
-        self.topic(topic_id, text=text)
+        shard = _replicated(self.topic(topic_id, text=text)).shard
         if topic_id == DEFAULT_TOPIC_ID:
             raise Refusal(ErrorCode.ACCESS_DENIED, "The default topic cannot be deleted", text=text)
         self._judge()
-        shard = self._shard_of(topic_id)
         end: Completion[None] = Completion()
         deleted = self.node.propose(0, DeleteTopic(topic_id=topic_id))
 
@@ -267,14 +309,10 @@ class ReplicatedLogManager(LogManager):
         deleted.wake(go_on)
         return end
 
-    def _shard_of(self, topic_id: int) -> int:
-        entry = self.node.replica.shards[0].state.catalog.topics.get(topic_id)
-        return 0 if entry is None else entry.shard
-
     def set_retention(self, topic: Topic, retention: Retention) -> Completion[None]:
         """Propose another retention; the completion is settled when it is applied."""
         end: Completion[None] = Completion()
-        shard = self._shard_of(topic.id)
+        shard = _replicated(topic).shard
         known = self.node.replica.shards[shard].topics.get(topic.id)
 
         def attempt(version: int, left: int) -> None:
@@ -322,7 +360,7 @@ class ReplicatedLogManager(LogManager):
         if self.node.refusal() is not None or not self.node.has_genesis:
             return None
         known: Completion[None] = Completion()
-        barrier = self.node.propose(0, None)
+        barrier = self.barriers.wait()
         barrier.wake(lambda: known.settle(None))
         return known
 
@@ -370,6 +408,10 @@ class ReplicatedLogManager(LogManager):
                     "durable": {str(each.shard): each.durable for each in told.status.positions},
                 }
                 for key, told in sorted(node.nodes().items())
+            },
+            "shards": {
+                str(number): {"topics": use.topics, "bytes": use.bytes}
+                for number, use in self._use_of_shards().items()
             },
             "behind": node.figures.behind,
             "outstanding_bytes": node.outstanding,
@@ -419,3 +461,9 @@ class ReplicatedLogManager(LogManager):
         self._cache.close()
         self.node.replica.release()
         self._storage.release()
+
+
+def _replicated(topic: Topic) -> ReplicatedPartition:
+    """Return a topic's partition, which is a replicated one in a cluster."""
+    assert isinstance(topic.partition, ReplicatedPartition), "all topics are replicated"
+    return topic.partition

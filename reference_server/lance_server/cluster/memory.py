@@ -5,7 +5,7 @@ Nodes of one process that name the same log share it. It ends with the process.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from lance_server.cluster.replicated_log import (
@@ -82,7 +82,8 @@ class MemoryLog:
         with self._changed:
             kept = self._shards[shard]
             position = kept.end
-            kept.entries.append(Entry(position, _EPOCH, self._clock(), bytes(record)))
+            entry = Entry(position, _EPOCH, self._clock(), bytes(record), shard)
+            kept.entries.append(entry)
             self._changed.notify_all()
         return position
 
@@ -92,21 +93,26 @@ class MemoryLog:
         Raises:
             StopNodeError: the position is trimmed, or lies after the end.
         """
-        del epoch
-        reader = MemoryReader(self, shard, position)
-        self.entries(shard, position, 0, 0)
+        reader = MemoryReader(self)
+        reader.add(shard, position, epoch)
         return reader
 
-    def entries(self, shard: int, position: int, most: int, wait: float) -> Sequence[Entry]:
-        """Return entries from a position on; see `LogReader.read`.
+    def wait(self, positions: Mapping[int, int], seconds: float) -> None:
+        """Wait until one of the shards does not end at its position."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: any(self._shards[shard].end != end for shard, end in positions.items()),
+                seconds,
+            )
+
+    def entries(self, shard: int, position: int, most: int) -> Sequence[Entry]:
+        """Return entries of a shard from a position on.
 
         Raises:
             StopNodeError: the position is trimmed, or lies after the end.
         """
         kept = self._shards[shard]
         with self._changed:
-            if wait:
-                self._changed.wait_for(lambda: kept.end != position, wait)
             if position < kept.start:
                 raise LogTrimmedError(shard, position, kept.start)
             if position > kept.end:
@@ -152,15 +158,24 @@ def _up_to(entries: Sequence[Entry], most: int) -> list[Entry]:
 
 
 class MemoryReader:
-    """Reads one shard of a `MemoryLog`."""
+    """Reads shards of a `MemoryLog`."""
 
-    def __init__(self, log: MemoryLog, shard: int, position: int) -> None:
+    def __init__(self, log: MemoryLog) -> None:
         self._log = log
-        self._shard = shard
-        self._position = position
+        self._positions: dict[int, int] = {}
 
     def __repr__(self) -> str:
-        return f"<MemoryReader of shard {self._shard} at {self._position}>"
+        return f"<MemoryReader at {self._positions}>"
+
+    def add(self, shard: int, position: int, epoch: int = _EPOCH) -> None:
+        """Read one more shard.
+
+        Raises:
+            StopNodeError: the position is trimmed, or lies after the end.
+        """
+        del epoch
+        self._log.entries(shard, position, 0)
+        self._positions[shard] = position
 
     def read(self, most: int, wait: float) -> Sequence[Entry]:
         """Return the next entries.
@@ -168,8 +183,13 @@ class MemoryReader:
         Raises:
             StopNodeError: they are trimmed.
         """
-        found = self._log.entries(self._shard, self._position, most, wait)
-        self._position += len(found)
+        if wait:
+            self._log.wait(self._positions, wait)
+        found: list[Entry] = []
+        for shard, position in self._positions.items():
+            more = self._log.entries(shard, position, most)
+            self._positions[shard] += len(more)
+            found += more
         return found
 
     def close(self) -> None:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from lance_server.cluster.applying.replica import Replica
@@ -70,7 +72,7 @@ class Step(NamedTuple):
 
     Attributes:
         applied: what came of each record.
-        changes: what readers may see from now on, by shard.
+        changes: what readers may see from now on, of each shard.
         proposals: what this node proposes to do with the topics, if it does the housekeeping.
         positions: how far each shard is.
         end: records that the log has in all shards; None where that was not asked.
@@ -156,7 +158,7 @@ class ClusterNode:
         self._publish = publish
         self._pending: dict[int, _Pending] = {}
         self._counter = 0
-        self._readers: dict[int, LogReader] = {}
+        self._reader: LogReader | None = None
         self._marking = _Marking(last=now())
         self._planned = now()
         self._is_stepping = False
@@ -179,7 +181,7 @@ class ClusterNode:
         self.outstanding = 0
         self.figures = NodeFigures()
         self.on_break: Callable[[], object] = lambda: None
-        self._positions = [self._position(shard) for shard in replica.shards]
+        self._positions = [self._position(shard) for shard in replica.shards.values()]
 
     def __repr__(self) -> str:
         return f"<ClusterNode {self.options.node_id} of {self._log!r}: {self.replica!r}>"
@@ -225,9 +227,8 @@ class ClusterNode:
         finished.wake(end)
 
     def _close(self) -> None:
-        for reader in self._readers.values():
-            reader.close()
-        self._readers.clear()
+        if self._reader is not None:
+            self._reader.close()
         self._log.close()
 
     def at_mark(self, work: Callable[[Replica], None]) -> Completion[None]:
@@ -353,11 +354,10 @@ class ClusterNode:
         lost: ReplicatedLogError | None = None
         end: int | None = None
         try:
-            for shard in self.replica.shards:
-                applied += self._apply_more(shard.number)
+            applied += self._apply_more()
             is_due = self._mark_is_due()
             if is_due or not applied:
-                end = sum(self._log.end(shard.number) for shard in self.replica.shards)
+                end = sum(self._log.end(shard.number) for shard in self.replica.shards.values())
             if is_due:
                 self._mark_all()
             if self._now() - self._planned >= self.options.housekeeping_seconds:
@@ -367,15 +367,19 @@ class ClusterNode:
             raise
         except ReplicatedLogError as error:  # nothing is skipped by asking again
             lost = error
-        changes = [shard.take_changes() for shard in self.replica.shards]
-        positions = [self._position(shard) for shard in self.replica.shards]
+        changes = [shard.take_changes() for shard in self.replica.shards.values()]
+        positions = [self._position(shard) for shard in self.replica.shards.values()]
         return Step(applied, changes, proposed, positions, end, lost)
 
-    def _apply_more(self, number: int) -> list[Applied]:
-        wait = _WAIT if len(self.replica.shards) == 1 else 0.0
-        entries = self._reader(number).read(_STEP_BYTES, wait)
+    def _apply_more(self) -> list[Applied]:
+        if self._reader is None:
+            self._reader = self._open_reader()
+        entries = self._reader.read(_STEP_BYTES, _WAIT)
         self._marking.bytes += sum(len(entry.record) for entry in entries)
-        return self.replica.apply(number, entries)
+        applied: list[Applied] = []
+        for number, several in groupby(entries, attrgetter("shard")):
+            applied += self.replica.apply(number, list(several))
+        return applied
 
     def _position(self, shard: Shard) -> ShardPosition:
         return ShardPosition(
@@ -385,14 +389,23 @@ class ClusterNode:
             durable=self.replica.durable(shard.number),
         )
 
-    def _reader(self, number: int) -> LogReader:
-        reader = self._readers.get(number)
-        if reader is None:
-            state = self.replica.shards[number].state
-            if state.settings is not None:
-                check_beginning(self._log, number, state.settings.cluster_id)
-            reader = self._log.read(number, state.position, state.epoch)
-            self._readers[number] = reader
+    def _open_reader(self) -> LogReader:
+        """Return what reads all shards, each from where this node is."""
+        reader: LogReader | None = None
+        try:
+            for shard in self.replica.shards.values():
+                number, state = shard.number, shard.state
+                if state.settings is not None:
+                    check_beginning(self._log, number, state.settings.cluster_id)
+                if reader is None:
+                    reader = self._log.read(number, state.position, state.epoch)
+                else:
+                    reader.add(number, state.position, state.epoch)
+        except ReplicatedLogError:
+            if reader is not None:
+                reader.close()
+            raise
+        assert reader is not None, "there is a shard"
         return reader
 
     def _mark_is_due(self) -> bool:
@@ -403,7 +416,7 @@ class ClusterNode:
         )
 
     def _mark_all(self) -> None:
-        for shard in self.replica.shards:
+        for shard in self.replica.shards.values():
             self.replica.mark(shard.number)
             shard.index()
         self._marking.bytes, self._marking.last = 0, self._now()
@@ -417,7 +430,7 @@ class ClusterNode:
         return proposals(self.replica, self._clock(), self.options.segment_age_secs)
 
     def _trim(self) -> None:
-        for shard in self.replica.shards:
+        for shard in self.replica.shards.values():
             before = trim_position(self.replica, shard.number)
             if before > self._log.earliest(shard.number):
                 self._log.trim(shard.number, before)
@@ -573,7 +586,7 @@ class ClusterNode:
         options = self.options
         if self.unavailable_since is not None:
             return
-        for shard in self.replica.shards:
+        for shard in self.replica.shards.values():
             if options.node_id not in shard.state.hosts:
                 self._propose_once(
                     shard.number, HostJoins(node_id=options.node_id, shard=shard.number)

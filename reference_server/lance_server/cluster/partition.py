@@ -49,6 +49,9 @@ class ReplicatedPartition(Partition):
         node: puts records into the log.
         shard: the topic's.
         backlog: counts what is not applied yet.
+
+    Attributes:
+        shard: the topic's.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class ReplicatedPartition(Partition):
         )
         self._topic_id = topic.file.identity.id
         self._node = node
-        self._shard = shard
+        self.shard = shard
         self._last: Completion[Result] = Completion()
 
     # Appending -----------------------------------------------------------------------------------
@@ -113,7 +116,7 @@ class ReplicatedPartition(Partition):
             data=data,
         )
         self._backlog.size += len(data)
-        proposed = self._last = self._node.propose(self._shard, body)
+        proposed = self._last = self._node.propose(self.shard, body)
         proposed.wake(partial(self._note_end, len(data)))
         return proposed.then(self._judge)
 

@@ -45,7 +45,7 @@ class Peers:
             if node_id == self._options.node_id or node_id not in nodes:
                 continue
             for each in nodes[node_id].status.positions:
-                if each.shard >= len(self._replica.shards):
+                if each.shard not in self._replica.shards:
                     continue
                 digest = self._replica.shards[each.shard].digest_at(each.applied)
                 if digest is not None and digest != each.digest:

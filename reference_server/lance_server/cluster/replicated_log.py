@@ -99,12 +99,14 @@ class Entry(NamedTuple):
         time_ns: when the log appended it, in nanoseconds since the Unix epoch; the same for
             every reader.
         record: what was appended.
+        shard: where it stands.
     """
 
     position: int
     epoch: int
     time_ns: int
     record: bytes
+    shard: int = 0
 
 
 Delivered: TypeAlias = Callable[[int | AppendError], None]
@@ -112,10 +114,19 @@ Delivered: TypeAlias = Callable[[int | AppendError], None]
 
 
 class LogReader(Protocol):
-    """Reads one shard in order. Used by one thread at a time."""
+    """Reads shards, each in its order. Used by one thread at a time."""
+
+    def add(self, shard: int, position: int, epoch: int = NO_EPOCH) -> None:
+        """Read one more shard from a position on, see `ReplicatedLog.read`.
+
+        Raises:
+            LogUnavailableError: the log cannot be reached.
+            StopNodeError: the position is trimmed, or lies after the end.
+        """
+        ...
 
     def read(self, most: int, wait: float) -> Sequence[Entry]:
-        """Return the next entries, oldest first, without gaps.
+        """Return the next entries, those of each shard oldest first and without gaps.
 
         Args:
             most: about how many bytes of records; at least one record is returned where there

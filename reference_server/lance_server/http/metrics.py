@@ -158,9 +158,13 @@ class _Collector:
             labels=labels,
         )
         peers = facts.get("peer_states", {})
-        applied = {peer: sum(each["applied"].values()) for peer, each in peers.items()}
-        for peer, position in applied.items():
-            lag.add_metric([self._node, peer], max(applied.values()) - position)
+        most: dict[str, int] = {}
+        for peer in peers.values():
+            for shard, position in peer["applied"].items():
+                most[shard] = max(most.get(shard, 0), position)
+        for name, peer in peers.items():
+            behind = sum(most[shard] - position for shard, position in peer["applied"].items())
+            lag.add_metric([self._node, name], behind)
         yield lag
         if facts:
             yield from self._own_records(facts)
@@ -172,6 +176,13 @@ class _Collector:
         """Yield what a node of a cluster counts of the records of the log."""
         meaning = "Records of the log that this node has not applied."
         yield self._gauge("lance_cluster_behind_records", meaning, facts["behind"])
+        for key, meaning in (("topics", "Topics of a shard."), ("bytes", "Bytes of its topics.")):
+            gauge = GaugeMetricFamily(
+                f"lance_cluster_shard_{key}", meaning, labels=["node_id", "shard"]
+            )
+            for shard, use in facts["shards"].items():
+                gauge.add_metric([self._node, shard], use[key])
+            yield gauge
         meaning = "Bytes that were appended to the log and are not applied."
         yield self._gauge("lance_cluster_outstanding_bytes", meaning, facts["outstanding_bytes"])
         for name, key, meaning in (

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lance_server.cluster.memory import MemoryLog, MemoryReader
+from lance_server.cluster.memory import MemoryLog
 from lance_server.cluster.replicated_log import (
     AppendError,
     Delivered,
@@ -28,7 +28,7 @@ class FaultyLog:
 
     An append waits in ``pending`` until the test lets the log take it, lose it, or take it
     without saying so. Reports of records that were taken wait in ``reports``. A connection
-    keeps the order of its records: only the oldest pending one can be decided.
+    keeps the order of the records of a shard: only the oldest one of each can be decided.
 
     Args:
         log: the log that all nodes share.
@@ -63,7 +63,7 @@ class FaultyLog:
         Raises:
             LogUnavailableError: the test says so.
         """
-        self._reach()
+        self.reach()
         return self.log.identity()
 
     def durability(self) -> str:
@@ -87,8 +87,9 @@ class FaultyLog:
             LogUnavailableError: the test says so.
             StopNodeError: the position is trimmed, or lies after the end.
         """
-        self._reach()
-        return _LaggingReader(self, shard, self.log.read(shard, position, epoch), position)
+        reader = _LaggingReader(self)
+        reader.add(shard, position, epoch)
+        return reader
 
     def earliest(self, shard: int) -> int:
         """Return the first position that is still there.
@@ -96,7 +97,7 @@ class FaultyLog:
         Raises:
             LogUnavailableError: the test says so.
         """
-        self._reach()
+        self.reach()
         return self.log.earliest(shard)
 
     def end(self, shard: int) -> int:
@@ -105,7 +106,7 @@ class FaultyLog:
         Raises:
             LogUnavailableError: the test says so.
         """
-        self._reach()
+        self.reach()
         return self.log.end(shard)
 
     def trim(self, shard: int, before: int) -> None:
@@ -114,7 +115,7 @@ class FaultyLog:
         Raises:
             LogUnavailableError: the test says so.
         """
-        self._reach()
+        self.reach()
         self.log.trim(shard, before)
 
     def close(self) -> None:
@@ -127,16 +128,25 @@ class FaultyLog:
 
     # What a test decides -------------------------------------------------------------------------
 
-    def commit(self) -> int:
-        """Let the log take the oldest pending append; its report waits. Return the position."""
-        oldest = self.pending.popleft()
+    def _oldest(self, shard: int | None) -> Pending:
+        found = next(each for each in self.pending if shard in {None, each.shard})
+        self.pending.remove(found)
+        return found
+
+    def commit(self, shard: int | None = None) -> int:
+        """Let the log take the oldest pending append, of any shard; its report waits.
+
+        Returns:
+            The record's position.
+        """
+        oldest = self._oldest(shard)
         position = self.log.put(oldest.shard, oldest.record)
         self.reports.append((oldest.delivered, position))
         return position
 
-    def fail(self, *, applied: bool) -> None:
+    def fail(self, *, applied: bool, shard: int | None = None) -> None:
         """Report the oldest pending append as maybe applied, whether or not the log takes it."""
-        oldest = self.pending.popleft()
+        oldest = self._oldest(shard)
         if applied:
             self.log.put(oldest.shard, oldest.record)
         problem = AppendError("the log did not confirm the record", maybe_applied=True)
@@ -154,7 +164,12 @@ class FaultyLog:
         while self.reports:
             self.report()
 
-    def _reach(self) -> None:
+    def reach(self) -> None:
+        """Refuse where the test says so.
+
+        Raises:
+            LogUnavailableError: it does.
+        """
         if self._closed or not self.reachable:
             raise LogUnavailableError("the log cannot be reached")
 
@@ -164,7 +179,7 @@ class FaultyLog:
         Raises:
             LogUnavailableError: the test says so.
         """
-        self._reach()
+        self.reach()
         visible = self.visible[shard]
         end = self.log.end(shard)
         return max(0, (end if visible is None else min(visible, end)) - position)
@@ -173,12 +188,20 @@ class FaultyLog:
 class _LaggingReader:
     """Reads no further than the test lets it."""
 
-    def __init__(self, log: FaultyLog, shard: int, reader: MemoryReader, position: int) -> None:
+    def __init__(self, log: FaultyLog) -> None:
         self._log = log
-        self._shard = shard
-        self._reader = reader
-        self._position = position
-        self._pending_requests: deque[Entry] = deque()
+        self._positions: dict[int, int] = {}
+
+    def add(self, shard: int, position: int, epoch: int = 0) -> None:
+        """Read one more shard.
+
+        Raises:
+            LogUnavailableError: the test says so.
+            StopNodeError: the position is trimmed, or lies after the end.
+        """
+        self._log.reach()
+        self._log.log.read(shard, position, epoch).close()
+        self._positions[shard] = position
 
     def read(self, most: int, wait: float) -> Sequence[Entry]:
         """Return the next entries, never waiting for them.
@@ -188,15 +211,13 @@ class _LaggingReader:
             StopNodeError: they are trimmed.
         """
         del wait
-        limit = self._log.limit(self._shard, self._position)
-        if not self._pending_requests:
-            self._pending_requests.extend(self._reader.read(most, 0))
-        found = [
-            self._pending_requests.popleft() for _ in range(min(limit, len(self._pending_requests)))
-        ]
-        self._position += len(found)
+        found: list[Entry] = []
+        for shard, position in self._positions.items():
+            limit = self._log.limit(shard, position)
+            more = self._log.log.entries(shard, position, most)[:limit]
+            self._positions[shard] += len(more)
+            found += more
         return found
 
     def close(self) -> None:
-        """Release the shared reader."""
-        self._reader.close()
+        """Do nothing: the log is shared."""

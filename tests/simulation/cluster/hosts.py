@@ -1,8 +1,8 @@
 """Nodes of the simulation, their machines, and what can be read of them."""
 
 import errno
+import logging
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from lance_server.cluster.applying.mark import FOLDER, UNFINISHED, load_mark
 from lance_server.cluster.copies.clone import clone
 from lance_server.cluster.copies.offered import SEGMENTS, OfferedCopies
 from lance_server.cluster.log_manager import ReplicatedLogManager
-from lance_server.cluster.memory import MemoryLog
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.errors import ConfigError, PeerError
 from lance_server.log.copies import Offer
@@ -31,16 +30,22 @@ class WrongError(AssertionError):
 
 
 class WatchedLog(FaultyLog):
-    """A node's connection, which tells the world before it trims."""
+    """A node's connection, which tells the world before it trims, and reads shards unevenly."""
 
-    def __init__(self, log: MemoryLog, on_trim: Callable[[int], None]) -> None:
-        super().__init__(log)
-        self._on_trim = on_trim
+    def __init__(self, world: "World") -> None:
+        super().__init__(world.log)
+        self._world = world
+
+    def limit(self, shard: int, position: int) -> int:
+        """Return how many entries the node may see; of several shards often none of one."""
+        most = super().limit(shard, position)
+        return 0 if self.shards > 1 and self._world.random.random() < 0.5 else most
 
     def trim(self, shard: int, before: int) -> None:
-        """Trim, after the world has looked."""
-        self._on_trim(before)
-        super().trim(shard, before)
+        """Trim, after the world has looked; not before all nodes have joined."""
+        if self._world.has_joined:
+            self._world.look_at_trim(shard, before)
+            super().trim(shard, before)
 
 
 class Host:
@@ -66,14 +71,14 @@ class Host:
         self.starts = 0
         self.clones = 0
         self.needs_clone = False
-        self.told_durable = 0
+        self.told_durable: dict[int, int] = {}
 
     def start(self) -> None:
         """Start a process on what the disk holds."""
         self.starts += 1
         self.scheduler = ManualScheduler()
         self.scheduler.now = self.world.seconds
-        self.log = WatchedLog(self.world.log, self.world.look_at_trim)
+        self.log = WatchedLog(self.world)
         options = NodeOptions(
             self.number,
             f"host{self.number}:1992",
@@ -108,25 +113,27 @@ class Host:
         """Lose the process and what the disk did not have to keep."""
         random = self.world.random
         arriving = random.randrange(len(self.log.pending) + 1)
-        self.world.late += [each.record for each in list(self.log.pending)[:arriving]]
+        self.world.late += [(each.shard, each.record) for each in list(self.log.pending)[:arriving]]
         self.log.pending.clear()
         self.disk = self.disk.crash(random)
         self.alive = False
 
-    def durable(self) -> int:
-        """Return the position that its disk has, whatever happens."""
-        mark = load_mark(self.disk, DATA_DIR, 0) if self.starts else None
+    def durable(self, shard: int) -> int:
+        """Return the position of a shard that its disk has, whatever happens."""
+        mark = load_mark(self.disk, DATA_DIR, shard) if self.starts else None
         return 0 if mark is None else mark.state.position
 
     def is_behind(self) -> bool:
         """Whether others may believe that it has more than it has, since its disk was lost."""
-        return self.needs_clone or self.durable() < self.told_durable
+        return self.needs_clone or any(
+            self.durable(shard) < told for shard, told in self.told_durable.items()
+        )
 
     def lose_disk(self) -> None:
         """Crash, and come back with an empty disk, or with a byte changed."""
         random = self.world.random
         self.crash()
-        self.told_durable = self.durable()
+        self.told_durable = {shard: self.durable(shard) for shard in self.world.shards}
         self.needs_clone = True
         files = [path for path in self.disk.files() if self.disk.peek(path)]
         if random.random() < 0.5 or not files:
@@ -257,3 +264,16 @@ def find_dropped(host: Host) -> set[int]:
         for raw in (host.disk.peek(folder / name),)
         for place in range(64, len(raw), 64)
     }
+
+
+class Catcher(logging.Handler):
+    """Keeps what no part of a node expected."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._faults = faults
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep an error that came from nowhere."""
+        if record.exc_info is not None:
+            self._faults.append(f"{record.getMessage()}: {record.exc_info[1]!r}")

@@ -25,16 +25,19 @@ def judge(world: "World") -> None:
             )
             raise WrongError(f"nodes {first.number} and {host.number} differ in {names}")
     _judge_batches(world, first)
+    _judge_elsewhere(world, first)
+    for host in world.hosts:
+        _judge_names(host)
     _judge_topics(world, first)
     _judge_commits(world, first)
     _judge_times(first)
 
 
 def _judge_batches(world: "World", host: Host) -> None:
-    found = find_batches(host, 0)
-    start = host.manager.topic(0).partition.start_offset
     dropped = find_dropped(host)
     for client in world.clients:
+        found = find_batches(host, client.topic_id)
+        start = host.manager.topic(client.topic_id).partition.start_offset
         places = []
         for sent in client.batches:
             copies = found.get(client.batch_id(sent.number), [])
@@ -55,14 +58,33 @@ def _judge_batches(world: "World", host: Host) -> None:
             raise WrongError(f"the order of {client.nonce} is lost")
 
 
+def _judge_elsewhere(world: "World", host: Host) -> None:
+    for batch_id, (topic_id, offset) in world.elsewhere.items():
+        if topic_id in world.maybe_deleted:
+            continue
+        copies = find_batches(host, topic_id).get(batch_id, [])
+        if [each[0] for each in copies] != [offset]:
+            raise WrongError(f"batch {batch_id} of {topic_id} is at {copies}, was at {offset}")
+
+
+def _judge_names(host: Host) -> None:
+    named = {topic.file.identity.name: topic.id for topic in host.manager.topics() if topic.id}
+    found = {name: host.manager.topic_named(name) for name in named}
+    wrong = [name for name, topic in found.items() if topic is None or topic.id != named[name]]
+    if wrong:
+        raise WrongError(f"node {host.number} does not find topics by their names: {wrong}")
+
+
 def _judge_topics(world: "World", host: Host) -> None:
     there = {topic.id for topic in host.manager.topics()}
     for name, topic_id in world.created.items():
         if topic_id not in there and topic_id not in world.maybe_deleted:
             raise WrongError(f"topic {name} was created and is gone")
-    shard = host.manager.node.replica.shards[0]
-    if sorted(shard.topics) != sorted(shard.state.catalog.topics):
-        raise WrongError(f"shard: {shard.topics}, catalog: {shard.state.catalog.topics}")
+    shards = host.manager.node.replica.shards
+    places = {key: number for number, shard in shards.items() for key in shard.topics}
+    catalog = {key: each.shard for key, each in shards[0].state.catalog.topics.items()}
+    if places != catalog:
+        raise WrongError(f"topics are in shards {places}, by the catalog in {catalog}")
     for topic_id in world.deleted & there:
         raise WrongError(f"topic {topic_id} was deleted and is there")
 

@@ -34,6 +34,17 @@ SETTINGS: Final = Settings(
     max_consumers=2,
 )
 
+SETTINGS_OF_WORLD: Final = Settings(
+    **{
+        **SETTINGS.to_body(),
+        "window_entries": 10_000,
+        "window_age_secs": 100_000,
+        "segment_size": 250,
+        "max_consumers": 10,
+        "max_topics": 8,
+    }
+)
+
 
 def a_batch(topic_id: int, number: int, accepted_ns: int, values: Sequence[bytes]) -> Any:
     """Return the Append of a batch that a producer numbers; 0 makes one without a lasting id."""

@@ -81,16 +81,14 @@ def _begin_again(self: Any, body: Any, _entry: Any, _record: Any) -> Result:
     return Result(Status.DONE, body.topic_id)
 
 
-def _skip_some(self: Any, number: int) -> Any:
-    entries = self._reader(number).read(1 << 22, 0)
-    kept = [each for each in entries if next(_ticks) % 17]
-    one = self.replica.shards[number]
+def _skip_some(self: Any) -> Any:
+    self._reader = self._reader or self._open_reader()
     applied = []
-    for each in kept:
-        one.state.position = each.position
-        applied += self.replica.apply(number, [each])
-    if entries:
-        one.state.position = entries[-1].position + 1
+    for each in self._reader.read(1 << 22, 0):
+        if next(_ticks) % 17:
+            applied += self.replica.apply(each.shard, [each])
+        else:
+            self.replica.shards[each.shard].state.position = each.position + 1
     return applied
 
 
@@ -180,6 +178,45 @@ def _wait_for_no_barrier(_self: Any) -> Completion[None]:
     return known
 
 
+def _missing_without_order(replicated: Any) -> list[tuple[int, Any]]:
+    catalog = replicated.shards[0].state.catalog
+    with patch.object(catalog, "next_id", 1 << 32):
+        return _missing(replicated)
+
+
+_missing = housekeeping._missing
+
+
+def _barrier_in_shard_0(self: Any, outcome: Completion[None]) -> Completion[None]:
+    shards = self._node.replica.shards
+    with patch.object(self._node.replica, "shards", {0: shards[0]}):
+        return _begin_barrier(self, outcome)
+
+
+_begin_barrier = linear_reads.ReadBarriers._begin
+
+
+def _choose_again(self: Any, body: Any, created_ns: int, most: int, shards: int) -> Result:
+    return _create(self, replace(body, shard=next(_ticks)), created_ns, most, shards)
+
+
+_create = Catalog.create
+
+
+def _trim_as_shard_0(one: Any, number: int) -> int:
+    return trim_position(one, 0 if number else number)
+
+
+trim_position = housekeeping.trim_position
+
+
+def _mark_shard_0(self: Any) -> None:
+    self.replica.mark(0)
+    for number in self.replica.shards:
+        self.replica._durable[number] = self.replica.shards[number].state.position
+    self._marking.bytes, self._marking.last = 0, self._now()
+
+
 def _keep_what_is_there(self: Any, fd: int, name: str, start: int, size: int) -> None:
     if len(read_at(self._storage, fd, size, start)) < size:
         _make_piece(self, fd, name, start, size)
@@ -247,6 +284,15 @@ PLANTED: Final[dict[str, Plant]] = {
     "a clone leaves what the copy does not have": _on(
         clone._Clone, "_remove_others", lambda *_: None
     ),
+    "topics end that shard 0 has not created yet": _on(
+        housekeeping, "_missing", _missing_without_order
+    ),
+    "a barrier goes into one shard": _on(linear_reads.ReadBarriers, "_begin", _barrier_in_shard_0),
+    "the shard of a topic is chosen anew at each node": _on(Catalog, "create", _choose_again),
+    "all shards are trimmed to what is durable of one": _on(
+        node, "trim_position", _trim_as_shard_0
+    ),
+    "one shard is marked": _on(node.ClusterNode, "_mark_all", _mark_shard_0),
     "a linear read waits for nothing": _on(linear_reads.ReadBarriers, "wait", _wait_for_no_barrier),
 }
 """What is wrong, and what makes it so."""

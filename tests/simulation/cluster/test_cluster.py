@@ -26,9 +26,7 @@ def test_a_schedule_is_a_function_of_its_seed() -> None:
     for _ in range(2):
         world = World(7)
         world.run(STEPS)
-        logs.append(
-            [each.record for each in world.log.entries(0, world.log.earliest(0), 1 << 30, 0)]
-        )
+        logs.append([each.record for each in world.log.entries(0, world.log.earliest(0), 1 << 30)])
     assert logs[0] == logs[1]
 
 

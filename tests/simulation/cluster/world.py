@@ -7,12 +7,13 @@ told is held against the files of every node.
 
 import logging
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.cluster.hosts import Host, WrongError, find_batches
+from tests.simulation.cluster.hosts import Catcher, Host, WrongError, find_batches
 from tests.simulation.cluster.judge import judge
-from tests.simulation.cluster.logs import NOW, SECOND, SETTINGS
+from tests.simulation.cluster.logs import NOW, SECOND, SETTINGS_OF_WORLD
 
 from lance_server.cluster.memory import MemoryLog
 from lance_server.cluster.records import encode
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NODES: Final = 3
+ELSEWHERE: Final = 7 << 40
+"""What ids of batches begin with that nobody sends again."""
 _QUIET_STEPS: Final = 4000
 _LAST_TURNS: Final = 40
 
@@ -92,8 +95,10 @@ class World:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.seconds = 0.0
-        self.log = MemoryLog("log-1", clock=lambda: self.now_ns)
-        self.log.put(0, encode(SETTINGS_OF_WORLD.to_genesis(), 1, 0))
+        self.shards = range(self.random.choice((1, 1, 2, 3)))
+        self.log = MemoryLog("log-1", shards=len(self.shards), clock=lambda: self.now_ns)
+        for shard in self.shards:
+            self.log.put(shard, encode(SETTINGS_OF_WORLD.to_genesis(), 1, 0))
         self.hosts = [Host(self, number) for number in range(1, NODES + 1)]
         self.clients = [Client(nonce, 0, self.hosts[nonce % NODES]) for nonce in range(1, 4)]
         self.created: dict[str, int] = {}
@@ -101,11 +106,14 @@ class World:
         self.maybe_deleted: set[int] = set()
         self.offsets: dict[tuple[int, int], int] = {}
         self.seen: dict[int, bytes] = {}
-        self.late: list[bytes] = []
-        self.acked_end = 0
+        self.late: list[tuple[int, bytes]] = []
+        self.ends: dict[int, int] = {}
+        self.elsewhere: dict[int, tuple[int, int]] = {}
+        self.has_joined = False
+        self._elsewhere = count(1)
         self.linear_reads = 0
         self.faults: list[str] = []
-        self._handler = _Catcher(self.faults)
+        self._handler = Catcher(self.faults)
         self._names = iter("abcdefghijklmnopqrstuvwxyz" * 4)
 
     @property
@@ -127,6 +135,8 @@ class World:
             for host in self.hosts:
                 host.start()
             self._register()
+            if len(self.shards) > 1:
+                self._write_to_another_shard()
             for _ in range(steps):
                 self._step()
             self._heal()
@@ -138,11 +148,24 @@ class World:
         """Let every node become a host, so that the log keeps what it lacks."""
         numbers = {host.number for host in self.hosts}
         for _ in range(_QUIET_STEPS):
-            shards = [host.manager.node.replica.shards[0] for host in self.hosts]
+            shards = [
+                shard for host in self.hosts for shard in host.manager.node.replica.shards.values()
+            ]
             if all(shard.state.hosts == numbers for shard in shards):
+                self.has_joined = True
                 return
             self._turn()
         raise WrongError("the nodes do not become hosts")
+
+    def _write_to_another_shard(self) -> None:
+        """Let a client write to a topic that is not in the first shard."""
+        made = self.hosts[0].manager.create_topic("clients", Retention())
+        for _ in range(_QUIET_STEPS):
+            self._turn()
+            if made.done:
+                self.clients[0].topic_id = made.result().id
+                return
+        raise WrongError("no topic is created")
 
     def _step(self) -> None:
         actions: list[tuple[Callable[[], None], int]] = [
@@ -160,11 +183,11 @@ class World:
             (self._lag, 2),
             (self._cut_off, 2),
             (self._read, 5),
-            (self._read_linearly, 6),
+            (self._read_linearly, 10),
             (self._commit_offset, 6),
-            (self._create, 5),
-            (self._write_elsewhere, 4),
-            (self._delete, 4),
+            (self._create, 8),
+            (self._write_elsewhere, 10),
+            (self._delete, 5),
             (self._set_retention, 1),
             (self._skew, 1),
         ]
@@ -196,14 +219,16 @@ class World:
 
     def _commit_append(self) -> None:
         host = self._live()
-        if host and host.log.pending:
-            host.log.commit()
+        for _ in range(self.random.choice((1, 2, 4))):
+            if host and host.log.pending:
+                host.log.commit(self.random.choice([each.shard for each in host.log.pending]))
 
     def _report(self) -> None:
         host = self._live()
-        if host and host.log.reports:
-            host.log.report()
-            host.scheduler.run_soon()
+        for _ in range(self.random.choice((1, 2, 4))):
+            if host and host.log.reports:
+                host.log.report()
+                host.scheduler.run_soon()
 
     def _pass_time(self) -> None:
         self.seconds += self.random.choice((0.01, 0.1, 0.3, 1.0, 3.0))
@@ -216,14 +241,16 @@ class World:
         host = self._live()
         if host is None:
             return
-        arrived = self.random.randrange(len(host.log.pending) + 1)
-        for number in range(len(host.log.pending)):
-            host.log.fail(applied=number < arrived)
+        for shard in self.shards:
+            pending = sum(each.shard == shard for each in host.log.pending)
+            arrived = self.random.randrange(pending + 1)
+            for number in range(pending):
+                host.log.fail(applied=number < arrived, shard=shard)
 
     def _arrive_late(self) -> None:
         """Let the log take what a process sent before it died."""
         if self.late:
-            self.log.put(0, self.late.pop(0))
+            self.log.put(*self.late.pop(0))
 
     def _crash(self) -> None:
         if host := self._live():
@@ -271,8 +298,9 @@ class World:
 
     def _lag(self) -> None:
         if host := self._live():
-            end = self.log.end(0)
-            host.log.visible[0] = self.random.choice((None, max(0, end - 3), end))
+            shard = self.random.choice(self.shards)
+            end = self.log.end(shard)
+            host.log.visible[shard] = self.random.choice((None, max(0, end - 3), end))
 
     def _cut_off(self) -> None:
         if host := self._live():
@@ -359,8 +387,10 @@ class World:
                 self.faults.append(words)
             return
         self.offsets[client.nonce, sent.number] = offset = found[0][0]
-        if not client.topic_id:
-            self.acked_end = max(self.acked_end, offset + len(sent.data))
+        self._note_stored(client.topic_id, offset + len(sent.data))
+
+    def _note_stored(self, topic_id: int, end: int) -> None:
+        self.ends[topic_id] = max(self.ends.get(topic_id, 0), end)
 
     def _read(self) -> None:
         """What can be read must never change."""
@@ -385,17 +415,19 @@ class World:
         host = self._live()
         if host is None or host.manager.find(0) is None:
             return
-        known, starts = self.acked_end, host.starts
+        known, starts = dict(self.ends), host.starts
         barrier = host.manager.read_barrier()
 
         def note() -> None:
             if barrier.error is not None or not host.alive or host.starts != starts:
                 return
             self.linear_reads += 1
-            end = host.manager.topic(0).partition.end_offset
-            if end < known:
-                words = f"a linear read at node {host.number} ends at {end}"
-                self.faults.append(f"{words}, {known} was acknowledged before it began")
+            for topic_id, least in known.items():
+                topic = host.manager.find(topic_id)
+                end = topic.partition.end_offset if topic else -1
+                if end < least and topic_id not in self.maybe_deleted:
+                    words = f"a linear read of {topic_id} at node {host.number} ends at {end}"
+                    self.faults.append(f"{words}, {least} was acknowledged before it began")
 
         barrier.wake(note)
 
@@ -426,9 +458,15 @@ class World:
 
     def _create(self) -> None:
         host = self._live()
-        if host is None or len(self.created) > 7:
+        if host is None:
             return
-        name = next(self._names)
+        free = [name for name, topic_id in self.created.items() if topic_id in self.deleted]
+        if free and self.random.random() < 0.6:
+            name = self.random.choice(free)
+        elif len(self.created) > 7:
+            return
+        else:
+            name = next(self._names)
         try:
             made = host.manager.create_topic(name, Retention())
         except Refusal:
@@ -436,20 +474,34 @@ class World:
 
         def note() -> None:
             if made.error is None:
-                self.created[name] = made.result().id
+                self.created[name] = topic_id = made.result().id
+                self._note_stored(topic_id, 0)
 
         made.wake(note)
 
     def _write_elsewhere(self) -> None:
-        """Write to a topic that was created, whoever may delete it; nobody waits for it."""
+        """Write to a topic that was created, whoever may delete it; nobody sends it again."""
         host = self._live()
         if host is None or not self.created or host.manager.node.refusal() is not None:
             return
         topic = host.manager.find(self.random.choice(sorted(self.created.values())))
-        if topic is not None:
-            data = encode_record(b"elsewhere")
-            batch = BatchMeta(len(data), 1, 1, 1, self.now_ns, CRC32C(data), 0)
-            topic.partition.append(data, batch, batch.content)
+        if topic is None:
+            return
+        data, batch_id = encode_record(b"elsewhere"), ELSEWHERE + next(self._elsewhere)
+        batch = BatchMeta(len(data), 1, batch_id, 1, self.now_ns, CRC32C(data), 0)
+        end = topic.partition.append(data, batch, batch.content)
+
+        def note() -> None:
+            if end.error is not None or topic.id in self.maybe_deleted:
+                return
+            found = find_batches(host, topic.id).get(batch_id)
+            if not found:
+                self.faults.append(f"batch {batch_id} of {topic.id} is acknowledged and not there")
+                return
+            self.elsewhere[batch_id] = topic.id, found[0][0]
+            self._note_stored(topic.id, found[0][0] + len(data))
+
+        end.wake(note)
 
     def _delete(self) -> None:
         host = self._live()
@@ -474,15 +526,15 @@ class World:
 
     # What must hold ----------------------------------------------------------------------------
 
-    def look_at_trim(self, before: int) -> None:
+    def look_at_trim(self, shard: int, before: int) -> None:
         """The log must never lose what a registered host lacks.
 
         Raises:
             WrongError: it would.
         """
         for host in self.hosts:
-            if not host.is_behind() and before > host.durable():
-                raise WrongError(f"trimmed to {before}, node {host.number} has {host.durable()}")
+            if not host.is_behind() and before > host.durable(shard):
+                raise WrongError(f"trimmed to {before}, node {host.number} has less of {shard}")
 
     def _heal(self) -> None:
         """End all faults, and serve everything that is still asked for."""
@@ -491,7 +543,7 @@ class World:
         for host in self.hosts:
             host.skew = 0
             host.log.reachable = True
-            host.log.visible = [None]
+            host.log.visible = [None] * len(self.shards)
         for _ in range(_QUIET_STEPS):
             self._turn()
             if self._is_quiet() and self._all_live():
@@ -532,40 +584,17 @@ class World:
             self._turn()
         for host in self.hosts:
             host.log.pending.clear()
-        end = self.log.end(0)
         for host in self.hosts:
-            shard = host.manager.node.replica.shards[0]
+            replica = host.manager.node.replica
             for _ in range(_QUIET_STEPS):
-                if shard.state.position >= end:
+                if all(
+                    each.state.position >= self.log.end(key) for key, each in replica.shards.items()
+                ):
                     break
                 host.work()
             else:
                 raise WrongError(f"node {host.number} does not apply what the log has")
             self._check_nodes()
-            host.manager.node.replica.mark(0)
-            shard.index()
-
-
-SETTINGS_OF_WORLD: Final = SETTINGS.__class__(
-    **{
-        **SETTINGS.to_body(),
-        "window_entries": 10_000,
-        "window_age_secs": 100_000,
-        "segment_size": 250,
-        "max_consumers": 10,
-        "max_topics": 8,
-    }
-)
-
-
-class _Catcher(logging.Handler):
-    """Keeps what no part of a node expected."""
-
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__(logging.ERROR)
-        self._faults = faults
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep an error that came from nowhere."""
-        if record.exc_info is not None:
-            self._faults.append(f"{record.getMessage()}: {record.exc_info[1]!r}")
+            for number, shard in replica.shards.items():
+                replica.mark(number)
+                shard.index()

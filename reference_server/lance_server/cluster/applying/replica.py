@@ -47,11 +47,11 @@ class Replica:
         self._data_dir = data_dir
         self._folder = data_dir / "segments"
         self.identity = identity
-        self._durable: list[int] = []
-        self.shards: list[Shard] = []
+        self._durable: dict[int, int] = {}
+        self.shards: dict[int, Shard] = {}
 
     def __repr__(self) -> str:
-        return f"<Replica {self._data_dir}: {self.shards}>"
+        return f"<Replica {self._data_dir}: {list(self.shards.values())}>"
 
     @classmethod
     def open(
@@ -92,8 +92,8 @@ class Replica:
                 remove(storage, replica._folder, mark.removals)
         remove_unknown_topics(storage, replica._folder, known)
         for number, mark in enumerate(marks):
-            replica.shards.append(replica._open_shard(number, shards, mark))
-        replica._durable = [shard.state.position for shard in replica.shards]
+            replica.shards[number] = replica._open_shard(number, shards, mark)
+        replica._durable = {key: each.state.position for key, each in replica.shards.items()}
         return replica
 
     def _check_owner(self) -> None:
@@ -173,5 +173,5 @@ class Replica:
 
     def release(self) -> None:
         """Close all files and leave them as they are."""
-        for shard in self.shards:
+        for shard in self.shards.values():
             shard.release()

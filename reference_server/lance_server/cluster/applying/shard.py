@@ -78,14 +78,16 @@ class ShardState:
 
 
 class Changes(NamedTuple):
-    """What readers may see from now on.
+    """What readers of a shard may see from now on.
 
     Attributes:
+        shard: its number.
         begun: topics that are new.
         topics: topics that changed, each with its changes in their order.
         ended: topics that are gone.
     """
 
+    shard: int
     begun: Sequence[ReplicatedTopic]
     topics: Sequence[tuple[ReplicatedTopic, Sequence[Change]]]
     ended: Sequence[ReplicatedTopic]
@@ -379,7 +381,7 @@ class Shard:
         touched = [(topic, topic.changes) for topic in self._touched.values() if topic.changes]
         for topic, _ in touched:
             topic.changes = []
-        changes = Changes(self._begun, touched, self._ended)
+        changes = Changes(self.number, self._begun, touched, self._ended)
         self._begun, self._touched, self._ended = [], {}, []
         return changes
 

@@ -73,7 +73,7 @@ class NodeSnapshotWriter(SnapshotWriter):
             raise ConfigError("the cluster has not begun: there is nothing to copy")
         self.begin()
         self._copy_folder(self._data_dir / FOLDER, self._draft / FOLDER)
-        for shard in replica.shards:
+        for shard in replica.shards.values():
             for topic in shard.topics.values():
                 self._hold_topic(topic)
 

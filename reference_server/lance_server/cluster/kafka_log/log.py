@@ -153,10 +153,15 @@ class KafkaLog:
             LogUnavailableError: the brokers cannot be reached.
             StopNodeError: the position is trimmed, or lies after the end.
         """
-        self._check_range(shard, position)
-        self._watch.start()
         consumer = make(Consumer, {**self._client, **CONSUMER}, self._address)
-        return KafkaReader(self, consumer, TopicPartition(self._topic, shard, position), epoch)
+        reader = KafkaReader(self, consumer, self._topic)
+        try:
+            reader.add(shard, position, epoch)
+        except ReplicatedLogError:
+            reader.close()
+            raise
+        self._watch.start()
+        return reader
 
     def check_range(self, shard: int, position: int) -> None:
         """Say why a position cannot be read, by what the brokers say now.
@@ -165,9 +170,6 @@ class KafkaLog:
             LogUnavailableError: the brokers cannot be reached.
             StopNodeError: the position is trimmed, or lies after the end.
         """
-        self._check_range(shard, position)
-
-    def _check_range(self, shard: int, position: int) -> None:
         first, end = self._offset(shard, earliest=True), self._offset(shard, earliest=False)
         if position < first:
             raise LogTrimmedError(shard, position, first)

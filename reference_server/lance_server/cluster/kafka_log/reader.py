@@ -1,7 +1,7 @@
-"""Reads one partition of a topic of Kafka in order, and never skips."""
+"""Reads partitions of a topic of Kafka, each in its order, and never skips."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -65,28 +65,49 @@ class Topic(Protocol):
         """Say why a position cannot be read, by what the brokers say now; raise if it cannot."""
 
 
+class _Place(NamedTuple):
+    """How far a shard is read.
+
+    Attributes:
+        position: of the next record.
+        epoch: leader epoch of the one before it.
+    """
+
+    position: int
+    epoch: int
+
+
 class KafkaReader:
-    """Reads one partition of a topic.
+    """Reads partitions of a topic.
 
     Args:
         log: the topic.
         consumer: a new one, of nothing yet.
-        start: topic, partition, and position of the first record to read.
-        epoch: leader epoch of the record before it, or `NO_EPOCH`.
+        topic: its name.
     """
 
-    def __init__(self, log: Topic, consumer: Consumer, start: TopicPartition, epoch: int) -> None:
+    def __init__(self, log: Topic, consumer: Consumer, topic: str) -> None:
         self._log = log
         self._consumer = consumer
-        self._shard = start.partition
-        self._position = start.offset
-        self._epoch = epoch
-        if epoch != NO_EPOCH:
-            start = TopicPartition(start.topic, start.partition, start.offset, leader_epoch=epoch)
-        consumer.assign([start])
+        self._topic = topic
+        self._places: dict[int, _Place] = {}
 
     def __repr__(self) -> str:
-        return f"<KafkaReader of shard {self._shard} at {self._position}>"
+        return f"<KafkaReader at {self._places}>"
+
+    def add(self, shard: int, position: int, epoch: int = NO_EPOCH) -> None:
+        """Read one more shard; see `LogReader.add`.
+
+        Raises:
+            LogUnavailableError: the brokers cannot be reached.
+            StopNodeError: the position is trimmed, or lies after the end.
+        """
+        self._log.check_range(shard, position)
+        self._places[shard] = _Place(position, epoch)
+        start = TopicPartition(self._topic, shard, position)
+        if epoch != NO_EPOCH:
+            start = TopicPartition(self._topic, shard, position, leader_epoch=epoch)
+        self._consumer.incremental_assign([start])
 
     def read(self, most: int, wait: float) -> Sequence[Entry]:
         """Return the next entries; see `LogReader.read`.
@@ -109,42 +130,46 @@ class KafkaReader:
         return found
 
     def _entry(self, message: Message) -> Entry:
-        error = message.error()
+        error, shard = message.error(), message.partition()
         if error is not None:
-            raise self._judge(error)
+            raise self._judge(error, shard)
         position, epoch = message.offset(), message.leader_epoch()
         assert position is not None, "it is a record"
-        if position != self._position:
+        assert shard is not None, "it is a record"
+        place = self._places[shard]
+        if position != place.position:
             raise LogGapError(
-                f"shard {self._shard}: position {self._position} was expected, the log gave "
+                f"shard {shard}: position {place.position} was expected, the log gave "
                 f"{position}; restart the node, and bootstrap it again if this repeats"
             )
         epoch = NO_EPOCH if epoch is None else epoch
-        if epoch < self._epoch:
+        if epoch < place.epoch:
             raise LogTruncatedError(
-                f"shard {self._shard}: the leader epoch fell from {self._epoch} to {epoch} at "
+                f"shard {shard}: the leader epoch fell from {place.epoch} to {epoch} at "
                 f"position {position}: the log lost records that this node has, or is another "
                 "one. Compare the nodes with `lance-server verify`"
             )
-        self._position, self._epoch = position + 1, epoch
+        self._places[shard] = _Place(position + 1, epoch)
         _, time_ms = message.timestamp()
         value = message.value()
         record = value if isinstance(value, bytes) else b""
-        return Entry(position, epoch, time_ms * _MS, record)
+        return Entry(position, epoch, time_ms * _MS, record, shard)
 
-    def _judge(self, error: KafkaError) -> Exception:
+    def _judge(self, error: KafkaError, shard: int | None) -> Exception:
         """Return what an error of the consumer means."""
+        concerned = [shard] if shard in self._places else list(self._places)
         if error.code() in _GONE:
             try:
                 self._log.check()
-                self._log.check_range(self._shard, self._position)
+                for each in concerned:
+                    self._log.check_range(each, self._places[each].position)
             except ReplicatedLogError as reason:
                 return reason
         if error.code() in _TRUNCATED:
+            at = ", ".join(f"shard {each}: {self._places[each].position}" for each in concerned)
             return LogTruncatedError(
-                f"shard {self._shard}: the log lost records before position {self._position} that "
-                f"this node has applied ({error.str()}); compare the nodes with `lance-server "
-                "verify`"
+                f"the log lost records before a position that this node has applied ({at}; "
+                f"{error.str()}); compare the nodes with `lance-server verify`"
             )
         return LogUnavailableError(f"{self._log!r}: {error.str()}")
 
