@@ -19,6 +19,7 @@ from bench.scenarios import (
     server,
     spark,
     spark_growth,
+    spark_kafka,
     variants,
 )
 
@@ -34,6 +35,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *edge.SCENARIOS,
     *spark.SCENARIOS,
     *(spark_growth.SCENARIOS if spark.SCENARIOS else ()),
+    *spark_kafka.SCENARIOS,
     *fluvio.SCENARIOS,
     *groups.SCENARIOS,
     *brokers.SCENARIOS,

@@ -57,8 +57,12 @@ def properties(folder: Path, port: int, controller_port: int) -> Mapping[str, st
 
 
 @contextmanager
-def broker(folder: Path) -> Iterator[int]:
+def broker(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[int]:
     """Run a broker with its logs in a folder, and yield its port.
+
+    Args:
+        folder: for its logs and settings; it is made.
+        more: settings beside `properties`.
 
     Raises:
         OSError: Java is not there.
@@ -68,8 +72,9 @@ def broker(folder: Path) -> Iterator[int]:
     folder_of_jars = jars()
     assert folder_of_jars is not None, "see `lacks_broker`"
     port = free_port()
+    folder.mkdir(exist_ok=True)
     settings = folder / "server.properties"
-    pairs = properties(folder, port, free_port())
+    pairs = {**properties(folder, port, free_port()), **(more or {})}
     settings.write_text("".join(f"{name}={value}\n" for name, value in pairs.items()))
     java = ["java", _MEMORY, "-cp", f"{folder_of_jars}/*"]
     subprocess.run(
