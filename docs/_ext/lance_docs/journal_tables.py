@@ -1,17 +1,17 @@
-"""Tables of the edge: ``lance-connect-keys``, ``lance-qwp-policies``, ``lance-weaknesses``."""
+"""Tables of the edge: connect keys, QWP policies, weaknesses of clients, the document's rules."""
 
 import tomllib
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sphinx.application import Sphinx
 
-from lance_docs._base import Generated, escape, list_table, literal
+from lance_docs._base import Generated, escape, list_table, literal, prose
 from lance_docs.tests import words
 from lance_sdk.journal import connect_keys
 from lance_sdk.journal.qwp._connection import policies
 
-_TABLE = Path(__file__).parents[3] / "tests" / "journal" / "weaknesses.toml"
+_TESTS = Path(__file__).parents[3] / "tests" / "journal"
 _FAMILIES = {"ws": "QWP", "lance": "LWP"}
 
 
@@ -57,18 +57,44 @@ class Weaknesses(Generated):
 
     def text(self) -> str:
         """Return the table."""
-        self.env.note_dependency(str(_TABLE))
-        rows = []
-        for each in tomllib.loads(_TABLE.read_text(encoding="utf-8"))["weakness"]:
-            tests = "\n".join(_test(name) for name in each["tests"])
-            rows.append([each["id"], escape(each["found"]), f"{escape(each['here'])}\n\n{tests}"])
+        rows = [
+            [each["id"], escape(each["found"]), f"{escape(each['here'])}\n\n{_tests(each)}"]
+            for each in _rows(self, "weakness")
+        ]
         return list_table(self.columns, rows, "6 37 57")
+
+
+class DocumentRules(Generated):
+    """Where clients and the document on store and forward differ, and the tests of what is here."""
+
+    columns: ClassVar[tuple[str, ...]] = ("Section", "The document", "Here")
+
+    def text(self) -> str:
+        """Return the table."""
+        rows = []
+        for each in _rows(self, "rule"):
+            reasons = ", ".join(each.get("register", ()))
+            here = prose(each["here"]) + (f" ({reasons})" if reasons else "")
+            rows.append([each["section"], prose(each["document"]), f"{here}\n\n{_tests(each)}"])
+        return list_table(self.columns, rows, "9 34 57")
+
+
+def _rows(directive: Generated, kind: str) -> list[dict[str, Any]]:
+    """Return the rows of the table of weaknesses or of rules."""
+    path = _TESTS / {"weakness": "weaknesses.toml", "rule": "document.toml"}[kind]
+    directive.env.note_dependency(str(path))
+    rows: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))[kind]
+    return rows
+
+
+def _tests(row: dict[str, Any]) -> str:
+    return "\n".join(map(_test, row["tests"]))
 
 
 def _test(name: str) -> str:
     """Return an item that tells a test as words."""
     file, _, test = name.partition("::")
-    return f"- *{words(test)}* ({literal(file)})"
+    return f"- *{words(test)}* ({literal(file.removeprefix('../'))})"
 
 
 def setup(app: Sphinx) -> None:
@@ -76,3 +102,4 @@ def setup(app: Sphinx) -> None:
     app.add_directive("lance-connect-keys", ConnectKeys)
     app.add_directive("lance-qwp-policies", QwpPolicies)
     app.add_directive("lance-weaknesses", Weaknesses)
+    app.add_directive("lance-document-rules", DocumentRules)

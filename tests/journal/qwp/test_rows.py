@@ -362,3 +362,15 @@ def test_tables_share_a_frame() -> None:
     arrived = read(frame)
     assert [row["v"] for _, row in arrived["a"]] == [0, 1, 2]
     assert [row["s"] for _, row in arrived["b"]] == ["y", "y", "y"]
+
+
+def test_by_default_a_frame_brings_the_symbols_that_it_uses_and_no_others() -> None:
+    """So any client can send it, on any connection (SF-04), and it costs no old symbol."""
+    rows = writer()
+    for name in ("first", "second"):
+        rows.add("t", {"s": name}, {"v": 1}, None)
+        rows.seal()
+    first, second = frames(rows)
+    assert read(second)["t"][0][1]["s"] == "second"
+    assert b"second" not in first
+    assert b"first" not in second
