@@ -2,6 +2,7 @@
 
 import struct
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,32 @@ def test_a_damaged_payload_costs_its_frame_only(frames: list[bytes], data: st.Da
     lost = int(changed != frames[number])
     assert found.frames == len(frames) - lost
     assert lost == 0 or number == len(frames) - 1 or [h.frames for h in found.holes] == [1]
+
+
+@pytest.mark.parametrize("count", [40, 20_000], ids=["nearly empty", "nearly full"])
+@pytest.mark.parametrize("damaged", [(5, 6), (5, 20), (5, 9, 13, 17, 21, 25, 29)], ids=str)
+def test_damage_in_a_large_segment_of_small_frames_costs_only_those(
+    count: int, damaged: tuple[int, ...]
+) -> None:
+    """Their bytes look like lengths of megabytes nearly everywhere: no search is led astray."""
+    body = b"QWP1\x01\x00\x01\x00%%\0\0\0\x01t\x01\x03\x01s\t\x01v\x05\0\x10\0\x01\x03s%02d"
+    frames = [body % (each % 100) + struct.pack("<xxqq", each, each) for each in range(count)]
+    width = len(frame(frames[0]))
+    content = bytearray((HEADER + b"".join(map(frame, frames))).ljust(4 << 20, b"\0"))
+    for number in damaged:
+        content[24 + number * width + 30] ^= 1
+    found = scan(memoryview(content))
+    assert found.frames == count - len(damaged)
+    assert found.unsearched == 0
+
+
+def test_bytes_that_were_not_searched_to_the_end_count_as_frames() -> None:
+    """A frame may be among them, so nobody says that nothing is lost."""
+    content = bytearray(HEADER + frame(b"before")).ljust(1 << 18, b"\1")
+    content[38:] = b"\x40\x80\x01\x00" * ((len(content) - 38) // 4) + b"\1\1"
+    found = scan(memoryview(content))
+    assert [hole.frames for hole in found.holes] == [None]
+    assert assign_sequence(found, 0, None).lost[0][1:] == (1, (len(content) - 38) // 9)
 
 
 @given(frames=payloads, data=st.data())

@@ -27,6 +27,9 @@ _CHUNK: Final = 1 << 16
 _ZEROS: Final = bytes(_CHUNK)
 SEARCH_FACTOR: Final = 32
 """A search behind damage may checksum so many times the bytes of the segment, and no more."""
+_LOOK: Final = 128
+"""What a look at one place costs of that; several times as many bytes could be checksummed."""
+_PAGE: Final = 4096
 _CANDIDATES: Final = 16
 """So many possible next frames are held against the damaged frame's checksum."""
 
@@ -171,6 +174,8 @@ def _hole(view: memoryview, offset: int, residue: int, budget: _Budget) -> Hole 
         return Hole(offset, stated, 1, "the frame does not match its checksum")
     if candidates:
         return Hole(offset, candidates[0], None, "bytes that are not frames")
+    if budget.left_out and (stated is None or residue > stated):
+        return Hole(offset, residue, None, "bytes, which were not searched for frames to the end")
     return None
 
 
@@ -194,18 +199,30 @@ def _frame_at(view: memoryview, offset: int, budget: _Budget) -> bool:
 def _next_frames(view: memoryview, offset: int, residue: int, budget: _Budget) -> list[int]:
     """Return the first places behind a damaged frame where valid frames start.
 
-    Several, because a payload may hold bytes that look like frames.
+    Several, because a payload may hold bytes that look like frames. A checksum is costly where
+    the length is wrong, so places that another frame seems to follow come first; of the others
+    only those before the first frame so found can matter.
     """
-    candidates: list[int] = []
-    for place in _plausible(view, offset + FRAME_HEADER_SIZE + 1, residue):
-        if not budget.spend(0):
-            budget.left_out = 0 if candidates else residue - place
-            break
-        if _frame_at(view, place, budget):
-            candidates.append(place)
-            if len(candidates) == _CANDIDATES:
+    start, found = offset + FRAME_HEADER_SIZE + 1, list[int]()
+    for leading in (True, False):
+        stop = found[0] if found else residue
+        for place in _plausible(view, start, stop):
+            if not budget.spend(_LOOK):
+                budget.left_out = 0 if found else residue - place
                 break
-    return candidates
+            if _leads_on(view, place, residue) is leading and _frame_at(view, place, budget):
+                found.append(place)
+                if len(found) >= _CANDIDATES:
+                    break
+    return sorted(found)
+
+
+def _leads_on(view: memoryview, place: int, residue: int) -> bool:
+    """Whether a frame that starts here would end before another one, or with the data."""
+    end = _stated_end(view, place)
+    if end is None:
+        return False
+    return end - residue <= _PAGE if end >= residue else _stated_end(view, end) is not None
 
 
 def _plausible(view: memoryview, start: int, stop: int) -> Iterator[int]:
