@@ -7,6 +7,7 @@ a frame that arrives in pieces.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from struct import Struct
@@ -386,7 +387,7 @@ def encode_ack(dialect: Dialect, batch_id: int) -> bytes:
     return _ACK.pack(_ACK_PREFIXES[dialect.checksum.name], batch_id)
 
 
-def encode_acks(dialect: Dialect, batch_ids: list[int]) -> bytes:
+def encode_acks(dialect: Dialect, batch_ids: Sequence[int]) -> bytes:
     """Return the frames that acknowledge batches, back to back (LWP section 4.2)."""
     prefix = _ACK_PREFIXES[dialect.checksum.name]
     return b"".join([_ACK.pack(prefix, batch_id) for batch_id in batch_ids])

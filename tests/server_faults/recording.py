@@ -96,11 +96,19 @@ class History:
         self.doubtful.clear()
         self.seen.clear()
 
-    def judge(self, read: Read, *, until: int | None = None, lossy: bool = False) -> None:
+    def judge(
+        self,
+        read: Read,
+        acked: Sequence[int],
+        *,
+        until: int | None = None,
+        lossy: bool = False,
+    ) -> None:
         """Compare what a server has with what happened.
 
         Args:
             read: all that it has of the topic.
+            acked: the batches that were acknowledged before it was read.
             until: the disk is as it was after so many changes, or later; None: as it is.
             lossy: what was acknowledged may be lost.
 
@@ -111,7 +119,7 @@ class History:
         assert found == sorted(set(found)), f"topic {self.topic_id}: out of order, or repeated"
         held = set(found)
         if not lossy:
-            lost = set(self.acked(until)) - held - self.doubtful
+            lost = set(acked) - held - self.doubtful
             assert not lost, f"topic {self.topic_id}: acknowledged batches {sorted(lost)} are lost"
         for number in held:
             fact = self.facts.get(number)
@@ -323,8 +331,9 @@ def judge_all(
     """
     with RawClient(address) as client:
         for history in histories:
+            acked = history.acked(until)  # first: producers may have more acknowledged meanwhile
             read = read_topic(client, history.topic_id)
-            history.judge(read, until=until, lossy=lossy)
+            history.judge(read, acked, until=until, lossy=lossy)
             if keep:
                 if history.doubtful:
                     history.forget_lost(read)

@@ -8,9 +8,11 @@ import argparse
 import os
 import random
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from lance_server import running
+from lance_server.storage.contract import Write, sync_in_turn, write_in_turn
 from lance_server.storage.pwritev import PwritevStorage
 from lance_spec.checksum import Buffer
 
@@ -35,6 +37,14 @@ class ForgetfulStorage(PwritevStorage):
                 held.append((offset, bytes(data)))
             else:
                 super().write(fd, data, offset)
+
+    def write_each(self, writes: Sequence[Write]) -> list[OSError | None]:
+        """Write to several files, each now or only when it is synced."""
+        return write_in_turn(self, writes)
+
+    def sync_each(self, fds: Sequence[int]) -> list[OSError | None]:
+        """Make several files durable, in turn."""
+        return sync_in_turn(self, fds)
 
     def sync(self, fd: int) -> None:
         """Write what was kept back, for good."""

@@ -111,12 +111,12 @@ class _Job:
             self.error = error
         return self.writes
 
-    def conclude(self, errors: Sequence[OSError | None]) -> None:
+    def conclude(self, error: OSError | None) -> None:
         try:
             if self.error is None:
-                self.segment = self.partition.conclude(self.group, next(filter(None, errors), None))
-        except OSError as error:
-            self.error = error
+                self.segment = self.partition.conclude(self.group, error)
+        except OSError as failure:
+            self.error = failure
         self.done = True
 
 
@@ -257,7 +257,8 @@ class Flusher:
         begun = self.clock()
         try:
             writes = job.prepare()
-            job.conclude(self._storage.commit(writes) if writes else ())
+            errors = self._storage.commit(writes) if writes else ()
+            job.conclude(next(filter(None, errors), None))
         except Exception as error:  # noqa: BLE001 - as a worker's it fails the batches
             problem = error
         self.quick_disk.note(self.clock() - begun)
@@ -301,24 +302,26 @@ class Flusher:
         for job in jobs:
             writes += job.prepare()
         errors = self._storage.commit(writes) if writes else []
-        taken = 0
+        has_failed, taken = any(errors), 0
         for job in jobs:
             begins, taken = taken, taken + len(job.writes)
-            job.conclude(errors[begins:taken])
+            job.conclude(next(filter(None, errors[begins:taken]), None) if has_failed else None)
         return self.clock() - begun
 
     def _finish(self, jobs: Sequence[_Job], problem: Exception | None) -> None:
         woken: Waiters = {}  # at the end, and once whoever waits for many of these partitions
+        dirty = self._dirty
         for job in jobs:
             error = job.error
             if error is None and not job.done:
                 error = OSError(f"the flush stopped: {problem}")
             try:
-                woken |= job.partition.finish(job.group, error, job.segment)
+                if waiters := job.partition.finish(job.group, error, job.segment):
+                    woken |= waiters
             except Exception:  # noqa: BLE001 - it is told, and the other partitions are finished
                 _log.exception("%r could not finish a flush", job.partition)
             if job.partition.dirty:
-                self._dirty[job.partition] = None
+                dirty[job.partition] = None
         wake_all(woken)
 
     def _note_if_idle(self) -> None:

@@ -273,10 +273,11 @@ class Partition:
         """
         if self.closed is not None:
             raise TopicClosedError(errno.EAGAIN, self.closed)
+        return self._active_segment.prepare(group, self._resume_point)
+
+    def _resume_point(self) -> ResumePoint:
         last = self._segments[-1].name if self._segments else None
-        return self._active_segment.prepare(
-            group, ResumePoint(self.end_offset, self.end_record, last)
-        )
+        return ResumePoint(self.end_offset, self.end_record, last)
 
     def conclude(self, group: CommitBatch, error: OSError | None) -> Segment | None:
         """Return the segment that a group went to (any thread).
@@ -306,12 +307,13 @@ class Partition:
             self._segments = [*self._segments, segment]
         group.first_record = segment.base_record + segment.records
         segment.extend(group.batches)
-        self.end_offset = segment.end_offset
+        self.end_offset = segment.base_offset + segment.size
         self.end_record = segment.base_record + segment.records
         self._window.update(group.contents, group.batches[-1].server_time_ns)
         if is_new:
             self._on_roll()
-        return group.outcome.decide() | self._watchers
+        woken = group.outcome.decide()
+        return woken | self._watchers if self._watchers else woken
 
     # Closed for writing ----------------------------------------------------------------------
 

@@ -15,7 +15,13 @@ from lance_server.runtime.memory_quota import Level
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C, Buffer
-from lance_spec.codec.ingest_runs import BatchMeta, PrecedingBatch, content_of, count_run
+from lance_spec.codec.ingest_runs import (
+    ANY_TOPIC,
+    BatchMeta,
+    PrecedingBatch,
+    content_of,
+    count_run,
+)
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode, Flag
 from lance_spec.frames import Frame
@@ -30,6 +36,9 @@ _UNVERIFIED: Final = int(EntryFlag.COUNT_UNVERIFIED)
 _NORMAL: Final = Level.NORMAL
 _REMEMBERED: Final = 4096
 """Batches of one connection whose ids are known to be taken: between one and two times this."""
+
+_LEAST_SPREAD: Final = 2
+"""Batches of several topics that are worth parting by topic."""
 
 _REMEMBERED_IN_NEED: Final = 64
 """The same while memory is short."""
@@ -49,6 +58,14 @@ class AcceptedRun(NamedTuple):
 
     outcome: Completion[None]
     ids: Sequence[int]
+    cost: int
+
+
+class AcceptedSpread(NamedTuple):
+    """Batches of several topics: the ids and outcomes of each, and what they hold of memory."""
+
+    ids: list[int]
+    outcomes: list[Completion[None]]
     cost: int
 
 
@@ -93,12 +110,7 @@ class Ingest:
         Raises:
             Refusal: nothing of it is stored.
         """
-        if self._security.is_open:
-            topic = self._engine.topic(frame.topic_id, text="Unknown topic")
-        else:
-            topic = permitted_topic(
-                self._engine, self._authorizer, Right.WRITE, frame.topic_id, text="Unknown topic"
-            )
+        topic = self._topic(frame.topic_id)
         if dialect.strict:
             _judge_header(frame)
         elif not frame.payload:
@@ -127,6 +139,18 @@ class Ingest:
         self._forget_some()
         self._count(length, (count,))
         return outcome
+
+    def _topic(self, topic_id: int) -> Topic:
+        """Return a topic that the client may write to.
+
+        Raises:
+            Refusal: it may not, or there is no such topic.
+        """
+        if self._security.is_open:
+            return self._engine.topic(topic_id, text="Unknown topic")
+        return permitted_topic(
+            self._engine, self._authorizer, Right.WRITE, topic_id, text="Unknown topic"
+        )
 
     def accept_run(self, frames: list[Frame], first: int, dialect: Dialect) -> AcceptedRun | None:
         """Store the batches that go the same way as one that was accepted before.
@@ -174,6 +198,80 @@ class Ingest:
         self._forget_some()
         self._count(size, counts)
         return AcceptedRun(outcome, ids, size + count * FRAME_COST)
+
+    def accept_spread(
+        self, frames: list[Frame], first: int, most: int, dialect: Dialect
+    ) -> AcceptedSpread | None:
+        """Store batches of several topics as `accept_run` does those of one.
+
+        Args:
+            frames: what one read brought, in order.
+            first: where to begin.
+            most: how many are enough.
+            dialect: the peer's.
+
+        Returns:
+            None when there are not at least two to take.
+        """
+        preceding = self._preceding
+        if preceding is None or self._memory_level or not dialect.strict:
+            return None
+        if dialect.checksum is not CRC32C or self._disk.refusal():
+            return None
+        above = PrecedingBatch(ANY_TOPIC, max(preceding.batch_id, self._highest_id))
+        most = min(most, _REMEMBERED - len(self._recent))
+        count = count_run(frames, first, most, above, validates=self._validates)
+        shares, count = self._shares(frames[first : first + count])
+        if count < _LEAST_SPREAD:
+            return None
+        run = frames[first : first + count]
+        outcomes, size, counts = self._append_shares(shares)
+        ids = [frame.batch_id for frame in run]
+        self._highest_id = ids[-1]
+        self._preceding = PrecedingBatch(run[-1].topic_id, ids[-1])
+        self._forget_some()
+        self._count(size, counts)
+        fates = [outcomes[frame.topic_id] for frame in run]
+        return AcceptedSpread(ids, fates, size + count * FRAME_COST)
+
+    def _shares(self, frames: list[Frame]) -> tuple[dict[Topic, list[Frame]], int]:
+        """Part frames by topic, up to the first that `accept` must judge; return how many."""
+        shares: dict[int, list[Frame]] = {}
+        topics: list[Topic] = []
+        count = 0
+        for frame in frames:
+            share = shares.get(frame.topic_id)
+            if share is not None:
+                share.append(frame)
+            else:
+                try:
+                    topic = self._topic(frame.topic_id)
+                except Refusal:
+                    break
+                if topic.partition.may_know(frame.batch_id):
+                    break
+                topics.append(topic)
+                shares[frame.topic_id] = [frame]
+            count += 1
+        return dict(zip(topics, shares.values(), strict=True)), count
+
+    def _append_shares(
+        self, shares: dict[Topic, list[Frame]]
+    ) -> tuple[dict[int, Completion[None]], int, list[int]]:
+        """Store each topic's batches; return their outcomes, bytes, and the records of each."""
+        flags = 0 if self._validates else _UNVERIFIED
+        outcomes: dict[int, Completion[None]] = {}
+        size, counts, recent = 0, list[int](), self._recent
+        now_ns = self._engine.now_ns
+        for topic, share in shares.items():
+            outcome, metas, contents = topic.partition.append_run(share, now_ns(topic), flags)
+            topic_id = share[0].topic_id
+            outcomes[topic_id] = outcome
+            for (length, records, batch_id, *_), content in zip(metas, contents, strict=True):
+                size += length
+                counts.append(records)
+                recent[batch_id, topic_id] = content, outcome
+        return outcomes, size, counts
 
     def _count(self, size: int, records: Sequence[int]) -> None:
         """Count batches by the records in each."""

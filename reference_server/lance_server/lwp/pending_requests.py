@@ -1,6 +1,7 @@
 """Requests that wait for their turn."""
 
 from collections import deque
+from itertools import islice
 from typing import Final
 
 from lance_spec.frames import Frame
@@ -53,6 +54,15 @@ class PendingRequests:
         frame = self.frames.popleft()
         self.size -= cost(frame)
         return frame
+
+    def first(self, most: int) -> list[Frame]:
+        """Return up to so many of the next frames, which stay."""
+        return list(islice(self.frames, most))
+
+    def drop(self, count: int) -> None:
+        """Forget so many of the next frames; there must be so many."""
+        for _ in range(count):
+            self.size -= cost(self.frames.popleft())
 
     def take_all(self) -> list[Frame]:
         """Return all frames."""

@@ -32,6 +32,22 @@ class _Batches:
         self.cost = 0
 
 
+class _Spread:
+    """Ingest frames in a row to several topics, each with the outcome that decides it."""
+
+    __slots__ = ("began", "cost", "ids", "outcomes", "settled")
+
+    def __init__(
+        self, ids: Sequence[int], outcomes: Sequence[Completion[None]], cost: int, began: float
+    ) -> None:
+        self.began = began
+        self.ids = ids
+        self.outcomes = outcomes
+        self.cost = cost
+        self.settled = 0
+        """How many of them were answered."""
+
+
 class _Command:
     """A request whose answer an outcome decides; with the batch it is about, if any."""
 
@@ -64,7 +80,7 @@ class ResponseQueue:
     def __init__(self, counters: Counters, wake: Callable[[], None]) -> None:
         self._counters = counters
         self._wake = wake
-        self.waiting: deque[Answer | _Batches | _Command] = deque()
+        self.waiting: deque[Answer | _Batches | _Spread | _Command] = deque()
         self._last: _Batches | None = None
         self._ready: list[Answer] = []
         self.ready_bytes = 0
@@ -119,6 +135,23 @@ class ResponseQueue:
         self.owed_bytes += cost
         self.batches += len(batch_ids)
 
+    def add_spread(
+        self, outcomes: Sequence[Completion[None]], ids: Sequence[int], cost: int, now: float
+    ) -> None:
+        """Add the acknowledgements of batches to several topics.
+
+        Args:
+            outcomes: each batch's.
+            ids: the batches to acknowledge, in order.
+            cost: memory that the requests hold until all are acknowledged, in bytes.
+            now: the current time in seconds.
+        """
+        self.waiting.append(_Spread(ids, outcomes, cost, now))
+        self._last = None
+        outcomes[0].wake_later(self._wake)  # `_settle_spread` waits for the others in turn
+        self.owed_bytes += cost
+        self.batches += len(ids)
+
     def add_command(self, outcome: Completion[Answer], cost: int) -> None:
         """Add the answer of a command, which an outcome decides."""
         self._wait_for(_Command(outcome, cost))
@@ -157,13 +190,21 @@ class ResponseQueue:
         if not waiting:
             return False
         before = len(waiting)
+        progress = False
         while waiting and self.last_refusal is None:
             head = waiting[0]
             if isinstance(head, _Batches):
                 if not head.outcome.done:
                     break
                 self._settle_batches(head, dialect)
-                self._note_latency(head, now)
+                self._note_latency(head.began, len(head.ids), now)
+            elif isinstance(head, _Spread):
+                settled = head.settled
+                self._settle_spread(head, dialect, now)
+                progress |= head.settled > settled
+                if head.settled < len(head.ids):
+                    break
+                self.owed_bytes -= head.cost
             elif isinstance(head, _Command):
                 if not head.outcome.done:
                     break
@@ -176,28 +217,48 @@ class ResponseQueue:
             waiting.popleft()
         if not waiting:
             self._last = None
-        return len(waiting) != before
+        return progress or len(waiting) != before
 
     def _settle_batches(self, batches: _Batches, dialect: Dialect) -> None:
         self.owed_bytes -= batches.cost
-        self.batches -= len(batches.ids)
-        self._counters.answered += len(batches.ids)
-        error = batches.outcome.error
+        self._answer_batches(batches.ids, batches.outcome.error, dialect)
+
+    def _settle_spread(self, spread: _Spread, dialect: Dialect, now: float) -> None:
+        """Answer batches of several topics up to the first that is undecided."""
+        outcomes, behind = spread.outcomes, len(spread.ids)
+        while spread.settled < behind and self.last_refusal is None:
+            first = place = spread.settled
+            error = outcomes[first].error
+            while place < behind and outcomes[place].done and outcomes[place].error is error:
+                place += 1
+            if place == first:
+                outcomes[first].wake_later(self._wake)
+                return
+            ids = spread.ids[first:place]
+            self._answer_batches(ids, error, dialect)
+            self._note_latency(spread.began, len(ids), now)
+            spread.settled = place
+
+    def _answer_batches(
+        self, ids: Sequence[int], error: Exception | None, dialect: Dialect
+    ) -> None:
+        self.batches -= len(ids)
+        self._counters.answered += len(ids)
         if error is None:
-            self._counters.batches_acked += len(batches.ids)
-            self.send(encode_acks(dialect, batches.ids))
+            self._counters.batches_acked += len(ids)
+            self.send(encode_acks(dialect, ids))
             return
         refusal = _explained(error)
-        self._counters.errors += len(batches.ids)
-        for batch_id in batches.ids:
+        self._counters.errors += len(ids)
+        for batch_id in ids:
             self.send(error_frame(dialect, refusal, batch_id))
         if refusal.ends_connection:
             self.last_refusal = refusal
 
-    def _note_latency(self, batches: _Batches, now: float) -> None:
-        took_ns = int((now - batches.began) * 1e9)
+    def _note_latency(self, began: float, batches: int, now: float) -> None:
+        took_ns = int((now - began) * 1e9)
         self._counters.ack_latency.observe(took_ns)
-        self._counters.span("lance.ingest", took_ns, batches=len(batches.ids))
+        self._counters.span("lance.ingest", took_ns, batches=batches)
 
     def _settle_command(self, command: _Command, dialect: Dialect) -> None:
         self.owed_bytes -= command.cost

@@ -247,9 +247,8 @@ class Session:
                 return
             if self._slice.is_over or not self._has_room() or not self._may_take_held():
                 break
-            frame = held.take()
             self._ingest.begin(self._service.memory.level)
-            self._handle(frame, now)
+            self._take_held(held, now)
         if self._subscriptions.by_topic:
             self._push(now)
         if self._ending and not self.owed and self.closing is None:
@@ -306,17 +305,42 @@ class Session:
         while position < len(frames):
             if held.frames or answers.command_running or self._slice.is_over:
                 self._hold(frames[position], now)
-            elif not self._role.is_follower and (
-                run := self._ingest.accept_run(frames, position, dialect)
-            ):
-                self._stall_detector.produces(now, first=not answers.waiting)
-                answers.add_batches(run.outcome, run.ids, run.cost, now)
-                position += len(run.ids)
-                self._slice.take()
+            elif taken := self._take_together(frames, position, dialect, now):
+                position += taken
                 continue
             else:
                 self._handle(frames[position], now)
             position += 1
+
+    def _take_together(
+        self, frames: list[Frame], position: int, dialect: Dialect, now: float
+    ) -> int:
+        """Take batches from a position on that can be judged together; return how many."""
+        if self._role.is_follower:
+            return 0
+        ingest, answers = self._ingest, self._answers
+        run = ingest.accept_run(frames, position, dialect)
+        if run is not None:
+            self._stall_detector.produces(now, first=not answers.waiting)
+            answers.add_batches(run.outcome, run.ids, run.cost, now)
+            self._slice.take()
+            return len(run.ids)
+        spread = ingest.accept_spread(frames, position, self._slice.left, dialect)
+        if spread is None:
+            return 0
+        self._stall_detector.produces(now, first=not answers.waiting)
+        answers.add_spread(spread.outcomes, spread.ids, spread.cost, now)
+        self._slice.take(len(spread.ids))
+        return len(spread.ids)
+
+    def _take_held(self, held: PendingRequests, now: float) -> None:
+        """Take the next of the requests that waited; batches that can be judged together."""
+        if held.frames[0].kind is FrameKind.INGEST and len(held) > 1:
+            frames = held.first(self._slice.left)
+            if taken := self._take_together(frames, 0, self._dialect, now):
+                held.drop(taken)
+                return
+        self._handle(held.take(), now)
 
     def _hold(self, frame: Frame, now: float) -> None:
         """Keep a frame until what came before it is done."""

@@ -24,27 +24,28 @@ class WorkSlice:
 
     Attributes:
         is_over: whether the connection has had its share; `begin` gives it the next one.
+        left: requests that it may be served yet.
     """
 
-    __slots__ = ("_clock", "_left", "_until", "is_over")
+    __slots__ = ("_clock", "_until", "is_over", "left")
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self.begin()
 
     def __repr__(self) -> str:
-        return f"<WorkSlice {self._left} requests left>"
+        return f"<WorkSlice {self.left} requests left>"
 
     def begin(self) -> None:
         """Begin the next share; called once a turn of the loop."""
-        self._left = SLICE_REQUESTS
+        self.left = SLICE_REQUESTS
         self._until = self._clock() + SLICE_SECONDS
         self.is_over = False
 
     def take(self, requests: int = 1) -> None:
         """Count requests that were served."""
-        self._left -= requests
-        if self._left <= 0 or self._clock() >= self._until:
+        self.left -= requests
+        if self.left <= 0 or self._clock() >= self._until:
             self.is_over = True
 
     async def step(self) -> None:

@@ -86,6 +86,10 @@ class StorageBackend(Protocol):
         """Write all of ``data`` at ``offset``, or raise."""
         ...
 
+    def write_each(self, writes: Sequence[Write]) -> list[OSError | None]:
+        """Write to several files, as `write` does; return what went wrong for each."""
+        ...
+
     def read_into(
         self, fd: int, target: memoryview, offset: int, *, cached_only: bool = False
     ) -> int:
@@ -102,6 +106,10 @@ class StorageBackend(Protocol):
 
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""
+        ...
+
+    def sync_each(self, fds: Sequence[int]) -> list[OSError | None]:
+        """Make several files durable, as `sync` does; return what went wrong for each."""
         ...
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
@@ -184,9 +192,43 @@ class NoShortcuts(NothingKept):
         del fd
         return None
 
+    def write_each(self: StorageBackend, writes: Sequence[Write]) -> list[OSError | None]:
+        """Write to several files, not durably; return what went wrong for each."""
+        return write_in_turn(self, writes)
+
+    def sync_each(self: StorageBackend, fds: Sequence[int]) -> list[OSError | None]:
+        """Make several files durable; return what went wrong for each."""
+        return sync_in_turn(self, fds)
+
     def commit(self: StorageBackend, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable; return what went wrong for each."""
         return [_commit_one(self, each) for each in writes]
+
+
+def write_in_turn(storage: StorageBackend, writes: Sequence[Write]) -> list[OSError | None]:
+    """Write to several files, each by the backend's `write`; return what went wrong for each."""
+    errors: list[OSError | None] = []
+    for each in writes:
+        try:
+            storage.write(*each)
+        except OSError as error:
+            errors.append(error)
+        else:
+            errors.append(None)
+    return errors
+
+
+def sync_in_turn(storage: StorageBackend, fds: Iterable[int]) -> list[OSError | None]:
+    """Make several files durable, each by the backend's `sync`; return what went wrong for each."""
+    errors: list[OSError | None] = []
+    for fd in fds:
+        try:
+            storage.sync(fd)
+        except OSError as error:
+            errors.append(error)
+        else:
+            errors.append(None)
+    return errors
 
 
 def _commit_one(storage: StorageBackend, each: Write) -> OSError | None:

@@ -4,14 +4,26 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 from lance_server.runtime import platform
-from lance_server.storage.contract import NothingKept, WouldBlockError, Write
+from lance_server.storage.contract import (
+    NothingKept,
+    WouldBlockError,
+    Write,
+    sync_in_turn,
+    write_in_turn,
+)
+from lance_spec._native import accelerator
 from lance_spec.checksum import Buffer
 
 _FILE_MODE: Final = 0o640
 _DIR_MODE: Final = 0o750
+_write_each: Final = accelerator.write_each if accelerator else None
+_SYNC_THREADS: Final = 8
+_SYNCS_A_THREAD: Final = 8
+"""Files to sync, at least, for each thread that does nothing else."""
 _NOT_NOW: Final = frozenset({errno.EAGAIN, errno.EOPNOTSUPP})
 
 
@@ -48,6 +60,13 @@ class PwritevStorage(NothingKept):
         """Write all of ``data`` at ``offset``, or raise."""
         if os.pwrite(fd, data, offset) < len(data):  # seldom: what is left says why
             _write(os.pwrite, fd, data, offset)
+
+    def write_each(self, writes: Sequence[Write]) -> list[OSError | None]:
+        """Write to several files, not durably; return what went wrong for each."""
+        if _write_each is None:
+            return write_in_turn(self, writes)
+        errors = _write_each(writes)
+        return [OSError(each, os.strerror(each)) if each else None for each in errors]
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable; return what went wrong for each."""
@@ -93,6 +112,31 @@ class PwritevStorage(NothingKept):
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""
         platform.sync(fd)
+
+    def sync_each(self, fds: Sequence[int]) -> list[OSError | None]:
+        """Make several files durable; many by several threads, whose syncs the system joins."""
+        count = min(_SYNC_THREADS, len(fds) // _SYNCS_A_THREAD)
+        if count <= 1:
+            return sync_in_turn(self, fds)
+        errors: list[OSError | None] = [None] * len(fds)
+
+        def work(first: int) -> None:
+            errors[first::count] = sync_in_turn(self, fds[first::count])
+
+        threads = [Thread(target=work, args=(first,), daemon=True) for first in range(1, count)]
+        begun, own = list[Thread](), [0]
+        for first, thread in enumerate(threads, 1):
+            try:
+                thread.start()
+            except RuntimeError:  # no more of them, or the interpreter is about to end
+                own.append(first)
+            else:
+                begun.append(thread)
+        for first in own:
+            work(first)
+        for thread in begun:
+            thread.join()
+        return errors
 
     def truncate(self, fd: int, size: int) -> None:
         """Set the file's length."""

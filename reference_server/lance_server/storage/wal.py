@@ -31,6 +31,7 @@ from lance_server.storage.wal_file import WalFile
 from lance_server.storage.wal_replay import FOLDER, is_held, remove_log, repeat, with_held
 from lance_server.storage.ways import FixedWays, Ways
 from lance_server.storage.wrapper import WrapperStorage
+from lance_spec.checksum import Buffer
 from lance_spec.disk.wal_frames import (
     FILE_ID_SIZE,
     OVERHEAD,
@@ -58,10 +59,17 @@ _TELL: Final = 60.0
 
 
 class _File(NamedTuple):
-    """A file that was committed to: its lasting name, and that of the segment it belongs to."""
+    """A file that was committed to.
+
+    Attributes:
+        name: its lasting name.
+        segment: the lasting name of the segment that it belongs to.
+        overhead: bytes that the log needs for a write to it, beside its data.
+    """
 
     name: bytes
     segment: bytes
+    overhead: int
 
 
 class WalStorage(WrapperStorage):
@@ -257,6 +265,8 @@ class WalStorage(WrapperStorage):
             sizes[file.segment] = sizes.get(file.segment, 0) + len(each.data)
         takes_log = self.ways.takes_log
         logged = {segment for segment, size in sizes.items() if takes_log(segment, size)}
+        if len(logged) == len(sizes):
+            return self._commit_small(writes, files, len(logged))
         small = [n for n, file in enumerate(files) if file.segment in logged]
         large = [n for n, file in enumerate(files) if file.segment not in logged]
         errors: dict[int, OSError | None] = {}
@@ -273,9 +283,8 @@ class WalStorage(WrapperStorage):
         self, writes: Sequence[Write], files: Sequence[_File], topics: int
     ) -> list[OSError | None]:
         """Commit to the log, or to the files where it has no room."""
-        length = OVERHEAD
-        for each, named in zip(writes, files, strict=True):
-            length += WRITE_OVERHEAD + len(named.name) + len(each.data)
+        length = OVERHEAD + sum([file.overhead for file in files])
+        length += sum([len(data) for _, data, _ in writes])
         file = self._take(length)
         if file is None:
             self._note_direct(length, topics)
@@ -298,19 +307,14 @@ class WalStorage(WrapperStorage):
     def _commit_to(
         self, file: WalFile, writes: Sequence[Write], files: Sequence[_File]
     ) -> list[OSError | None]:
-        write, errors = self.inner.write, list[OSError | None]()
-        pieces: list[bytes | bytearray | memoryview] = []
-        for (fd, data, offset), (name, _) in zip(writes, files, strict=True):
-            # Written to its place first, so that what is left to do after the sync is little.
-            try:
-                write(fd, data, offset)
-            except OSError as error:
-                errors.append(error)
-                continue
-            errors.append(None)
-            pieces += encode_write(name, offset, data)
-            file.dirty[name] = fd
-            file.names.add(name)
+        # Written to its place first, so that what is left to do after the sync is little.
+        errors = self.inner.write_each(writes)
+        dirty, names, pieces = file.dirty, file.names, list[Buffer]()
+        for (fd, data, offset), (name, _, _), error in zip(writes, files, errors, strict=True):
+            if error is None:
+                pieces += encode_write(name, offset, data)
+                dirty[name] = fd
+                names.add(name)
         if not pieces:
             return errors
         try:
@@ -328,7 +332,8 @@ class WalStorage(WrapperStorage):
 
     def _learn(self, fd: int) -> _File:
         name = self._name_of(self._paths[fd])
-        known = self._known[fd] = _File(name, name.rpartition(b".")[0] or name)
+        segment = name.rpartition(b".")[0] or name
+        known = self._known[fd] = _File(name, segment, WRITE_OVERHEAD + len(name))
         return known
 
     def _name_of(self, path: Path) -> bytes:
@@ -461,6 +466,7 @@ class WalStorage(WrapperStorage):
         for file in list(self._files):
             if not (many or file.is_half_full or file.unsure or not file.fits(asked)):
                 continue
+            self._grow_others(file)
             with self._exclusive(file):
                 try:
                     if file in self._files:
@@ -469,6 +475,16 @@ class WalStorage(WrapperStorage):
                     _log.warning("no room can be made in the write-ahead log: %s", error)
                     self._rest_until = self._clock() + _RETRY
         self._close_lingering()
+
+    def _grow_others(self, file: WalFile) -> None:
+        """Give commits room elsewhere, before the many files of one of the log's become durable."""
+        if len(file.dirty) < _MANY or file.may_grow:
+            return
+        for other in list(self._files):
+            if other.size < file.size and not other.unsure:
+                with self._exclusive(other):
+                    while other.size < file.size and other.grow():
+                        pass
 
     def _free(self, file: WalFile, asked: int) -> None:
         if len(file.dirty) >= _MANY and not file.unsure and file.grow():
@@ -486,8 +502,14 @@ class WalStorage(WrapperStorage):
             except OSError:
                 file.doubted = True
                 raise
-        for fd in list(file.dirty.values()):
-            self.sync(fd)
+        fds = list(file.dirty.values())
+        failed: OSError | None = None
+        for fd, error in zip(fds, self.inner.sync_each(fds), strict=True):
+            if error is not None:
+                self._doubt(fd)
+                failed = error
+        if failed is not None:
+            raise failed
         if file.doubted:  # by another thread's commit, which may have had the error instead of us
             raise OSError(errno.EIO, "a file that the write-ahead log stands for was not written")
         file.recycle()

@@ -95,9 +95,14 @@ class WalFile:
         """Whether so many bytes, an end included, can be appended now."""
         return not self.unsure and self.position + length <= self.size
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether the file may become larger than it is."""
+        return self.size < self._max_size
+
     def grow(self) -> bool:
         """Make the file twice as large; return whether it may be and the disk has room for it."""
-        if self.size >= self._max_size:
+        if not self.may_grow:
             return False
         try:
             self._fill(min(2 * self.size, self._max_size))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from lance_server.storage.contract import StorageBackend, Write
+from lance_server.storage.contract import StorageBackend, Write, sync_in_turn, write_in_turn
 from lance_spec.checksum import Buffer
 
 
@@ -46,6 +46,10 @@ class WrapperStorage:
         """Write all of ``data`` at ``offset``, or raise."""
         self.inner.write(fd, data, offset)
 
+    def write_each(self, writes: Sequence[Write]) -> list[OSError | None]:
+        """Write to several files, each by `write`; return what went wrong for each."""
+        return write_in_turn(self, writes)
+
     def read_into(
         self, fd: int, target: memoryview, offset: int, *, cached_only: bool = False
     ) -> int:
@@ -59,6 +63,10 @@ class WrapperStorage:
     def sync(self, fd: int) -> None:
         """Make the file's bytes and length durable."""
         self.inner.sync(fd)
+
+    def sync_each(self, fds: Sequence[int]) -> list[OSError | None]:
+        """Make several files durable, each by `sync`; return what went wrong for each."""
+        return sync_in_turn(self, fds)
 
     def commit(self, writes: Sequence[Write]) -> list[OSError | None]:
         """Write to several files and make them durable; return what went wrong for each."""

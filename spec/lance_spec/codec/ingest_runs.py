@@ -18,6 +18,9 @@ from lance_spec.records import scan_records
 NONCE_SHIFT: Final = 40
 """The bits of a batch id from here on are the producer's nonce (AMB-25)."""
 
+ANY_TOPIC: Final = 1 << 32
+"""In place of a topic's number, which has 32 bits: frames may go to whichever."""
+
 _ODD: Final = int(Flag.COMPRESSED | Flag.ENCRYPTED)
 _CONTENT: Final = Struct("<LLQ")
 _ENTRY: Final = Struct("<QLLQQQQLL4x")  # `SidecarEntry` without its checksum; a test compares
@@ -49,7 +52,7 @@ class PrecedingBatch(NamedTuple):
     """A batch that others may go with.
 
     Attributes:
-        topic_id: its topic.
+        topic_id: its topic; `ANY_TOPIC` where others may go with it whatever theirs is.
         batch_id: its id.
     """
 
@@ -85,7 +88,8 @@ def _count_in_python(
 ) -> int:
     count, (topic_id, above) = 0, preceding
     for frame in frames[first : first + most]:
-        if frame.topic_id != topic_id or not _follows(frame, above, validates=validates):
+        is_other = frame.topic_id != topic_id != ANY_TOPIC
+        if is_other or not _follows(frame, above, validates=validates):
             break
         above = frame.batch_id
         count += 1
@@ -155,7 +159,8 @@ def encode_entries(batches: Sequence[BatchMeta], start: int, durable_end: int) -
         start: relative offset of the first.
         durable_end: absolute offset up to which the topic is durable by now.
     """
-    return _join(list(batches), start, durable_end, CRC32C.compute)
+    metas = batches if type(batches) is list else list(batches)
+    return _join(metas, start, durable_end, CRC32C.compute)
 
 
 def _join_in_python(

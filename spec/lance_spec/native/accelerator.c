@@ -17,6 +17,7 @@
 #include "records.h"
 #include "ring.h"
 #include "runs.h"
+#include "writes.h"
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
@@ -34,7 +35,7 @@ PyMODINIT_FUNC PyInit__accelerator(void)
 {
     PyMethodDef *const parts[] = {
         record_methods, ring_methods, frame_methods, run_methods, fetch_methods, batch_methods, memory_methods,
-        fluvio_methods,
+        fluvio_methods, write_methods,
     };
     learn_crc_instruction();
     if (make_record_types() < 0)

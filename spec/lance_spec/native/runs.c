@@ -8,6 +8,7 @@
 #include "records.h"
 
 #define LASTING_SHIFT 40 /* the bits above are the producer's nonce */
+#define ANY_TOPIC (1ull << 32) /* no topic's number, which has 32 bits */
 #define CONTENT_SIZE 16
 #define ENTRY_SIZE 64
 
@@ -31,8 +32,8 @@ static int is_plain(PyObject *frame, PyObject *kind, uint64_t unwanted, uint64_t
     if (slot(frame, KIND) != kind)
         return 0;
     uint64_t id = number(frame, BATCH_ID);
-    int plain = (number(frame, FLAGS) & unwanted) == 0 && number(frame, TOPIC) == topic && id > above &&
-                id >> LASTING_SHIFT == above >> LASTING_SHIFT && number(frame, TIMESTAMP) != 0;
+    int plain = (number(frame, FLAGS) & unwanted) == 0 && (topic == ANY_TOPIC || number(frame, TOPIC) == topic) &&
+                id > above && id >> LASTING_SHIFT == above >> LASTING_SHIFT && number(frame, TIMESTAMP) != 0;
     uint64_t count = number(frame, COUNT);
     if (PyErr_Occurred())
         return -1;
@@ -61,7 +62,7 @@ static int is_frame(PyObject *object, PyTypeObject *type)
 
 PyDoc_STRVAR(count_doc,
 "count_run(frames, first, most, topic_id, above, kind, unwanted, validates, frame_type) -> count\n\n"
-"Count the frames from `first` on that go with the batch `above` of the topic.");
+"Count the frames from `first` on that go with the batch `above` of the topic; of 2^32, of whichever.");
 
 static PyObject *count_run(PyObject *module, PyObject *args)
 {

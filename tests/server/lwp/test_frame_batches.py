@@ -14,7 +14,7 @@ from lance_spec.codec import ingest_runs
 from lance_spec.codec.ingest_runs import PrecedingBatch
 from lance_spec.dialect import DEPLOYED
 from lance_spec.enums import Command, ErrorCode, Flag
-from lance_spec.frames import Frame
+from lance_spec.frames import Frame, FrameKind
 
 PEER = SessionPeer()
 COMPRESSED = Flag.BATCH_MODE | Flag.COMPRESSED
@@ -47,9 +47,12 @@ def rising(draw: st.DrawFn) -> list[bytes]:
     """Several batches of one producer, as producers send them, perhaps with one in their midst."""
     first, count = draw(st.integers(0, 12)), draw(st.integers(1, 8))
     values = draw(st.lists(st.binary(max_size=6), min_size=1, max_size=3))
-    topic_id = draw(st.integers(0, 1))
+    topics = draw(st.lists(st.integers(0, 1), min_size=1, max_size=3))
     base = draw(st.sampled_from([1, FIRST_LASTING_ID]))
-    frames = [PEER.ingest(base + first + step, values, topic_id=topic_id) for step in range(count)]
+    frames = [
+        PEER.ingest(base + first + step, values, topic_id=topics[step % len(topics)])
+        for step in range(count)
+    ]
     return [*frames, draw(odd)] if draw(st.booleans()) else frames
 
 
@@ -129,6 +132,53 @@ def test_batches_in_one_read_are_one_run(monkeypatch: pytest.MonkeyPatch) -> Non
     assert taken == [49]
     peer.exchange(*(batch(number) for number in range(50, 60)))
     assert taken == [49, 10], "a later read goes on where this one ended"
+
+
+def test_batches_of_many_topics_in_one_read_are_taken_together() -> None:
+    """They are stored where they belong, by one flush, and acknowledged in order."""
+    peer = SessionPeer()
+    topics = [peer.log.create_topic(f"topic-{number}").id for number in range(7)]
+    frames = [
+        peer.ingest(FIRST_LASTING_ID + number, topic_id=topics[number % 7]) for number in range(50)
+    ]
+    before = peer.log.engine.flusher.flushes
+    assert told(peer.exchange(*frames)) == [FIRST_LASTING_ID + number for number in range(50)]
+    assert peer.log.engine.flusher.flushes == before + 1
+    assert [peer.log.end(topic_id) for topic_id in topics] == [80, *[70] * 6]
+
+
+def test_of_many_topics_those_are_refused_that_cannot_be_written() -> None:
+    """Each batch is answered by what became of its own topic, in order."""
+    peer = SessionPeer()
+    topics = [peer.log.create_topic(f"topic-{number}").id for number in range(3)]
+    frames = [
+        peer.ingest(FIRST_LASTING_ID + number, topic_id=topics[number % 3]) for number in range(6)
+    ]
+    closed = peer.log.engine.topic(topics[1]).partition
+    closed.closed = "the disk failed"
+    answers = peer.exchange(*frames)
+    assert [each.kind for each in answers] == [
+        *(FrameKind.ACK, FrameKind.CONTROL, FrameKind.ACK) * 2
+    ]
+    assert told([each for each in answers if each.kind is FrameKind.ACK]) == [
+        FIRST_LASTING_ID + number for number in (0, 2, 3, 5)
+    ]
+    assert peer.session._owed_bytes == peer.session.unacked_batches == 0
+
+
+def test_a_topic_that_is_not_durable_yet_holds_up_only_what_comes_after_it() -> None:
+    """Batches before it are acknowledged; those after it when it is durable, in order."""
+    peer = SessionPeer()
+    topics = [peer.log.create_topic(f"topic-{number}").id for number in range(3)]
+    peer.send(peer.ingest(FIRST_LASTING_ID, topic_id=topics[1]))  # its flush is running
+    numbers = range(1, 7)
+    frames = [
+        peer.ingest(FIRST_LASTING_ID + number, topic_id=topics[number % 3]) for number in numbers
+    ]
+    peer.send(*frames)
+    assert not peer.received()
+    peer.work()
+    assert told(peer.received()) == [FIRST_LASTING_ID + number for number in (0, *numbers)]
 
 
 def test_a_run_ends_where_a_batch_is_refused() -> None:

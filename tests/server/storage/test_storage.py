@@ -12,6 +12,7 @@ import pytest
 
 from lance_server.errors import ConfigError, DataDirError
 from lance_server.log.metadata.checksummed_file import backup_of, load_document, save_document
+from lance_server.runtime import platform
 from lance_server.storage.backend_selection import choose
 from lance_server.storage.contract import (
     StorageBackend,
@@ -399,3 +400,45 @@ def test_a_full_disk_leaves_the_old_document(tmp_path: Path) -> None:
     loaded = load_document(inner, tmp_path / "doc.json")
     assert loaded is not None
     assert loaded.body == {"a": 1}
+
+
+@pytest.mark.parametrize("has_threads", [True, False], ids=["threads", "no more threads"])
+def test_of_many_files_each_is_made_durable_or_says_why_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_threads: bool
+) -> None:
+    """What one of them refuses keeps no other from it, whichever thread has it."""
+    storage = PwritevStorage()
+    fds = [storage.open(tmp_path / f"{number}", create=True) for number in range(70)]
+    synced: list[int] = []
+    refused = {fds[3], fds[64]}
+
+    def sync(fd: int) -> None:
+        if fd in refused:
+            raise OSError(errno.EIO, "the disk refused")
+        synced.append(fd)
+
+    def start(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(platform, "sync", sync)
+    if not has_threads:
+        monkeypatch.setattr(threading.Thread, "start", start)
+    errors = storage.sync_each(fds)
+    assert sorted(synced) == sorted(set(fds) - refused)
+    assert [fd for fd, error in zip(fds, errors, strict=True) if error] == [fds[3], fds[64]]
+    for fd in fds:
+        storage.close(fd)
+
+
+def test_of_many_writes_each_is_done_or_says_why_not(tmp_path: Path) -> None:
+    """What one file refuses keeps no other from being written."""
+    storage = PwritevStorage()
+    first, second, third = (storage.open(tmp_path / name, create=True) for name in "abc")
+    refusing = os.open(tmp_path / "c", os.O_RDONLY)
+    writes = [Write(first, b"one", 0), Write(refusing, b"two", 0), Write(second, b"three", 2)]
+    errors = storage.write_each(writes)
+    assert [error and error.errno for error in errors] == [None, errno.EBADF, None]
+    assert bytes(read_at(storage, first, 9, 0)) == b"one"
+    assert bytes(read_at(storage, second, 9, 0)) == b"\0\0three"
+    for fd in (first, second, third, refusing):
+        storage.close(fd)

@@ -221,6 +221,18 @@ def test_a_file_grows_where_commits_touch_many_files() -> None:
     assert "of 32768" in repr(storage)
 
 
+def test_before_many_files_become_durable_the_other_files_of_the_log_grow() -> None:
+    """Commits have as much room in them meanwhile as in the one that is being freed."""
+    faulty = FaultyStorage(disk())
+    storage = WalStorage(faulty, ROOT, size=8192, max_size=16_384)
+    fds = [storage.open(ROOT / f"{number}", create=True) for number in range(80)]
+    for turn in range(3):
+        assert storage.commit([Write(fd, bytes(40), 40 * turn) for fd in fds]) == [None] * 80
+        if (work := storage.pending_work()) is not None:
+            work()
+    assert repr(storage).count("of 16384") == 3
+
+
 def test_a_disk_without_room_for_a_larger_file_is_no_reason_to_refuse(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

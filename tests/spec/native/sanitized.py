@@ -20,7 +20,8 @@ from typing import Any
 
 Arguments = list[Any]
 FINE = (
-    *(TypeError, ValueError, OverflowError, BufferError),
+    NotImplementedError,
+    *(TypeError, ValueError, OverflowError, BufferError, NotImplementedError),
     *(AttributeError, ZeroDivisionError, MemoryError),
 )
 """What a call may raise; a SystemError is a mistake of the compiled code."""
@@ -261,6 +262,12 @@ class Generator:
                 self.fluvio(),
                 random.choice([-1, 0, 10**12, 2**63 - 1, -(2**63), 2**70]),
                 random.choice([0, 40, 10**6, 2**63 - 1, -1]),
+            ],
+            "write_each": lambda: [
+                [
+                    (-1, self.buffer(), random.choice([0, 5, 2**63 - 1]))
+                    for _ in range(random.randrange(4))
+                ]
             ],
             "unfilled": lambda: [random.choice([0, 1, 70_000])],
             "add_to_batch": self.batcher,

@@ -263,13 +263,9 @@ some_frames = st.lists(
 def test_runs_are_counted_alike(run: list[frames.Frame], most: int, validates: bool) -> None:
     """The same frames go with the one before them, whatever is odd about any of them."""
     places = [
-        (
-            run,
-            first,
-            most,
-            ingest_runs.PrecedingBatch(run[first - 1].topic_id, run[first - 1].batch_id),
-        )
+        (run, first, most, ingest_runs.PrecedingBatch(topic_id, run[first - 1].batch_id))
         for first in range(1, len(run))
+        for topic_id in (run[first - 1].topic_id, ingest_runs.ANY_TOPIC)
     ]
     assert [ingest_runs.count_run(*place, validates=validates) for place in places] == [
         ingest_runs._count_in_python(*place, validates=validates) for place in places
@@ -317,6 +313,11 @@ def test_acks_are_joined_alike(dialect: Dialect, ids: list[int]) -> None:
         ("count_run", ([], 1, 5, 0, 1, None, 0, True, frames.Frame)),
         ("gather_run", ([object()], 1, 0, ingest_runs.BatchMeta, frames.Frame, bytearray())),
         ("gather_run", ([], 1, 0, int, frames.Frame, bytearray())),
+        ("write_each", ([None],)),
+        ("write_each", ([(0, b"x")],)),
+        ("write_each", ([(0, "text", 0)],)),
+        ("write_each", ([(2**40, b"x", 0)],)),
+        ("write_each", ([(0, b"x", -1)],)),
         ("join_entries", ([()], 0, 0, None)),
         ("join_entries", ([(2**32, 0, 0, 0, 0, 0, 0)], 0, 0, None)),
     ],

@@ -5,6 +5,7 @@ It belongs to whoever flushes its topic: one thread at a time.
 
 import contextlib
 import logging
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from lance_server.log.commit_batch import CommitBatch
@@ -91,8 +92,12 @@ class ActiveSegment:
             and not self._is_full(writer, group)
         )
 
-    def prepare(self, group: CommitBatch, place: ResumePoint) -> list[Write]:
-        """Return what must become durable for a group that goes to this place.
+    def prepare(self, group: CommitBatch, place: Callable[[], ResumePoint]) -> list[Write]:
+        """Return what must become durable for a group.
+
+        Args:
+            group: the batches.
+            place: tells where they go, if a segment is to be begun.
 
         Raises:
             OSError: there is no segment to write it to.
@@ -102,7 +107,9 @@ class ActiveSegment:
             self._close()
         if not group.batches:
             return []
-        writer = self._writer_for(group, place)
+        writer = self._writer
+        if writer is None or self._is_full(writer, group):
+            writer = self._next_writer(group, place())
         end = writer.segment.base_offset + writer.size
         if self._synced:
             return writer.writes(group.data, group.batches, end)
@@ -144,9 +151,10 @@ class ActiveSegment:
             raise
         self._failure = None
 
-    def _writer_for(self, group: CommitBatch, place: ResumePoint) -> SegmentWriter:
+    def _next_writer(self, group: CommitBatch, place: ResumePoint) -> SegmentWriter:
+        """Return the writer of a segment that is begun for a group; an empty one takes any."""
         writer = self._writer
-        if writer is not None and writer.batches and self._is_full(writer, group):
+        if writer is not None and writer.batches:
             self._close()
             full, number = writer.segment.name.key, self._file.identity.id
             _log.info("topic %d: segment %s is full, with %d bytes", number, full, writer.size)

@@ -107,7 +107,7 @@ class Segment:
         index = self.live
         assert index is not None, "only the segment being written grows"
         index.extend(batches, self.size)
-        self.records += sum(index.counts[-len(batches) :])
+        self.records += sum([each.record_count for each in batches])
         self.last_ns = batches[-1].server_time_ns
         self.size = index.ends[-1]
 
