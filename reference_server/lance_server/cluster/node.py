@@ -15,13 +15,12 @@ from typing import Any, Final, NamedTuple
 
 from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.results import Applied, Result
-from lance_server.cluster.applying.settings import APPLY_VERSION
 from lance_server.cluster.applying.shard import Changes, NodeEntry, Shard
 from lance_server.cluster.copies.marked_work import MarkedWork
 from lance_server.cluster.housekeeping import proposals, trim_position
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.peers import Peers, clock_skew
-from lance_server.cluster.records import check_beginning, encode
+from lance_server.cluster.records import encode
 from lance_server.cluster.refusals import as_refusal, maybe_applied
 from lance_server.cluster.replicated_log import (
     AppendError,
@@ -373,7 +372,7 @@ class ClusterNode:
 
     def _apply_more(self) -> list[Applied]:
         if self._reader is None:
-            self._reader = self._open_reader()
+            self._reader = self.replica.open_reader(self._log)
         entries = self._reader.read(_STEP_BYTES, _WAIT)
         self._marking.bytes += sum(len(entry.record) for entry in entries)
         applied: list[Applied] = []
@@ -388,25 +387,6 @@ class ClusterNode:
             digest=shard.state.digest,
             durable=self.replica.durable(shard.number),
         )
-
-    def _open_reader(self) -> LogReader:
-        """Return what reads all shards, each from where this node is."""
-        reader: LogReader | None = None
-        try:
-            for shard in self.replica.shards.values():
-                number, state = shard.number, shard.state
-                if state.settings is not None:
-                    check_beginning(self._log, number, state.settings.cluster_id)
-                if reader is None:
-                    reader = self._log.read(number, state.position, state.epoch)
-                else:
-                    reader.add(number, state.position, state.epoch)
-        except ReplicatedLogError:
-            if reader is not None:
-                reader.close()
-            raise
-        assert reader is not None, "there is a shard"
-        return reader
 
     def _mark_is_due(self) -> bool:
         marking, options = self._marking, self.options
@@ -541,33 +521,15 @@ class ClusterNode:
 
     def _look_at_nodes(self) -> None:
         """Compare clocks; stop where a newer process has this number, or the logs differ."""
-        nodes = self.nodes()
-        told = nodes.get(self.options.node_id)
+        told = self._peers.own()
         if told is None or self.problem is not None:
             return
-        if self.options.process in told.former:
-            self._break(
-                StopNodeError(
-                    f"another process has begun as node {self.options.node_id}, at "
-                    f"{told.status.address}; give each node its own number"
-                )
-            )
-        elif told.process == self.options.process and told.position > self._own_status:
+        if told.process == self.options.process and told.position > self._own_status:
             self._own_status = told.position
             self.skew_ns = clock_skew(told.status.clock_ns, told.time_ns, self._clock())
-        self._judge_peers()
-
-    def _judge_peers(self) -> None:
-        other = self._peers.disagreeing()
-        if self.problem is None and other is not None:
-            self._break(
-                StopNodeError(
-                    f"the records that this node has applied are not those of node {other}: one "
-                    "has read another log; compare their files with `lance-server verify DIR "
-                    "--against URL`, and mend the wrong one with `lance-server clone DIR --from "
-                    "HOST:PORT`"
-                )
-            )
+        problem = self._peers.problem()
+        if problem is not None:
+            self._break(problem)
 
     def _tick(self) -> None:
         self._give_up_late()
@@ -595,16 +557,7 @@ class ClusterNode:
 
     def status(self) -> NodeStatus:
         """Return what this node tells of itself."""
-        options, told = self.options, self.nodes().get(self.options.node_id)
-        return NodeStatus(
-            node_id=options.node_id,
-            replaces=0 if told is None or told.process == options.process else told.process,
-            address=options.address,
-            release=options.release,
-            apply_version=APPLY_VERSION,
-            clock_ns=self._clock(),
-            positions=self._held_positions(),
-        )
+        return self._peers.status(self._clock(), self._held_positions())
 
     def hold_durable(self) -> None:
         """Tell the others from now on that no more is durable here than is by now.

@@ -1,10 +1,14 @@
 """What a node knows of all nodes of its cluster: what they told last, in the log."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from lance_server.cluster.applying.replica import Replica
+from lance_server.cluster.applying.settings import APPLY_VERSION
 from lance_server.cluster.applying.shard import NodeEntry
 from lance_server.cluster.node_options import NodeOptions
+from lance_server.cluster.replicated_log import StopNodeError
+from lance_spec.messages.replication import NodeStatus, ShardPosition
 
 _SECOND: Final = 1_000_000_000
 
@@ -37,6 +41,45 @@ class Peers:
     def leader(self) -> int | None:
         """Return the live node with the lowest number."""
         return next(iter(self.live()), None)
+
+    def own(self) -> NodeEntry | None:
+        """Return what the node, or a process that had its number before, told last."""
+        return self._replica.shards[0].state.nodes.get(self._options.node_id)
+
+    def status(self, clock_ns: int, positions: Sequence[ShardPosition]) -> NodeStatus:
+        """Return what the node tells of itself.
+
+        Args:
+            clock_ns: what its clock shows.
+            positions: how far it is with each shard.
+        """
+        options, told = self._options, self.own()
+        return NodeStatus(
+            node_id=options.node_id,
+            replaces=0 if told is None or told.process == options.process else told.process,
+            address=options.address,
+            release=options.release,
+            apply_version=APPLY_VERSION,
+            clock_ns=clock_ns,
+            positions=list(positions),
+        )
+
+    def problem(self) -> StopNodeError | None:
+        """Return why the node must stop: a newer process has its number, or the logs differ."""
+        own, number = self.own(), self._options.node_id
+        if own is not None and self._options.process in own.former:
+            return StopNodeError(
+                f"another process has begun as node {number}, at {own.status.address}; give each "
+                "node its own number"
+            )
+        other = self.disagreeing()
+        if other is None:
+            return None
+        return StopNodeError(
+            f"the records that this node has applied are not those of node {other}: one has read "
+            "another log; compare their files with `lance-server verify DIR --against URL`, and "
+            "mend the wrong one with `lance-server clone DIR --from HOST:PORT`"
+        )
 
     def disagreeing(self) -> int | None:
         """Return a node that has read something else, if more have than have read the same."""

@@ -349,13 +349,25 @@ class SnapshotWriter:
 class SnapshotMaker(ABC):
     """Makes snapshots, one at a time. Belongs to the event loop's thread.
 
+    Args:
+        data_dir: the data directory.
+        storage: its backend.
+        scheduler: where work runs.
+
     Attributes:
-        under_way: settled when the one that is being made is done, or None.
+        under_way: settled when the one that is being made is done, or None. Topics are deleted
+            only after that.
     """
 
-    under_way: Completion[SnapshotReport] | None
+    def __init__(self, data_dir: Path, storage: StorageBackend, scheduler: Scheduler) -> None:
+        self._data_dir = data_dir
+        self._storage = storage
+        self._scheduler = scheduler
+        self.under_way: Completion[SnapshotReport] | None = None
 
-    @abstractmethod
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._data_dir}>"
+
     def take(
         self, target: Path, storage: StorageBackend | None = None, link: Link = os.link
     ) -> Completion[SnapshotReport]:
@@ -372,6 +384,27 @@ class SnapshotMaker(ABC):
         Raises:
             ConfigError: it is inside the data directory, or another one is being made.
         """
+        if self.under_way is not None:
+            raise ConfigError("a snapshot is being made; wait for its end")
+        if not target.is_absolute() or target.resolve().is_relative_to(self._data_dir.resolve()):
+            raise ConfigError(f"'{target}' must be an absolute path outside of the data directory")
+        outcome = self.under_way = Completion()
+        outcome.wake(self._end)
+        self._make(target, storage or PwritevStorage(), link, outcome)
+        return outcome
+
+    @abstractmethod
+    def _make(
+        self,
+        target: Path,
+        storage: StorageBackend,
+        link: Link,
+        outcome: Completion[SnapshotReport],
+    ) -> None:
+        """Begin a copy, and tell what came of it."""
+
+    def _end(self) -> None:
+        self.under_way = None
 
     @staticmethod
     def fail(outcome: Completion[SnapshotReport], error: Exception, left: Exception | None) -> None:
@@ -387,18 +420,6 @@ class SnapshotMaker(ABC):
         outcome.fail(error)
 
 
-def check_target(target: Path, data_dir: Path, under_way: object) -> None:
-    """Refuse a target that cannot be.
-
-    Raises:
-        ConfigError: it is inside the data directory, or a snapshot is being made.
-    """
-    if under_way is not None:
-        raise ConfigError("a snapshot is being made; wait for its end")
-    if not target.is_absolute() or target.resolve().is_relative_to(data_dir.resolve()):
-        raise ConfigError(f"'{target}' must be an absolute path outside of the data directory")
-
-
 class SnapshotTask:
     """Makes a snapshot, step by step, between the writes of clients (event loop's thread).
 
@@ -407,8 +428,6 @@ class SnapshotTask:
         run: runs work on the thread of topic files.
         alone: runs work on that thread when nothing else is done to a topic's files.
         reason: tells why a topic is not to be copied now, or returns None.
-
-    Attributes:
         outcome: settled with what is in it.
     """
 
@@ -418,13 +437,14 @@ class SnapshotTask:
         run: Callable[[Callable[[], Any]], Completion[Any]],
         alone: Callable[[Topic, Callable[[], Callable[[], None]]], Completion[None]],
         reason: Callable[[Topic], str | None],
+        outcome: Completion[SnapshotReport],
     ) -> None:
         self._writer = writer
         self._run = run
         self._alone = alone
         self._reason = reason
         self._left: list[Topic] = []
-        self.outcome: Completion[SnapshotReport] = Completion()
+        self._outcome = outcome
 
     def __repr__(self) -> str:
         return f"<SnapshotTask {self._writer!r}, {len(self._left)} topics are left>"
@@ -449,7 +469,7 @@ class SnapshotTask:
                 return
             self._writer.report.skipped[topic.id] = reason
         finished = self._run(self._writer.finish)
-        self._after(finished, lambda: self.outcome.settle(finished.result()))
+        self._after(finished, lambda: self._outcome.settle(finished.result()))
 
     def _work_on(self, topic: Topic) -> Callable[[], None]:
         moment = moment_of(topic)
@@ -464,9 +484,9 @@ class SnapshotTask:
             then()
         elif undo:
             removed = self._run(self._writer.give_up)
-            removed.wake(lambda: SnapshotMaker.fail(self.outcome, error, removed.error))
+            removed.wake(lambda: SnapshotMaker.fail(self._outcome, error, removed.error))
         else:
-            self.outcome.fail(error)
+            self._outcome.fail(error)
 
 
 class Log(Protocol):
@@ -498,10 +518,6 @@ class Snapshots(SnapshotMaker):
         storage: its backend.
         scheduler: where work runs.
         upkeep: what else is done to topics.
-
-    Attributes:
-        under_way: settled when the one that is being made is done, or None. Topics are deleted
-            only after that.
     """
 
     def __init__(
@@ -512,42 +528,28 @@ class Snapshots(SnapshotMaker):
         scheduler: Scheduler,
         upkeep: Maintenance,
     ) -> None:
+        super().__init__(data_dir, storage, scheduler)
         self._log = log
-        self._data_dir = data_dir
-        self._storage = storage
-        self._scheduler = scheduler
         self._upkeep = upkeep
-        self.under_way = None
 
-    def __repr__(self) -> str:
-        return f"<Snapshots of {self._data_dir}>"
-
-    def take(
-        self, target: Path, storage: StorageBackend | None = None, link: Link = os.link
-    ) -> Completion[SnapshotReport]:
-        """Copy the data directory as it is served, see `SnapshotMaker.take`.
-
-        Raises:
-            ConfigError: the target is inside the data directory, or another copy is being made.
-        """
-        check_target(target, self._data_dir, self.under_way)
-        backend = storage or PwritevStorage()
+    def _make(
+        self,
+        target: Path,
+        storage: StorageBackend,
+        link: Link,
+        outcome: Completion[SnapshotReport],
+    ) -> None:
         task = SnapshotTask(
-            SnapshotWriter(self._storage, self._data_dir, backend, target, link),
+            SnapshotWriter(self._storage, self._data_dir, storage, target, link),
             lambda work: self._scheduler.run("meta", work),
             self._upkeep.alone,
             lambda topic: self._log.problems.get(topic.id),
+            outcome,
         )
-        self.under_way = task.outcome
-        task.outcome.wake(self._end)
         busy = [*self._log.creating.values(), *self._log.partitioned.busy.values()]
         wait_for_all(busy, lambda: self._begin(task))
-        return task.outcome
 
     def _begin(self, task: SnapshotTask) -> None:
         problems = self._log.problems
         unavailable = {key: why for key, why in problems.items() if self._log.find(key) is None}
         task.start(self._log.topics_with_default(), unavailable)
-
-    def _end(self) -> None:
-        self.under_way = None

@@ -82,7 +82,7 @@ def _begin_again(self: Any, body: Any, _entry: Any, _record: Any) -> Result:
 
 
 def _skip_some(self: Any) -> Any:
-    self._reader = self._reader or self._open_reader()
+    self._reader = self._reader or self.replica.open_reader(self._log)
     applied = []
     for each in self._reader.read(1 << 22, 0):
         if next(_ticks) % 17:

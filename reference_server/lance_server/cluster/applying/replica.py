@@ -16,10 +16,14 @@ from lance_server.cluster.applying.restore import remove_unknown_topics, restore
 from lance_server.cluster.applying.results import Applied
 from lance_server.cluster.applying.settings import APPLY_VERSION
 from lance_server.cluster.applying.shard import Shard, ShardState
+from lance_server.cluster.records import check_beginning
 from lance_server.cluster.replicated_log import (
     Entry,
+    LogReader,
     LogReplacedError,
     LogTrimmedError,
+    ReplicatedLog,
+    ReplicatedLogError,
     StopNodeError,
 )
 from lance_server.errors import DataDirError
@@ -141,6 +145,30 @@ class Replica:
         # A crash may have left the second copy of the mark at an earlier one.
         save_mark(self._storage, self._data_dir, number, Mark.of(shard, self.identity))
         return shard
+
+    def open_reader(self, log: ReplicatedLog) -> LogReader:
+        """Return what reads all shards, each from where it is.
+
+        Raises:
+            LogUnavailableError: the log cannot be reached.
+            StopNodeError: it has not got what comes next, or is that of another cluster.
+        """
+        reader: LogReader | None = None
+        try:
+            for number, shard in self.shards.items():
+                state = shard.state
+                if state.settings is not None:
+                    check_beginning(log, number, state.settings.cluster_id)
+                if reader is None:
+                    reader = log.read(number, state.position, state.epoch)
+                else:
+                    reader.add(number, state.position, state.epoch)
+        except ReplicatedLogError:
+            if reader is not None:
+                reader.close()
+            raise
+        assert reader is not None, "there is a shard"
+        return reader
 
     def apply(self, shard: int, entries: Sequence[Entry]) -> list[Applied]:
         """Apply entries that follow each other; return what came of each.

@@ -5,7 +5,6 @@ of the node its files are made what a mark says; closed files get a second name 
 that grow are kept open. What they held at that moment is copied while the node applies on.
 """
 
-import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,12 +21,10 @@ from lance_server.log.snapshot import (
     SnapshotMaker,
     SnapshotReport,
     SnapshotWriter,
-    check_target,
 )
 from lance_server.runtime.completion import Completion
 from lance_server.runtime.scheduling import Scheduler
 from lance_server.storage.contract import StorageBackend
-from lance_server.storage.pwritev import PwritevStorage
 
 _LASTING: Final = (DATA_SUFFIX, SIDECAR_SUFFIX, WINDOW_SUFFIX, ".idx")
 """How the names of files end that never change once they are closed."""
@@ -156,32 +153,19 @@ class NodeSnapshots(SnapshotMaker):
     def __init__(
         self, node: ClusterNode, data_dir: Path, storage: StorageBackend, scheduler: Scheduler
     ) -> None:
+        super().__init__(data_dir, storage, scheduler)
         self._node = node
-        self._data_dir = data_dir
-        self._storage = storage
-        self._scheduler = scheduler
-        self.under_way = None
 
-    def __repr__(self) -> str:
-        return f"<NodeSnapshots of {self._data_dir}>"
-
-    def take(
-        self, target: Path, storage: StorageBackend | None = None, link: Link = os.link
-    ) -> Completion[SnapshotReport]:
-        """Copy the data directory as of a mark, see `SnapshotMaker.take`.
-
-        Raises:
-            ConfigError: the target is inside the data directory, or another copy is being made.
-        """
-        check_target(target, self._data_dir, self.under_way)
-        backend = storage or PwritevStorage()
-        writer = NodeSnapshotWriter(self._storage, self._data_dir, backend, target, link)
-        outcome: Completion[SnapshotReport] = Completion()
-        self.under_way = outcome
-        outcome.wake(self._end)
+    def _make(
+        self,
+        target: Path,
+        storage: StorageBackend,
+        link: Link,
+        outcome: Completion[SnapshotReport],
+    ) -> None:
+        writer = NodeSnapshotWriter(self._storage, self._data_dir, storage, target, link)
         held = self._node.at_mark(writer.hold)
         held.wake(lambda: self._finish(writer, held, outcome))
-        return outcome
 
     def _finish(
         self,
@@ -210,6 +194,3 @@ class NodeSnapshots(SnapshotMaker):
             return
         removed = self._scheduler.run("meta", writer.give_up)
         removed.wake(lambda: self.fail(outcome, error, removed.error))
-
-    def _end(self) -> None:
-        self.under_way = None
