@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -105,7 +106,7 @@ def _chosen(  # noqa: PLR0917 - what the command line says, passed on
 
 @app.command()
 @_selection
-@click.option("--target", type=TARGET, required=True, help="The server: HOST:PORT.")
+@click.option("--target", type=TARGET, help="The server: HOST:PORT; only --dry-run needs none.")
 @click.option("--dialect", default="auto", show_default=True, metavar="NAME",
               help="Hold the server to one dialect, or find out which one it speaks.")  # fmt: skip
 @asking
@@ -124,7 +125,7 @@ def run(
     verbose: bool,
     quiet: bool,
     shuffle: bool,
-    target: Target,
+    target: Target | None,
     protocol: str,
     dialect: str,
     baseline_file: Path | None,
@@ -139,8 +140,10 @@ def run(
     suite = suite_named(protocol)
     second: Target | None = rest.pop("second_target")
     coordinator: Target | None = rest.pop("coordinator")
+    if target is None and not dry_run:
+        raise _no_target(patterns)
     cases = _chosen(suite, patterns, skip, levels, rest["profile"], rest["seed"])
-    if dry_run:
+    if target is None or dry_run:
         return _dry_run(suite, cases, _known_dialect(suite, dialect), rest["seed"])
     if shuffle:
         cases = shuffled(cases, rest["seed"])
@@ -159,6 +162,16 @@ def run(
         **rest,
     )
     return perform(options, as_json=as_json, verbose=verbose, quiet=quiet, **reports)
+
+
+def _no_target(patterns: Sequence[str]) -> click.UsageError:
+    """Say how the server is named; many a user gives its address without the option."""
+    address = next((each for each in patterns if re.fullmatch(r"\S+:\d+", each)), None)
+    if address is None:
+        return click.UsageError("Missing option '--target': name the server as HOST:PORT.")
+    return click.UsageError(
+        f"Missing option '--target', and {address!r} is not a case: write --target {address}"
+    )
 
 
 def _dry_run(suite: Suite, cases: Sequence[Case], dialect: str, seed: int) -> int:
