@@ -2,9 +2,11 @@
 
 import unicodedata
 
+import jsonschema
 import pytest
 
 from lance_server.testing import SessionPeer
+from lance_spec import schemas
 from lance_spec.bodies import decode_error, decode_json, decode_topics
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command, ErrorCode
@@ -249,6 +251,15 @@ def test_cluster_status_tells_of_one_node_and_its_window(dialect: Dialect, code:
     body = decode_json(answer.payload, "status")
     assert (body["is_leader"], body["node_count"], body["mode"]) == (True, 1, "standalone")
     assert body["dedup_window"] == {"entries": 1_000_000, "max_age_secs": 604_800}
+
+
+@BOTH
+def test_cluster_status_has_the_members_of_its_schema(dialect: Dialect) -> None:
+    """All of them and no others, each of its kind: the wire page is made from the schema."""
+    body = decode_json(SessionPeer(dialect).ask(0x07).payload, "status")
+    schema = schemas.load("cluster_status")
+    assert body.keys() == schema["properties"].keys()
+    jsonschema.Draft202012Validator(schema).validate(body)
 
 
 @BOTH
