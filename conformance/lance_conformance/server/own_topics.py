@@ -1,13 +1,18 @@
 """The topics that one case has created, and their removal.
 
 The kit may run against a server with other people's data, so it deletes a topic only after the
-target itself has said, under that id, that the name is one of this run.
+target itself has said, under that id, that the name is one of this run. A partitioned topic is
+deleted by its name.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from lance_conformance.engine.expectations import Silence
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.control import delete_topic, get_topic, read_json
 from lance_conformance.wire.frame import Command, Frame
+from lance_conformance.wire.partitions import delete_partitioned
 
 
 class OwnTopics:
@@ -20,30 +25,33 @@ class OwnTopics:
     def __init__(self, beginning: str) -> None:
         self._beginning = beginning
         self._ids: set[int] = set()
+        self._wholes: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"<OwnTopics {self._beginning}* {sorted(self._ids)}>"
+        return f"<OwnTopics {self._beginning}* {sorted(self._ids)} {sorted(self._wholes)}>"
 
     def __bool__(self) -> bool:
-        return bool(self._ids)
+        return bool(self._ids or self._wholes)
 
     def adopt(self, frame: Frame) -> None:
         """Remember the topic that a TopicResponse speaks of, if it is one of this run.
 
         This finds those, too, that the target should have refused to create.
         """
-        topic_id = self._topic_of(frame)
+        body = self._own(frame)
+        topic_id = _id_in(body)
         if topic_id is not None:
             self._ids.add(topic_id)
+        if "topics" in body:
+            self._wholes.add(body["name"])
 
-    def _topic_of(self, frame: Frame) -> int | None:
+    def _own(self, frame: Frame) -> Mapping[str, Any]:
+        """What a TopicResponse says of a topic, or a partitioned one, of this run."""
         if frame.batch_id != Command.TOPIC_RESPONSE:
-            return None
+            return {}
         body = read_json(frame.payload) or {}
-        topic_id, name = body.get("id"), body.get("name")
-        if not isinstance(name, str) or not name.startswith(self._beginning):
-            return None
-        return topic_id if isinstance(topic_id, int) and 0 < topic_id < 2**32 else None
+        name = body.get("name")
+        return body if isinstance(name, str) and name.startswith(self._beginning) else {}
 
     async def confirmed(self, peer: Peer, topic_id: int) -> bool:
         """Whether the target says that this id is a topic of this run.
@@ -55,11 +63,19 @@ class OwnTopics:
         event = await peer.receive_any()
         if isinstance(event, Silence):
             raise peer.failure("timeout", str(event))
-        return isinstance(event, Frame) and self._topic_of(event) == topic_id
+        return isinstance(event, Frame) and _id_in(self._own(event)) == topic_id
 
     async def delete(self, peer: Peer) -> None:
         """Delete them all, as far as the target confirms that they are ours."""
+        for name in sorted(self._wholes):
+            peer.send(delete_partitioned(name))
+            await peer.receive_any()
         for topic_id in sorted(self._ids):
             if await self.confirmed(peer, topic_id):
                 peer.send(delete_topic(topic_id))
                 await peer.receive_any()
+
+
+def _id_in(body: Mapping[str, Any]) -> int | None:
+    topic_id = body.get("id")
+    return topic_id if isinstance(topic_id, int) and 0 < topic_id < 2**32 else None

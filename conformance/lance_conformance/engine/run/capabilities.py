@@ -20,11 +20,13 @@ from lance_conformance.wire.consumers import (
 )
 from lance_conformance.wire.control import KEEPALIVE, ingest, set_retention
 from lance_conformance.wire.frame import Command, Flag, Frame, Kind
+from lance_conformance.wire.partitions import create_partitioned
 
 CAPABILITIES: Final[Mapping[str, str]] = {
     "push": "the target pushes nothing to subscribers",
     "offset-for-time": "the target does not know OffsetForTime (0x70)",
     "cluster-status": "the target does not tell its cluster's status",
+    "partitions": "the target does not know CreatePartitionedTopic (0x72)",
     "token": "no token was given (--token-file)",
     "token-all": "no token was given that everything asks for (--token-file)",
     "token-write-only": "no token was given that only writing asks for (--token-mode write-only)",
@@ -35,7 +37,7 @@ CAPABILITIES: Final[Mapping[str, str]] = {
     "groups": "no coordinator of consumer groups was named (--coordinator)",
 }
 """Each capability, and why there is nothing to ask without it."""
-OPTIONAL: Final = ("push", "offset-for-time", "cluster-status", "groups")
+OPTIONAL: Final = ("push", "offset-for-time", "cluster-status", "partitions", "groups")
 """Those that a target has or has not by itself; the others depend on what the kit is told."""
 
 _CONSUMER: Final = 0x0C0F_FEE0_0C0F_FEE0
@@ -64,6 +66,9 @@ async def probe(dialogue: CaseContext, topic: Topic) -> frozenset[str]:
         found.add("cluster-status")
     if await _answers(dialogue, offset_for_time(topic.id, 0), Command.OFFSET_FOR_TIME_RESPONSE):
         found.add("offset-for-time")
+    whole = create_partitioned(dialogue.name(), 1)
+    if await _answers(dialogue, whole, Command.TOPIC_RESPONSE):
+        found.add("partitions")
     if await _pushes(dialogue, topic):
         found.add("push")
     return frozenset(found)

@@ -42,6 +42,7 @@ from lance_conformance.server.cases.registry import AREAS, QUESTIONS, Case
 from lance_conformance.server.cases.topics import (
     control,
     names,
+    partitions,
     retention,
     spelling,
     topic_life,
@@ -86,6 +87,7 @@ MODULES = (
     errors,
     log_semantics,
     log_restart,
+    partitions,
     groups,
     status,
     cluster,

@@ -18,6 +18,7 @@ AREAS: Mapping[str, str] = {
     "ing": "Ingest and Ack",
     "top": "Topics",
     "name": "Topic names",
+    "part": "Partitioned topics",
     "ctl": "Control payloads",
     "ret": "Retention",
     "fet": "Fetch",

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from lance_conformance.server.golden.codec import Reply
 from lance_conformance.server.golden.consumer_commands import HANDLERS
+from lance_conformance.server.golden.partition_commands import HANDLERS as PARTITION_HANDLERS
 from lance_conformance.server.golden.rules.access_rules import admitted
 from lance_conformance.server.golden.rules.groups import GROUP_COMMANDS, coordinate
 from lance_conformance.server.golden.rules.ingest import INVALID_PAYLOAD
+from lance_conformance.server.golden.rules.partitions import TAKEN
 from lance_conformance.server.golden.rules.topics import INVALID_NAME
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, Refused, Replies, Topic
@@ -63,6 +65,7 @@ def _new_topic(rules: Specified, raw: bytes) -> Topic:
     owner = rules.taken_by(name)
     if owner is not None:
         return rules.duplicate(owner)
+    _demand(not rules.reserved(name), f"Topic '{name}' already exists", TAKEN)
     topic = Topic(rules.next_id(), name, log=rules.first_log(name))
     topic.epoch, topic.made_by = rules.epoch_of(name), rules.memory.speaker
     rules.memory.last_id = max(rules.memory.last_id, topic.id)
@@ -105,6 +108,7 @@ def _get(rules: Specified, payload: bytes) -> Reply:
 def _delete(rules: Specified, payload: bytes) -> Reply:
     _demand(rules.size_ok(0x02, len(payload)), "DeleteTopic has 4 bytes")
     topic = rules.find_to_delete(_number(payload))
+    rules.alone_ok(topic)
     rules.forget(topic)
     return _json(rules.deleted_body(topic.id))
 
@@ -144,4 +148,5 @@ _HANDLERS: dict[int, Callable[[Specified, bytes], Reply]] = {
     0x06: _create_limited,
     0x10: _fetch,
     **HANDLERS,
+    **PARTITION_HANDLERS,
 }

@@ -18,6 +18,8 @@ class Topic:
     limits: tuple[int, int] | None = None
     epoch: int = 1
     made_by: "Connection | None" = None
+    partition: "Body | None" = None
+    """Which partition of which topic it is."""
     arrivals: list[tuple[int, int]] = field(default_factory=list)
     """When batches arrived, each with the offset at which it begins."""
 
@@ -78,6 +80,15 @@ class Connection:
 
 
 @dataclass(slots=True)
+class PartitionedTopic:
+    """A topic of several partitions, and the ids of the topics that they are."""
+
+    name: str
+    partitioner: str
+    ids: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Memory:
     """Everything that outlives a connection.
 
@@ -89,6 +100,7 @@ class Memory:
         commits: Offsets by topic and consumer.
         batches: What was stored under each topic and batch id, on any connection.
         groups: The members of consumer groups, by group and name.
+        partitioned: The partitioned topics, by name.
         clock: Nanoseconds; each batch arrives a moment after the one before.
         crowd: All connections.
         speaker: The connection whose frame is being served.
@@ -112,6 +124,7 @@ class Memory:
     commits: dict[tuple[int, int], int] = field(default_factory=dict)
     batches: dict[tuple[int, int], tuple[int, bytes]] = field(default_factory=dict)
     groups: dict[str, dict[str, Connection]] = field(default_factory=dict)
+    partitioned: dict[str, PartitionedTopic] = field(default_factory=dict)
     clock: int = 1_706_918_400_000_000_000
     crowd: list[Member] = field(default_factory=list)
     speaker: Connection = field(default_factory=Connection)

@@ -29,7 +29,7 @@ from lance_conformance.server.mutants.operators import (
     width,
 )
 from lance_conformance.server.mutants.registry import Mutant, all_mutants
-from lance_conformance.server.mutants.topics import naming, retention, topics
+from lance_conformance.server.mutants.topics import naming, partitioning, retention, topics
 
 MODULES = (
     random_faults,
@@ -55,6 +55,7 @@ MODULES = (
     restarting,
     clustering,
     grouping,
+    partitioning,
     omission,
     position,
     width,

@@ -5,10 +5,10 @@ from dataclasses import replace
 from lance_conformance.engine.expectations import ANOTHER_KIND, Allowed
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
-from lance_conformance.server.expect import ack
+from lance_conformance.server.expect import ack, topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ANY_ERROR
-from lance_conformance.wire.control import ingest
+from lance_conformance.wire.control import create_topic, delete_topic, ingest, read_json
 from lance_conformance.wire.frame import Frame, Kind
 from lance_conformance.wire.tlv import RAW_DATA, record
 
@@ -166,6 +166,34 @@ async def retry_stored_once(ctx: CaseContext) -> None:
     )
     data = await ctx.stored(topic)
     ctx.check(data == frame.payload, "data", f"{len(frame.payload)} bytes sent, {len(data)} stored")
+
+
+@case("ing/corrected-after-refusal", "4.2/receipt", dialects=("specified",), quick=False)
+async def corrected_after_refusal(ctx: CaseContext) -> None:
+    """A batch that was refused for its record count, and is sent again right, is stored."""
+    topic = await ctx.topic()
+    frame = ingest(topic.id, PRODUCER_ID, ctx.values(2))
+    async with ctx.precondition("refusing a wrong record count"):
+        refused = ctx.error(*ANY_ERROR, cite="4.1/record-count")
+        await ctx.side.ask(replace(frame, record_count=3), refused)
+    await _acked(ctx, frame)
+    data = await ctx.stored(topic)
+    ctx.check(data == frame.payload, "data", f"{len(frame.payload)} bytes acked, {len(data)} read")
+
+
+@case("ing/old-batch-in-new-topic", "4.2/receipt", quick=False)
+async def old_batch_in_new_topic(ctx: CaseContext) -> None:
+    """A batch that a deleted topic had is stored in one that is created anew under its name."""
+    topic = await ctx.disposable_topic()
+    frame = ingest(topic.id, PRODUCER_ID, ctx.values(2))
+    async with ctx.precondition("storing records, deleting their topic and creating it anew"):
+        await ctx.side.ask(frame, ack(frame.batch_id))
+        await ctx.side.ask(delete_topic(topic.id), topic_response("5.6/delete"))
+        created = await ctx.side.ask(create_topic(topic.name), topic_response("5.3/answer"))
+        anew = Topic(int((read_json(created.payload) or {}).get("id") or 0), topic.name)
+    await _acked(ctx, replace(frame, topic_id=anew.id))
+    data = await ctx.stored(anew)
+    ctx.check(data == frame.payload, "data", f"{len(frame.payload)} bytes acked, {len(data)} read")
 
 
 @case("ing/same-id-other-content", "10.4/unique", dialects=("specified",))

@@ -6,11 +6,18 @@ from lance_conformance.engine.registry import Question
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.consumers import commit_ack, pushed, subscribe_ack
-from lance_conformance.server.expect import ack, answer
+from lance_conformance.server.expect import ack, answer, keepalive
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.consumers import commit_offset, subscribe, unsubscribe
-from lance_conformance.wire.control import END_OFFSET, delete_topic, fetch, ingest, read_json
+from lance_conformance.wire.control import (
+    END_OFFSET,
+    KEEPALIVE,
+    delete_topic,
+    fetch,
+    ingest,
+    read_json,
+)
 from lance_conformance.wire.frame import Command, Kind
 from lance_conformance.wire.tlv import RECORD_HEADER, boundaries
 
@@ -62,6 +69,19 @@ async def new(ctx: CaseContext) -> None:
     topic = await ctx.topic()
     peer = await _subscribe(ctx, topic)
     for _ in range(2):
+        payload = await ctx.store(topic, ctx.values(2))
+        data = await _pushed(ctx, peer, topic, len(payload))
+        ctx.check(data == payload, "data", "what is pushed must be what was stored")
+
+
+@push_case("sub/push-after-keepalive", "5.12/push-new")
+async def after_keepalive(ctx: CaseContext) -> None:
+    """Records that are stored after the subscriber's Keepalive was answered are pushed."""
+    topic = await ctx.topic()
+    peer = await _subscribe(ctx, topic)
+    for _ in range(2):
+        async with ctx.precondition("a Keepalive"):
+            await peer.ask(KEEPALIVE, keepalive())
         payload = await ctx.store(topic, ctx.values(2))
         data = await _pushed(ctx, peer, topic, len(payload))
         ctx.check(data == payload, "data", "what is pushed must be what was stored")
@@ -125,6 +145,21 @@ async def max_bytes(ctx: CaseContext) -> None:
         size = len(ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data)
         ctx.check(0 < size <= limit, "data-size", f"{size} bytes in a push of at most {limit}")
         seen += size
+
+
+@push_case("sub/push-limits-apart", "5.12/max-batch-bytes")
+async def limits_apart(ctx: CaseContext) -> None:
+    """Of two subscriptions on a connection each has its own Max Batch Bytes."""
+    peer = await ctx.open()
+    for limit in (6 * RECORD, 2 * RECORD):
+        topic = await ctx.topic()
+        await ctx.store(topic, ctx.values(6))
+        await _subscribe(ctx, topic, max_bytes=limit, peer=peer)
+        seen = 0
+        while seen < 6 * RECORD:
+            size = len(ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data)
+            ctx.check(0 < size <= limit, "data-size", f"{size} bytes in a push of at most {limit}")
+            seen += size
 
 
 @push_case("sub/push-whole-records", "5.9/cut")
@@ -295,3 +330,32 @@ async def topic_deleted(ctx: CaseContext) -> None:
     details = (read_json(frame.payload) or {}).get("details", {})
     said = details.get("topic_id")
     ctx.check(said == topic.id, "field:topic_id", f"details.topic_id must be {topic.id}: {said!r}")
+
+
+@push_case("sub/push-after-other-deleted", "5.13/only-that")
+async def after_other_deleted(ctx: CaseContext) -> None:
+    """When a topic is deleted, the other subscriptions of a connection go on."""
+    gone, kept = await ctx.disposable_topic(), await ctx.topic()
+    peer = await _subscribe(ctx, gone)
+    await _subscribe(ctx, kept, peer=peer)
+    async with ctx.precondition("deleting a topic"):
+        await ctx.side.ask(delete_topic(gone.id), answer(Command.TOPIC_RESPONSE, "5.6/delete"))
+        await peer.frame(answer(Command.ERROR_RESPONSE, "5.12/push-ends"))
+    payload = await ctx.store(kept, ctx.values(2))
+    data = await _pushed(ctx, peer, kept, len(payload))
+    ctx.check(data == payload, "data", "the other topic must still be pushed")
+
+
+@push_case("sub/push-anew-from-offset", "5.12/push-start")
+async def anew_from_offset(ctx: CaseContext) -> None:
+    """After an Unsubscribe, pushing begins at the offset that the next Subscribe asks for."""
+    topic = await ctx.topic()
+    payload = await ctx.store(topic, ctx.values(4))
+    start = boundaries(payload)[1]
+    peer = await _subscribe(ctx, topic)
+    async with ctx.precondition("a push, and unsubscribing"):
+        await _pushed(ctx, peer, topic, len(payload))
+        await peer.ask(unsubscribe(topic.id, ctx.consumer), ack(ctx.consumer, "AMB-22"))
+    await _subscribe(ctx, topic, start, peer=peer)
+    data = await _pushed(ctx, peer, topic, len(payload) - start)
+    ctx.check(data == payload[start:], "data", f"pushing must begin at {start}")

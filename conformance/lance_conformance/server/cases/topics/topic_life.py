@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from lance_conformance.server.case_context import CaseContext, Topic
@@ -17,6 +18,9 @@ from lance_conformance.wire.control import (
     read_json,
 )
 from lance_conformance.wire.frame import Command, Frame
+
+YEAR_5138 = 100_000_000_000
+"""In seconds; as milliseconds it was in 1973."""
 
 
 async def _json(
@@ -45,6 +49,14 @@ async def created_at_stays(ctx: CaseContext) -> None:
     listed = (await _listed(ctx)).get(created.get("id"), {})
     times = [body.get("created_at") for body in (created, found, listed)]
     ctx.check(len(set(times)) == 1, "field:created_at", f"one time must come three times: {times}")
+
+
+@case("top/created-at-seconds", "6.2/created-at-seconds", quick=False)
+async def created_at_seconds(ctx: CaseContext) -> None:
+    """The creation time counts seconds, as its examples do, not smaller units."""
+    created = (await _json(ctx, create_topic(ctx.name()), "5.3/answer")).get("created_at")
+    right = isinstance(created, int) and created < YEAR_5138
+    ctx.check(right, "field:created_at", f"created_at must be seconds, is {created!r}")
 
 
 @case("top/ids-differ", "6.1/unique-id")
@@ -119,6 +131,18 @@ async def epoch_rises(ctx: CaseContext) -> None:
     before, now = first.get("topic_epoch"), second.get("topic_epoch")
     rises = isinstance(before, int) and isinstance(now, int) and now > before
     ctx.check(rises, "field:topic_epoch", f"topic_epoch must rise, from {before!r} to {now!r}")
+
+
+@case("top/epoch-rises-on", "6.1/epoch", dialects=("specified",), quick=False)
+async def epoch_rises_on(ctx: CaseContext) -> None:
+    """topic_epoch rises with the second, third and fourth creation of a name as well."""
+    name, epochs = ctx.name(), []
+    for _ in range(4):
+        body = await _json(ctx, create_topic(name), "5.3/answer")
+        epochs.append(int(body.get("topic_epoch") or 0))
+        await _delete(ctx, Topic(int(body.get("id") or 0), name))
+    rises = all(now > before for before, now in pairwise(epochs))
+    ctx.check(rises, "field:topic_epoch", f"topic_epoch must rise each time: {epochs}")
 
 
 async def _log_fact(ctx: CaseContext, key: str, right: int) -> None:

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable
 
 from lance_conformance.server.golden.codec import Reply
-from lance_conformance.server.golden.rules.node import Node
+from lance_conformance.server.golden.rules.partitions import Partitions
 from lance_conformance.server.golden.state import Connection
 
 STRATEGIES = ("", "sticky", "round-robin", "range")
@@ -19,7 +19,7 @@ class GroupRefusedError(Exception):
         self.code = code
 
 
-class Groups(Node):
+class Groups(Partitions):
     """Rules about groups. Every public method is a hook."""
 
     def member_name(self, asked: str, members: Members, /) -> str:

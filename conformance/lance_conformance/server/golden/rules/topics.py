@@ -64,12 +64,13 @@ class Topics(Ingest):
 
     def found_body(self, topic: Topic, /) -> Body:
         """What GetTopic and ListTopics say of a topic."""
-        return {
+        body: Body = {
             "id": topic.id,
             "name": topic.name,
             "created_at": topic.created_at,
             "topic_epoch": topic.epoch,
         }
+        return body if topic.partition is None else {**body, "partition": topic.partition}
 
     def log_body(self, topic: Topic, /) -> Body:
         """What GetTopic says of a topic's log."""

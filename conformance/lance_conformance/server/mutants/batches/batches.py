@@ -57,6 +57,32 @@ def refuses_falling_batch_ids(
     return "other" if found == "new" and max(earlier, default=0) > frame.batch_id else found
 
 
+@mutant(Specified.seen, only="specified", asked=("ing/*",))
+def takes_refused_batches_for_stored_ones(
+    server: Specified, connection: Connection, frame: Wire, /
+) -> Literal["new", "again", "other"]:
+    """A batch that comes again, as it was, counts as stored, though it was refused."""
+    tried = f"tried {frame.topic}/{frame.batch_id}/{hash(frame.payload)}"
+    if tried in connection.notes:
+        return "again"
+    connection.notes.add(tried)
+    return golden(server).seen(connection, frame)
+
+
+@mutant(Specified.seen, asked=("ing/*",))
+def knows_batches_of_deleted_topics_by_their_name(
+    server: Specified, connection: Connection, frame: Wire, /
+) -> Literal["new", "again", "other"]:
+    """A batch is taken for one of a topic that had the same name and was deleted."""
+    name = server.memory.topics[frame.topic].name
+    key, content = (name, frame.batch_id), (frame.timestamp, frame.payload)
+    if server.memory.kept.setdefault(key, (frame.topic, content)) == (frame.topic, content):
+        return golden(server).seen(connection, frame)
+    earlier, known = server.memory.kept[key]
+    deleted = earlier in server.memory.deleted and known == content
+    return "again" if deleted else golden(server).seen(connection, frame)
+
+
 @mutant(Specified.seen)
 def refuses_falling_timestamps(
     server: Specified, connection: Connection, frame: Wire, /

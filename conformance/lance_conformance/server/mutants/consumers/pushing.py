@@ -1,6 +1,6 @@
 """Servers that are wrong about what they push to subscribers."""
 
-from lance_conformance.server.golden.codec import Reply
+from lance_conformance.server.golden.codec import Reply, Wire
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import (
     Connection,
@@ -33,6 +33,43 @@ def mixes_fetches_and_pushes(_server: Specified) -> None:
 def drops_fetches_beside_pushes(_server: Specified) -> None:
     """A Fetch beside a subscription is refused as an internal error."""
     raise Refused(0x60, "oops")
+
+
+@mutant(Specified.pushes, only="specified", asked=("sub/*",))
+def pushes_by_the_limit_of_the_first_topic(server: Specified, connection: Connection, /) -> Replies:
+    """All subscriptions of a connection have the limit of the first one."""
+    subscriptions = list(connection.subscriptions.values())
+    for each in subscriptions[1:]:
+        each.max_bytes = subscriptions[0].max_bytes
+    return golden(server).pushes(connection)
+
+
+@mutant(Specified.pushes, only="specified", asked=("sub/*",))
+def ends_all_subscriptions_with_a_deleted_topic(
+    server: Specified, connection: Connection, /
+) -> Replies:
+    """When one topic is deleted, its subscribers are pushed no other topic either."""
+    before = len(connection.subscriptions)
+    replies = golden(server).pushes(connection)
+    if len(connection.subscriptions) < before:
+        connection.subscriptions.clear()
+    return replies
+
+
+@mutant(Specified.keepalives, only="specified", asked=("sub/*",))
+def ends_subscriptions_with_a_keepalive(server: Specified, frame: Wire, /) -> Replies:
+    """A subscriber that sends a Keepalive is pushed nothing more."""
+    server.memory.speaker.subscriptions.clear()
+    return golden(server).keepalives(frame)
+
+
+@mutant(Specified.first_cursor, only="specified", asked=("sub/*",))
+def begins_a_second_subscription_at_the_end(server: Specified, topic: Topic, offset: int, /) -> int:
+    """Whoever subscribes again on a connection is pushed only what is stored later."""
+    note = f"subscribed to {topic.id}"
+    again = note in server.memory.speaker.notes
+    server.memory.speaker.notes.add(note)
+    return len(topic.log) if again else golden(server).first_cursor(topic, offset)
 
 
 @mutant(Specified.pushes, only="specified")

@@ -68,6 +68,19 @@ def counts_no_epochs(_server: Specified, _name: str, /) -> int:
     return 1
 
 
+@mutant(Specified.epoch_of, only="specified", asked=("top/*",))
+def counts_no_epoch_after_the_second(server: Specified, name: str, /) -> int:
+    """topic_epoch rises once."""
+    return min(golden(server).epoch_of(name), 2)
+
+
+@mutant(Specified.found_body, asked=("top/*",))
+def tells_the_creation_in_milliseconds(server: Specified, topic: Topic, /) -> Body:
+    """The creation time is a thousand times what it is in seconds."""
+    body = golden(server).found_body(topic)
+    return {**body, "created_at": body["created_at"] * 1000}
+
+
 def _wrong_fact(key: str, words: str) -> None:
     def replacement(server: Specified, topic: Topic, /) -> Body:
         return {**golden(server).log_body(topic), key: -1}
