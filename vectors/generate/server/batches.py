@@ -79,7 +79,7 @@ KEEPALIVES = [
         step([KEEPALIVE] * 100 + [LIST_TOPICS], [keepalive()] * 100 + [topic_response()]),
     ),
     exchange(
-        case("kal/after-refusal", "4.3/answer", "A Keepalive behind a refusal is answered."),
+        case("kal/after-refusal", "4.3/answer", "A Keepalive after a refusal is answered."),
         step([control(0x04, UNKNOWN), KEEPALIVE],
              [error(NOT_FOUND, text="not found"), keepalive()]),
     ),
@@ -101,7 +101,7 @@ BATCHES = [
     ),
     exchange(
         case("ing/falling-batch-ids", "10.4/falling",
-             "Batch ids may fall: a later batch with a lower id is stored behind the earlier one."),
+             "Batch ids may fall: a later batch with a lower id is stored after the earlier one."),
         step([ingest(ONE, batch=9), ingest(OTHER, batch=5)], [ack(9), ack(5)]),
         stored=parts(ONE + OTHER),
     ),
@@ -114,7 +114,7 @@ BATCHES = [
     ),
     exchange(
         case("ing/falling-timestamps", "4.1/timestamp",
-             "A batch may have an earlier timestamp than the one before; it is stored behind it."),
+             "A batch may have an earlier timestamp than the one before; it is stored after it."),
         step([ingest(ONE, batch=1, timestamp_ns=2_000), ingest(OTHER, batch=2, timestamp_ns=1_000)],
              [ack(1), ack(2)]),
         stored=parts(ONE + OTHER),
@@ -155,7 +155,7 @@ ORDER = [
     ),
     exchange(
         case("ord/fetch-between-batches", "10.2/answers-in-order", dialects=["specified"],
-             title="A Fetch between two batches sees the one before it and not the one behind it."),
+             title="A Fetch between two batches sees the one before it and not the one after it."),
         step([ingest(ONE, batch=1), fetch(), ingest(OTHER, batch=2), fetch()],
              [ack(1), fetched(ONE), ack(2), fetched(ONE + OTHER)]),
     ),
@@ -168,7 +168,7 @@ ORDER = [
     ),
     exchange(
         case("ord/command-behind-batches", "10.2/answers-in-order", dialects=["specified"],
-             title="A command behind several batches is answered behind all their Acks."),
+             title="A command after several batches is answered after all their Acks."),
         step([ingest(ONE, batch=1), ingest(OTHER, batch=2), GET_TOPIC],
              [ack(1), ack(2), topic_response()]),
     ),

@@ -101,10 +101,10 @@ def _with_crc(value: bytes) -> bytes:
 
 EITHER = (INVALID, TOO_LARGE)
 CHAINS = [
-    _chain("one-byte-behind", RIGHT + b"\x01", "One byte behind the last record is refused."),
+    _chain("one-byte-behind", RIGHT + b"\x01", "One byte after the last record is refused."),
     _chain("half-a-header-behind", RIGHT + RIGHT[:4],
-           "Four bytes behind the last record, less than a record's header, are refused."),
-    _chain("padding-behind", RIGHT + bytes(2), "Zeros behind the last record are refused."),
+           "Four bytes after the last record, less than a record's header, are refused."),
+    _chain("padding-behind", RIGHT + bytes(2), "Zeros after the last record are refused."),
     _chain("header-alone-behind", RIGHT + RIGHT[:5],
            "The header of a record without its value is refused."),
     _chain("length-4-gib", b"\x01" + b"\xff" * 4 + VALUE,
@@ -118,13 +118,13 @@ CHAINS = [
     _chain("length-one-too-high", b"\x01" + u32(len(VALUE) + 1) + VALUE,
            "A length that is one byte too high is refused."),
     _chain("appendix-a2", b"test",
-           "The payload 'test' of appendix A.2, which is no record, is refused."),
+           "The payload 'test' of appendix A.2, which is not a record, is refused."),
     _chain("plain-text", b"a line of plain text\n", "A line of text without a record is refused.",
            EITHER),
     _chain("extended-header", b"\xff" + u16(1) + u32(len(VALUE)) + VALUE,
            "A record with the seven-byte header of other documents is refused."),
     _chain("crc-behind-records", _with_crc(b"four") + _with_crc(b"five5"),
-           "Checksums behind records, as in files of other documents, are refused.", EITHER, 2),
+           "Checksums after records, as in files of other documents, are refused.", EITHER, 2),
     _chain("aligned-to-8", 2 * (RIGHT + bytes(2)), "Records padded to eight bytes are refused.",
            count=2),
 ]  # fmt: skip

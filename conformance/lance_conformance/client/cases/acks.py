@@ -45,7 +45,7 @@ scene(
     ClientCase((ONE.fails(),), (on("ingest", Nothing(), nth=0),)),
 )  # fmt: skip
 for name, words, change in (
-    ("next-id", "the id behind it", Plus(1)),
+    ("next-id", "the id after it", Plus(1)),
     ("id-zero", "id 0", 0),
     ("high-bits", "an id with another high bit", Xor(1 << 63)),
     ("low-bit", "an id with another low bit", Xor(1)),

@@ -81,7 +81,7 @@ for count in ROUNDS:
         payloads = [b"%d" % n for n in range(count)]
         scene(
             f"between/in-flight-beside-{name}-{count}", "17.7/order",
-            f"{count} batches, each with {words} behind it, are acknowledged in order.",
+            f"{count} batches, each with {words} after it, are acknowledged in order.",
             ClientCase(
                 (*(op for value in payloads for op in (send_async(value), beside)),
                  flush().gives(failed=[], **{"count:acked": count})),

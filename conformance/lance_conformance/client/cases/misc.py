@@ -46,12 +46,12 @@ FIVE = tuple(send(b"%d" % n) for n in range(5))
 
 for name, steps, words in (
     ("before-ack", (PRESSURE, Answer()), "before an Ack"),
-    ("behind-ack", (Answer(), PRESSURE), "behind an Ack"),
+    ("behind-ack", (Answer(), PRESSURE), "after an Ack"),
     ("many", (Say(PRESSURE.frame, 500), Answer()), "five hundred times"),
 ):
     scene(
         f"slow/{name}", "4.4/no-error",
-        f"Backpressure that comes {words} is no error, and sending goes on.",
+        f"Backpressure that comes {words} is not an error, and sending goes on.",
         ClientCase(FIVE, (on("ingest", *steps),), (StaysOn(),), paired=False),
     )  # fmt: skip
 scene(

@@ -30,7 +30,7 @@ scene(
     ClientCase((fetch(2 * ONE).gives(records=ALL[2:]),), paired=False),
 )  # fmt: skip
 scene(
-    "read/next-offset", "17.8/offset", "After reading, the next offset is that behind the data.",
+    "read/next-offset", "17.8/offset", "After reading, the next offset is that after the data.",
     ClientCase((fetch().gives(records=ALL, next_offset=len(LOG)),), paired=False),
 )  # fmt: skip
 scene(
@@ -48,12 +48,12 @@ scene(
 for name, extra, words in (
     ("value", ONE - 2, "inside a record's value"),
     ("header", 3, "inside a record's header"),
-    ("type", 1, "behind a record's type"),
+    ("type", 1, "after a record's type"),
 ):
     scene(
         f"read/cut-in-{name}",
         "5.9/cut",
-        f"Data that is cut {words} gives the whole records before, and goes on behind them.",
+        f"Data that is cut {words} gives the whole records before, and goes on after them.",
         ClientCase(
             (fetch().gives(records=ALL[:2], next_offset=2 * ONE),),
             (on("fetch", Answer(data=LOG[: 2 * ONE + extra], fetched={"count": 2}, good=True)),),
@@ -119,7 +119,7 @@ for name, length, words in (
     broken = record(b"whole") + struct.pack("<BI", 1, length) + b"rest"
     scene(
         f"read/record-{name}", "8.5/truncated",
-        f"A record with {words} is no record: what stands before it may be read, nothing else.",
+        f"A record with {words} is not a record: what stands before it may be read, nothing else.",
         ClientCase((fetch().safe(*BAD, "timeout").gives(
             records=[{"type": 1, "value": encoded(b"whole")}]),),
             (on("fetch", Answer(data=broken, fetched={"count": 1}, good=True)),),
@@ -149,7 +149,7 @@ scene(
 for size in (0, 7):
     scene(
         f"read/catching-up-of-{size}", "17.5/invalid-fetch",
-        f"A CatchingUp of {size} bytes is no data.",
+        f"A CatchingUp of {size} bytes is not data.",
         ClientCase((list_topics(), fetch().safe(*BAD, "retriable").gives(records=[])),
                  (on("fetch", Say(control(0x12, bytes(size))), nth=0),), paired=False),
     )  # fmt: skip

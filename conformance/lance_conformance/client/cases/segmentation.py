@@ -15,10 +15,10 @@ CLAUSE = "17.3/streaming"
 ALL = [{"type": kind, "value": encoded(value)} for kind, value in RECORDS]
 PLACES = {
     1: "inside the magic bytes", 4: "before the version", 6: "before the reserved bytes",
-    8: "before the header CRC", 12: "behind the header CRC", 20: "behind the batch id",
+    8: "before the header CRC", 12: "after the header CRC", 20: "after the batch id",
     32: "before the payload length", 34: "inside the payload length", 36: "before the payload CRC",
     43: "before the last byte of the header", 44: "between header and payload",
-    45: "behind the first byte of the payload", 60: "between FetchResponse header and data",
+    45: "after the first byte of the payload", 60: "between FetchResponse header and data",
     62: "inside a record's length",
 }  # fmt: skip
 

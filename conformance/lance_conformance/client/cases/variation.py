@@ -29,7 +29,7 @@ from lance_conformance.wire.tlv import records
 LATE = (1, 8, 40)
 """Right answers of a connection before the wrong one."""
 SIZES = (130, 300, 1_100, 5_000, 70_000)
-"""Bytes of a payload, behind the sizes up to which something may be done in another way."""
+"""Bytes of a payload, after the sizes up to which something may be done in another way."""
 NUMBERS = (9, 17, 65, 129, 257, 1_025)
 HANDFULS = (9, 17, 65, 129)
 """The same where each is a request of its own."""

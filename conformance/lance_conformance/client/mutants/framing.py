@@ -115,7 +115,7 @@ def forgets_half_a_payload(_client: Specified, tail: bytes, _whole: int, /) -> b
 
 @mutant(Specified.kept)
 def forgets_what_follows_a_frame(_client: Specified, tail: bytes, whole: int, /) -> bytes:
-    """The beginning of a frame behind a whole one is dropped."""
+    """The beginning of a frame after a whole one is dropped."""
     return b"" if whole else tail
 
 

@@ -412,7 +412,7 @@ def _loses_behind(what: str, count: int) -> None:
         return taken
 
     register(Specified.served, f"loses-what-comes-behind-{count}-{what}",
-             f"The frame behind more than {count} {what} is lost.", served)  # fmt: skip
+             f"The frame after more than {count} {what} is lost.", served)  # fmt: skip
 
 
 def _after_requests(count: int) -> None:

@@ -133,7 +133,7 @@ async def forgotten(ctx: CaseContext) -> None:
 
 @case("fl-commit/nobody", "commits/kept")
 async def nobody(ctx: CaseContext) -> None:
-    """Where nothing was stored nothing is told, and that is no error."""
+    """Where nothing was stored nothing is told, and that is not an error."""
     topic = await _filled(ctx)
     found = await _kept(ctx, topic, "nobody")
     ctx.check(not found, "data", f"nothing was stored, {found} is told")

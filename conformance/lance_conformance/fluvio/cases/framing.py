@@ -104,7 +104,7 @@ async def two_in_one(ctx: CaseContext) -> None:
 
 @case("fl-frame/one-and-a-half", "frames/segments")
 async def one_and_a_half(ctx: CaseContext) -> None:
-    """The beginning of a request behind a whole one waits for its rest."""
+    """The beginning of a request after a whole one waits for its rest."""
     peer = await ctx.open("sc")
     first, second = peer.ticket(TOPICS), peer.ticket(TOPICS)
     frame = TOPICS.frame(second.correlation)
@@ -266,7 +266,7 @@ async def others_served(ctx: CaseContext) -> None:
 
 
 async def _noise(ctx: CaseContext, role: Role, calls: Sequence[Call[Any]]) -> None:
-    """Requests with some bytes behind the length changed: each is answered or ends its own."""
+    """Requests with some bytes after the length changed: each is answered or ends its own."""
     for call in calls:
         message = bytearray(call.message(1))
         for _ in range(ctx.rng.randrange(1, 4)):

@@ -34,7 +34,7 @@ async def empty(ctx: CaseContext) -> None:
 
 @case("fl-offset/counts-records", "offsets/ends")
 async def counts_records(ctx: CaseContext) -> None:
-    """A partition ends behind its last record, counted in records, whatever their sizes."""
+    """A partition ends after its last record, counted in records, whatever their sizes."""
     topic = await ctx.topic()
     await ctx.store(topic, ctx.records(3))
     await _ends(ctx, topic, 3)

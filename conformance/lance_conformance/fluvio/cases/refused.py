@@ -111,7 +111,7 @@ async def varint_endless(ctx: CaseContext) -> None:
 
 @case("fl-batch/bytes-behind", "records/chain")
 async def bytes_behind(ctx: CaseContext) -> None:
-    """A batch with bytes behind its last record is refused."""
+    """A batch with bytes after its last record is refused."""
     records = ctx.records(2)
     await _refused(ctx, batch_of(raw_records(records) + b"\0\0\0", records), "records")
 

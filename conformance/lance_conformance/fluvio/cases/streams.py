@@ -84,7 +84,7 @@ async def batch_header(ctx: CaseContext) -> None:
 
 @case("fl-stream/from-the-middle", "streams/records")
 async def from_the_middle(ctx: CaseContext) -> None:
-    """A stream from the middle of a batch brings that record and all behind it."""
+    """A stream from the middle of a batch brings that record and all after it."""
     topic = await ctx.topic()
     records = ctx.records(6)
     for at in (0, 3):

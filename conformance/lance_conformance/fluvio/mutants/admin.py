@@ -74,7 +74,7 @@ def says_no_word(server: Rules, name: str, outcome: bytes, _message: str | None,
 def leaves_out_the_message(
     server: Rules, name: str, outcome: bytes, _message: str | None, /
 ) -> bytes:
-    """The answer to Create and Delete ends behind its error."""
+    """The answer to Create and Delete ends after its error."""
     return golden(server).status(name, outcome, None)[:-1]
 
 

@@ -71,7 +71,7 @@ def forgets_half_a_request(_server: Rules, tail: bytes, _whole: int, /) -> bytes
 
 @mutant(Rules.kept)
 def forgets_what_follows_a_request(_server: Rules, tail: bytes, whole: int, /) -> bytes:
-    """The beginning of a request behind a whole one is dropped."""
+    """The beginning of a request after a whole one is dropped."""
     return b"" if whole else tail
 
 
@@ -126,7 +126,7 @@ def passes_over_half_headers(_server: Rules, _connection: Connection, head: Head
 
 @mutant(Rules.serves_on)
 def passes_over_cut_client_ids(_server: Rules, _connection: Connection, head: Head, /) -> bool:
-    """A request whose client id goes on behind its end is passed over."""
+    """A request whose client id goes on after its end is passed over."""
     return head != Head(0, 0, 0, b"") and not head.body
 
 
@@ -192,7 +192,7 @@ def wants_a_byte_behind_requests(_server: Rules, left: int, /) -> bool:
 
 @mutant(Rules.finished)
 def never_finds_an_end(_server: Rules, _cursor: Cursor, /) -> None:
-    """Every request to the SPU with a body is taken for one that goes on behind it."""
+    """Every request to the SPU with a body is taken for one that goes on after it."""
     raise Malformed("bytes after the request")
 
 

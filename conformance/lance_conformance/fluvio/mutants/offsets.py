@@ -29,7 +29,7 @@ def reads_no_consumer(_server: Rules, _version: int, /) -> bool:
 
 @mutant(Rules.told_end)
 def tells_the_last_record_as_end(_server: Rules, partition: Partition, /) -> int:
-    """The offset of the last record is told instead of the one behind it."""
+    """The offset of the last record is told instead of the one after it."""
     return max(partition.end - 1, 0)
 
 
@@ -63,7 +63,7 @@ def finds_every_partition(server: Rules, topic: str, number: int, /) -> bytes:
 
 @mutant(Rules.offsets_of)
 def puts_errors_behind_partitions(server: Rules, topic: str, number: int, /) -> bytes:
-    """The error stands behind the number of the partition, as in Produce."""
+    """The error stands after the number of the partition, as in Produce."""
     found = golden(server).offsets_of(topic, number)
     return found[2:6] + found[:2] + found[6:]
 
@@ -82,7 +82,7 @@ def answers_for_one_partition(_server: Rules, numbers: list[int], /) -> list[int
 
 @mutant(Rules.fetch_offsets)
 def counts_one_topic(server: Rules, body: bytes, version: int, /) -> bytes:
-    """FetchOffsets claims one topic, and goes on behind it."""
+    """FetchOffsets claims one topic, and goes on after it."""
     found = golden(server).fetch_offsets(body, version)
     return found[:3] + b"\1" + found[4:] if found[3] > 1 else found
 
@@ -113,7 +113,7 @@ def keeps_the_highest_commit(
 def keeps_the_next_offset(
     server: Rules, partition: Partition, consumer: str, offset: int, /
 ) -> None:
-    """The offset behind the last record that was read is stored."""
+    """The offset after the last record that was read is stored."""
     golden(server).committed(partition, consumer, offset + 1)
 
 
@@ -159,7 +159,7 @@ def forgets_everybody(_server: Rules, partition: Partition, _consumer: str, /) -
 
 @mutant(Rules.delete_consumer)
 def answers_forgetting_with_a_name(server: Rules, body: bytes, /) -> bytes:
-    """The answer to a forgotten offset goes on behind its error."""
+    """The answer to a forgotten offset goes on after its error."""
     return golden(server).delete_consumer(body) + words("")
 
 

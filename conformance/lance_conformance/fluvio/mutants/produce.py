@@ -148,7 +148,7 @@ def uses_partition_0_only(server: Rules, topic: str, _number: int, /) -> Partiti
 
 @mutant(Rules.partition_of)
 def counts_one_partition_too_many(server: Rules, topic: str, number: int, /) -> Partition:
-    """The number behind that of the last partition is the last partition, too."""
+    """The number after that of the last partition is the last partition, too."""
     found = server.memory.topics.get(topic)
     behind = found is not None and number == len(found.partitions)
     return golden(server).partition_of(topic, number - 1 if behind else number)
@@ -258,7 +258,7 @@ def tells_the_last_offset(_server: Rules, base: int, entries: int, /) -> int:
 
 @mutant(Rules.told_base_offset)
 def tells_the_next_offset(_server: Rules, base: int, entries: int, /) -> int:
-    """The offset behind the last record is told instead of the first."""
+    """The offset after the last record is told instead of the first."""
     return base + entries
 
 

@@ -99,7 +99,7 @@ def opens_what_there_is_of_gzip(server: Rules, kind: int, records: bytes, /) -> 
 
 @mutant(Rules.unpacked)
 def ignores_bytes_behind_records(server: Rules, batch: Packed, /) -> list[Entry]:
-    """Bytes behind the last record are passed over."""
+    """Bytes after the last record are passed over."""
     raw = server.opened(batch.attributes, batch.records)
     while True:
         try:

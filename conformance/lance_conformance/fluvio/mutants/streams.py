@@ -64,7 +64,7 @@ def waits_for_offsets_to_come(_server: Rules, /) -> bytes:
 
 @mutant(Rules.range_ok)
 def awaits_any_offset(_server: Rules, wanted: int, _end: int, /) -> bool:
-    """A stream from behind the end waits."""
+    """A stream from beyond the end waits."""
     return wanted >= 0
 
 
@@ -209,7 +209,7 @@ def tells_no_filter(_server: Rules, _version: int, /) -> bool:
 def counts_batches_instead_of_bytes(
     server: Rules, stream: Stream, outcome: bytes, ends: tuple[int, int], data: bytes, /
 ) -> bytes:
-    """The batches of a piece stand behind their number instead of their length."""
+    """The batches of a piece stand after their number instead of their length."""
     found = golden(server).piece(stream, outcome, ends, data)
     return found[: len(found) - len(data) - 4] + struct.pack(">i", 1 if data else 0) + data
 
@@ -234,7 +234,7 @@ def has_lost_the_partition(_server: Rules, /) -> bytes:
 
 @mutant(Rules.acknowledged)
 def goes_on_where_it_likes(_server: Rules, stream: Stream, _offset: int, /) -> None:
-    """A stream goes on behind what it sent, whatever is acknowledged."""
+    """A stream goes on after what it sent, whatever is acknowledged."""
     stream.waiting = False
 
 
@@ -245,7 +245,7 @@ def hears_no_acks(_server: Rules, _stream: Stream, _offset: int, /) -> None:
 
 @mutant(Rules.acknowledged)
 def leaves_out_a_record(_server: Rules, stream: Stream, offset: int, /) -> None:
-    """A stream goes on a record behind what is acknowledged."""
+    """A stream goes on a record after what is acknowledged."""
     stream.waiting, stream.wanted = False, offset + 1
 
 

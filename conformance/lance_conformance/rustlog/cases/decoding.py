@@ -107,7 +107,7 @@ async def type_not_assigned(ctx: CaseContext) -> None:
 
 @case("rl-decode/type-of-errors", TYPE, dialects=BINARY, quick=False)
 async def type_of_errors(ctx: CaseContext) -> None:
-    """An error that a client sends is no request, and is refused with code 2."""
+    """An error that a client sends is not a request, and is refused with code 2."""
     await _refused(ctx, PING, b"\xfe\0\1\0\0", "type", TYPE)
 
 
@@ -174,7 +174,7 @@ async def group_not_utf8(ctx: CaseContext) -> None:
 
 @case("rl-decode/bytes-behind-are-ignored", "broker-decoding/behind", dialects=BINARY)
 async def bytes_behind_are_ignored(ctx: CaseContext) -> None:
-    """Bytes behind the last field of a request change nothing."""
+    """Bytes after the last field of a request change nothing."""
     topic = await ctx.topic()
     peer = await ctx.open()
     peer.send_payload(binary.write(produce(topic, 0, [b"one"])) + b"more", "behind")
@@ -185,7 +185,7 @@ async def bytes_behind_are_ignored(ctx: CaseContext) -> None:
 
 @case("rl-decode/bytes-behind-ping", "broker-decoding/behind", dialects=BINARY, quick=False)
 async def bytes_behind_ping(ctx: CaseContext) -> None:
-    """A Ping with bytes behind it is answered by one without."""
+    """A Ping with bytes after it is answered by one without."""
     peer = await ctx.open()
     peer.send_payload(b"\xff\0\1", "behind")
     await peer.expect(kind("Ping", "broker-decoding/behind"))

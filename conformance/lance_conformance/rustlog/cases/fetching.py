@@ -21,7 +21,7 @@ WEIGHT = SIZE + 12
 
 @case("rl-fetch/all", ANSWER, dialects=BINARY)
 async def everything(ctx: CaseContext) -> None:
-    """A Fetch at 0 brings all records in order; the next offset is behind the last one."""
+    """A Fetch at 0 brings all records in order; the next offset is after the last one."""
     topic, records = await ctx.filled(3)
     await ctx.side.ask(
         fetch(topic, 0, 0), exactly(ANSWER, "Fetch", records=tuple(records), next_offset=3)
@@ -106,13 +106,13 @@ async def at_the_end(ctx: CaseContext) -> None:
 
 @case("rl-fetch/behind-the-end", BEHIND, dialects=BINARY)
 async def behind_the_end(ctx: CaseContext) -> None:
-    """Behind the end nothing comes, and the next offset is the requested one, not the end."""
+    """Beyond the end nothing comes, and the next offset is the requested one, not the end."""
     await _behind(ctx, 7)
 
 
 @case("rl-fetch/highest-offset", BEHIND, dialects=BINARY, quick=False)
 async def highest_offset(ctx: CaseContext) -> None:
-    """The highest offset of 64 bits is behind the end as any other."""
+    """The highest offset of 64 bits is beyond the end like any other."""
     await _behind(ctx, 2**64 - 1)
 
 

@@ -22,7 +22,7 @@ UNKNOWN = b"\x0b"
 
 @case("rl-flow/answers-in-order", ORDER, dialects=BINARY)
 async def answers_in_order(ctx: CaseContext) -> None:
-    """Requests of one write are answered in their order, quick ones behind slow ones too."""
+    """Requests of one write are answered in their order, quick ones after slow ones too."""
     topic = await ctx.topic()
     asked = (LIST, PING, describe(topic), produce(topic, 0, ctx.values(1)), METRICS, PING)
     ctx.side.send(*asked)
@@ -32,7 +32,7 @@ async def answers_in_order(ctx: CaseContext) -> None:
 
 @case("rl-flow/sees-what-came-before", ORDER, dialects=BINARY)
 async def sees_what_came_before(ctx: CaseContext) -> None:
-    """A Fetch behind a Produce of the same write brings its records."""
+    """A Fetch after a Produce of the same write brings its records."""
     topic, records = await ctx.topic(), ctx.values(3)
     ctx.side.send(produce(topic, 0, records), fetch(topic, 0, 0))
     await ctx.side.expect(kind("Produce", ORDER))

@@ -104,7 +104,7 @@ async def coalesced(ctx: CaseContext) -> None:
 
 @case("rl-frame/one-and-a-half", STREAM)
 async def one_and_a_half(ctx: CaseContext) -> None:
-    """The beginning of a frame behind a whole one is kept until the rest arrives."""
+    """The beginning of a frame after a whole one is kept until the rest arrives."""
     peer = await ctx.open()
     (first, one), (second, other) = ctx.question(), ctx.question()
     rest = write(second)

@@ -62,7 +62,7 @@ async def no_commit_no_topic(ctx: CaseContext) -> None:
 
 @case("rl-group/commit-behind-the-end", START, dialects=BINARY, quick=False)
 async def commit_behind_the_end(ctx: CaseContext) -> None:
-    """A group whose commit is behind the end gets nothing, and its commit back."""
+    """A group whose commit is beyond the end gets nothing, and its commit back."""
     topic, _ = await ctx.filled(2)
     await ctx.commit("g", topic, 9)
     await ctx.side.ask(

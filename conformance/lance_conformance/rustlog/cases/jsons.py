@@ -68,7 +68,7 @@ async def any_byte(ctx: CaseContext) -> None:
 
 @case("rl-json/fetch", FETCHED, dialects=BOTH)
 async def fetched(ctx: CaseContext) -> None:
-    """Every record comes with its offset; the next offset is one behind the last."""
+    """Every record comes with its offset; the next offset is one after the last."""
     topic, records = await ctx.filled(3)
     await ctx.side.ask(json_fetch(topic, 0, 1), _fetched(FETCHED, records[1:], 1, 3))
 
@@ -82,7 +82,7 @@ async def at_the_end(ctx: CaseContext) -> None:
 
 @case("rl-json/behind-the-end", NEXT, dialects=BOTH)
 async def behind_the_end(ctx: CaseContext) -> None:
-    """Behind the end the next offset is the end, not what was asked for."""
+    """Beyond the end the next offset is the end, not what was asked for."""
     topic, _ = await ctx.filled(3)
     await ctx.side.ask(json_fetch(topic, 0, 9), _fetched(NEXT, [], 0, 3))
 
@@ -207,7 +207,7 @@ async def words_of_missing(ctx: CaseContext) -> None:
 
 
 async def _unreadable(ctx: CaseContext, payload: str, cite: str = UNREADABLE) -> None:
-    """A payload that is no request is an error, and the connection goes on."""
+    """A payload that is not a request is an error, and the connection goes on."""
     right = json_committed(ctx.name(), 0, "g"), kind("OffsetFetch", cite, "json")
     async with ctx.precondition("a right request"):
         await ctx.side.ask(*right)
@@ -235,7 +235,7 @@ async def two_requests(ctx: CaseContext) -> None:
 
 @case("rl-json/more-behind", UNREADABLE, dialects=JSON)
 async def more_behind(ctx: CaseContext) -> None:
-    """A second object behind the first one makes the frame unreadable."""
+    """A second object after the first one makes the frame unreadable."""
     one = '{"OffsetFetch":{"topic":"t","partition":0,"group_id":"g"}}'
     await _unreadable(ctx, one + one)
 
@@ -270,13 +270,13 @@ async def number_too_wide(ctx: CaseContext) -> None:
 
 @case("rl-json/fraction", STRICT, dialects=JSON, quick=False)
 async def fraction(ctx: CaseContext) -> None:
-    """A fraction is no number of a partition, also where nothing is behind the point."""
+    """A fraction is not the number of a partition, also where nothing follows the point."""
     await _mistyped(ctx, '"topic":"t","partition":0.0,"group_id":"g"')
 
 
 @case("rl-json/truth-value", STRICT, dialects=JSON, quick=False)
 async def truth_value(ctx: CaseContext) -> None:
-    """A truth value is no number."""
+    """A truth value is not a number."""
     await _mistyped(ctx, '"topic":"t","partition":true,"group_id":"g"')
 
 
@@ -292,7 +292,7 @@ async def text_for_bytes(ctx: CaseContext) -> None:
 
 @case("rl-json/byte-256", STRICT, dialects=BOTH)
 async def byte_256(ctx: CaseContext) -> None:
-    """A number above 255 is no byte; nothing is stored, the record before it neither."""
+    """A number above 255 is not a byte; nothing is stored, the record before it neither."""
     topic = await ctx.topic()
     await _unreadable(
         ctx, f'{{"Produce":{{"topic":"{topic}","partition":0,"records":[[1],[256]]}}}}', STRICT

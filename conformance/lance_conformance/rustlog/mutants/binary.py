@@ -14,7 +14,7 @@ def reads_from_the_beginning(_server: Rules, log: list[bytes], _start: int, /) -
 
 @mutant(Rules.chosen, only=BINARY)
 def reads_behind_the_offset(_server: Rules, log: list[bytes], start: int, /) -> list[bytes]:
-    """A Fetch begins behind its offset, unless that is 0."""
+    """A Fetch begins after its offset, unless that is 0."""
     return log[start + 1 :] if start else log
 
 
@@ -68,7 +68,7 @@ def tells_how_many_came(_server: Rules, _start: int, taken: int, /) -> int:
 
 @mutant(Rules.behind_the_end, only=BINARY)
 def tells_the_end(_server: Rules, _start: int, end: int, /) -> int:
-    """Behind the end the next offset is the end, as the specification has it."""
+    """Beyond the end the next offset is the end, as the specification has it."""
     return end
 
 
@@ -80,7 +80,7 @@ def tells_offsets_of_63_bits(_server: Rules, start: int, _end: int, /) -> int:
 
 @mutant(Rules.behind_the_end, only=BINARY)
 def tells_one_more_at_the_end(_server: Rules, start: int, end: int, /) -> int:
-    """At the end, where there is one, the next offset is one behind it."""
+    """At the end, where there is one, the next offset is one after it."""
     return start + (start == end > 0)
 
 

@@ -38,19 +38,19 @@ def refuses_the_largest_frame(_server: Rules, size: int, /) -> bool:
 
 @mutant(Rules.closes)
 def stays_after_an_empty_frame(_server: Rules, size: int, /) -> bool:
-    """The connection goes on behind an empty frame."""
+    """The connection goes on after an empty frame."""
     return size > 0
 
 
 @mutant(Rules.closes)
 def stays_after_a_large_frame(_server: Rules, size: int, /) -> bool:
-    """The connection goes on behind the length of a frame that is too large."""
+    """The connection goes on after the length of a frame that is too large."""
     return size == 0
 
 
 @mutant(Rules.closes)
 def stays_after_4_gib(_server: Rules, size: int, /) -> bool:
-    """The connection goes on behind the highest length there is."""
+    """The connection goes on after the highest length there is."""
     return size < 2**32 - 1
 
 
@@ -99,7 +99,7 @@ def forgets_what_is_not_whole(_server: Rules, _tail: bytearray, _whole: int, /) 
 
 @mutant(Rules.kept)
 def forgets_what_follows_a_frame(_server: Rules, tail: bytearray, whole: int, /) -> bytearray:
-    """The beginning of a frame behind a whole one is lost."""
+    """The beginning of a frame after a whole one is lost."""
     return bytearray() if whole else tail
 
 
@@ -166,19 +166,19 @@ def answers_pings_twice(_server: Rules, answers: list[bytes], /) -> list[bytes]:
 
 @mutant(Rules.arranged, only=BINARY)
 def answers_errors_last(_server: Rules, answers: list[bytes], /) -> list[bytes]:
-    """Errors are sent behind the other answers of a read."""
+    """Errors are sent after the other answers of a read."""
     return sorted(answers, key=lambda answer: answer[:1] == b"\xfe")
 
 
 @mutant(Rules.arranged, only=BOTH)
 def answers_binary_first(_server: Rules, answers: list[bytes], /) -> list[bytes]:
-    """JSON answers of a read are sent behind the binary ones."""
+    """JSON answers of a read are sent after the binary ones."""
     return sorted(answers, key=lambda answer: answer[:1] == b"{")
 
 
 @mutant(Rules.after_error, only=BINARY)
 def an_error_ends_the_read(_server: Rules, _rest: list[bytes], /) -> list[bytes]:
-    """What came in the same read behind a request that was refused is lost."""
+    """What came in the same read after a request that was refused is lost."""
     return []
 
 
@@ -235,7 +235,7 @@ def takes_every_tab_for_json(server: Rules, payload: bytes, /) -> str:
 
 @mutant(Rules.form, only=BOTH)
 def stays_with_json(server: Rules, payload: bytes, /) -> str:
-    """Behind JSON that could not be read, a type that nobody knows is taken for more of it."""
+    """After JSON that could not be read, a type that nobody knows is taken for more of it."""
     scars = server.memory.scars
     if payload[:2] == b"{n":
         scars.add("json")

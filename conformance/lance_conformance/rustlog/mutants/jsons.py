@@ -109,7 +109,7 @@ def reads_from_0_without_commit_in_json(_server: Rules, commit: int | None, aske
 
 @mutant(Rules.json_behind, only=BOTH)
 def tells_what_was_asked_in_json(_server: Rules, start: int, _end: int, /) -> int:
-    """Behind the end the next offset is the requested one, as in the binary form."""
+    """Beyond the end the next offset is the requested one, as in the binary form."""
     return start
 
 
@@ -148,7 +148,7 @@ def creates_topics_in_json(server: Rules, topic: str, partition: int, /) -> list
 def wraps_partitions_around_in_json(
     server: Rules, topic: str, partition: int, /
 ) -> list[bytes] | None:
-    """A partition behind the last one is an earlier one."""
+    """A partition after the last one is an earlier one."""
     parts = server.memory.topics.get(topic)
     return parts[partition % len(parts)] if parts else None
 

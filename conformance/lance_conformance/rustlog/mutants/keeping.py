@@ -23,7 +23,7 @@ def creates_topics_and_refuses(server: Rules, topic: str, partition: int, /) -> 
 
 @mutant(Rules.written, only=BINARY)
 def wraps_partitions_around(server: Rules, topic: str, partition: int, /) -> list[bytes] | None:
-    """A Produce to a partition behind the last one goes to an earlier one."""
+    """A Produce to a partition after the last one goes to an earlier one."""
     parts = server.memory.topics.get(topic)
     return parts[partition % len(parts)] if parts else None
 
@@ -89,7 +89,7 @@ def has_one_partition_less(server: Rules, topic: str, partition: int, /) -> list
 
 @mutant(Rules.partition, only=BINARY)
 def has_one_partition_more(server: Rules, topic: str, partition: int, /) -> list[bytes] | None:
-    """Behind the last of three partitions there is another."""
+    """After the last of three partitions there is another."""
     parts = server.memory.topics.get(topic, [])
     return [] if partition == len(parts) == 3 else golden(server).partition(topic, partition)
 
@@ -186,7 +186,7 @@ def commits_for_all_partitions(_server: Rules, _connection: Connection, place: P
 
 @mutant(Rules.commit_key, only=BINARY)
 def commits_for_all_topics(_server: Rules, _connection: Connection, place: Place, /) -> object:
-    """What stands behind the last dash of a topic's name is not looked at."""
+    """What stands after the last dash of a topic's name is not looked at."""
     return place[0], place[1].rpartition("-")[0], place[2]
 
 

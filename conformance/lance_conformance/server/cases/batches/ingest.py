@@ -29,7 +29,7 @@ async def ack_echoes_batch_id(ctx: CaseContext) -> None:
 
 @case("ing/ack-other-fields-zero", "4.2/other-fields")
 async def ack_other_fields_zero(ctx: CaseContext) -> None:
-    """Behind the header checksum, every field of an Ack but the Batch ID is zero."""
+    """After the header checksum, every field of an Ack but the Batch ID is zero."""
     topic = await ctx.topic()
     frame = await _acked(ctx, ingest(topic.id, ctx.batch(), ctx.values(2)))
     for name in ("timestamp_ns", "record_count", "payload_length", "topic_id"):

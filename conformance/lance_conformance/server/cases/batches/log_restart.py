@@ -27,7 +27,7 @@ def restart_case(
 
 
 async def _walked(ctx: CaseContext, topic: Topic) -> bytes:
-    """All data of a topic; where a log goes on behind a gap, the gap is passed over."""
+    """All data of a topic; where a log goes on after a gap, the gap is passed over."""
     data, offset = b"", 0
     for _ in range(STEPS):
         got = await ctx.fetch(topic, offset)
@@ -75,7 +75,7 @@ async def keeps_offsets(ctx: CaseContext) -> None:
 
 @restart_case("log/restart-goes-on", "6.1/restart-goes-on")
 async def goes_on(ctx: CaseContext) -> None:
-    """A topic takes records after a restart, and keeps them behind the old ones."""
+    """A topic takes records after a restart, and keeps them after the old ones."""
     topic = await ctx.topic()
     first = await ctx.store(topic, ctx.values(2))
     await ctx.restart()

@@ -136,7 +136,7 @@ async def visible_to_all(ctx: CaseContext) -> None:
 
 @case("log/grows-only", "5.8/grows-only", quick=False)
 async def grows_only(ctx: CaseContext) -> None:
-    """What was read once stays as it was, however much is written behind it."""
+    """What was read once stays as it was, however much is written after it."""
     topic = await ctx.topic()
     before = b""
     for _ in range(8):

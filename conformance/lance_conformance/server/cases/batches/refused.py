@@ -124,7 +124,7 @@ async def chain_cut(ctx: CaseContext) -> None:
 
 @case("ing/chain-trailing", "8.4/chain")
 async def chain_trailing(ctx: CaseContext) -> None:
-    """Bytes behind the last record are refused and leave nothing behind."""
+    """Bytes after the last record are refused and leave nothing behind."""
     topic = await ctx.topic()
     right = ingest(topic.id, ctx.batch(), ctx.values(2))
     await _refused(ctx, topic, right, replace(right, payload=right.payload + b"\x01\x00"), "AMB-27")

@@ -77,7 +77,7 @@ async def committed_offset(ctx: CaseContext) -> None:
 
 @case("com/ack-16-bytes", "5.14/ack-layout")
 async def ack_16_bytes(ctx: CaseContext) -> None:
-    """A CommitAck has 16 bytes: the consumer's id and an offset, and nothing behind them."""
+    """A CommitAck has 16 bytes: the consumer's id and an offset, and nothing after them."""
     topic, end = await _filled(ctx)
     frame = await ctx.side.ask(
         commit_offset(topic.id, ctx.consumer, end), answer(Command.COMMIT_ACK, "5.14/ack-layout")
@@ -118,7 +118,7 @@ async def last_counts(ctx: CaseContext) -> None:
 
 @case("com/ack-is-true-going-back", "5.14/committed-offset", quick=False)
 async def ack_is_true_going_back(ctx: CaseContext) -> None:
-    """A commit behind the last one is taken or not; the CommitAck says which."""
+    """A commit at an earlier offset than the last one is taken or not; the CommitAck says which."""
     topic, end = await _filled(ctx)
     await _commit(ctx, topic, end)
     frame = await ctx.side.ask(

@@ -111,7 +111,7 @@ async def from_offset(ctx: CaseContext) -> None:
 
 @push_case("sub/push-from-commit", "5.12/resume")
 async def from_commit(ctx: CaseContext) -> None:
-    """A consumer that subscribes at 0 is pushed what lies behind its commit."""
+    """A consumer that subscribes at 0 is pushed what lies after its commit."""
     topic = await ctx.topic()
     payload = await ctx.store(topic, ctx.values(4))
     start = boundaries(payload)[3]
@@ -221,7 +221,7 @@ async def behind_ack(ctx: CaseContext) -> None:
 
 @push_case("sub/push-stops", "5.13/stops")
 async def stops(ctx: CaseContext) -> None:
-    """Behind the Ack of an Unsubscribe nothing more is pushed."""
+    """After the Ack of an Unsubscribe nothing more is pushed."""
     topic = await ctx.topic()
     peer = await _subscribe(ctx, topic)
     async with ctx.precondition("a push, and unsubscribing"):

@@ -35,7 +35,7 @@ async def acknowledged(ctx: CaseContext) -> None:
 
 @case("sub/ack-16-bytes", "5.12/ack-layout")
 async def ack_16_bytes(ctx: CaseContext) -> None:
-    """A SubscribeAck has 16 bytes: the consumer's id and an offset, and nothing behind them."""
+    """A SubscribeAck has 16 bytes: the consumer's id and an offset, and nothing after them."""
     topic = await ctx.topic()
     frame = await (await ctx.open()).ask(
         subscribe(topic.id, ctx.consumer), answer(Command.SUBSCRIBE_ACK, "5.12/ack-layout")
@@ -247,7 +247,7 @@ async def unsubscribe_without(ctx: CaseContext) -> None:
 
 @case("sub/anew-after-unsubscribe", "5.13/ends", quick=False)
 async def anew_after_unsubscribe(ctx: CaseContext) -> None:
-    """Behind an Unsubscribe the same connection may subscribe to the topic again."""
+    """After an Unsubscribe the same connection may subscribe to the topic again."""
     peer, topic = await _subscribed(ctx)
     async with ctx.precondition("unsubscribing"):
         await peer.ask(unsubscribe(topic.id, ctx.consumer), _any_ack("5.13/ack"))
@@ -257,7 +257,7 @@ async def anew_after_unsubscribe(ctx: CaseContext) -> None:
 
 @case("sub/fetch-after-unsubscribe", "5.13/fetch-again", quick=False)
 async def fetch_after_unsubscribe(ctx: CaseContext) -> None:
-    """Behind an Unsubscribe the same connection may fetch."""
+    """After an Unsubscribe the same connection may fetch."""
     peer, topic = await _subscribed(ctx)
     async with ctx.precondition("unsubscribing"):
         await peer.ask(unsubscribe(topic.id, ctx.consumer), _any_ack("5.13/ack"))
@@ -269,7 +269,7 @@ async def fetch_after_unsubscribe(ctx: CaseContext) -> None:
 
 @case("sub/pipelined", "5.12/pipelined", quick=False)
 async def pipelined(ctx: CaseContext) -> None:
-    """Subscribe and Unsubscribe in one write are answered one behind the other."""
+    """Subscribe and Unsubscribe in one write are answered one after the other."""
     topic, peer = await ctx.topic(), await ctx.open()
     peer.send(subscribe(topic.id, ctx.consumer), unsubscribe(topic.id, ctx.consumer))
     await peer.expect(subscribe_ack(ctx.consumer, cite="5.12/pipelined"))

@@ -15,7 +15,7 @@ async def answered(ctx: CaseContext) -> None:
 
 @case("kal/answer-all-zero", "4.3/fields")
 async def answer_all_zero(ctx: CaseContext) -> None:
-    """In the Keepalive that answers, every field behind the header checksum is zero."""
+    """In the Keepalive that answers, every field after the header checksum is zero."""
     frame = await ctx.side.ask(KEEPALIVE, keepalive())
     for name in ("batch_id", "timestamp_ns", "record_count", "payload_length", "topic_id"):
         value = getattr(frame, name)

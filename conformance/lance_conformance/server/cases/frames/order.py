@@ -22,7 +22,7 @@ async def control_and_keepalive(ctx: CaseContext) -> None:
 
 @case("ord/ingest-then-fetch", "10.2/answers-in-order")
 async def ingest_then_fetch(ctx: CaseContext) -> None:
-    """A Fetch behind an Ingest on one connection is answered after it and sees it.
+    """A Fetch after an Ingest on one connection is answered after it and sees it.
 
     The published server answers the Fetch first.
     """

@@ -71,7 +71,7 @@ async def coalesced_frames(ctx: CaseContext) -> None:
 
 @case("seg/frame-and-a-half", "3.4/stream")
 async def frame_and_a_half(ctx: CaseContext) -> None:
-    """The beginning of a frame behind a whole one is kept until the rest arrives."""
+    """The beginning of a frame after a whole one is kept until the rest arrives."""
     peer, _, frame = await _ingest(ctx)
     data = peer.encode(frame)
     peer.send_bytes(peer.encode(LIST_TOPICS) + data[:20])

@@ -51,7 +51,7 @@ async def abandoned_in_payload(ctx: CaseContext) -> None:
 
 @case("seg/abandoned-before-payload", "3.4/whole", quick=False)
 async def abandoned_before_payload(ctx: CaseContext) -> None:
-    """A client that goes away behind a header leaves nothing, and harms nobody."""
+    """A client that goes away after a header leaves nothing, and harms nobody."""
     await _abandoned(ctx, 50)
 
 

@@ -91,7 +91,7 @@ async def _miscounted(ctx: CaseContext) -> Frame:
 
 @dataclass(frozen=True, slots=True)
 class Stays:
-    """A case: behind a refusal the connection goes on.
+    """A case: after a refusal the connection goes on.
 
     Attributes:
         id: The case.
@@ -200,7 +200,7 @@ async def text_is_utf8(ctx: CaseContext) -> None:
 
 @case("err/pipeline-goes-on", "12.1/pipeline", quick=False)
 async def pipeline_goes_on(ctx: CaseContext) -> None:
-    """Commands behind one that is refused are carried out, and every answer comes."""
+    """Commands after one that is refused are carried out, and every answer comes."""
     topic, peer = await ctx.topic(), await ctx.open()
     peer.send(get_topic(topic.id), get_topic(ctx.unknown_topic), get_topic(topic.id))
     await peer.expect(topic_response("12.1/pipeline"))

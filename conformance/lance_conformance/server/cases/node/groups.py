@@ -120,7 +120,7 @@ async def unknown_member(ctx: CaseContext) -> None:
 
 @group_case("grp/leave", "16.3/leave")
 async def leaves(ctx: CaseContext) -> None:
-    """A member that left is no member any more."""
+    """A member that left is no longer a member."""
     peer, group, name = await _member(ctx)
     async with ctx.precondition("leaving"):
         await peer.ask(leave(group, name), answer(GroupCommand.LEAVE_ACK, "16.3/leave"))

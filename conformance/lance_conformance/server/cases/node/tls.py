@@ -32,7 +32,7 @@ mtls = _over("mtls")
 
 
 async def _not_served(ctx: CaseContext, peer: Peer, why: str) -> None:
-    """Whatever a TLS server says to one it does not serve, it is no frame; then it hangs up."""
+    """Whatever a TLS server says to one it does not serve, it is not a frame; then it hangs up."""
     try:
         event = await peer.receive()
     except OSError:

@@ -66,9 +66,9 @@ WRONG: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "beginning": ("The token without its last byte", lambda token: token[:-1]),
     "end": ("The token without its first byte", lambda token: token[1:]),
     "longer": ("The token with one byte more", lambda token: token + b"x"),
-    "newline": ("The token with a line feed behind it", lambda token: token + b"\n"),
+    "newline": ("The token with a line feed after it", lambda token: token + b"\n"),
     "blank": ("The token with a blank in front", lambda token: b" " + token),
-    "nul": ("The token with a NUL and more behind it", lambda token: token + b"\0more"),
+    "nul": ("The token with a NUL and more after it", lambda token: token + b"\0more"),
     "case": ("The token in the other case", _swapped),
     "twice": ("The token twice in a row", lambda token: token + token),
     "not-utf8": ("A token that is not UTF-8", lambda _: b"\xff\xfe\xfd token"),
@@ -206,7 +206,7 @@ async def every_frame(ctx: CaseContext) -> None:
 
 @tokens("auth/in-order", "28.4/per-frame")
 async def in_order(ctx: CaseContext) -> None:
-    """In one write, what stands before the token is refused and what stands behind it served."""
+    """In one write, what stands before the token is refused and what stands after it served."""
     request, token = get_topic((await ctx.topic()).id), _token(ctx)
     peer = await stranger(ctx)
     peer.send_secret(

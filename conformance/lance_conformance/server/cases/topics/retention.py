@@ -22,7 +22,7 @@ A_WEEK = 604_800
 ONE_GIB = 2**30
 BEYOND_DOUBLES = 2**53 + 1
 LIMITS = 16
-"""Bytes of the two limits behind a name."""
+"""Bytes of the two limits after a name."""
 
 
 async def _json(ctx: CaseContext, frame: Frame, cite: str) -> Mapping[str, Any]:
@@ -110,7 +110,7 @@ async def create_duplicate(ctx: CaseContext) -> None:
 
 @case("ret/create-long", "5.11/trailing", quick=False)
 async def create_long(ctx: CaseContext) -> None:
-    """CreateTopicWithRetention with a byte behind its limits is refused.
+    """CreateTopicWithRetention with a byte after its limits is refused.
 
     The published server ignores what is too much.
     """

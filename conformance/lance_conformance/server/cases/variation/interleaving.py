@@ -47,7 +47,7 @@ async def _equal_ids(ctx: CaseContext) -> None:
 
 
 async def _equal_length(ctx: CaseContext) -> None:
-    """A batch under a known id that has as many other bytes is no repetition (AMB-25)."""
+    """A batch under a known id that has as many other bytes is not a repetition (AMB-25)."""
     topic = await ctx.topic()
     first = ingest(topic.id, NONCE | 9, ctx.values(1))
     async with ctx.precondition("storing the first batch"):
@@ -127,7 +127,7 @@ for _connections, _topics in ((2, 2), (2, 3), (3, 2), (8, 5)):
 register("mix/equal-ids", "10.4/other-producer",
          "Two producers with equal batch ids lose nothing.", _equal_ids, weight=2)  # fmt: skip
 register("mix/equal-length", "4.2/all-acked",
-         "A batch with a known id and other bytes of the same length is no repetition.",
+         "A batch with a known id and other bytes of the same length is not a repetition.",
          _equal_length)  # fmt: skip
 register("mix/same-to-two-topics", "4.2/all-acked",
          "A batch that is sent to two topics is stored in both.",

@@ -100,7 +100,7 @@ async def _commands(ctx: CaseContext, bit: int) -> None:
 
 
 async def _times(ctx: CaseContext, bit: int) -> None:
-    """A batch with a known id and another timestamp is no repetition (AMB-25)."""
+    """A batch with a known id and another timestamp is not a repetition (AMB-25)."""
     topic = await ctx.topic()
     first = ingest(topic.id, NONCE | 5, ctx.values(1))
     async with ctx.precondition("storing the first batch"):
@@ -202,7 +202,7 @@ for _bit in (8, 16, 31, 32, 48, 63):
              partial(_commands, bit=_bit), dialects=("specified",))  # fmt: skip
 for _bit in (0, 8, 16, 31, 32, 48, 53, 63):
     register(f"width/timestamp-bit-{_bit}", "4.2/all-acked",
-             f"A batch whose timestamp differs in bit {_bit} is no repetition.",
+             f"A batch whose timestamp differs in bit {_bit} is not a repetition.",
              partial(_times, bit=_bit))  # fmt: skip
 for _bit in (8, 16, 24, 31):
     register(f"width/max-bytes-bit-{_bit}", "5.8/max-bytes",

@@ -171,7 +171,7 @@ def stores_before_it_reads(server: Specified, frames: Sequence[Wire], /) -> Sequ
 
 @mutant(Specified.arranged)
 def sends_refusals_last(server: Specified, replies: Replies, /) -> Replies:
-    """Errors leave behind every other answer of the same read."""
+    """Errors leave after every other answer of the same read."""
     return sorted(golden(server).arranged(replies), key=lambda reply: reply.batch_id == ERROR)
 
 
@@ -201,13 +201,13 @@ def forgets_a_single_byte(_server: Specified, tail: bytes, _whole: int, /) -> by
 
 @mutant(Specified.kept)
 def forgets_a_header_alone(_server: Specified, tail: bytes, _whole: int, /) -> bytes:
-    """A read that ends exactly behind a header loses it."""
+    """A read that ends exactly after a header loses it."""
     return b"" if len(tail) == SIZE else tail
 
 
 @mutant(Specified.kept)
 def forgets_headers_behind_frames(_server: Specified, tail: bytes, whole: int, /) -> bytes:
-    """The piece of a header behind a whole frame is dropped."""
+    """The piece of a header after a whole frame is dropped."""
     return b"" if whole and len(tail) < SIZE else tail
 
 

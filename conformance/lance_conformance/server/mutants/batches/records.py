@@ -112,16 +112,16 @@ def _first_length(payload: bytes, order: str = "little") -> int:
 
 
 def _spaced(payload: bytes, gap: int) -> int:
-    """Where two records end that have a gap behind each."""
+    """Where two records end that have a gap after each."""
     second = HEADER + _first_length(payload) + gap
     return second + HEADER + _first_length(payload[second:]) + gap
 
 
-_forgives("ignores-a-last-byte", "One byte behind the records is cut off.",
+_forgives("ignores-a-last-byte", "One byte after the records is cut off.",
           lambda p: len(_tail(p)) == 1 and len(p) > HEADER)  # fmt: skip
-_forgives("ignores-less-than-a-header", "Less than a header behind the records is cut off.",
+_forgives("ignores-less-than-a-header", "Less than a header after the records is cut off.",
           lambda p: 1 < len(_tail(p)) < HEADER < len(p))  # fmt: skip
-_forgives("takes-zeros-for-padding", "Zeros behind the records are padding.",
+_forgives("takes-zeros-for-padding", "Zeros after the records are padding.",
           lambda p: len(_tail(p)) in (1, 2, 3) and not any(_tail(p)))  # fmt: skip
 _forgives("takes-a-header-for-an-empty-record", "A header at the end needs no value.",
           lambda p: len(_tail(p)) == HEADER and len(p) > HEADER)  # fmt: skip

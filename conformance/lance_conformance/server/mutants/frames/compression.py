@@ -121,7 +121,7 @@ also_refuses(
 
 
 for name, title, place in (
-    ("needs-no-end-mark", "A frame may end behind a block.", "end mark"),
+    ("needs-no-end-mark", "A frame may end after a block.", "end mark"),
     ("takes-half-checksums", "A frame may end in the checksum of its content.", "checksum"),
 ):
     also_takes(
@@ -139,12 +139,12 @@ def takes_what_is_missing_for_zeros(server: Specified, data: bytes, /) -> bytes:
 
 
 for name, title, taken in (
-    ("ignores-a-byte-behind-lz4", "One byte behind the frame is ignored.",
+    ("ignores-a-byte-behind-lz4", "One byte after the frame is ignored.",
      lambda tail: len(tail) == 1),
-    ("ignores-zeros-behind-lz4", "Zeros behind the frame are ignored.",
+    ("ignores-zeros-behind-lz4", "Zeros after the frame are ignored.",
      lambda tail: len(tail) > 1 and not any(tail)),
     ("ignores-a-second-lz4-frame", "A second frame is ignored.", lambda tail: tail[:4] == MAGIC),
-    ("skips-skippable-frames-behind", "Skippable frames are skipped behind the frame.",
+    ("skips-skippable-frames-behind", "Skippable frames are skipped after the frame.",
      lambda tail: tail[:4] == SKIPPABLE),
 ):  # fmt: skip
     also_takes(

@@ -156,7 +156,7 @@ def forgets_half_a_payload(_server: Specified, tail: bytes, _whole: int, /) -> b
 
 @mutant(Specified.kept)
 def forgets_what_follows_a_frame(_server: Specified, tail: bytes, whole: int, /) -> bytes:
-    """The beginning of a frame behind a whole one is dropped."""
+    """The beginning of a frame after a whole one is dropped."""
     return b"" if whole else tail
 
 
@@ -213,7 +213,7 @@ def sends_keepalives_first(server: Specified, replies: Replies, /) -> Replies:
 
 @mutant(Specified.arranged, only="specified")
 def sends_acks_last(_server: Specified, replies: Replies, /) -> Replies:
-    """Acks leave behind every other answer of the same read."""
+    """Acks leave after every other answer of the same read."""
     return sorted(replies, key=lambda reply: reply.flags == ACK)
 
 

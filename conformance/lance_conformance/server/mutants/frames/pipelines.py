@@ -24,7 +24,7 @@ def serves_150_frames_a_read(server: Specified, frames: Sequence[Wire], /) -> Se
 
 @mutant(Specified.acks)
 def acks_a_thousand_batches(server: Specified, frame: Wire, /) -> Replies:
-    """Behind a thousand batches a connection gets no more Acks."""
+    """After a thousand batches a connection gets no more Acks."""
     tired = len(server.memory.speaker.batches) >= 1000
     return [] if tired else golden(server).acks(frame)
 
@@ -94,7 +94,7 @@ def keeps_one_beginning_at_a_time(server: Specified, tail: bytes, _whole: int, /
 
 @mutant(Specified.last_words)
 def writes_faults_into_the_log(server: Specified, header: Wire, /) -> Replies:
-    """What stands behind a whole batch is written to its topic, though it is no frame."""
+    """What stands after a whole batch is written to its topic, though it is not a frame."""
     for topic in [*server.memory.topics.values()][-1:]:
         topic.log += header.magic
     return golden(server).last_words(header)

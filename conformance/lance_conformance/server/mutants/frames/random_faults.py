@@ -25,6 +25,6 @@ def keeps_what_lost_clients_left(server: Specified, tail: bytes, /) -> None:
 
 @mutant(Specified.cut)
 def fetches_a_page_too_far(server: Specified, log: bytes, start: int, limit: int, /) -> bytes:
-    """Behind byte 100 a short Fetch brings what stands a byte further on."""
+    """After byte 100 a short Fetch brings what stands a byte further on."""
     shifted = start + 1 if start > 100 and limit < 200 else start
     return golden(server).cut(log, shifted, limit)

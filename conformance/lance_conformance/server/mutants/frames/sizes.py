@@ -55,7 +55,7 @@ def _trailing(command: int, name: str) -> None:
     words = name.replace("_", " ")
     _register(
         f"ignores_trailing_bytes_of_{name}",
-        f"Bytes behind the payload of {words} are ignored.",
+        f"Bytes after the payload of {words} are ignored.",
         command,
         lambda size: size > right,
         both=False,

@@ -100,5 +100,5 @@ def calls_a_short_request_a_missing_member(server: Specified, code: int, /) -> R
 
 @mutant(Specified.group_size_ok, only="specified")
 def reads_on_behind_requests(_server: Specified, _left: bytes, /) -> bool:
-    """What stands behind a request is ignored."""
+    """What stands after a request is ignored."""
     return True

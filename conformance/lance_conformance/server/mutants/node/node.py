@@ -154,7 +154,7 @@ def reads_offsets_as_signed(_server: Specified, start: int, /) -> int:
 
 @mutant(Specified.start_of)
 def wraps_around(_server: Specified, start: int, /) -> int:
-    """Offset 2^64-2 and what lies behind it wrap around to 0."""
+    """Offset 2^64-2 and what lies after it wrap around to 0."""
     return 0 if start == SENTINEL - 1 else start
 
 
@@ -281,7 +281,7 @@ def says_1_for_an_empty_topic(server: Specified, topic: Topic, time_ns: int, /) 
 
 @mutant(Specified.offset_at, only="specified")
 def finds_the_byte_behind(server: Specified, topic: Topic, time_ns: int, /) -> int:
-    """Between beginning and end a time is found one byte behind where its batch begins."""
+    """Between beginning and end a time is found one byte after where its batch begins."""
     where = golden(server).offset_at(topic, time_ns)
     return where + 1 if 0 < where < len(topic.log) else where
 
@@ -307,7 +307,7 @@ def answers_times_in_32_bits(_server: Specified, offset: int, /) -> Reply:
 
 @mutant(Specified.arrived, only="specified")
 def dates_nothing(_server: Specified, _topic: Topic, _start: int, /) -> None:
-    """Nothing is dated, so that every time lies behind the log."""
+    """Nothing is dated, so that every time lies after the log."""
 
 
 # -- status ----------------------------------------------------------------------------------------
@@ -353,5 +353,5 @@ def states_a_window_in_words(server: Specified) -> Body:
 
 @mutant(Specified.status_alias_ok, only="specified")
 def does_not_know_0x30(_server: Specified) -> bool:
-    """0x30 is no command."""
+    """0x30 is not a command."""
     return False

@@ -63,7 +63,7 @@ _accepts(
 )
 _accepts(
     "tokens_with_a_line_feed",
-    "White space behind a token is stripped.",
+    "White space after a token is stripped.",
     lambda token, right: token != right and token.rstrip() == right,
 )
 _accepts(

@@ -29,7 +29,7 @@ def fills_up_short_creations(_server: Specified, _size: int, /) -> bool:
 
 @mutant(Specified.limits_ok, only="specified")
 def ignores_trailing_bytes_of_limits(_server: Specified, payload: bytes, end: int, /) -> bool:
-    """Bytes behind the limits of CreateTopicWithRetention are ignored."""
+    """Bytes after the limits of CreateTopicWithRetention are ignored."""
     return len(payload) >= end + 16
 
 
@@ -41,13 +41,13 @@ def fills_up_the_last_limit(server: Specified, payload: bytes, end: int, /) -> b
 
 @mutant(Specified.limits_ok, only="deployed")
 def demands_the_exact_size_of_limits(_server: Specified, payload: bytes, end: int, /) -> bool:
-    """Bytes behind the limits are refused, which the published server does not do."""
+    """Bytes after the limits are refused, which the published server does not do."""
     return len(payload) == end + 16
 
 
 @mutant(Specified.set_size_ok, only="specified")
 def ignores_trailing_bytes_of_set_retention(_server: Specified, size: int, /) -> bool:
-    """Bytes behind SetRetention are ignored."""
+    """Bytes after SetRetention are ignored."""
     return size >= 20
 
 
