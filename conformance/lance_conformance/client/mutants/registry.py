@@ -2,7 +2,7 @@
 
 from lance_conformance.client.golden.client import GOLDEN
 from lance_conformance.client.golden.specified import Specified
-from lance_conformance.engine.mutation import Mutants, golden
+from lance_conformance.engine.selftest.mutation import Mutants, golden
 
 __all__ = ["MUTANTS", "all_mutants", "golden", "mutant"]
 

@@ -3,11 +3,11 @@
 import struct
 from collections.abc import Mapping
 
-from lance_conformance.engine.hostile_servers import Floods, Resets, dribbles, reacting
-from lance_conformance.engine.null_servers import COMMON, NullServer, React, named
+from lance_conformance.engine.selftest.hostile_servers import Floods, Resets, dribbles, reacting
+from lance_conformance.engine.selftest.null_servers import COMMON, NullServer, React, named
+from lance_conformance.engine.selftest.test_server import Connections
+from lance_conformance.engine.selftest.test_server import serving as listening
 from lance_conformance.engine.suite import ScriptedServer
-from lance_conformance.engine.test_server import Connections
-from lance_conformance.engine.test_server import serving as listening
 from lance_conformance.fluvio.golden.framing import Reply
 from lance_conformance.fluvio.golden.server import Rules, Session, serving
 

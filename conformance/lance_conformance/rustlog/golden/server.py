@@ -3,7 +3,7 @@
 import asyncio
 from typing import cast
 
-from lance_conformance.engine.test_server import Connections
+from lance_conformance.engine.selftest.test_server import Connections
 from lance_conformance.rustlog.golden import binary, codec, jsons
 from lance_conformance.rustlog.golden.rules import Rules
 from lance_conformance.rustlog.golden.state import Connection, Refused

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
-from lance_conformance.engine.hostile_servers import Floods, Resets, dribbles, reacting
-from lance_conformance.engine.null_servers import COMMON, NullServer, React, answers_with
+from lance_conformance.engine.selftest.hostile_servers import Floods, Resets, dribbles, reacting
+from lance_conformance.engine.selftest.null_servers import COMMON, NullServer, React, answers_with
+from lance_conformance.engine.selftest.test_server import Connections, serving
 from lance_conformance.engine.suite import Mutant, Proof, ScriptedServer
-from lance_conformance.engine.test_server import Connections, serving
 from lance_conformance.rustlog.golden import codec
 from lance_conformance.rustlog.golden.rules import GOLDEN
 from lance_conformance.rustlog.golden.server import Session, sessions

@@ -1,6 +1,6 @@
 """The list of mutants, filled by the modules of this package."""
 
-from lance_conformance.engine.mutation import Mutants, golden
+from lance_conformance.engine.selftest.mutation import Mutants, golden
 from lance_conformance.rustlog.golden.rules import GOLDEN, Rules
 
 __all__ = ["BINARY", "BOTH", "JSON", "MUTANTS", "golden", "mutant"]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import cast
 
-from lance_conformance.engine.test_server import Connections, serving
+from lance_conformance.engine.selftest.test_server import Connections, serving
 from lance_conformance.server.golden.codec import SIZE, Wire, parse
 from lance_conformance.server.golden.commands import obey
 from lance_conformance.server.golden.deployed import Deployed

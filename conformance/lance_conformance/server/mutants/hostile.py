@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from lance_conformance.engine.hostile_servers import Floods, Resets, dribbles, reacting
-from lance_conformance.engine.null_servers import answers_with
+from lance_conformance.engine.selftest.hostile_servers import Floods, Resets, dribbles, reacting
+from lance_conformance.engine.selftest.null_servers import answers_with
 from lance_conformance.server.golden.codec import Reply
 from lance_conformance.server.golden.server import GOLDEN, Connections, Session
 from lance_conformance.server.golden.specified import Specified

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from lance_conformance.engine.null_servers import COMMON, NullServer, React, answers_with
+from lance_conformance.engine.selftest.null_servers import COMMON, NullServer, React, answers_with
 from lance_conformance.server.golden.codec import SIZE, Reply, parse
 from lance_conformance.server.golden.server import GOLDEN, Connections
 from lance_conformance.server.golden.specified import Specified

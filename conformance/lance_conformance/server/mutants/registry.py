@@ -1,6 +1,6 @@
 """The list of mutants, filled by the modules of this package."""
 
-from lance_conformance.engine.mutation import Mutant, Mutants, golden
+from lance_conformance.engine.selftest.mutation import Mutant, Mutants, golden
 from lance_conformance.server.golden.server import GOLDEN
 from lance_conformance.server.golden.specified import Specified
 

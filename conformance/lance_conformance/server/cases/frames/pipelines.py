@@ -11,6 +11,8 @@ from lance_conformance.server.peer import Peer
 from lance_conformance.wire.control import KEEPALIVE, fetch, get_topic, ingest
 from lance_conformance.wire.frame import Command, Frame, Kind
 
+LARGE_AND_SMALL = (300_000, 20, 100_000, 20, 20, 1_000_000, 20)
+"""Bytes of the values."""
 CROWD = 24
 """Connections that are open at a time; no server of any use has fewer."""
 
@@ -122,6 +124,18 @@ async def answers_on_own_connection(ctx: CaseContext) -> None:
     await _acked(asking, frames, "2.1/connections")
     await asking.ask(get_topic(topic.id), topic_response("2.1/connections"))
     await listening.expect_quiet("2.1/connections")
+
+
+@case("pipe/large-then-small", "10.2/log-order", quick=False)
+async def large_then_small(ctx: CaseContext) -> None:
+    """Small batches that follow large ones in the same write are stored after them."""
+    topic, peer = await ctx.topic(), await ctx.open()
+    frames = [ingest(topic.id, ctx.batch(), ctx.values(1, size)) for size in LARGE_AND_SMALL]
+    peer.send(*frames)
+    await _acked(peer, frames, "10.2/ack-order")
+    right = b"".join(frame.payload for frame in frames)
+    data = (await ctx.fetch(topic, 0, len(right))).data
+    ctx.check(data == right, "data", f"{len(frames)} batches, large and small, out of order")
 
 
 @case("pipe/fault-of-a-neighbour", "2.1/connections", quick=False)

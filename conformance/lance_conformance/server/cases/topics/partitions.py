@@ -28,10 +28,10 @@ ANSWER = topic_response("5.2/partitioned")
 
 
 def part_case(
-    case_id: str, clause: str, needs: tuple[str, ...] = ("partitions",)
+    case_id: str, clause: str, needs: tuple[str, ...] = ("partitions",), *, quick: bool = False
 ) -> Callable[[Question], Question]:
     """Register a case for servers that have partitioned topics."""
-    return case(case_id, clause, dialects=("specified",), needs=needs, quick=False)
+    return case(case_id, clause, dialects=("specified",), needs=needs, quick=quick)
 
 
 async def _json(ctx: CaseContext, frame: Frame) -> Mapping[str, Any]:
@@ -65,7 +65,7 @@ async def _refused(ctx: CaseContext, frame: Frame, cite: str, *codes: int) -> No
     await ctx.side.ask(frame, ctx.error(*codes, cite=cite))
 
 
-@part_case("part/create", "5.2/partitioned")
+@part_case("part/create", "5.2/partitioned", quick=True)
 async def created(ctx: CaseContext) -> None:
     """CreatePartitionedTopic is answered with the name and the topics NAME-0 and on, in order."""
     name = ctx.name()
@@ -215,7 +215,7 @@ async def add_unknown(ctx: CaseContext) -> None:
     await _unknown(ctx, add_partitions(name, 3), add_partitions(ctx.name(), 3))
 
 
-@part_case("part/delete", "5.2/partitioned-deleted")
+@part_case("part/delete", "5.2/partitioned-deleted", quick=True)
 async def deleted(ctx: CaseContext) -> None:
     """DeletePartitionedTopic deletes all partitions."""
     name, topics = await _whole(ctx, 3)

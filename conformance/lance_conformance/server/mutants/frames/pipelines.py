@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lance_conformance.server.golden.codec import SIZE, Reply, Wire, parse, walk
 from lance_conformance.server.golden.specified import Specified
-from lance_conformance.server.golden.state import Connection, Replies
+from lance_conformance.server.golden.state import Connection, Replies, Topic
 from lance_conformance.server.mutants.judging import also_refuses, also_takes
 from lance_conformance.server.mutants.registry import golden, mutant
 
@@ -33,6 +33,18 @@ def acks_a_thousand_batches(server: Specified, frame: Wire, /) -> Replies:
 def serves_topic_by_topic(server: Specified, frames: Sequence[Wire], /) -> Sequence[Wire]:
     """The frames of one read are served in the order of their topics."""
     return sorted(golden(server).served(frames), key=lambda frame: frame.topic)
+
+
+@mutant(Specified.stored, asked=("pipe/large-then-small",))
+def stores_large_batches_after_small_ones(
+    server: Specified, topic: Topic, payload: bytes, /
+) -> bytes:
+    """A batch of 64 KiB or more is stored together with the batch that follows it, after that."""
+    late: bytes = server.memory.kept.pop(("late", topic.id), b"")
+    if len(payload) >= 65536 and not late:
+        server.memory.kept["late", topic.id] = payload
+        return topic.log
+    return golden(server).stored(topic, payload) + late
 
 
 def _at_most(frames: Sequence[Wire], which: Sequence[Wire], most: int) -> Sequence[Wire]:

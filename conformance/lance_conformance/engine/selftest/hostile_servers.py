@@ -4,8 +4,8 @@ import asyncio
 import socket
 import struct
 
-from lance_conformance.engine.null_servers import NullServer, React
-from lance_conformance.engine.test_server import Connections
+from lance_conformance.engine.selftest.null_servers import NullServer, React
+from lance_conformance.engine.selftest.test_server import Connections
 
 DRIBBLE = 0.02
 """Seconds between two bytes of the slowest server."""
