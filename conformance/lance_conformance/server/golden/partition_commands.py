@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable
 
 from lance_conformance.server.golden.codec import Reply
+from lance_conformance.server.golden.rules.partitions import demand
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, PartitionedTopic
 
@@ -20,7 +21,7 @@ def _named(rules: Specified, command: int, payload: bytes, form: str) -> tuple[s
     size = int.from_bytes(payload[:2], "little")
     wanted = 2 + size + struct.calcsize(form)
     fits = rules.partition_size_ok(command, len(payload), wanted)
-    rules.demand(fits, "Invalid payload length")
+    demand(fits, "Invalid payload length")
     fields = payload[2 + size :].ljust(struct.calcsize(form), b"\0")
     return rules.name_of(payload[2 : 2 + size]), fields
 
@@ -28,11 +29,11 @@ def _named(rules: Specified, command: int, payload: bytes, form: str) -> tuple[s
 def _create(rules: Specified, payload: bytes) -> Reply:
     name, fields = _named(rules, CREATE, payload, "<IBQQ")
     count, number, _, _ = struct.unpack_from("<IBQQ", fields)
-    rules.demand(rules.partitions_ok(count), f"Invalid partitions: {count}")
+    demand(rules.partitions_ok(count), f"Invalid partitions: {count}")
     partitioner = rules.partitioner_of(number)
-    rules.demand(partitioner is not None, f"Invalid partitioner: {number}")
+    demand(partitioner is not None, f"Invalid partitioner: {number}")
     rules.whole_taken(rules.in_the_way(name))
-    rules.demand(not rules.reserved(name), f"Topic '{name}' already exists")
+    demand(not rules.reserved(name), f"Topic '{name}' already exists")
     whole = PartitionedTopic(name, str(partitioner))
     rules.memory.partitioned[name] = whole
     return _extended(rules, whole, count)
@@ -49,7 +50,7 @@ def _add(rules: Specified, payload: bytes) -> Reply:
     (count,) = struct.unpack_from("<I", fields)
     whole = rules.find_whole(name)
     fits = count >= len(whole.ids) or rules.fewer_ok(whole, count)
-    rules.demand(fits and count <= 10_000, f"Invalid partitions: {count}")
+    demand(fits and count <= 10_000, f"Invalid partitions: {count}")
     return _extended(rules, whole, count)
 
 

@@ -9,6 +9,18 @@ MOST = 10_000
 TAKEN, NOT_FOUND, DENIED = 0x11, 0x10, 0x42
 
 
+def base_of(name: str) -> str | None:
+    """What stands before the number in the name of a partition."""
+    base, dash, number = name.rpartition("-")
+    return base if dash and number.isdecimal() else None
+
+
+def demand(holds: bool, words: str) -> None:
+    """Refuse what is wrong in a request."""
+    if not holds:
+        raise Refused(INVALID_PAYLOAD, words)
+
+
 class Partitions(Node):
     """Rules about partitioned topics. Every public method is a hook."""
 
@@ -28,19 +40,14 @@ class Partitions(Node):
         """The name of a way to choose partitions, None for one that nobody defined."""
         return PARTITIONERS.get(number)
 
-    def base_of(self, name: str, /) -> str | None:
-        """What stands before the number in the name of a partition."""
-        base, dash, number = name.rpartition("-")
-        return base if dash and number.isdecimal() else None
-
     def in_the_way(self, name: str, /) -> Topic | None:
         """A topic that has the name of the whole, or of any partition that it could have."""
         topics = self.memory.topics.values()
-        return next((each for each in topics if name in {each.name, self.base_of(each.name)}), None)
+        return next((each for each in topics if name in {each.name, base_of(each.name)}), None)
 
     def reserved(self, name: str, /) -> bool:
         """The name of a whole and those of its partitions, made or not, belong to it."""
-        return bool({name, self.base_of(name)} & self.memory.partitioned.keys())
+        return bool({name, base_of(name)} & self.memory.partitioned.keys())
 
     def find_whole(self, name: str, /) -> PartitionedTopic:
         """The partitioned topic of a name."""
@@ -53,7 +60,7 @@ class Partitions(Node):
         """The partitioned topic that DeletePartitionedTopic asks for."""
         return self.find_whole(name)
 
-    def make_partition(self, whole: PartitionedTopic, index: int, /) -> Topic:
+    def _make_partition(self, whole: PartitionedTopic, index: int, /) -> Topic:
         """A partition is a new topic, empty, with an id of its own."""
         name = self.partition_name(whole.name, index)
         topic = Topic(self.next_id(), name, log=self.first_log(name), epoch=self.epoch_of(name))
@@ -64,7 +71,7 @@ class Partitions(Node):
     def extended(self, whole: PartitionedTopic, count: int, /) -> None:
         """Partitions are added behind those that are there, which stay as they are."""
         for index in range(len(whole.ids), count):
-            whole.ids.append(self.make_partition(whole, index).id)
+            whole.ids.append(self._make_partition(whole, index).id)
 
     def told(self, whole: PartitionedTopic, /) -> None:
         """Each partition says which one it is, and of how many."""
@@ -100,8 +107,3 @@ class Partitions(Node):
         """Where a name is taken, nothing is created."""
         if topic is not None:
             raise Refused(TAKEN, f"Topic '{topic.name}' already exists")
-
-    def demand(self, holds: bool, words: str, /) -> None:
-        """What is wrong in a request is refused."""
-        if not holds:
-            raise Refused(INVALID_PAYLOAD, words)

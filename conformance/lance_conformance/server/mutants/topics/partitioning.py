@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
+from lance_conformance.server.golden.rules.partitions import base_of
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, Connection, PartitionedTopic, Topic
 from lance_conformance.server.mutants.registry import golden, mutant
@@ -96,14 +97,14 @@ def creates_some_partitions_before_it_refuses(server: Specified, topic: Topic | 
     """The first partition is created before the names of the others are looked at."""
     if topic is not None and topic.name.endswith("-1"):
         whole = PartitionedTopic(topic.name.removesuffix("-1"), "murmur2")
-        golden(server).make_partition(whole, 0)
+        golden(server).extended(whole, 1)
     golden(server).whole_taken(topic)
 
 
 @_wrong(Specified.reserved)
 def gives_away_the_name_of_the_whole(server: Specified, name: str, /) -> bool:
     """A topic may be called like a partitioned one."""
-    return server.base_of(name) in server.memory.partitioned
+    return base_of(name) in server.memory.partitioned
 
 
 @_wrong(Specified.reserved)
