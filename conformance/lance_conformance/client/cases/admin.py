@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_conformance.client.cases.header import NOT_LATE
-from lance_conformance.client.cases.registry import scene
+from lance_conformance.client.cases.registry import SPECIFIED, scene
 from lance_conformance.client.checks import Sent, StaysOn
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
@@ -53,6 +53,16 @@ for name, (clause, op, trigger, payload, words) in REQUESTS.items():
         f"admin/{name}-request", clause, f"The request to {name.replace('-', ' ')} has {words}.",
         ClientCase((op,), checks=(asks(trigger, payload, words),), paired=False),
     )  # fmt: skip
+
+NAMED = "kit-größe"
+scene(
+    "admin/create-limited-length", "5.11/request",
+    "The length before a name counts its bytes in UTF-8, not its characters.",
+    ClientCase((create_limited(NAMED),), checks=(asks(
+        "create-limited", b"\x0b\x00" + NAMED.encode() + LIMITS, "length and name, age and size"),),
+        paired=False),
+    dialects=SPECIFIED,
+)  # fmt: skip
 
 for name, op, result in (
     ("create", create(), {"id": 8, "name": "kit-new"}),

@@ -40,6 +40,14 @@ for code, (name, kinds) in CODES.items():
         ClientCase((get_topic().fails(*kinds),), (on("get", Refuse(code, name), nth=0),)),
         dialects=SPECIFIED, quick=code in {0x10, 0x30, 0x41},
     )  # fmt: skip
+for code in (0x120, 0x130, 0x141):
+    scene(
+        f"code/{code:03x}", "12.4/fatal",
+        f"Error {code:#05x}, which nobody defined, is not taken for {code & 0xFF:#04x}.",
+        ClientCase((get_topic().fails("fatal", "protocol", "closed"),),
+                   (on("get", Refuse(code, "Something new"), nth=0),)),
+        dialects=SPECIFIED, quick=False,
+    )  # fmt: skip
 for code in (0x21, 0x22, 0x23, 0x30, 0x31, 0x62):
     name = CODES[code][0]
     scene(

@@ -17,6 +17,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         f"head/{fault}-topics": (f"head/{fault}-fetched",)
         for fault in ("payload-crc", "payload-crc-zero", "payload-crc-other")
     },
+    "head/closes-after-magic": ("head/closes-after-ack-magic",),
+    "wide/told-id-10000": ("wide/told-id-1000000",),
     "piece/cut-at-1": ("piece/cut-at-*",),
     "piece/dribble-ack": ("piece/dribble-*",),
     "piece/glued-behind-keepalive-ack": ("piece/glued-behind-keepalive-*",),

@@ -120,3 +120,11 @@ for name, words, fault in (
             checks=(Closes(),),
         ),
     )
+
+scene(
+    "head/closes-after-ack-magic", "11.3/closes",
+    "The connection on which something with wrong magic bytes came in place of an Ack is closed.",
+    ClientCase((ACK.op.safe(),), (on(ACK.trigger, Answer(header={"magic": b"LANX"})),),
+               checks=(Closes(),)),
+    quick=False,
+)  # fmt: skip

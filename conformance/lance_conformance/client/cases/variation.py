@@ -13,6 +13,7 @@ from lance_conformance.client.checks import Order, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
     Op,
+    create,
     encoded,
     fetch,
     flush,
@@ -81,6 +82,16 @@ for count in LATE:
         f"A Fetch that a TopicResponse answers fails after {count} that were right.",
         ClientCase((fetch().safe(),) * (count + 1),
                    (on("fetch", Answer(header={"batch_id": 0x80}), nth=count + 1),)), quick=False,
+    )  # fmt: skip
+
+# -- wide numbers of topics ------------------------------------------------------------------------
+
+for number in (2**16, 2**24, 2**31, 2**32 - 1):
+    scene(
+        f"wide/told-id-{number:x}", "5.3/answer", f"The topic id {number:#x} is told as such.",
+        ClientCase((create().gives(id=number),),
+                   (on("create", Answer(body={"id": number}, good=True)),), paired=False),
+        quick=False,
     )  # fmt: skip
 
 # -- large payloads --------------------------------------------------------------------------------

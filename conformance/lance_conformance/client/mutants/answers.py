@@ -72,6 +72,24 @@ def numbers_topics_from_one(client: Specified, body: Body, /) -> Body:
     return {**topic, "id": topic["id"] + 1}
 
 
+def _refuses_ids(title: str, name: str, beyond: int) -> None:
+    def replacement(client: Specified, body: Body, /) -> Body:
+        topic = golden(client).topic_of(body)
+        if topic["id"] > beyond:
+            raise ProblemError("protocol", f"the topic's id is {topic['id']}")
+        return topic
+
+    replacement.__name__, replacement.__doc__ = name, title
+    mutant(Specified.topic_of, asked=("wide/told-id-*",))(replacement)
+
+
+_refuses_ids("Ids of topics have 16 bits.", "takes_ids_of_topics_for_shorts", 2**16 - 1)
+_refuses_ids("Ids of topics have a sign.", "takes_ids_of_topics_for_signed", 2**31 - 1)
+_refuses_ids(
+    "The highest id of a topic stands for none.", "takes_the_highest_id_for_none", 2**32 - 2
+)
+
+
 @mutant(Specified.topics_of)
 def takes_any_list(client: Specified, body: Body, /) -> list[Body]:
     """Topics that are none are passed over."""
@@ -114,6 +132,20 @@ def dies_of_errors_that_are_no_json(_client: Specified, payload: bytes, /) -> tu
 def takes_errors_for_silence(_client: Specified, payload: bytes, /) -> tuple[int, str, Body]:
     """Whatever an error says, it is treated like no answer."""
     return -1, payload.decode(errors="replace"), {}
+
+
+def _cuts_codes(code: int, name: str) -> None:
+    def replacement(client: Specified, said: int, /) -> str:
+        return golden(client).kind_of(said & 0xFF if said == code else said)
+
+    replacement.__name__ = name
+    replacement.__doc__ = f"The error {code:#x} is taken for {code & 0xFF:#x}."
+    mutant(Specified.kind_of, only="specified", asked=(f"code/{code:03x}",))(replacement)
+
+
+_cuts_codes(0x120, "takes_an_unknown_code_for_a_redirect")
+_cuts_codes(0x130, "takes_an_unknown_code_for_a_limit_of_rate")
+_cuts_codes(0x141, "takes_an_unknown_code_for_a_wrong_token")
 
 
 @mutant(Specified.kind_of)

@@ -193,6 +193,13 @@ def limits_size_before_age(client: Specified, name: str, age: int, size: int, /)
     return golden(client).limited(name, size, age)
 
 
+@mutant(Specified.limited, only="specified", asked=("admin/create-limited-*",))
+def counts_the_characters_of_names(client: Specified, name: str, age: int, size: int, /) -> bytes:
+    """The length before a name is its number of characters."""
+    right = golden(client).limited(name, age, size)
+    return struct.pack("<H", len(name)) + right[2:]
+
+
 @mutant(Specified.topic)
 def sends_topic_ids_in_8_bytes(_client: Specified, topic: int, /) -> bytes:
     """Topic ids have 8 bytes."""
