@@ -210,7 +210,7 @@ def test_produce_tells_what_was_lost_when_the_server_goes(tmp_path: Path) -> Non
         with Client(server.url) as client:
             client.create_topic("t")
         url = f"{server.url}/t"
-        process = start("produce", url, "--timeout", "500ms")
+        process = start("produce", url, "--timeout", "2s")
         assert process.stdin
         process.stdin.write(b"one\n")
         process.stdin.flush()

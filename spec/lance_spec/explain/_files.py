@@ -191,6 +191,20 @@ KINDS: Final = (
         ".secondary.idx",
         _row_of("SecondaryIndexEntry"),
     ),
+    FileKind(
+        "published-index",
+        "a published server's .idx",
+        b"",
+        ".idx",
+        _row_of("PublishedIndexEntry"),
+    ),
+    FileKind(
+        "published-secondary-index",
+        "a published server's .sidx",
+        b"",
+        ".sidx",
+        _row_of("SecondaryIndexEntry"),
+    ),
     FileKind("wal", "a write-ahead log", b"", ".wal", explain_wal),
 )
 """Every kind of file; those that their bytes tell apart come first."""

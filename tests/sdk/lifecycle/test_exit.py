@@ -196,9 +196,10 @@ def test_a_cancelled_scope_tells_what_it_left_undelivered(
         import sys, anyio
         from lance_sdk import AsyncProducer
         async def main():
-            with anyio.move_on_after(0.2):
+            with anyio.CancelScope() as scope:
                 async with AsyncProducer(sys.argv[1]) as producer:
                     await producer.send_many([b"x"] * 7)
+                    scope.cancel()
                     await anyio.sleep_forever()
             print("went on")
         anyio.run(main, backend="{backend}")

@@ -2,6 +2,7 @@
 # ruff: noqa: D103 - the table says what each program gets wrong
 
 import errno
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.sdk.mistakes.registry import URL, mistake, wrong
 
 from lance_sdk import Producer
 from lance_sdk.errors import LanceError
+from lance_sdk.hooks import DisconnectEvent, Hooks
 from lance_sdk.testing import FakeServer
 from lance_server import running
 from lance_server.testing.storage import FaultyStorage, MemoryStorage
@@ -92,10 +94,30 @@ def result_too_early(_folder: Path) -> None:
             producer.close(0.0)
 
 
+class Left(Hooks):
+    """Tells when the connection has ended."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+
+    def on_disconnect(self, event: DisconnectEvent) -> None:
+        """Note it."""
+        del event
+        self.told.set()
+
+
+def opened_and_left(**options: Any) -> Producer:
+    """Return a producer that knows that its server has gone."""
+    left = Left()
+    with FakeServer() as server:
+        producer = Producer(server.url(), hooks=left, **options).open()
+    assert left.told.wait(20)
+    return producer
+
+
 @mistake
 def server_gone(_folder: Path) -> None:
-    with FakeServer() as server:
-        producer = Producer(server.url(), delivery_timeout=0.5, backoff_base=0.01).open()
+    producer = opened_and_left(delivery_timeout=0.5, backoff_base=0.01)
     try:
         producer.send(b"x").result()
     finally:
@@ -104,11 +126,10 @@ def server_gone(_folder: Path) -> None:
 
 @mistake
 def server_gone_at_close(_folder: Path) -> None:
-    with FakeServer() as server:
-        producer = Producer(server.url(), close_timeout=0.3).open()
-    with_block = producer.send(b"x")
+    producer = opened_and_left(close_timeout=0.3)
+    delivery = producer.send(b"x")
     producer.close()
-    with_block.result()
+    delivery.result()
 
 
 @mistake

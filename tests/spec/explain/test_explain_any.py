@@ -195,6 +195,8 @@ def test_a_sidecar_is_a_row_of_entries() -> None:
             SparseIndexEntry(node_actor_sequence=1, timestamp_ns=2, offset=3).encode() * 2,
             "SparseIndexEntry 1 at byte 24",
         ),
+        ("0_1.idx", bytes(48), "PublishedIndexEntry 1 at byte 24"),
+        ("0_1.sidx", bytes(32), "SecondaryIndexEntry 1 at byte 16"),
         ("a.wal", WalEntry(batch=HELLO).encode() + bytes(4), "WalEnd at byte 14"),
         ("slot/.lock.pid", b"1234\n", "LockHolder at byte 0"),
     ],
