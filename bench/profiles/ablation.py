@@ -21,6 +21,7 @@ from lance_server.log import partition
 from lance_server.log.reading.fast_fetch import FastFetch
 from lance_server.log.segments.sidecar import BatchIndex
 from lance_server.lwp import ingest
+from lance_server.storage import pwritev
 from lance_spec import frames, records
 from lance_spec.codec import ingest_runs
 
@@ -65,6 +66,7 @@ def _patches() -> dict[str, tuple[str, tuple[_Patch, ...]]]:
         "scan_records": ("judge one batch", ((records, "_walk", records._walk_in_python),)),
         "gather_run": ("ingest", ((partition, "gather_run", ingest_runs._gather_in_python),)),
         "join_entries": ("ingest", ((ingest_runs, "_join", ingest_runs._join_in_python),)),
+        "write_each": ("commit to 256 topics", ((pwritev, "_write_each", None),)),
         "answer_fetch": ("fetch", ((FastFetch, "answer", no_fast),)),
         "whole_batches": (
             "fetch from the open segment",

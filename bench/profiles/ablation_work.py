@@ -4,8 +4,8 @@ Each returns the seconds of processor time that it took, without what only prepa
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from itertools import count
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import count, cycle
 from pathlib import Path
 from time import process_time
 from typing import Any, Final, TypeAlias, cast
@@ -15,7 +15,9 @@ from lance_sdk._protocol.produce.batcher import Batcher, BatchLimits
 from lance_sdk.delivery import Delivery
 from lance_sdk.journal import Durability, Journal, JournalConfig
 from lance_sdk.journal._slot import scan
-from lance_server.storage.pwritev import PageCacheStorage
+from lance_server.storage.contract import Write, opened
+from lance_server.storage.pwritev import PageCacheStorage, PwritevStorage
+from lance_server.storage.wal import WalStorage
 from lance_server.testing import SessionPeer
 from lance_spec.enums import Command, RecordType
 from lance_spec.messages.lwp import Fetch
@@ -31,6 +33,7 @@ Work: TypeAlias = Callable[[], float]
 _FRAMES: Final = 64
 """Frames of 1 KiB in each read."""
 _READS: Final = 20
+_TOPICS: Final = 256
 _KIB64: Final = 64 * 1024
 _ANSWER_HEADER: Final = 60
 """Bytes before the data of a FetchResponse."""
@@ -82,6 +85,30 @@ def _ingest(folder: Path) -> Iterator[Work]:
 
 
 @contextmanager
+def _commit(folder: Path) -> Iterator[Work]:
+    """Commit 1 KiB, with its sidecar entry, to each of many topics through the write-ahead log."""
+    folder.mkdir()
+    storage, places = WalStorage(PwritevStorage(), folder), count()
+    with ExitStack() as stack:
+        stack.callback(storage.release)
+        names = [f"{topic}.{kind}" for topic in range(_TOPICS) for kind in ("lnc", "batches")]
+        fds = [stack.enter_context(opened(storage, folder / name, create=True)) for name in names]
+
+        def commit() -> float:
+            place = next(places)
+            pairs = cycle(((bytes(1024), 1024 * place), (bytes(64), 64 * place)))
+            writes = [Write(fd, *each) for fd, each in zip(fds, pairs, strict=False)]
+            begun = process_time()
+            storage.commit(writes)
+            took = process_time() - begun
+            if (work := storage.pending_work()) is not None:
+                work()
+            return took
+
+        yield lambda: sum(commit() for _ in range(_READS))
+
+
+@contextmanager
 def _fetch(folder: Path, *, closed: bool) -> Iterator[Work]:
     server = _Server(folder)
     for _ in range(_READS):
@@ -129,12 +156,12 @@ def _on_records(
     step: Callable[[bytearray], object],
 ) -> Callable[[Path], AbstractContextManager[Work]]:
     @contextmanager
-    def opened(folder: Path) -> Iterator[Work]:
+    def given(folder: Path) -> Iterator[Work]:
         del folder
         data = bytearray(encode_records([_VALUE] * (_KIB64 // 105)))
         yield lambda: _repeated(lambda: step(data), 100)
 
-    return opened
+    return given
 
 
 @contextmanager
@@ -150,6 +177,7 @@ def _journal(folder: Path) -> Iterator[Work]:
 
 WORK: Final[dict[str, Callable[[Path], AbstractContextManager[Work]]]] = {
     "ingest": _ingest,
+    "commit to 256 topics": _commit,
     "fetch": lambda folder: _fetch(folder, closed=True),
     "fetch from the open segment": lambda folder: _fetch(folder, closed=False),
     "send": _send,
