@@ -110,13 +110,22 @@ class SlotModel(RingModel):
         self._judge_invented(found)
         self.bury(numbers)
         if self.passed:
-            self.promised = max((numbers[each] for each in self.safe & set(numbers)), default=-1)
+            self.promised = self._promised_in(found)
             self.used = -1
         else:  # what has no frame is not promised
             self.promised = min(self.promised, next_fsn - 1)
         self.frames = dict(found)
         self.acked = acked
         self.others, self.passed = set(), False
+
+    def _promised_in(self, found: Mapping[int, bytes]) -> int:
+        """Return up to which number every frame was promised.
+
+        Where the Go client wrote over what a loss of power left, its frames, which it synced
+        nowhere, have numbers below those of frames that are safe, and are not promised by them.
+        """
+        unsafe = next((fsn for fsn in sorted(found) if found[fsn] not in self.safe), None)
+        return max((fsn for fsn in found if unsafe is None or fsn < unsafe), default=-1)
 
     def pass_on(self, behind_damage: set[bytes]) -> None:
         """Note that another client gets the slot.
