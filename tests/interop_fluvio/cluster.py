@@ -13,7 +13,9 @@ from typing import Final, Self
 
 PROGRAM: Final = "LANCE_FLUVIO_RUN"
 """The environment variable that names the program."""
-HOST: Final = "127.0.0.1"
+HOST: Final = f"127.{os.getpid() % 253 + 1}.{os.getpid() // 253 % 253 + 1}.1"
+"""An address of this process alone: elsewhere another program may take a port while a server that
+had it is away."""
 _START: Final = 60.0
 _QUIET: Final = 1.0
 _SPU: Final = """\

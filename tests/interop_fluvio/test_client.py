@@ -85,9 +85,7 @@ def test_a_record_above_the_limit_is_an_error_that_names_the_option(
         pytest.raises(RemoteProtocolError) as caught,
     ):
         values_of(client, topic)
-    assert all(
-        each in str(caught.value) for each in (topic, "partition 0", "127.0.0.1", "max_frame")
-    )
+    assert all(each in str(caught.value) for each in (topic, "partition 0", "[127.", "max_frame"))
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -208,4 +206,4 @@ def test_a_refusal_says_why_and_where(
         with pytest.raises(FluvioRefused) as caught:
             doing(client, topic)
     assert caught.value.code is code
-    assert "127.0.0.1:" in str(caught.value)
+    assert "[127." in str(caught.value)
