@@ -170,6 +170,15 @@ def test_keyed_json_is_read_as_a_user_would(
     assert load("copy").select(*names).collect() == frame.select(*names).collect()
 
 
+@pytest.fixture
+def far_zone(spark: Any) -> Iterator[None]:
+    """A session whose day is another one than in UTC, at noon."""
+    spark.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.usefixtures("far_zone")
 @pytest.mark.parametrize("where", ["server", "files"])
 def test_an_archive_comes_back_field_by_field(
     spark: Any, server: EmbeddedServer, reader: Any, at: At, tmp_path: Path, *, where: str
@@ -186,6 +195,7 @@ def test_an_archive_comes_back_field_by_field(
     target = str(tmp_path / "archive")
     assert archive(spark, source, target, partition_by=("topic", "date")).records == 5
     assert not list(Path(target).rglob("*HIVE_DEFAULT*"))
+    assert list(Path(target).glob("topic=007/date=2026-01-01"))
     assert replay(spark, target, {**at, "topic": "copy", "createTopic": "true"}).records == 5
     names = ("offset", "type", "raw")
     expected = reader.rows(reader.splits(**at, topic="007"), *names)
