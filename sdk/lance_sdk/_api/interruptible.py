@@ -4,6 +4,7 @@ import math
 import socket
 import threading
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 from lance_sdk._io.platform import wait_for
@@ -14,11 +15,35 @@ LOOK: Final = 1.0
 neither; it is seen when the wait ends. So no wait of a user's thread is longer than this."""
 
 
-def wait_on(what: threading.Condition | threading.Event, left: float) -> bool:
+class Latch:
+    """Something that happens once, and is waited for.
+
+    An exception in `threading.Event.wait` can leave the event locked, and whoever sets it waiting
+    for ever; here it can only make other waiters find out at their next look.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def set(self) -> None:
+        """Let the waiters go, now and later."""
+        with suppress(RuntimeError):  # another one has just let go
+            self._lock.release()
+
+    def wait(self, timeout: float) -> bool:
+        """Wait ``timeout`` seconds at most; return whether it has happened."""
+        happened = self._lock.acquire(timeout=timeout)
+        if happened:
+            self.set()
+        return happened
+
+
+def wait_on(what: threading.Condition | threading.Event | Latch, left: float) -> bool:
     """Wait ``left`` seconds at most; return False only when they are over.
 
     Args:
-        what: an event, or a condition whose lock is held.
+        what: a latch, an event, or a condition whose lock is held.
         left: seconds; may be infinite.
 
     Returns:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from lance_sdk._api.interruptible import LOOK, join, wait_on
+from lance_sdk._api.interruptible import LOOK, Latch, join, wait_on
 from lance_sdk._errors.base import LanceError
 from lance_sdk._io import at_exit, at_fork
 from lance_sdk._io.dialer import DialFailed
@@ -173,10 +173,10 @@ class ThreadDriver:
             if outcome.done:
                 return True
             if outcome.latch is None:
-                outcome.latch = threading.Event()
+                outcome.latch = Latch()
             latch = outcome.latch
-        assert isinstance(latch, threading.Event)
-        while not latch.is_set() and (left := deadline - time.monotonic()) > 0:
+        assert isinstance(latch, Latch)
+        while not outcome.done and (left := deadline - time.monotonic()) > 0:
             wait_on(latch, left)
         return outcome.done
 
