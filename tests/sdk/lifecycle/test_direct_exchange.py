@@ -77,11 +77,14 @@ def patient(server: FakeServer, producer: Producer, monkeypatch: pytest.MonkeyPa
             waits.put(None)
 
     def answer_late(_peer: object, _frame: Frame) -> bool:
-        with contextlib.suppress(queue.Empty):
-            waits.get(timeout=5)
+        while not waits.empty():
+            waits.get_nowait()
+        direct = producer._driver._direct
+        if direct is not None and not direct._seated:
+            with contextlib.suppress(queue.Empty):
+                waits.get(timeout=0.02)
         return False
 
-    del producer
     monkeypatch.setattr(DirectExchange, "sit", noted)
     server.on_ingest = answer_late
 
