@@ -169,16 +169,21 @@ class ThreadDriver:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         if self._direct is not None:
             self._wait_at_socket(self._direct, outcome, deadline)
+        latch = self._latch(outcome)
+        while latch is not None and not outcome.done and (left := deadline - time.monotonic()) > 0:
+            wait_on(latch, left)
+        return outcome.done
+
+    def _latch(self, outcome: Completion) -> Latch | None:
+        """Return what the thread will set when it announces an outcome; None if it is settled."""
         with self.lock:
             if outcome.done:
-                return True
+                return None
             if outcome.latch is None:
                 outcome.latch = Latch()
             latch = outcome.latch
         assert isinstance(latch, Latch)
-        while not outcome.done and (left := deadline - time.monotonic()) > 0:
-            wait_on(latch, left)
-        return outcome.done
+        return latch
 
     def _wait_at_socket(self, direct: DirectExchange, outcome: Completion, deadline: float) -> None:
         """Wait for a batch where its answer arrives, if it is the only one under way."""
