@@ -11,7 +11,7 @@ from lance_conformance.server.peer import Peer
 from lance_conformance.wire.control import KEEPALIVE, fetch, get_topic, ingest
 from lance_conformance.wire.frame import Command, Frame, Kind
 
-LARGE_AND_SMALL = (300_000, 20, 100_000, 20, 20, 1_000_000, 20)
+LARGE_AND_SMALL = (150_000, 20, 70_000, 20, 20)
 """Bytes of the values."""
 CROWD = 24
 """Connections that are open at a time; no server of any use has fewer."""
