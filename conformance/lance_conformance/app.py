@@ -32,7 +32,7 @@ from lance_conformance.engine.suite import Suite
 from lance_conformance.engine.suites import SUITES, case_by_id, suite_named
 from lance_conformance.init_app import init
 from lance_conformance.options import PREFIX, TARGET, protocol_option
-from lance_conformance.other_options import GROUPS, beside_the_target
+from lance_conformance.other_options import GROUPS, beside_the_target, judge_failover
 from lance_conformance.output import asking, perform, reporting, selecting, tell
 from lance_conformance.report_app import (
     baseline,
@@ -142,6 +142,7 @@ def run(
     coordinator: Target | None = rest.pop("coordinator")
     if target is None and not dry_run:
         raise _no_target(patterns)
+    judge_failover(protocol, rest, second)
     cases = _chosen(suite, patterns, skip, levels, rest["profile"], rest["seed"])
     if target is None or dry_run:
         return _dry_run(suite, cases, _known_dialect(suite, dialect), rest["seed"])

@@ -47,6 +47,7 @@ class Options:
         capabilities: What the target is held to, whatever it was found to do.
         without: What is left out.
         restart_cmd: The command that restarts the target.
+        failover_cmd: The same, where the second target is asked afterwards.
         second_target: Another node of its cluster.
         coordinator: Where consumer groups are coordinated.
     """
@@ -69,6 +70,7 @@ class Options:
     capabilities: Collection[str] = ()
     without: Collection[str] = ()
     restart_cmd: str | None = None
+    failover_cmd: str | None = None
     second_target: Target | None = None
     coordinator: Target | None = None
 
@@ -154,7 +156,7 @@ async def _asked(options: Options, run_file: RunFile | None) -> Ended:
 
 def _capabilities(options: Options) -> Iterator[str]:
     yield from options.capabilities
-    if options.restart_cmd:
+    if options.restart_cmd or options.failover_cmd:
         yield "restart"
     if options.second_target is not None:
         yield "second-target"
@@ -165,6 +167,7 @@ def _capabilities(options: Options) -> Iterator[str]:
 async def _begin(options: Options) -> Run:
     suite = suite_named(options.protocol)
     pinned = options.dialect in suite.presets
+    command = options.failover_cmd or options.restart_cmd
     demanded = suite.presets[options.dialect] if pinned else next(iter(suite.presets.values()))
     base = Conditions(
         options.target,
@@ -177,7 +180,8 @@ async def _begin(options: Options) -> Run:
         read_only=options.read_only,
         capabilities=frozenset(_capabilities(options)),
         without=frozenset(options.without),
-        restart=by_command(options.restart_cmd) if options.restart_cmd else None,
+        restart=by_command(command) if command else None,
+        fails_over=options.failover_cmd is not None,
         second=options.second_target,
         coordinator=options.coordinator,
     )

@@ -54,6 +54,7 @@ class Conditions:
         without: Features and capabilities that are left out on purpose.
         missing: Features that the target was found not to serve.
         restart: How the target is restarted; it returns once the target has ended at least.
+        fails_over: The second node is asked what follows a restart, while the target is down.
         pace: How many times their seconds cases wait that wait on purpose.
         one_by_one: Cases are asked one after the other, since the target is slow.
         patience: Seconds that a restart may take, beyond the budget.
@@ -75,6 +76,7 @@ class Conditions:
     without: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
     restart: Restart | None = None
+    fails_over: bool = False
     pace: float = 1.0
     one_by_one: bool = False
     patience: float = 60.0

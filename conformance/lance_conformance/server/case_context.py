@@ -69,6 +69,7 @@ class CaseContext(BaseContext):
         self._left_out = left_out(case_id, conditions.without & FEATURES.keys(), conditions.missing)
         self._own_topics = OwnTopics(self._beginning)
         self._batches = 0
+        self._moved: Target | None = None
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]} topics={self._own_topics!r}>"
@@ -82,7 +83,10 @@ class CaseContext(BaseContext):
             Blocked: It is not.
         """
         async with self.precondition("the control probe, ListTopics on a fresh connection"):
-            self.side = await self.probe()
+            if self.conditions.fails_over:  # since the case before, it may be on its way up
+                self.side = await self._probe_again()
+            else:
+                self.side = await self.probe()
 
     async def tidy_up(self, *, clean: bool) -> None:
         """Remove the topics of this case."""
@@ -110,7 +114,12 @@ class CaseContext(BaseContext):
         Raises:
             Failure: The target does not accept it.
         """
-        peer = self._speaking(await self.connected(way=way), dialect)
+        moved = self._moved
+        if moved is None:
+            link = await self.connected(way=way)
+        else:
+            link = await self.connected(moved.port, moved.address or moved.host, way=way)
+        peer = self._speaking(link, dialect)
         if authenticated and self.conditions.access.token is not None:
             await self.log_in(peer)
         return peer
@@ -136,7 +145,7 @@ class CaseContext(BaseContext):
         return await peer.frame(let_in())
 
     async def restart(self) -> None:
-        """Restart the target, and go on when it serves again.
+        """Restart the target, and go on when it serves again, or at once at the other node.
 
         Raises:
             Blocked: It cannot be restarted, or does not come back in time.
@@ -150,18 +159,28 @@ class CaseContext(BaseContext):
             try:
                 async with asyncio.timeout_at(self.deadline):
                     await restart(self.conditions.target)
+                    if self.conditions.fails_over:
+                        self._moved = self.conditions.second
                     self.side = await self._probe_again()
             except OSError as problem:  # TimeoutError is one of them
                 reason = "timeout" if isinstance(problem, TimeoutError) else "restart"
                 raise Failure(reason, f"the target was not restarted: {problem}") from problem
 
     async def _probe_again(self) -> Peer:
-        """Ask the control probe until the target is there again."""
-        while True:
-            try:
-                return await self.probe()
-            except Failure:
-                await pause(BETWEEN_ATTEMPTS)
+        """Ask the control probe until the target is there again.
+
+        Raises:
+            Failure: It is not before the deadline.
+        """
+        try:
+            async with asyncio.timeout_at(self.deadline):
+                while True:
+                    try:
+                        return await self.probe()
+                    except Failure:
+                        await pause(BETWEEN_ATTEMPTS)
+        except TimeoutError as problem:
+            raise Failure("timeout", "the target does not come back") from problem
 
     async def open_second(self) -> Peer:
         """A fresh connection to the other node of the cluster.
