@@ -132,10 +132,10 @@ def test_a_write_is_at_its_offset_on_every_node(cluster: Cluster) -> None:
         for number in range(20):
             writer = (one, two)[number % 2]
             writer.store([b"value %d" % number], batch_id=NONCE + number)
-        data = one.read_all()
-        until(lambda: end_of(two) == len(data))
-        until(lambda: end_of(one) == len(two.read_all()))
+        end = end_of(two)  # it acknowledged the last one, and so has all before it
+        until(lambda: end_of(one) == end)
         assert one.read_all() == two.read_all()
+        assert len(two.read_all()) == end
 
 
 def test_the_files_are_equal(cluster: Cluster) -> None:
