@@ -25,7 +25,7 @@ JOIN = m.GroupJoin(
     owned=[],
     standing=[],
 )
-FAR = 10.0
+FAR = 60.0
 
 
 class Peer:
