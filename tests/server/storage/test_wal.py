@@ -11,31 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_server.errors import ConfigError, DataDirError
-from lance_server.storage.backend_selection import open_storage
+from lance_server.errors import DataDirError
 from lance_server.storage.contract import Write, read_at
 from lance_server.storage.wal import WalStorage
-from lance_server.storage.wal_replay import FOLDER, repeat, unrepeated
+from lance_server.storage.wal_replay import repeat, unrepeated
 from lance_server.storage.ways import FixedWays
 from lance_server.testing import CrashError, FaultyStorage, LogDriver, MemoryStorage
-from lance_spec.checksum import CRC32C, Buffer
-from lance_spec.disk.redo_entries import END, Entry, decode_entries
+from lance_spec.checksum import Buffer
+from lance_spec.disk.redo_entries import Entry
 from lance_spec.disk.wal_frames import (
-    GUARD,
     HEADER_SIZE,
-    Use,
-    encode_frame,
-    encode_removal,
-    encode_write,
     lasting_name,
-)
-from lance_spec.messages.engine import (
-    RedoEntry,
-    RedoWrite,
-    WalCommit,
-    WalFrame,
-    WalGeneration,
-    WalWrite,
 )
 
 ROOT = Path("/data")
@@ -58,48 +44,6 @@ def make_room(storage: WalStorage) -> None:
 def restart(memory: MemoryStorage) -> WalStorage:
     """Return the log of the next start."""
     return WalStorage(memory, ROOT, size=1024)
-
-
-entries = st.lists(
-    st.builds(
-        Entry,
-        sequence=st.integers(1, 2**32),
-        name=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20),
-        offset=st.integers(0, 2**64 - 1),
-        data=st.binary(max_size=80),
-    ),
-    max_size=6,
-    unique_by=lambda each: each.sequence,
-).map(lambda found: sorted(found, key=lambda each: each.sequence))
-
-
-@given(entries, st.binary(max_size=50))
-def test_entries_are_read_back_up_to_the_end(written: list[Entry], residue: bytes) -> None:
-    """What an earlier use left after the end is not read."""
-    raw = b"".join(each.encode() for each in written) + END + residue
-    assert [Entry(e.sequence, e.name, e.offset, bytes(e.data)) for e in decode_entries(raw)] == [
-        Entry(e.sequence, e.name, e.offset, bytes(e.data)) for e in written
-    ]
-
-
-@given(entries.filter(bool), st.data())
-def test_a_damaged_or_torn_entry_ends_them(written: list[Entry], data: st.DataObject) -> None:
-    """Entries before it stand; neither it nor anything after it is believed."""
-    sizes = [len(each.encode()) for each in written]
-    raw = bytearray(b"".join(each.encode() for each in written))
-    place = data.draw(st.integers(0, len(raw) - 1))
-    if data.draw(st.booleans()):
-        raw[place] ^= 1 << data.draw(st.integers(0, 7))
-    else:
-        del raw[place:]
-    whole = next(number for number in range(len(sizes)) if place < sum(sizes[: number + 1]))
-    assert len(list(decode_entries(bytes(raw)))) <= whole
-
-
-def test_what_an_earlier_use_left_is_not_believed() -> None:
-    """An old entry that happens to follow the newest one has a lower sequence."""
-    raw = Entry(9, "a", 0, b"new").encode() + Entry(3, "a", 0, b"old").encode()
-    assert [each.sequence for each in decode_entries(raw)] == [9]
 
 
 def test_a_commit_is_written_to_its_place_as_well() -> None:
@@ -380,53 +324,6 @@ def test_an_entry_outside_the_data_directory_is_refused() -> None:
         WalStorage(memory, ROOT, size=1024)
 
 
-@pytest.mark.parametrize("durability", ["auto", "fsync", "os"])
-def test_another_mode_repeats_what_was_left_and_removes_it(durability: str, tmp_path: Path) -> None:
-    """Changing the durability loses nothing."""
-    (tmp_path / "wal").mkdir()
-    (tmp_path / "a").write_bytes(b"")
-    (tmp_path / "wal" / "0.wal").write_bytes(Entry(1, "a", 0, b"kept").encode() + END)
-    open_storage("pwritev2", durability, tmp_path)
-    assert (tmp_path / "a").read_bytes() == b"kept"
-    assert not (tmp_path / "wal").exists()
-
-
-def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
-    """With those there are."""
-    with pytest.raises(ConfigError, match="fsync, os, wal"):
-        open_storage("auto", "maybe", tmp_path)
-
-
-@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.binary(max_size=40))
-def test_an_entry_is_what_the_grammar_says(sequence: int, offset: int, data: bytes) -> None:
-    """The one place that writes entries and the declared layout are the same (AMB-50)."""
-    body = RedoWrite(sequence, offset, b"segments/1/a", data).encode()
-    declared = RedoEntry(CRC32C.compute(body), body).encode()
-    assert Entry(sequence, "segments/1/a", offset, data).encode() == declared
-
-
-numbers = st.integers(0, 2**64 - 1)
-uses = st.builds(Use, st.binary(min_size=8, max_size=8), numbers)
-
-
-@given(uses)
-def test_a_generation_is_what_the_grammar_says(use: Use) -> None:
-    """The checksum is of the two fields behind it (AMB-50)."""
-    covered = WalGeneration(0, *use).encode()[8:]
-    assert use.encode() == WalGeneration(CRC32C.compute(covered), *use).encode()
-
-
-@given(uses, numbers, numbers, numbers, st.binary(max_size=40))
-def test_a_frame_is_what_the_grammar_says(
-    use: Use, index: int, number: int, offset: int, data: bytes
-) -> None:
-    """A write and a removal, in one commit (AMB-50)."""
-    writes = [*encode_write(b"segments/1/a", offset, data), *encode_removal(b"segments/2")]
-    declared = WalWrite(0, offset, b"segments/1/a", data), WalWrite(1, 0, b"segments/2", b"")
-    body = WalCommit(*use, index, number, b"".join(each.encode() for each in declared)).encode()
-    assert encode_frame(use, index, number, writes) == WalFrame(CRC32C.compute(body), body).encode()
-
-
 # Frames, generations, and what they tell ---------------------------------------------------------
 
 
@@ -651,50 +548,6 @@ def test_a_lasting_name_is_that_of_the_open_segment(record: int, begun: int, end
     opened = f"segments/7/{record}_{begun}.lnc"
     assert lasting_name(f"segments/7/{record}_{begun}-{ended}.lnc") == opened
     assert lasting_name(opened) == opened
-
-
-def test_the_first_release_refuses_the_log_and_keeps_it() -> None:
-    """It reads an entry of its own that names a file outside the data directory."""
-    memory = disk()
-    WalStorage(memory, ROOT, size=1024)
-    for number in range(3):
-        found = memory.peek(ROOT / "wal" / f"{number}.wal")
-        (entry,) = decode_entries(found[: len(GUARD)])
-        assert entry.name.startswith("../")
-        assert next(decode_entries(found)).name == entry.name
-
-
-def test_a_clean_stop_leaves_no_log() -> None:
-    """An older release can open the data directory."""
-    memory = disk()
-    log = LogDriver(WalStorage(memory, ROOT))
-    log.store([b"kept"])
-    assert FOLDER in memory.list_dir(ROOT)
-    log.close()
-    assert FOLDER not in memory.list_dir(ROOT)
-    assert LogDriver(memory).read_all().damage == []
-
-
-def test_without_room_for_a_log_the_server_starts_and_tells(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Commits are durable in their places; the log is made once there is room."""
-    memory = disk()
-    faulty = FaultyStorage(memory)
-    now = [0.0]
-    faulty.fail["write"] = errno.ENOSPC
-    storage = WalStorage(faulty, ROOT, size=1024, clock=lambda: now[0])
-    assert "there is no room in the write-ahead log" in caplog.text
-    assert "No space left" in caplog.text
-    del faulty.fail["write"]
-    fd = storage.open(ROOT / "a", create=True)
-    assert storage.commit([Write(fd, b"direct", 0)]) == [None]
-    assert bytes(memory._folders[ROOT]["a"].durable) == b"direct"  # type: ignore[union-attr]
-    now[0] = 10.0
-    make_room(storage)
-    direct = storage.direct_commits
-    assert storage.commit([Write(fd, b"logged", 6)]) == [None]
-    assert storage.direct_commits == direct
 
 
 def test_room_is_made_by_a_worker_and_never_in_a_commit_or_a_close() -> None:
