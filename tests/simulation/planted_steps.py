@@ -8,7 +8,7 @@ from tests.simulation.faults import class_of
 from tests.simulation.mount import Mount
 from tests.simulation.mutants import Mutant, Patch, always, nothing
 
-from lance_server.log import dedup, flusher, log_manager, maintenance, partition, retention
+from lance_server.log import dedup, flusher, log_manager, maintenance, partition, retention_rules
 from lance_server.log.metadata import catalog, checksummed_file, consumer_offsets, topic_file
 from lance_server.log.reading import segment_cache
 from lance_server.log.recovery import startup, topic_recovery
@@ -223,7 +223,7 @@ def _all_well(_: Any) -> Callable[..., Any]:
 def _without_windows(right: Any) -> Callable[..., Any]:
     def remove(storage: Any, file: Any) -> None:
         right(storage, file)
-        for path in retention.window_files(storage, file.folder):
+        for path in retention_rules.window_files(storage, file.folder):
             storage.remove(path)
 
     return remove

@@ -28,7 +28,7 @@ from lance_server.log.reading.segment_cache import SegmentCache
 from lance_server.log.recovery.recovery_report import Finding, RecoveryReport
 from lance_server.log.recovery.startup import LogOpener, Opened, save_clean_marker
 from lance_server.log.reopening import Reopener
-from lance_server.log.retention import tell_if_best_effort
+from lance_server.log.retention_rules import tell_if_best_effort
 from lance_server.log.scrubber import Scrubber
 from lance_server.log.snapshot import SnapshotMaker, Snapshots
 from lance_server.log.topic import Topic

@@ -16,7 +16,7 @@ from lance_server.log.expiry_clock import ExpiryClock
 from lance_server.log.metadata.consumer_offsets import ConsumerOffsets
 from lance_server.log.metadata.topic_file import Retention, TopicFile
 from lance_server.log.partition import Partition
-from lance_server.log.retention import expired, prune_windows, remove_retired
+from lance_server.log.retention_rules import expired, prune_windows, remove_retired
 from lance_server.log.segments.compaction import CompactionPolicy, candidates, merge, place, sweep
 from lance_server.log.segments.indexes import index_names, index_segment
 from lance_server.log.segments.segment import Segment

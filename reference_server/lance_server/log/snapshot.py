@@ -26,7 +26,7 @@ from lance_server.log.metadata.consumer_offsets import FILE_NAME as CONSUMERS_FI
 from lance_server.log.metadata.consumer_offsets import Commit, encode_commits
 from lance_server.log.metadata.topic_file import LogStart, TopicFile
 from lance_server.log.partitioned_topics import PartitionedTopics, wait_for_all
-from lance_server.log.retention import WINDOW_SUFFIX
+from lance_server.log.retention_rules import WINDOW_SUFFIX
 from lance_server.log.segments.indexes import index_names
 from lance_server.log.segments.segment import Segment, SegmentName
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE

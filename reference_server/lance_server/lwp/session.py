@@ -14,7 +14,7 @@ from lance_server.lwp.fetch import FetchHandler
 from lance_server.lwp.flow_control.heartbeat import Heartbeat
 from lance_server.lwp.flow_control.stall_detector import StallDetector
 from lance_server.lwp.flow_control.throttle import PostponedError, ReadGate, TokenBucket
-from lance_server.lwp.frame_validation import (
+from lance_server.lwp.frame_refusals import (
     ambiguous,
     batch_of,
     encrypted,

@@ -12,7 +12,7 @@ from lance_sdk._api.validation import check_start
 from lance_sdk._protocol.consume.fetch_session import FetchSession
 from lance_sdk._protocol.consume.fetch_settings import FetchSettings, Moment, Start
 from lance_sdk._protocol.consume.fetcher import Fetcher
-from lance_sdk._protocol.session import Session
+from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.hooks import RecordsEvent
 from lance_sdk.offsets.contract import Fingerprint

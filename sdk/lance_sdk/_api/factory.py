@@ -18,8 +18,8 @@ from lance_sdk._protocol.connection import ConnectionLimits
 from lance_sdk._protocol.events import Event
 from lance_sdk._protocol.handshake import Plan
 from lance_sdk._protocol.hosts import Hosts
+from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk._protocol.request_tracker import PendingRequest, RequestTracker
-from lance_sdk._protocol.session import Session
 from lance_sdk._protocol.session_handler import SessionHandler, SessionSettings
 from lance_sdk._protocol.situation import Situation
 from lance_sdk.config import ClientConfig

@@ -10,9 +10,10 @@ from lance_sdk._api.factory import backoff_of, session_of, session_stats, show_r
 from lance_sdk._api.spill_loader import Spill, open_spill
 from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._protocol.produce.batcher import Batcher, BatchLimits
+from lance_sdk._protocol.produce.retry_policy import RetryRules
 from lance_sdk._protocol.produce.send_settings import SendSettings, draw_nonce
 from lance_sdk._protocol.produce.sender import Sender
-from lance_sdk._protocol.session import Session
+from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk.config import ProducerConfig
 from lance_sdk.stats import ProducerStats
 from lance_sdk.url import URL, parse_url
@@ -106,9 +107,11 @@ def _send_settings(url: URL, config: ProducerConfig) -> SendSettings:
         nonce=draw_nonce(_DICE),
         max_in_flight=config.max_in_flight,
         compression=config.compression,
-        max_attempts=config.retry.max_attempts,
-        retry_also=config.retry.also,
-        retry_never=config.retry.never,
+        retry=RetryRules(
+            max_attempts=config.retry.max_attempts,
+            also=config.retry.also,
+            never=config.retry.never,
+        ),
         journal_always=config.on_full != "journal" and config.journal is not None,
         label=url.label,
     )

@@ -24,7 +24,10 @@ __all__ = ["ProtocolCore"]
 
 
 class ProtocolCore(Protocol):
-    """A protocol core, as a driver sees it; `lance_sdk._protocol.session.Session` is one."""
+    """A protocol core, as a driver sees it.
+
+    `lance_sdk._protocol.reconnecting_session.Session` is one.
+    """
 
     failure: LanceError | None
 

@@ -11,7 +11,7 @@ from lance_spec.bodies import TopicInfo
 
 
 class SessionState(Enum):
-    """Where a session stands; see the picture in `lance_sdk._protocol.session`."""
+    """Where a session stands; see the picture in `lance_sdk._protocol.reconnecting_session`."""
 
     IDLE = "idle"
     WAITING = "waiting"

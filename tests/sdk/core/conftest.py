@@ -16,8 +16,8 @@ from lance_sdk._protocol.produce.batcher import Batcher, BatchLimits
 from lance_sdk._protocol.produce.delivery import Batch
 from lance_sdk._protocol.produce.send_settings import SendSettings
 from lance_sdk._protocol.produce.sender import Sender
+from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk._protocol.request_tracker import RequestTracker
-from lance_sdk._protocol.session import Session
 from lance_sdk._protocol.session_handler import SessionHandler, SessionSettings
 from lance_sdk.offsets.contract import Fingerprint
 from lance_sdk.testing import LoadedDice, ManualClock, Wire

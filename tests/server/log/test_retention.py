@@ -13,7 +13,7 @@ from lance_server.log.dedup import FIRST_LASTING_ID, WindowLimits
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.reading.reader import Range
-from lance_server.log.retention import expired
+from lance_server.log.retention_rules import expired
 from lance_server.log.segments.compaction import CompactionPolicy
 from lance_server.log.segments.segment import Segment, SegmentName
 from lance_server.log.segments.sidecar import BatchIndex

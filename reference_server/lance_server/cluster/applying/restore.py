@@ -19,7 +19,7 @@ from lance_server.errors import DataDirError
 from lance_server.log.dedup import is_lasting
 from lance_server.log.metadata.catalog import DELETED_PREFIX
 from lance_server.log.metadata.topic_file import TopicFile
-from lance_server.log.retention import WINDOW_SUFFIX
+from lance_server.log.retention_rules import WINDOW_SUFFIX
 from lance_server.log.segments.indexes import INDEX_SUFFIXES, index_names
 from lance_server.log.segments.segment import (
     DATA_SUFFIX,

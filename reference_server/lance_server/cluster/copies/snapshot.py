@@ -13,7 +13,7 @@ from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.topic import ReplicatedTopic
 from lance_server.cluster.node import ClusterNode
 from lance_server.errors import ConfigError
-from lance_server.log.retention import WINDOW_SUFFIX
+from lance_server.log.retention_rules import WINDOW_SUFFIX
 from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE
 from lance_server.log.snapshot import (

@@ -17,7 +17,7 @@ from lance_server.log.metadata.checksummed_file import backup_of, load_document,
 from lance_server.log.metadata.topic_file import FILE_NAME, StoredIdentity, TopicFile
 from lance_server.log.recovery.recovery_report import Finding, Quarantine, RecoveryReport
 from lance_server.log.recovery.topic_recovery import TopicLog, TopicRecovery
-from lance_server.log.retention import window_files
+from lance_server.log.retention_rules import window_files
 from lance_server.log.segments.segment import DATA_SUFFIX, Segment
 from lance_server.log.segments.sidecar import meta_of
 from lance_server.log.segments.sidecar_scan import count_entries, read_entries

@@ -15,7 +15,7 @@ from itertools import pairwise
 from lance_server.log.metadata.topic_file import Merge, TopicFile
 from lance_server.log.recovery.discovery import SegmentDiscovery
 from lance_server.log.recovery.recovery_report import Finding, Quarantine, RecoveryReport
-from lance_server.log.retention import remove_retired
+from lance_server.log.retention_rules import remove_retired
 from lance_server.log.segments.compaction import place, sweep
 from lance_server.log.segments.segment import Segment, SegmentName
 from lance_server.log.segments.sidecar import DAMAGED, ENTRY_SIZE, HEADER_SIZE

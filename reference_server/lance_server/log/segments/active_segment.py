@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from lance_server.log.commit_batch import CommitBatch
 from lance_server.log.metadata.topic_file import TopicFile
-from lance_server.log.retention import segment_limit
+from lance_server.log.retention_rules import segment_limit
 from lance_server.log.segments.segment import Segment, SegmentName, SegmentWriter, remove_files
 from lance_server.log.segments.sidecar import BatchIndex
 from lance_server.lwp.refusals import is_disk_full

@@ -4,7 +4,7 @@ from typing import Any
 
 from lance_sdk._protocol.consume.fetcher import Fetcher
 from lance_sdk._protocol.events import Action, Disconnected
-from lance_sdk._protocol.session import Session
+from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk._protocol.session_handler import SessionState
 from lance_sdk.errors import ConnectionLost
 from lance_spec.dialect import Dialect

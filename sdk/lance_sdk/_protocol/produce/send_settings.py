@@ -1,11 +1,11 @@
 """How a sender sends, and the nonce of its batch ids."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from lance_sdk._protocol.backoff import RandomSource
 from lance_sdk._protocol.produce.compression import Compression
-from lance_sdk.errors import ServerError
+from lance_sdk._protocol.produce.retry_policy import RetryRules
 
 _NONCE_BITS: Final = 24
 
@@ -26,9 +26,7 @@ class SendSettings:
         nonce: upper 24 bits of every batch id.
         max_in_flight: batches that may be unacknowledged.
         compression: whether payloads are compressed.
-        max_attempts: how often a refused batch is sent; 0 is no limit.
-        retry_also: codes that are worth another try although their class says no.
-        retry_never: codes that are not although their class says yes.
+        retry: which refused batches are sent again.
         journal_always: everything goes through the journal.
         label: the topic's name, for messages.
     """
@@ -37,16 +35,6 @@ class SendSettings:
     nonce: int
     max_in_flight: int
     compression: Compression = "none"
-    max_attempts: int = 0
-    retry_also: frozenset[int] = frozenset()
-    retry_never: frozenset[int] = frozenset()
+    retry: RetryRules = field(default_factory=RetryRules)
     journal_always: bool = False
     label: str = ""
-
-    def worth_another_try(self, error: ServerError, attempts: int) -> bool:
-        """Whether a refused batch is sent again."""
-        if self.max_attempts and attempts >= self.max_attempts:
-            return False
-        if error.code in self.retry_never:
-            return False
-        return error.retryable or error.code in self.retry_also

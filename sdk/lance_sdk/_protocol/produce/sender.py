@@ -387,7 +387,7 @@ class Sender:
     def _judge(self, batch: Batch, error: ServerError, now: float) -> None:
         batch.doubtful = batch.doubtful or error.maybe_applied
         batch.last_error = error
-        if not self._settings.worth_another_try(error, batch.attempts):
+        if not self._settings.retry.allows(error, batch.attempts):
             self._fail(batch, error, now, maybe_applied=batch.doubtful)
             return
         wait = error.retry_after if isinstance(error, RateLimited) else None

@@ -9,8 +9,8 @@ from lance_sdk._api.consumer_core import as_start, fetch_settings
 from lance_sdk._api.factory import ClientCore, backoff_of, build_client
 from lance_sdk._protocol.consume.fetch_session import FetchSession
 from lance_sdk._protocol.events import Event
+from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk._protocol.request_tracker import PendingRequest
-from lance_sdk._protocol.session import Session
 from lance_sdk.config import ClientConfig, ConsumerConfig
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, TopicFetcher, end_call
 from lance_sdk.hooks import RecordsEvent

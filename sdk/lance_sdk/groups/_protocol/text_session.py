@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from lance_sdk._protocol.events import Action, Disconnected, Event
 from lance_sdk._protocol.handshake import Plan
-from lance_sdk._protocol.session import Session
+from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk.groups._protocol.member import MemberHandler
 from lance_sdk.groups._protocol.membership import MembershipPhase, SubscriptionRequest
 from lance_sdk.groups._protocol.position_claims import Claims, ClaimStore

@@ -4,7 +4,7 @@ from weakref import WeakKeyDictionary
 
 from lance_sdk._api.factory import backoff_of, session_of
 from lance_sdk._protocol.events import Notice
-from lance_sdk._protocol.session import Session
+from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk.journal._sending.outbox import Outbox
 from lance_sdk.journal.lwp.forwarder import Forwarder
 from lance_sdk.journal.lwp.metadata import SlotMetadata
