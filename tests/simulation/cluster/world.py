@@ -109,7 +109,7 @@ class World:
         self.late: list[tuple[int, bytes]] = []
         self.ends: dict[int, int] = {}
         self.elsewhere: dict[int, tuple[int, int]] = {}
-        self.has_joined = False
+        self.has_joined = self.is_calm = False
         self._elsewhere = count(1)
         self.linear_reads = 0
         self.faults: list[str] = []
@@ -578,6 +578,7 @@ class World:
 
     def _finish_batches(self) -> None:
         """Bring every node to the same position, with a mark there."""
+        self.is_calm = True
         for turns in range(_QUIET_STEPS):
             if turns >= _LAST_TURNS and self._all_live():
                 break
@@ -586,15 +587,14 @@ class World:
             host.log.pending.clear()
         for host in self.hosts:
             replica = host.manager.node.replica
+            shards = replica.shards.items()
             for _ in range(_QUIET_STEPS):
-                if all(
-                    each.state.position >= self.log.end(key) for key, each in replica.shards.items()
-                ):
+                if all(each.state.position >= self.log.end(key) for key, each in shards):
                     break
                 host.work()
             else:
                 raise WrongError(f"node {host.number} does not apply what the log has")
             self._check_nodes()
-            for number, shard in replica.shards.items():
+            for number, shard in shards:
                 replica.mark(number)
                 shard.index()
