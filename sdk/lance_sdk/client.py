@@ -97,8 +97,8 @@ class Client(Lifecycle):
                 clients do, or ``siphash``, as Fluvio's do.
             exist_ok: return the existing topic instead of raising; with ``partitions``, if it
                 has as many and the same partitioner.
-            max_age_secs: keep records this many seconds; 0 is no limit.
-            max_bytes: keep about this many bytes, of each partition; 0 is no limit.
+            max_age_secs: keep records this many seconds; 0 means no limit.
+            max_bytes: keep about this many bytes, of each partition; 0 means no limit.
 
         Raises:
             TopicAlreadyExists: without ``exist_ok``; with ``partitions`` also where a topic is
@@ -188,8 +188,8 @@ class Client(Lifecycle):
 
         Args:
             topic: its name or its number.
-            max_age_secs: keep records this many seconds; 0 is no limit.
-            max_bytes: keep about this many bytes; 0 is no limit.
+            max_age_secs: keep records this many seconds; 0 means no limit.
+            max_bytes: keep about this many bytes; 0 means no limit.
 
         Raises:
             TopicNotFound: there is none.

@@ -24,13 +24,13 @@ from lance_server.cluster.replicated_log import (
     MAX_RECORD,
     AppendError,
     Entry,
-    LogReader,
     LogReplacedError,
     LogTrimmedError,
     LogTruncatedError,
     LogUnavailableError,
     RecordTooLargeError,
     ReplicatedLogError,
+    ShardReader,
     UnsafeSettingsError,
 )
 from lance_server.testing.kafka_brokers import KafkaCluster
@@ -100,7 +100,7 @@ def admin(address: KafkaAddress) -> AdminClient:
     return AdminClient({"bootstrap.servers": address.brokers, "log_level": 2})
 
 
-def read(reader: LogReader, count: int) -> list[Entry]:
+def read(reader: ShardReader, count: int) -> list[Entry]:
     """Return so many entries."""
     found: list[Entry] = []
 

@@ -15,9 +15,10 @@ from lance_conformance.engine.expectations import Violation
 from lance_conformance.fluvio.golden import codec
 from lance_conformance.fluvio.golden.server import Rules
 from lance_conformance.fluvio.peer import Frames, Response
-from lance_conformance.fluvio.wire import answers, calls
+from lance_conformance.fluvio.wire import calls, responses
 from lance_conformance.fluvio.wire.compression import Compression
 from lance_conformance.fluvio.wire.objects import Kind
+from lance_conformance.fluvio.wire.primitives import Reader, UnreadableError, varint
 from lance_conformance.fluvio.wire.records import (
     NOW_MS,
     Found,
@@ -27,7 +28,6 @@ from lance_conformance.fluvio.wire.records import (
     with_schema,
     with_wrong_crc,
 )
-from lance_conformance.fluvio.wire.words import Reader, UnreadableError, varint
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 Read = Callable[[Reader], object]
@@ -35,25 +35,25 @@ Read = Callable[[Reader], object]
 
 def _readers(version: int) -> dict[str, Read]:
     watched = {
-        f"Watch{kind.title()}Response": partial(answers.read_watched, kind=kind, version=version)
+        f"Watch{kind.title()}Response": partial(responses.read_watched, kind=kind, version=version)
         for kind in Kind
     }
     listed = {
-        f"List{kind.title()}Response": partial(answers.read_listed, kind=kind, version=version)
+        f"List{kind.title()}Response": partial(responses.read_listed, kind=kind, version=version)
         for kind in Kind
     }
     return {
         **watched,
         **listed,
-        "ApiVersionsResponse": answers.read_versions,
-        "ProduceResponse": partial(answers.read_produced, version=version),
-        "FetchOffsetsResponse": answers.read_offsets,
-        "StreamFetchResponse": partial(answers.read_piece, version=version),
-        "UpdateOffsetsResponse": answers.read_stream_outcomes,
-        "FetchConsumerOffsetsResponse": answers.read_consumer_offsets,
-        "UpdateConsumerOffsetResponse": answers.read_committed,
-        "DeleteConsumerOffsetResponse": answers.read_forgotten,
-        "Status": answers.read_status,
+        "ApiVersionsResponse": responses.read_versions,
+        "ProduceResponse": partial(responses.read_produced, version=version),
+        "FetchOffsetsResponse": responses.read_offsets,
+        "StreamFetchResponse": partial(responses.read_piece, version=version),
+        "UpdateOffsetsResponse": responses.read_stream_outcomes,
+        "FetchConsumerOffsetsResponse": responses.read_consumer_offsets,
+        "UpdateConsumerOffsetResponse": responses.read_committed,
+        "DeleteConsumerOffsetResponse": responses.read_forgotten,
+        "Status": responses.read_status,
     }
 
 
@@ -80,7 +80,7 @@ def _answer(message: str, test: dict[str, Any]) -> object:
 
 def _whole(answer: object) -> None:
     """Refuse a piece of a stream whose last batch is cut, as the strict layout does."""
-    if isinstance(answer, answers.Piece) and answer.cut:
+    if isinstance(answer, responses.Piece) and answer.cut:
         raise UnreadableError("records", "a batch is cut")
 
 
@@ -223,7 +223,7 @@ def test_faults_are_one_each() -> None:
 def test_an_unknown_error_code_is_unreadable() -> None:
     """Published clients lose the whole response, so the kit names the code."""
     with pytest.raises(UnreadableError, match="no published client knows the error 9999"):
-        answers.read_forgotten(Reader((9999).to_bytes(2, "big")))
+        responses.read_forgotten(Reader((9999).to_bytes(2, "big")))
 
 
 @pytest.mark.parametrize("length", [-1, 3, 2**31 - 1])

@@ -17,7 +17,7 @@ from lance_server.cluster.applying.settings import Settings
 from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.memory import MemoryLog
 from lance_server.cluster.records import encode
-from lance_server.cluster.replicated_log import Entry, LogReader, ReplicatedLogError
+from lance_server.cluster.replicated_log import Entry, ReplicatedLogError, ShardReader
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.embedded import EmbeddedServer, running
 from lance_server.errors import DataDirError, UncleanStopError
@@ -422,13 +422,13 @@ class AlteredLog:
         """How many shards the log has."""
         return self._log.shards
 
-    def read(self, shard: int, position: int, epoch: int = 0) -> LogReader:
+    def read(self, shard: int, position: int, epoch: int = 0) -> ShardReader:
         """Return a reader that alters batches."""
         return _Altering(self._log.read(shard, position, epoch))
 
 
 class _Altering:
-    def __init__(self, reader: LogReader) -> None:
+    def __init__(self, reader: ShardReader) -> None:
         self._reader = reader
 
     def read(self, most: int, wait: float) -> list[Entry]:

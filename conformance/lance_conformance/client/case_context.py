@@ -139,7 +139,7 @@ class ClientCaseContext(BaseContext):
             if stage.unreadable:
                 raise Failure(
                     "unreadable",
-                    f"the client sent bytes that are no frame: {stage.unreadable}",
+                    f"the client sent bytes that are not a frame: {stage.unreadable}",
                     received=stage.unreadable,
                 )
 

@@ -9,7 +9,7 @@ Response = Mapping[str, Any]
 
 
 class DriverDiedError(Exception):
-    """A driver ended, or said something that is no answer; the sentence tells which."""
+    """A driver ended, or said something that is not an answer; the sentence tells which."""
 
 
 class Driver(Protocol):

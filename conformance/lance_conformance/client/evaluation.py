@@ -20,7 +20,7 @@ def read(op: Op, response: Mapping[str, Any]) -> Result:
     """Take a driver's answer apart.
 
     Raises:
-        Blocked: The driver does not keep to the protocol; that is no fault of the client's.
+        Blocked: The driver does not keep to the protocol; that is not the client's fault.
     """
     if isinstance(response.get("ok"), Mapping):
         return {"ok": response["ok"]}
@@ -159,7 +159,7 @@ def _flushed(_op: Op, ok: Result, stage: ScriptedServer, _answered: Answered) ->
 def _read_records(_op: Op, ok: Result, stage: ScriptedServer, _answered: Answered) -> str:
     records = ok.get("records")
     if not isinstance(records, list):
-        raise Blocked("driver-protocol", "the driver's records are no list")
+        raise Blocked("driver-protocol", "the driver's records are not a list")
     log = stage.model.log
     starts = boundaries(log)
     held = {

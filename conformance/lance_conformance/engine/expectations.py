@@ -45,7 +45,7 @@ class Violation:
     message: str
 
     def __str__(self) -> str:
-        return f"bytes that are no frame: {self.message}"
+        return f"bytes that are not a frame: {self.message}"
 
 
 Judge = Callable[[Any], str | None]

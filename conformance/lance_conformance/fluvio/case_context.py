@@ -9,7 +9,6 @@ from lance_conformance.engine.base_context import BaseContext
 from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.failures import Blocked, Failure, NotApplicable
 from lance_conformance.fluvio.peer import Peer, Ticket
-from lance_conformance.fluvio.wire.answers import Appended, Piece, Produced
 from lance_conformance.fluvio.wire.calls import (
     FETCH_BYTES,
     Call,
@@ -25,6 +24,7 @@ from lance_conformance.fluvio.wire.compression import Compression
 from lance_conformance.fluvio.wire.errors import Outcome
 from lance_conformance.fluvio.wire.objects import Kind, Partition
 from lance_conformance.fluvio.wire.records import Found, Record, batch
+from lance_conformance.fluvio.wire.responses import Appended, Piece, Produced
 
 A = TypeVar("A")
 Role = Literal["sc", "spu"]
@@ -37,7 +37,7 @@ DIALECT = "published"
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class FluvioDialect:
     """What is spoken, and where the records are: the only dialect there is.
 
     Attributes:
@@ -122,9 +122,9 @@ class CaseContext(BaseContext):
         return peer
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> FluvioDialect:
         """What is known of the target."""
-        found: Cluster = self.conditions.dialect
+        found: FluvioDialect = self.conditions.dialect
         return found
 
     @property

@@ -10,7 +10,7 @@ from lance_conformance.engine.expectations import ANOTHER_KIND, Allowed, Violati
 from lance_conformance.engine.failures import Blocked, Failure
 from lance_conformance.engine.raw_connection import RawConnection
 from lance_conformance.fluvio.wire.calls import CLIENT_ID, Call, api_versions
-from lance_conformance.fluvio.wire.words import Reader, UnreadableError
+from lance_conformance.fluvio.wire.primitives import Reader, UnreadableError
 
 A = TypeVar("A")
 

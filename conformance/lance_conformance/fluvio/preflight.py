@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.failures import Failure
-from lance_conformance.fluvio.case_context import CaseContext, Cluster
+from lance_conformance.fluvio.case_context import CaseContext, FluvioDialect
 from lance_conformance.fluvio.peer import Peer
-from lance_conformance.fluvio.wire.answers import Versions
 from lance_conformance.fluvio.wire.calls import api_versions, list_objects, watch
 from lance_conformance.fluvio.wire.objects import Kind, Partition, Spu
+from lance_conformance.fluvio.wire.responses import Versions
 from lance_conformance.server.preflight import PATIENCE, PreflightError, budget_of, reached
 
 T = TypeVar("T")
@@ -60,9 +60,9 @@ async def preflight(
     base = replace(base, budget=patience * timeout_scale)
     base = replace(base, target=await reached(base))
     versions, spu = await _in_time(base, _introduction)
-    base = replace(base, dialect=Cluster(spu=spu))
+    base = replace(base, dialect=FluvioDialect(spu=spu))
     slowest = await _in_time(base, _measured)
-    cluster = Cluster(spu=spu, late=await _in_time(base, _late))
+    cluster = FluvioDialect(spu=spu, late=await _in_time(base, _late))
     found = Findings(spu, versions.platform, slowest)
     return replace(base, dialect=cluster, budget=found.budget * timeout_scale), found
 

@@ -7,7 +7,7 @@ from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.failures import Failure
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.suite import Found, Proof, Suite
-from lance_conformance.fluvio.case_context import DIALECT, CaseContext, Cluster
+from lance_conformance.fluvio.case_context import DIALECT, CaseContext, FluvioDialect
 from lance_conformance.fluvio.cases import all_cases
 from lance_conformance.fluvio.cases.registry import AREAS
 from lance_conformance.fluvio.clauses import clauses
@@ -26,7 +26,7 @@ class Fluvio(Suite):
     title = "Fluvio"
     document = "Fluvio's protocol as its programs speak it"
     port = 9003
-    presets: ClassVar[Mapping[str, Any]] = {DIALECT: Cluster()}
+    presets: ClassVar[Mapping[str, Any]] = {DIALECT: FluvioDialect()}
     areas = AREAS
     ids = "lance_conformance.fluvio"
     matrix = "lance_conformance.fluvio.mutants"

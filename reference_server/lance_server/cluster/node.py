@@ -24,10 +24,10 @@ from lance_server.cluster.records import encode
 from lance_server.cluster.refusals import as_refusal, maybe_applied
 from lance_server.cluster.replicated_log import (
     AppendError,
-    LogReader,
     LogUnavailableError,
     ReplicatedLog,
     ReplicatedLogError,
+    ShardReader,
     StopNodeError,
 )
 from lance_server.errors import ConfigError
@@ -157,7 +157,7 @@ class ClusterNode:
         self._publish = publish
         self._pending: dict[int, _Pending] = {}
         self._counter = 0
-        self._reader: LogReader | None = None
+        self._reader: ShardReader | None = None
         self._marking = _Marking(last=now())
         self._planned = now()
         self._is_stepping = False

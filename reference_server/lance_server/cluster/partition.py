@@ -7,7 +7,7 @@ from lance_server.cluster.applying.results import Result, Status
 from lance_server.cluster.applying.topic import (
     Change,
     Closed,
-    Committed,
+    CommitChange,
     Dropped,
     Grown,
     ReplicatedTopic,
@@ -246,7 +246,7 @@ class ReplicatedConsumers(ConsumerOffsets):
     def publish(self, changes: Sequence[Change]) -> None:
         """Let readers see what was applied."""
         for change in changes:
-            if not isinstance(change, Committed):
+            if not isinstance(change, CommitChange):
                 continue
             if change.commit is None:
                 self._committed.pop(change.consumer_id, None)

@@ -113,7 +113,7 @@ Delivered: TypeAlias = Callable[[int | AppendError], None]
 """Called once for an append, on any thread: with the position, or with why it is not known."""
 
 
-class LogReader(Protocol):
+class ShardReader(Protocol):
     """Reads shards, each in its order. Used by one thread at a time."""
 
     def add(self, shard: int, position: int, epoch: int = NO_EPOCH) -> None:
@@ -181,7 +181,7 @@ class ReplicatedLog(Protocol):
         """
         ...
 
-    def read(self, shard: int, position: int, epoch: int = NO_EPOCH) -> LogReader:
+    def read(self, shard: int, position: int, epoch: int = NO_EPOCH) -> ShardReader:
         """Return a reader of a shard that begins at a position.
 
         Args:

@@ -103,7 +103,7 @@ def read_tokens(file: SettingsFile) -> tuple[str, ...]:
     """Return the tokens that stand in the file itself.
 
     Raises:
-        ConfigError: they are no list of strings; the message does not show them.
+        ConfigError: they are not a list of strings; the message does not show them.
     """
     tokens = file.table("auth").get("tokens", [])
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):

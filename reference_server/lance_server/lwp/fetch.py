@@ -96,7 +96,7 @@ class FetchHandler:
         Returns:
             How many were answered.
         """
-        if not self._security.is_open or self._role.behind or self._subscriptions.by_topic:
+        if not self._security.allows_anonymous or self._role.behind or self._subscriptions.by_topic:
             return 0
         if self._is_linear:  # each waits for a barrier first
             return 0

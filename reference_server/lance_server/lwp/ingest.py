@@ -93,7 +93,7 @@ class Ingest:
             memory_level: how short memory is.
         """
         self._memory_level = memory_level
-        if not self._security.is_open:
+        if not self._security.allows_anonymous:
             self._preceding = None  # whether its client may still write is to be asked
 
     @property
@@ -146,7 +146,7 @@ class Ingest:
         Raises:
             Refusal: it may not, or there is no such topic.
         """
-        if self._security.is_open:
+        if self._security.allows_anonymous:
             return self._engine.topic(topic_id, text="Unknown topic")
         return permitted_topic(
             self._engine, self._authorizer, Right.WRITE, topic_id, text="Unknown topic"

@@ -48,7 +48,7 @@ class _Spread:
         """How many of them were answered."""
 
 
-class _Command:
+class _PendingRequest:
     """A request whose answer an outcome decides; with the batch it is about, if any."""
 
     __slots__ = ("batch_id", "cost", "is_commit", "outcome")
@@ -80,7 +80,7 @@ class ResponseQueue:
     def __init__(self, counters: Counters, wake: Callable[[], None]) -> None:
         self._counters = counters
         self._wake = wake
-        self.waiting: deque[Answer | _Batches | _Spread | _Command] = deque()
+        self.waiting: deque[Answer | _Batches | _Spread | _PendingRequest] = deque()
         self._last: _Batches | None = None
         self._ready: list[Answer] = []
         self.ready_bytes = 0
@@ -154,7 +154,7 @@ class ResponseQueue:
 
     def add_command(self, outcome: Completion[Answer], cost: int) -> None:
         """Add the answer of a command, which an outcome decides."""
-        self._wait_for(_Command(outcome, cost))
+        self._wait_for(_PendingRequest(outcome, cost))
         self.command_running = True
 
     @property
@@ -164,16 +164,16 @@ class ResponseQueue:
 
     def add_commit(self, outcome: Completion[Answer], cost: int) -> None:
         """Add the answer of a commit; further commits share its write to the disk."""
-        command = _Command(outcome, cost)
+        command = _PendingRequest(outcome, cost)
         command.is_commit = True
         self.commits += 1
         self._wait_for(command)
 
     def add_forwarded(self, outcome: Completion[Answer], cost: int, batch_id: int | None) -> None:
         """Add the answer of another server; what comes after it does not wait for it."""
-        self._wait_for(_Command(outcome, cost, batch_id))
+        self._wait_for(_PendingRequest(outcome, cost, batch_id))
 
-    def _wait_for(self, command: _Command) -> None:
+    def _wait_for(self, command: _PendingRequest) -> None:
         self.waiting.append(command)
         self._last = None
         self.owed_bytes += command.cost
@@ -205,7 +205,7 @@ class ResponseQueue:
                 if head.settled < len(head.ids):
                     break
                 self.owed_bytes -= head.cost
-            elif isinstance(head, _Command):
+            elif isinstance(head, _PendingRequest):
                 if not head.outcome.done:
                     break
                 self._settle_command(head, dialect)
@@ -260,7 +260,7 @@ class ResponseQueue:
         self._counters.ack_latency.observe(took_ns)
         self._counters.span("lance.ingest", took_ns, batches=batches)
 
-    def _settle_command(self, command: _Command, dialect: Dialect) -> None:
+    def _settle_command(self, command: _PendingRequest, dialect: Dialect) -> None:
         self.owed_bytes -= command.cost
         self.commits -= command.is_commit
         self.command_running = False

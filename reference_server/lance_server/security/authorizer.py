@@ -30,7 +30,7 @@ class Security:
 
     Attributes:
         generation: rises with each reload, so that open connections are judged again.
-        is_open: whether everyone may do everything.
+        allows_anonymous: whether everyone may do everything.
 
     Raises:
         ConfigError: a file cannot be used. The server does not start with less protection
@@ -71,7 +71,7 @@ class Security:
         rules = _rules(access, tls)
         self._latest, self.tokens, self.rules = latest, tokens, rules
         self.write_only = auth is not None and auth.write_only
-        self.is_open = tokens is None and rules is None
+        self.allows_anonymous = tokens is None and rules is None
 
     def reload(
         self,
@@ -167,7 +167,7 @@ class Authorizer:
         Raises:
             Refusal: no valid token was sent (0x40), or a rule is missing (0x42).
         """
-        if self._security.is_open:
+        if self._security.allows_anonymous:
             return
         if self._generation != self._security.generation:
             self._generation = self._security.generation

@@ -9,8 +9,8 @@ from lance_server.cluster.replicated_log import (
     AppendError,
     Delivered,
     Entry,
-    LogReader,
     LogUnavailableError,
+    ShardReader,
 )
 from lance_spec.checksum import Buffer
 
@@ -80,7 +80,7 @@ class FaultyLog:
             raise LogUnavailableError("the connection to the log is closed")
         self.pending.append(Pending(shard, bytes(record), delivered))
 
-    def read(self, shard: int, position: int, epoch: int = 0) -> LogReader:
+    def read(self, shard: int, position: int, epoch: int = 0) -> ShardReader:
         """Return a reader that sees what the test lets it see.
 
         Raises:

@@ -97,8 +97,8 @@ class AsyncClient(AsyncLifecycle):
                 clients do, or ``siphash``, as Fluvio's do.
             exist_ok: return the existing topic instead of raising; with ``partitions``, if it
                 has as many and the same partitioner.
-            max_age_secs: keep records this many seconds; 0 is no limit.
-            max_bytes: keep about this many bytes, of each partition; 0 is no limit.
+            max_age_secs: keep records this many seconds; 0 means no limit.
+            max_bytes: keep about this many bytes, of each partition; 0 means no limit.
 
         Raises:
             TopicAlreadyExists: without ``exist_ok``; with ``partitions`` also where a topic is
@@ -190,8 +190,8 @@ class AsyncClient(AsyncLifecycle):
 
         Args:
             topic: its name or its number.
-            max_age_secs: keep records this many seconds; 0 is no limit.
-            max_bytes: keep about this many bytes; 0 is no limit.
+            max_age_secs: keep records this many seconds; 0 means no limit.
+            max_bytes: keep about this many bytes; 0 means no limit.
 
         Raises:
             TopicNotFound: there is none.

@@ -80,7 +80,7 @@ scene(
 scene(
     "ack/unknown-id",
     "17.5/unexpected",
-    "An Ack of a batch that was never sent is no reason to hang.",
+    "A client does not hang when a batch is acknowledged that was never sent.",
     ClientCase(
         (ONE.safe(*NOT_LATE), send(b"two").safe(*NOT_LATE)),
         (on("ingest", Say(Frame(flags=Flag.ACK, batch_id=0xDEAD)), Answer()),),
@@ -89,7 +89,7 @@ scene(
 scene(
     "ack/unknown-id-first",
     "17.5/unexpected",
-    "An Ack that a server begins with is no reason to hang.",
+    "A client does not hang when a server begins with an Ack.",
     ClientCase((ONE.safe(*NOT_LATE),), (on("accept", Say(Frame(flags=Flag.ACK, batch_id=9))),)),
 )
 scene(
@@ -223,7 +223,7 @@ def _topic(sighting: ReceivedFrame) -> str:
 
 def _now(sighting: ReceivedFrame) -> str:
     stamp = sighting.frame.timestamp_ns
-    return "" if EPOCH_2020 < stamp < EPOCH_2100 else f"timestamp {stamp} is no time of this age"
+    return "" if EPOCH_2020 < stamp < EPOCH_2100 else f"timestamp {stamp} is not a time of this age"
 
 
 def _rises(sighting: ReceivedFrame) -> str:

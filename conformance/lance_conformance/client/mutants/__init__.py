@@ -1,13 +1,13 @@
 """Clients that are wrong in exactly one way, and clients that are none."""
 
 from lance_conformance.client.mutants import (
-    answers,
     deciding,
     framing,
     operators,
     outgoing,
     reading,
+    responses,
 )
 from lance_conformance.client.mutants.registry import all_mutants
 
-__all__ = ["all_mutants", "answers", "deciding", "framing", "operators", "outgoing", "reading"]
+__all__ = ["all_mutants", "deciding", "framing", "operators", "outgoing", "reading", "responses"]

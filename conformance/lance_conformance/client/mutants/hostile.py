@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lance_conformance.client.mutants.null import Caller, NullServer, Request, always_well, polite
+from lance_conformance.client.mutants.null import Caller, NullDriver, Request, always_well, polite
 
 
-class Sleeper(NullServer):
+class Sleeper(NullDriver):
     """A driver that never answers."""
 
     async def call(self, _request: Request) -> Mapping[str, Any]:
@@ -16,7 +16,7 @@ class Sleeper(NullServer):
         raise AssertionError("for ever is over")
 
 
-class Crowd(NullServer):
+class Crowd(NullDriver):
     """A driver that opens a hundred connections, and sends half a header over each."""
 
     def __init__(self) -> None:
@@ -41,12 +41,12 @@ class Crowd(NullServer):
 HUGE = b"LANC\x01\x04\0\0\x05\xd4\x38\xdc" + bytes(20) + b"\xff\xff\xff\xff" + bytes(8)
 """An Ingest header with a right CRC32C that announces 4 GiB."""
 
-HOSTILE: Mapping[str, Callable[[], NullServer]] = {
+HOSTILE: Mapping[str, Callable[[], NullDriver]] = {
     "never-answers": lambda: Sleeper(polite),
     "opens-a-crowd": Crowd,
     "announces-4-gib": lambda: Caller(always_well, HUGE + bytes(65_536)),
     "sends-noise": lambda: Caller(polite, b"\xa5" * 1_000_000),
-    "says-a-book": lambda: NullServer(
+    "says-a-book": lambda: NullDriver(
         lambda _: {"error": {"kind": "fatal", "text": "x" * 10_000_000}}
     ),
 }

@@ -10,7 +10,7 @@ Request = Mapping[str, Any]
 Answer = Callable[[Request], Mapping[str, Any]]
 
 
-class NullServer:
+class NullDriver:
     """A driver that does the same whatever it is told.
 
     Args:
@@ -28,7 +28,7 @@ class NullServer:
         """Nothing to end."""
 
 
-class Caller(NullServer):
+class Caller(NullDriver):
     """A driver that connects, and does nothing over its connection.
 
     Args:
@@ -85,13 +85,13 @@ def polite(request: Request) -> Mapping[str, Any]:
     return {"ok": {}} if well else {"error": {"kind": "closed", "text": "no"}}
 
 
-NULLS: Mapping[str, Callable[[], NullServer]] = {
-    "says-that-all-is-well": lambda: NullServer(always_well),
-    "says-that-all-failed": lambda: NullServer(never_well),
-    "says-that-it-cannot": lambda: NullServer(never_can),
-    "says-nothing-that-counts": lambda: NullServer(never_says),
-    "dies-at-once": lambda: NullServer(dies),
-    "is-polite-and-does-nothing": lambda: NullServer(polite),
+NULLS: Mapping[str, Callable[[], NullDriver]] = {
+    "says-that-all-is-well": lambda: NullDriver(always_well),
+    "says-that-all-failed": lambda: NullDriver(never_well),
+    "says-that-it-cannot": lambda: NullDriver(never_can),
+    "says-nothing-that-counts": lambda: NullDriver(never_says),
+    "dies-at-once": lambda: NullDriver(dies),
+    "is-polite-and-does-nothing": lambda: NullDriver(polite),
     "connects-and-claims": lambda: Caller(always_well),
     "speaks-http-and-claims": lambda: Caller(always_well, b"GET / HTTP/1.1\r\n\r\n" * 4),
 }

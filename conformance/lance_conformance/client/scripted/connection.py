@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 from lance_conformance.client.scripted.model import push, trigger_of
-from lance_conformance.client.scripted.received_frame import Reader, ReceivedFrame, speaks
+from lance_conformance.client.scripted.received_frame import FrameReader, ReceivedFrame, speaks
 from lance_conformance.client.scripted.responses import encode, frame_of
 from lance_conformance.client.scripted.script import (
     AckOf,
@@ -78,7 +78,7 @@ class ScriptedConnection(asyncio.Protocol):
         """Take the connection, or do with it what the script says."""
         self._transport = cast("asyncio.Transport", transport)
         self.number = self._stage.enter(self)
-        self._reader = Reader(self.number)
+        self._reader = FrameReader(self.number)
         steps = self._stage.steps("accept") if self.scripted else None
         self._perform(steps or (), None)
 

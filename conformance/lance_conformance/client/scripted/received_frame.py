@@ -41,7 +41,7 @@ class ReceivedFrame:
         return f"{describe(self.frame)} on connection {self.connection}"
 
 
-class Reader:
+class FrameReader:
     """Splits what one connection brings into frames.
 
     Args:
@@ -56,7 +56,7 @@ class Reader:
         """Why frames can no longer be told apart; empty as long as they can."""
 
     def __repr__(self) -> str:
-        return f"<Reader {self._connection} pending={len(self._buffer)} lost={self.lost!r}>"
+        return f"<FrameReader {self._connection} pending={len(self._buffer)} lost={self.lost!r}>"
 
     @property
     def count(self) -> int:

@@ -4,7 +4,6 @@ import asyncio
 
 from lance_conformance.fluvio.case_context import CaseContext
 from lance_conformance.fluvio.cases.registry import case
-from lance_conformance.fluvio.wire.answers import Status
 from lance_conformance.fluvio.wire.calls import (
     Call,
     create_topic,
@@ -14,7 +13,8 @@ from lance_conformance.fluvio.wire.calls import (
 )
 from lance_conformance.fluvio.wire.errors import Code
 from lance_conformance.fluvio.wire.objects import Kind, Object, Partition, Spu, Topic
-from lance_conformance.fluvio.wire.words import sized
+from lance_conformance.fluvio.wire.primitives import sized
+from lance_conformance.fluvio.wire.responses import Status
 
 OFFSETS = "consumer-offset"
 """The cluster's own topic."""

@@ -2,7 +2,6 @@
 
 from lance_conformance.fluvio.case_context import CaseContext, Reading
 from lance_conformance.fluvio.cases.registry import case
-from lance_conformance.fluvio.wire.answers import ConsumerOffset
 from lance_conformance.fluvio.wire.calls import (
     commit,
     committed,
@@ -10,6 +9,7 @@ from lance_conformance.fluvio.wire.calls import (
     stream_fetch,
 )
 from lance_conformance.fluvio.wire.errors import Code
+from lance_conformance.fluvio.wire.responses import ConsumerOffset
 
 UNKNOWN_STREAM = 0xFFFF_FF00
 

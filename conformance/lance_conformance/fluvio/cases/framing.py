@@ -5,7 +5,6 @@ from typing import Any
 
 from lance_conformance.fluvio.case_context import CaseContext, Role
 from lance_conformance.fluvio.cases.registry import case
-from lance_conformance.fluvio.wire.answers import Produced
 from lance_conformance.fluvio.wire.calls import (
     CLIENT_ID,
     Call,
@@ -21,7 +20,8 @@ from lance_conformance.fluvio.wire.calls import (
 )
 from lance_conformance.fluvio.wire.compression import Compression
 from lance_conformance.fluvio.wire.objects import Kind
-from lance_conformance.fluvio.wire.words import i32, sized
+from lance_conformance.fluvio.wire.primitives import i32, sized
+from lance_conformance.fluvio.wire.responses import Produced
 
 TOPICS = list_objects(Kind.TOPIC)
 

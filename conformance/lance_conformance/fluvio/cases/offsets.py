@@ -2,9 +2,9 @@
 
 from lance_conformance.fluvio.case_context import CaseContext
 from lance_conformance.fluvio.cases.registry import case
-from lance_conformance.fluvio.wire.answers import PartitionOffsets
 from lance_conformance.fluvio.wire.calls import SPU_VERSION, fetch_offsets
 from lance_conformance.fluvio.wire.errors import Code
+from lance_conformance.fluvio.wire.responses import PartitionOffsets
 
 
 async def _of(

@@ -2,9 +2,9 @@
 
 from lance_conformance.fluvio.case_context import CaseContext
 from lance_conformance.fluvio.cases.registry import case
-from lance_conformance.fluvio.wire.answers import Appended, Produced
 from lance_conformance.fluvio.wire.calls import Entries, fetch_offsets, produce
 from lance_conformance.fluvio.wire.errors import Code
+from lance_conformance.fluvio.wire.responses import Appended, Produced
 
 EDGES = {
     0: "the answer has errors and offsets only",

@@ -2,17 +2,17 @@
 
 from lance_conformance.fluvio.case_context import CaseContext
 from lance_conformance.fluvio.cases.registry import case
-from lance_conformance.fluvio.wire.answers import Appended
 from lance_conformance.fluvio.wire.calls import Entries, fetch_offsets, produce
 from lance_conformance.fluvio.wire.compression import Compression
 from lance_conformance.fluvio.wire.errors import Code
+from lance_conformance.fluvio.wire.primitives import i16, i32, sized
 from lance_conformance.fluvio.wire.records import (
     batch_of,
     raw_records,
     with_schema,
     with_wrong_crc,
 )
-from lance_conformance.fluvio.wire.words import i16, i32, sized
+from lance_conformance.fluvio.wire.responses import Appended
 
 
 async def _entries(ctx: CaseContext, entries: Entries) -> list[Appended]:

@@ -2,13 +2,13 @@
 
 from lance_conformance.fluvio.case_context import CaseContext
 from lance_conformance.fluvio.cases.registry import case
-from lance_conformance.fluvio.wire.answers import Piece
 from lance_conformance.fluvio.wire.calls import (
     Call,
     stream_fetch,
     update_offsets,
 )
 from lance_conformance.fluvio.wire.errors import Code
+from lance_conformance.fluvio.wire.responses import Piece
 
 PIECE = 4000
 """Bytes of a piece in cases about many pieces."""

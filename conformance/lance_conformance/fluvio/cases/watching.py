@@ -6,7 +6,6 @@ from typing import TypeVar
 from lance_conformance.fluvio.case_context import CaseContext
 from lance_conformance.fluvio.cases.registry import case
 from lance_conformance.fluvio.peer import Peer, Ticket
-from lance_conformance.fluvio.wire.answers import Watched
 from lance_conformance.fluvio.wire.calls import (
     api_versions,
     create_topic,
@@ -15,7 +14,8 @@ from lance_conformance.fluvio.wire.calls import (
     watch,
 )
 from lance_conformance.fluvio.wire.objects import Kind, Object, Partition, Spu, Topic
-from lance_conformance.fluvio.wire.words import sized
+from lance_conformance.fluvio.wire.primitives import sized
+from lance_conformance.fluvio.wire.responses import Watched
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an object, as the protocol calls it
 FLOOD = 100

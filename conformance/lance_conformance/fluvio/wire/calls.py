@@ -6,10 +6,10 @@ from enum import IntEnum
 from functools import partial
 from typing import Generic, TypeVar
 
-from lance_conformance.fluvio.wire import answers
+from lance_conformance.fluvio.wire import responses
 from lance_conformance.fluvio.wire.errors import Outcome
 from lance_conformance.fluvio.wire.objects import Kind
-from lance_conformance.fluvio.wire.words import (
+from lance_conformance.fluvio.wire.primitives import (
     Reader,
     i16,
     i32,
@@ -86,46 +86,46 @@ class Call(Generic[A]):
         return replace(self, version=version)
 
 
-def api_versions() -> Call[answers.Versions]:
+def api_versions() -> Call[responses.Versions]:
     """Which requests the server knows."""
     body = text("0.15.2") + text("linux") + text("x86_64")
-    return Call("ApiVersions", Key.API_VERSIONS, 2, body, answers.read_versions)
+    return Call("ApiVersions", Key.API_VERSIONS, 2, body, responses.read_versions)
 
 
 # The SC ------------------------------------------------------------------------------------------
 
 
-def watch(kind: Kind, version: int = OBJECTS) -> Call[answers.Watched]:
+def watch(kind: Kind, version: int = OBJECTS) -> Call[responses.Watched]:
     """All objects of a kind, and whatever changes."""
     body = text(kind) + sized(i64(0) + b"\0")
-    read = partial(answers.read_watched, kind=kind, version=version)
+    read = partial(responses.read_watched, kind=kind, version=version)
     return Call(f"Watch {kind}", Key.WATCH, version, body, read)
 
 
 def list_objects(
     kind: Kind, names: Sequence[str] = (), version: int = OBJECTS, *, system: bool = False
-) -> Call[answers.Listed]:
+) -> Call[responses.Listed]:
     """The objects of a kind, or those with some names; users' topics, or the cluster's own."""
     body = text(kind) + sized(many(map(text, names)) + bytes([False, system]))
-    read = partial(answers.read_listed, kind=kind, version=version)
+    read = partial(responses.read_listed, kind=kind, version=version)
     return Call(f"List {kind}", Key.LIST, version, body, read)
 
 
 def create_topic(
     name: str, partitions: int = 1, *, dry_run: bool = False, version: int = OBJECTS
-) -> Call[answers.Status]:
+) -> Call[responses.Status]:
     """A topic, its partitions placed by the cluster, every compression allowed."""
     spec = (
         b"\1" + u32(partitions) + u32(1) + b"\0" + option(None) * 2 + b"\4" + option(None) + b"\0"
     )
     body = text(name) + bytes([dry_run]) + option(None) + spec
-    return Call("Create", Key.CREATE, version, text("Topic") + sized(body), answers.read_status)
+    return Call("Create", Key.CREATE, version, text("Topic") + sized(body), responses.read_status)
 
 
-def delete_topic(name: str, version: int = OBJECTS) -> Call[answers.Status]:
+def delete_topic(name: str, version: int = OBJECTS) -> Call[responses.Status]:
     """Remove a topic."""
     body = text("Topic") + sized(text(name) + b"\0")
-    return Call("Delete", Key.DELETE, version, body, answers.read_status)
+    return Call("Delete", Key.DELETE, version, body, responses.read_status)
 
 
 # The SPU -----------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def produce(
     isolation: int = 1,
     timeout_ms: int = TIMEOUT_MS,
     version: int = SPU_VERSION,
-) -> Call[answers.Produced]:
+) -> Call[responses.Produced]:
     """Batches to append.
 
     Args:
@@ -153,18 +153,18 @@ def produce(
     body = option(None) + i16(isolation) + i32(timeout_ms) + topics
     if version >= 8:
         body += many([])
-    read = partial(answers.read_produced, version=version)
+    read = partial(responses.read_produced, version=version)
     return Call("Produce", Key.PRODUCE, version, body, read)
 
 
 def fetch_offsets(
     topics: Sequence[tuple[str, Sequence[int]]], version: int = SPU_VERSION
-) -> Call[answers.Offsets]:
+) -> Call[responses.Offsets]:
     """Where partitions begin and end; only version 23 has room for a consumer."""
     body = many(text(name) + many(map(u32, partitions)) for name, partitions in topics)
     if version == 23:
         body += option(None)
-    return Call("FetchOffsets", Key.FETCH_OFFSETS, version, body, answers.read_offsets)
+    return Call("FetchOffsets", Key.FETCH_OFFSETS, version, body, responses.read_offsets)
 
 
 def stream_fetch(
@@ -176,7 +176,7 @@ def stream_fetch(
     isolation: int = 0,
     consumer: str | None = None,
     version: int = SPU_VERSION,
-) -> Call[answers.Piece]:
+) -> Call[responses.Piece]:
     """Records of a partition, and those to come.
 
     Args:
@@ -192,21 +192,21 @@ def stream_fetch(
     body += bytes([isolation]) + many([])
     if version >= 23:
         body += option(None if consumer is None else text(consumer))
-    read = partial(answers.read_piece, version=version)
+    read = partial(responses.read_piece, version=version)
     return Call("StreamFetch", Key.STREAM_FETCH, version, body, read)
 
 
-def update_offsets(*acks: tuple[int, int]) -> Call[list[answers.StreamOutcome]]:
+def update_offsets(*acks: tuple[int, int]) -> Call[list[responses.StreamOutcome]]:
     """How far streams were read: offset and stream, each lets one go on."""
     body = many(i64(offset) + u32(stream) for offset, stream in acks)
-    return Call("UpdateOffsets", Key.UPDATE_OFFSETS, 0, body, answers.read_stream_outcomes)
+    return Call("UpdateOffsets", Key.UPDATE_OFFSETS, 0, body, responses.read_stream_outcomes)
 
 
-def commit(offset: int, stream: int, version: int = SPU_VERSION) -> Call[answers.Committed]:
+def commit(offset: int, stream: int, version: int = SPU_VERSION) -> Call[responses.Committed]:
     """Store the last offset that the consumer of a stream has read."""
     body = i64(offset) + u32(stream)
     return Call(
-        "UpdateConsumerOffset", Key.UPDATE_CONSUMER_OFFSET, version, body, answers.read_committed
+        "UpdateConsumerOffset", Key.UPDATE_CONSUMER_OFFSET, version, body, responses.read_committed
     )
 
 
@@ -216,7 +216,7 @@ def forget(
     """Forget what a consumer has stored."""
     body = text(topic) + u32(partition) + text(consumer)
     return Call(
-        "DeleteConsumerOffset", Key.DELETE_CONSUMER_OFFSET, version, body, answers.read_forgotten
+        "DeleteConsumerOffset", Key.DELETE_CONSUMER_OFFSET, version, body, responses.read_forgotten
     )
 
 
@@ -225,7 +225,7 @@ def committed(
     consumer: str | None = None,
     partition: int = 0,
     version: int = SPU_VERSION,
-) -> Call[answers.ConsumerOffsets]:
+) -> Call[responses.ConsumerOffsets]:
     """What consumers have stored: of one partition, of one consumer, or of all.
 
     Args:
@@ -242,5 +242,5 @@ def committed(
         Key.FETCH_CONSUMER_OFFSETS,
         version,
         body,
-        answers.read_consumer_offsets,
+        responses.read_consumer_offsets,
     )

@@ -7,7 +7,7 @@ from enum import IntEnum
 from importlib import import_module
 from typing import Any
 
-from lance_conformance.fluvio.wire.words import UnreadableError
+from lance_conformance.fluvio.wire.primitives import UnreadableError
 
 MOST = 64 * 1024 * 1024
 """Bytes that a batch may have when it is opened; no case sends nearly as many."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from lance_conformance.fluvio.wire.words import Reader
+from lance_conformance.fluvio.wire.primitives import Reader
 
 
 class Code(IntEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from lance_conformance.fluvio.wire.words import Reader
+from lance_conformance.fluvio.wire.primitives import Reader
 
 
 class Kind(StrEnum):

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from lance_conformance.fluvio.wire.compression import Compression, close, open_
-from lance_conformance.fluvio.wire.words import (
+from lance_conformance.fluvio.wire.primitives import (
     Reader,
     UnreadableError,
     i16,

@@ -27,7 +27,7 @@ class JsonForm(Log):
             raise Refused(2, "failed to parse request: no object")
         name, members = self.variant(list(body.items()))
         if not isinstance(members, dict):
-            raise Refused(2, f"failed to parse request: {name} is no object")
+            raise Refused(2, f"failed to parse request: {name} is not an object")
         fields = {key: self._member(key, members) for key in MEMBERS[name]}
         if name == "Fetch":
             fields["group_id"] = self.group(members.get("group_id"))
@@ -62,7 +62,7 @@ class JsonForm(Log):
         if key == "records":
             return self.records(value)
         if not isinstance(value, str):
-            raise Refused(2, f"failed to parse request: {key} is no text")
+            raise Refused(2, f"failed to parse request: {key} is not text")
         return value
 
     def missing_member(self, key: str, /) -> Any:
@@ -72,13 +72,13 @@ class JsonForm(Log):
     def number(self, value: Any, bits: int, /) -> int:
         """A whole number of so many bits."""
         if type(value) is not int or not 0 <= value < 2**bits:
-            raise Refused(2, f"failed to parse request: {value!r} is no number of {bits} bits")
+            raise Refused(2, f"failed to parse request: {value!r} is not a number of {bits} bits")
         return value
 
     def records(self, value: Any, /) -> list[bytes]:
         """A list of lists of bytes."""
         if not isinstance(value, list):
-            raise Refused(2, "failed to parse request: records is no list")
+            raise Refused(2, "failed to parse request: records is not a list")
         return [self.record(each) for each in value]
 
     def record(self, value: Any, /) -> bytes:
@@ -88,12 +88,12 @@ class JsonForm(Log):
                 return bytes(value)
         except ValueError:
             pass
-        raise Refused(2, "failed to parse request: a record is no list of bytes")
+        raise Refused(2, "failed to parse request: a record is not a list of bytes")
 
     def group(self, value: Any, /) -> str | None:
         """The group of a Fetch; null is none."""
         if value is not None and not isinstance(value, str):
-            raise Refused(2, "failed to parse request: group_id is no text")
+            raise Refused(2, "failed to parse request: group_id is not text")
         return value
 
     def unknown_members(self, _names: set[str], /) -> None:

@@ -64,7 +64,7 @@ class Heard:
     problem: str = ""
 
     def __str__(self) -> str:
-        return str(self.message) if self.message else f"a frame that is no answer: {self.problem}"
+        return str(self.message) if self.message else f"not an answer: {self.problem}"
 
 
 def heard(payload: bytes) -> Heard:

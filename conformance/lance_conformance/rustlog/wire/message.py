@@ -36,7 +36,7 @@ def _shown(value: object) -> str:
 
 
 class UnreadableError(ValueError):
-    """Bytes are no message.
+    """Bytes are not a message.
 
     Args:
         reason: A machine reason code such as ``field:base_offset``.

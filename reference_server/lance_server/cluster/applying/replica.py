@@ -19,11 +19,11 @@ from lance_server.cluster.applying.shard import Shard, ShardState
 from lance_server.cluster.records import check_beginning
 from lance_server.cluster.replicated_log import (
     Entry,
-    LogReader,
     LogReplacedError,
     LogTrimmedError,
     ReplicatedLog,
     ReplicatedLogError,
+    ShardReader,
     StopNodeError,
 )
 from lance_server.errors import DataDirError
@@ -146,14 +146,14 @@ class Replica:
         save_mark(self._storage, self._data_dir, number, Mark.of(shard, self.identity))
         return shard
 
-    def open_reader(self, log: ReplicatedLog) -> LogReader:
+    def open_reader(self, log: ReplicatedLog) -> ShardReader:
         """Return what reads all shards, each from where it is.
 
         Raises:
             LogUnavailableError: the log cannot be reached.
             StopNodeError: it has not got what comes next, or is that of another cluster.
         """
-        reader: LogReader | None = None
+        reader: ShardReader | None = None
         try:
             for number, shard in self.shards.items():
                 state = shard.state

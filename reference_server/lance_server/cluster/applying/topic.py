@@ -47,14 +47,14 @@ class Dropped(NamedTuple):
     log_start: LogStart
 
 
-class Committed(NamedTuple):
+class CommitChange(NamedTuple):
     """What a consumer committed; None where it has no commit any more."""
 
     consumer_id: int
     commit: "Commit | None"
 
 
-Change: TypeAlias = Grown | Closed | Dropped | Committed
+Change: TypeAlias = Grown | Closed | Dropped | CommitChange
 """What readers of a topic may see from now on."""
 
 
@@ -378,7 +378,7 @@ class ReplicatedTopic:
         state.commit_version += 1
         commit = Commit(min(offset, state.end), time_ns, state.commit_version)
         state.commits[consumer_id] = commit
-        self.changes.append(Committed(consumer_id, commit))
+        self.changes.append(CommitChange(consumer_id, commit))
         return Result(Status.DONE, topic_id, commit.offset)
 
     def delete_commit(self, consumer_id: int, version: int) -> Result:
@@ -388,7 +388,7 @@ class ReplicatedTopic:
         if not version or version != current:
             return Result(Status.STALE, self.file.identity.id, current)
         del self.state.commits[consumer_id]
-        self.changes.append(Committed(consumer_id, None))
+        self.changes.append(CommitChange(consumer_id, None))
         return Result(Status.DONE, self.file.identity.id)
 
     def expire_commits(self, before_ns: int, kept: Sequence[int]) -> Result:
@@ -401,7 +401,7 @@ class ReplicatedTopic:
         ]
         for consumer in old:
             del commits[consumer]
-            self.changes.append(Committed(consumer, None))
+            self.changes.append(CommitChange(consumer, None))
         return Result(Status.DONE, self.file.identity.id, len(old))
 
     # Files -------------------------------------------------------------------------------------

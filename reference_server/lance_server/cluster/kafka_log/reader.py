@@ -96,7 +96,7 @@ class KafkaReader:
         return f"<KafkaReader at {self._places}>"
 
     def add(self, shard: int, position: int, epoch: int = NO_EPOCH) -> None:
-        """Read one more shard; see `LogReader.add`.
+        """Read one more shard; see `ShardReader.add`.
 
         Raises:
             LogUnavailableError: the brokers cannot be reached.
@@ -110,7 +110,7 @@ class KafkaReader:
         self._consumer.incremental_assign([start])
 
     def read(self, most: int, wait: float) -> Sequence[Entry]:
-        """Return the next entries; see `LogReader.read`.
+        """Return the next entries; see `ShardReader.read`.
 
         Raises:
             LogUnavailableError: the brokers cannot be reached.

@@ -74,5 +74,5 @@ def _text(body: bytes, place: int) -> tuple[str, int]:
         return body[begin:end].decode(), end
     except UnicodeDecodeError:
         raise ProtocolError(
-            "a request names what it is about with bytes that are no text"
+            "a request names what it is about with bytes that are not text"
         ) from None

@@ -59,7 +59,7 @@ class TaskDriver:
     Attributes:
         lock: does nothing; what both APIs share takes it, as tasks of one thread need not.
         guard: why the object cannot be used at the moment; None while it can.
-        announcer: tells hooks and the log.
+        dispatcher: tells hooks and the log.
         count_lost: returns the number of records lost that nobody was told of.
         count_delivered: returns the number of records acknowledged; None for what sends none.
         tell_loss: tells how many records were lost where no caller can be told, and when.

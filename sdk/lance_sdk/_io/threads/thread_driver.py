@@ -58,7 +58,7 @@ class ThreadDriver:
         topic: the topic's label, for hooks.
 
     Attributes:
-        announcer: tells hooks and the log.
+        dispatcher: tells hooks and the log.
         place: returns where a producer's records go, for the texts of errors.
         lock: guards the core; user code never runs under it.
         batches: what is sent, where a lone batch may be sent and acknowledged on the thread that

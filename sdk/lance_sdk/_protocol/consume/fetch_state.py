@@ -67,13 +67,13 @@ class FetchState:
         events: where notices go.
 
     Attributes:
-        supply: the records up to the place that was reached.
+        fetch_buffer: the records up to the place that was reached.
         to_end: the place is the end, which is not known yet.
         to_time: the place is that of a time, which is not known yet.
         proof: what has to be compared before anything is read.
         relocation: looks for the place, where the server's offsets moved.
         stable: whether the server's offsets name the same byte for ever (AMB-29).
-        detour: the bytes here are no records, and are handed out all the same.
+        fallback: the bytes here are not records, and are handed out all the same.
         end: offset after the last byte of the log, as far as it is known.
         at_tail: the last Fetch found nothing new.
         resume_at: when to ask again.

@@ -10,7 +10,7 @@ class RetryRules:
     """The core's form of `lance_sdk.config.RetryPolicy`.
 
     Attributes:
-        max_attempts: how often a refused batch is sent; 0 is no limit.
+        max_attempts: how often a refused batch is sent; 0 means no limit.
         also: codes that are worth another try although their class says no.
         never: codes that are not although their class says yes.
     """

@@ -64,7 +64,7 @@ class Sender:
     Attributes:
         situation: tells how the session stands, for the texts of errors.
         failures: what was not delivered.
-        handover: what goes through the journal.
+        spooler: what goes through the journal.
         window: how many batches may be unacknowledged.
         acked_records: records acknowledged so far.
         acked_batches: batches acknowledged so far.

@@ -148,13 +148,13 @@ def show(name: str) -> None:
     "--max-age",
     type=_types.time,
     metavar="TIME",
-    help="Keep records this long, e.g. 7d; 0 is no limit  [default: as it is]",
+    help="Keep records this long, e.g. 7d; 0 means no limit  [default: as it is]",
 )
 @click.option(
     "--max-bytes",
     type=_types.size,
     metavar="SIZE",
-    help="Keep about this much, e.g. 10GiB; 0 is no limit  [default: as it is]",
+    help="Keep about this much, e.g. 10GiB; 0 means no limit  [default: as it is]",
 )
 @common_options
 def retention(name: str, max_age: float | None, max_bytes: int | None) -> None:

@@ -127,7 +127,7 @@ class CommitEvidence:
         return True
 
 
-class _Line:
+class _TopicConnection:
     """A connection as the fetcher of one topic sees it: pushes of that topic are its own."""
 
     def __init__(self, connection: Connection, topic_id: int, pushes: dict[int, Push]) -> None:
@@ -408,7 +408,7 @@ class MultiFetcher(RequestTracker):
         if fetch.asked or now < fetch.retry_at or fetch.fetcher.error is not None:
             return
         fetch.asked = True
-        fetch.line = cast("Connection", _Line(connection, fetch.topic.id, self._pushes))
+        fetch.line = cast("Connection", _TopicConnection(connection, fetch.topic.id, self._pushes))
         if fetch.topic.id == DEFAULT_TOPIC_ID:
             self._use(fetch, None, now)
             return

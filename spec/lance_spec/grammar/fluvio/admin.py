@@ -10,7 +10,7 @@ from construct import Const, Construct, Int8ub, Int16sb, Int32sb, Int32ub, Int64
 
 from lance_spec.grammar._composed import Blob, Many, Maybe, Nested, Sized
 from lance_spec.grammar._vocab import Declaration
-from lance_spec.grammar.fluvio._words import (
+from lance_spec.grammar.fluvio._primitives import (
     OPTION_STRING,
     STRING,
     corrected,

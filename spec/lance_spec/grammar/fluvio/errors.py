@@ -5,7 +5,7 @@ from enum import IntEnum
 from construct import Int8ub, Int16sb, Int32ub, Int64sb, Int64ub
 
 from lance_spec.grammar._composed import Choice, Maybe
-from lance_spec.grammar.fluvio._words import (
+from lance_spec.grammar.fluvio._primitives import (
     OPTION_STRING,
     RECORD_BYTES,
     STRING,

@@ -5,7 +5,7 @@ from enum import IntEnum
 from construct import Int8ub, Int32sb, Int32ub, Int64sb, Int64ub
 
 from lance_spec.grammar._composed import Many, Maybe, Nested, Sized
-from lance_spec.grammar.fluvio._words import (
+from lance_spec.grammar.fluvio._primitives import (
     BYTES,
     OPTION_STRING,
     STRING,

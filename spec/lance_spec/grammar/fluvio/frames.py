@@ -3,7 +3,7 @@
 from construct import GreedyBytes, Int16sb, Int16ub, Int32sb
 
 from lance_spec.grammar._composed import Sized
-from lance_spec.grammar.fluvio._words import STRING, corrected, corrected_message, vec
+from lance_spec.grammar.fluvio._primitives import STRING, corrected, corrected_message, vec
 
 FRAME = corrected_message(
     "Frame",

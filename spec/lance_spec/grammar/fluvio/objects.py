@@ -5,7 +5,7 @@ from enum import IntEnum
 from construct import Const, Int8ub, Int16ub, Int32sb, Int32ub, Int64sb, Int64ub
 
 from lance_spec.grammar._composed import Choice, Many, Maybe, Nested
-from lance_spec.grammar.fluvio._words import (
+from lance_spec.grammar.fluvio._primitives import (
     OPTION_STRING,
     STRING,
     corrected,

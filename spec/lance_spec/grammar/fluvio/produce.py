@@ -6,7 +6,7 @@ from construct import Int8ub, Int16sb, Int32sb, Int32ub, Int64sb, Int64ub
 
 from lance_spec.grammar._composed import Choice, Maybe, Nested, Sized
 from lance_spec.grammar._vocab import field, message
-from lance_spec.grammar.fluvio._words import (
+from lance_spec.grammar.fluvio._primitives import (
     BYTES,
     CORRECTED,
     OPTION_STRING,

@@ -16,7 +16,7 @@ from construct import (
 
 from lance_spec.grammar._composed import ZIGZAG, Filled, Many, Maybe, Nested, Sized
 from lance_spec.grammar._vocab import Crc, field, message
-from lance_spec.grammar.fluvio._words import CORRECTED, RECORD_BYTES, fluvio
+from lance_spec.grammar.fluvio._primitives import CORRECTED, RECORD_BYTES, fluvio
 
 _RECORD = fluvio("Record Structure")
 _BATCH = fluvio("RecordBatch Structure")

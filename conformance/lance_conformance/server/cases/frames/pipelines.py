@@ -182,7 +182,7 @@ async def _is_a_beginning(ctx: CaseContext, topic: Topic, frames: list[Frame], l
     data = await ctx.stored(topic)
     ends = [len(b"".join(f.payload for f in frames[:n])) for n in range(len(frames) + 1)]
     whole = len(data) in ends and b"".join(f.payload for f in frames).startswith(data)
-    ctx.check(whole, "data", f"{len(data)} bytes are stored, which are no whole batches in order")
+    ctx.check(whole, "data", f"{len(data)} bytes are stored, which are not whole batches in order")
     count = ends.index(len(data))
     ctx.check(count >= least, "data", f"{least} batches were acknowledged, {count} are stored")
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from lance_conformance.server.golden.codec import Wire, walk
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Replies
-from lance_conformance.server.mutants.judging import also_refuses, also_takes
+from lance_conformance.server.mutants.predicates import also_refuses, also_takes
 from lance_conformance.server.mutants.registry import golden, mutant
 
 HEADER = 5

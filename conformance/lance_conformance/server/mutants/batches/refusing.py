@@ -5,7 +5,7 @@ import json
 from lance_conformance.server.golden.codec import Reply, Wire
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, Refused, Replies, Topic
-from lance_conformance.server.mutants.judging import register
+from lance_conformance.server.mutants.predicates import register
 from lance_conformance.server.mutants.registry import golden, mutant
 
 CONTROL = 0x40

@@ -84,7 +84,7 @@ def takes_a_commit_of_0_for_none(
 def refuses_to_commit_0(server: Specified, topic_id: int, consumer: int, offset: int, /) -> None:
     """Committing 0 is refused."""
     if not offset:
-        raise Refused(0x50, "0 is no offset")
+        raise Refused(0x50, "0 is not an offset")
     golden(server).commit_kept(topic_id, consumer, offset)
 
 

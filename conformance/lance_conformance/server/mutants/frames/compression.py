@@ -16,7 +16,7 @@ from lance_conformance.server.golden.rules.compression import (
 from lance_conformance.server.golden.rules.lz4 import copied, expand, xxh32
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Refused
-from lance_conformance.server.mutants.judging import also_refuses, also_takes
+from lance_conformance.server.mutants.predicates import also_refuses, also_takes
 from lance_conformance.server.mutants.registry import golden, mutant
 
 ONLY = "specified"

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from lance_conformance.server.golden.codec import Wire, prefix, walk
 from lance_conformance.server.golden.specified import Specified
-from lance_conformance.server.mutants.judging import also_takes, register
+from lance_conformance.server.mutants.predicates import also_takes, register
 from lance_conformance.server.mutants.registry import golden
 
 CONTROL, KEEPALIVE, INGEST = 0x40, 0x20, 0x04

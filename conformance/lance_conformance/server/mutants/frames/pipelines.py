@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lance_conformance.server.golden.codec import SIZE, Reply, Wire, parse, walk
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Connection, Replies, Topic
-from lance_conformance.server.mutants.judging import also_refuses, also_takes
+from lance_conformance.server.mutants.predicates import also_refuses, also_takes
 from lance_conformance.server.mutants.registry import golden, mutant
 
 INGEST, ACK, KEEPALIVE, CONTROL = 0x04, 0x08, 0x20, 0x40

@@ -2,7 +2,7 @@
 
 from lance_conformance.server.golden.codec import SIZE
 from lance_conformance.server.golden.specified import Specified
-from lance_conformance.server.mutants.judging import also_refuses, also_takes
+from lance_conformance.server.mutants.predicates import also_refuses, also_takes
 from lance_conformance.server.mutants.registry import golden, mutant
 
 also_refuses(

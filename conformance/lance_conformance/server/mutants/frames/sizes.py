@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from lance_conformance.server.golden.rules.consumers import SIZES
 from lance_conformance.server.golden.specified import Specified
-from lance_conformance.server.mutants.judging import register
+from lance_conformance.server.mutants.predicates import register
 from lance_conformance.server.mutants.registry import golden, mutant
 
 COMMANDS = {

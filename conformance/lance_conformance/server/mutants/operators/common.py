@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lance_conformance.server.golden.specified import Specified
-from lance_conformance.server.mutants import judging
+from lance_conformance.server.mutants import predicates
 from lance_conformance.server.mutants.registry import golden
 
 AFTER = (1, 3, 8, 31, 50, 99, 999)
@@ -87,7 +87,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
 
 def register(hook: Hook, name: str, title: str, replacement: Hook, only: str | None = None) -> None:
     """Register a mutant that is put to the cases about its place."""
-    judging.register(hook, name, title, replacement, only, ASKED[hook.__name__])
+    predicates.register(hook, name, title, replacement, only, ASKED[hook.__name__])
 
 
 def golden_rule(server: Specified, hook: Hook) -> Hook:

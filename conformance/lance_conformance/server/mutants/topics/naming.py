@@ -2,7 +2,7 @@
 
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, Refused, Topic
-from lance_conformance.server.mutants.judging import register
+from lance_conformance.server.mutants.predicates import register
 from lance_conformance.server.mutants.registry import golden, mutant
 
 

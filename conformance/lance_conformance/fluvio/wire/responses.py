@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from lance_conformance.fluvio.wire.errors import Outcome, read_outcome
 from lance_conformance.fluvio.wire.objects import READERS, Kind, Object
+from lance_conformance.fluvio.wire.primitives import Reader
 from lance_conformance.fluvio.wire.records import Batch, Found, read_batches
-from lance_conformance.fluvio.wire.words import Reader
 
 
 @dataclass(frozen=True, slots=True)
