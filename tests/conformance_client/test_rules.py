@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lance_conformance.client.scripted.received_frame import Reader, ReceivedFrame
+from lance_conformance.client.scripted.received_frame import FrameReader, ReceivedFrame
 from lance_conformance.client.scripted.rules import broken_rules
 from lance_conformance.dialect import DEPLOYED, SPECIFIED
 from lance_conformance.wire.control import KEEPALIVE, control, fetch, get_topic, ingest
@@ -40,7 +40,7 @@ WRONG = {
 
 def seen(*frames: Frame) -> list[ReceivedFrame]:
     """The frames as one connection brings them."""
-    return Reader(1).feed(b"".join(frame.encode(crc32c) for frame in frames))
+    return FrameReader(1).feed(b"".join(frame.encode(crc32c) for frame in frames))
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -77,14 +77,14 @@ def test_an_id_with_other_content_breaks_a_rule() -> None:
 def test_frames_are_read_across_any_cut(cut: int) -> None:
     """However the bytes arrive, the frames are the same."""
     data = INGEST.encode(crc32c) + KEEPALIVE.encode(crc32c)
-    reader = Reader(1)
+    reader = FrameReader(1)
     found = reader.feed(data[:cut]) + reader.feed(data[cut:])
     assert [sighting.data for sighting in found] == [data[:-44], data[-44:]]
 
 
 def test_bytes_that_are_no_frame_end_the_reading() -> None:
     """And so does a length that nothing can have: nothing is waited for."""
-    noise, huge = Reader(1), Reader(2)
+    noise, huge = FrameReader(1), FrameReader(2)
     assert noise.feed(b"GET / HTTP/1.1\r\n" * 4) == []
     assert huge.feed(replace(INGEST, payload_length=2**32 - 1).encode(crc32c)) == []
     assert "magic" in noise.lost
