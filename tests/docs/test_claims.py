@@ -115,3 +115,12 @@ def test_the_commands_that_contributing_names_have_these_options() -> None:
         assert {option for each, option in named if each == command} <= {
             *re.findall(r"--\w+", shown.stdout)
         }
+
+
+def test_the_readme_counts_the_vectors() -> None:
+    """To the next lower hundred or so: it says how many there are, not when each was added."""
+    said = re.search(r"([\d,]+) test vectors", (DOCS.parent / "README.md").read_text())
+    assert said is not None
+    counted = int(said[1].replace(",", ""))
+    there = len((DOCS.parent / "vectors" / "ids.lock").read_text().splitlines())
+    assert counted <= there < counted + 300

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
@@ -51,11 +51,10 @@ def test_a_floor_runs_without_those_it_must_not_know(
     assert modules.isdisjoint(strangers)
 
 
-def test_the_version_is_written_once() -> None:
-    """`lance_sdk.__version__` is the distribution's version."""
-    import lance_sdk  # noqa: PLC0415 - the import is what is tested
-
-    assert lance_sdk.__version__ == metadata.version("lance-sdk")
+@pytest.mark.parametrize("package", ["lance_sdk", "lance_conformance"])
+def test_a_package_says_the_version_of_the_distribution(package: str) -> None:
+    """The kit, which also runs as one file, and the SDK say it without looking for metadata."""
+    assert import_module(package).__version__ == metadata.version("lance-sdk")
 
 
 def test_no_file_names_a_machine() -> None:
