@@ -14,6 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.platforms.systems import needs_posix
 
 from lance_conformance.app import run_app
 from lance_conformance.engine.selftest.matrix import committed
@@ -312,6 +313,7 @@ class Accepting(asyncio.Protocol):
         self._reached.release()
 
 
+@needs_posix("SIGTERM ends a process there without a word")
 def test_an_interrupt_before_the_first_case_is_130_too(serve: Serve) -> None:
     """SIGTERM while the preflight waits ends the kit at once and without a traceback."""
     reached = threading.Semaphore(0)

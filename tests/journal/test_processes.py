@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.platforms.systems import needs_posix
 
 from lance_sdk.errors import ForkedError
 from lance_sdk.journal import Durability, Journal, JournalConfig, SlotLocked
@@ -145,6 +146,7 @@ def test_the_pid_file_holds_a_number_and_a_line_feed(tmp_path: Path) -> None:
         assert (tmp_path / "slot" / ".lock").read_bytes() == b""
 
 
+@needs_posix("no process is forked there")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_child_is_refused_and_the_parent_goes_on(tmp_path: Path) -> None:
     """The child has neither threads nor lock; what it does cannot reach the parent's slot."""
@@ -167,6 +169,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(tmp_path: Path) -> Non
         assert [data for _, data in journal.read_from(0)] == [b"parent", b"still here"]
 
 
+@needs_posix("no process is forked there")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_journal_in_memory_is_refused_in_a_forked_child() -> None:
     """Its lock may be held there by a thread that does not exist."""

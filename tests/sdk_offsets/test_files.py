@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.platforms.systems import needs_posix
 
 from lance_sdk.errors import ConfigError, ForkedError
 from lance_sdk.offsets import (
@@ -203,6 +204,7 @@ def test_killed_consumer_leaves_a_whole_commit(tmp_path: Path, orders: TopicIden
         assert confirmed[-1] <= last <= confirmed[-1] + 1
 
 
+@needs_posix("no process is forked there")
 def test_forked_child_does_not_hold_the_lock(
     store: FileStore, tmp_path: Path, orders: TopicIdentity
 ) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.platforms.systems import needs_posix
 
 from lance_conformance.dialect import SPECIFIED
 from lance_conformance.engine.conditions import Conditions, Restart, Target
@@ -57,6 +58,7 @@ def test_a_command_may_leave_a_server_behind(tmp_path: Path) -> None:
     fifo.write_text("end")  # blocks until the process left behind has it open, and lets it end
 
 
+@needs_posix("only the command itself is ended there, not what it has started")
 def test_a_command_that_hangs_is_ended_at_the_deadline(tmp_path: Path) -> None:
     """Whoever waits for it may give up, and nothing of it is left."""
     fifo = tmp_path / "fifo"

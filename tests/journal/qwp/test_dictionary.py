@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.platforms.systems import needs_posix
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal import Durability, Journal, JournalConfig, JournalFailed, SlotKind
@@ -107,6 +108,7 @@ def test_a_drained_slot_forgets_its_symbols(tmp_path: Path) -> None:
         assert not (tmp_path / NAME).exists()
 
 
+@needs_posix("files are written by other calls than os.pwrite")
 def test_a_write_that_fails_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a chunk on a full disk is overwritten by the next one."""
     with opened(tmp_path) as journal:

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.platforms.systems import needs_posix
 
 from lance_sdk.errors import ForkedError
 from lance_sdk.journal.qwp import QwpSender, timestamp_nanos
@@ -54,6 +55,7 @@ def test_threads_may_share_a_sender(qwp: Endpoint, sf: Path) -> None:
         assert all(row["s"] == f"{thread} {row['v'] % 20}" for row in own)
 
 
+@needs_posix("no process is forked there")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_child_is_told_to_open_its_own(qwp: Endpoint, sf: Path) -> None:
     """It has neither the lock nor the threads."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.platforms.systems import needs_posix
 
 from lance_sdk.errors import ForkedError
 from lance_sdk.groups import Coordinator, GroupConsumer
@@ -25,6 +26,7 @@ def consumer(server: Any, coordinator: Coordinator, topics: Any) -> Iterator[Gro
         yield consumer
 
 
+@needs_posix("no process is forked there")
 def test_forked_child_is_told(consumer: GroupConsumer) -> None:
     """A forked child cannot use its parent's member, and closing it there does no harm."""
     child = os.fork()
