@@ -7,10 +7,11 @@ that type checkers and editors find it; a test holds the two together.
 """
 
 import ast
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+
+from sync_from_async import formatted, keep_current
 
 _SDK: Final = Path(__file__).parent / "lance_sdk"
 SOURCE: Final = _SDK / "config.py"
@@ -52,7 +53,7 @@ def options() -> str:
         "from lance_sdk.config import Path, RetryPolicy, Token\nfrom lance_sdk.hooks import Hooks\n"
         "from lance_spec.dialect import Dialect\n\n"
     )
-    return _formatted(_HEAD + head + f"{imports}{_EXPORTED}" + "".join(classes))
+    return formatted(_HEAD + head + f"{imports}{_EXPORTED}" + "".join(classes), "format")
 
 
 def _fields(source: str, settings: ast.ClassDef) -> dict[str, str]:
@@ -72,32 +73,5 @@ def _keywords(name: str, kind: str, base: str, fields: dict[str, str], apart: st
     return f"\n\nclass {name}Options({base}, total=False):\n{told}{lines}"
 
 
-def _formatted(text: str) -> str:
-    command = [
-        sys.executable,
-        "-m",
-        "ruff",
-        "format",
-        "--quiet",
-        "--stdin-filename",
-        str(WRITTEN),
-        "-",
-    ]
-    run = subprocess.run(command, input=text, capture_output=True, text=True, check=True)  # noqa: S603
-    return run.stdout
-
-
-def main() -> int:
-    """Write the module, or with ``--check`` say whether it is current."""
-    text = options()
-    if "--check" in sys.argv[1:]:
-        if WRITTEN.read_text() != text:
-            sys.stderr.write(f"{WRITTEN} is not current: run {Path(__file__).name}\n")
-            return 1
-        return 0
-    WRITTEN.write_text(text)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(keep_current({WRITTEN: options()}))

@@ -83,10 +83,11 @@ def sync_of(source: Path) -> str:
         if name in text:
             text = re.sub(r"^(from |import )", f"{line}\n\\1", text, count=1, flags=re.MULTILINE)
     written = _HEAD.format(source=source.relative_to(_SDK.parent).as_posix()) + text
-    return _formatted(_formatted(written, "check", "--fix-only", "--select", "I,F401"), "format")
+    return formatted(formatted(written, "check", "--fix-only", "--select", "I,F401"), "format")
 
 
-def _formatted(text: str, *arguments: str) -> str:
+def formatted(text: str, *arguments: str) -> str:
+    """Return a module's text as a command of ruff leaves it."""
     ruff = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--stdin-filename"]
     name = str(_SDK / "fluvio" / "_written.py")
     command = [*ruff, name, "-"]
@@ -94,17 +95,21 @@ def _formatted(text: str, *arguments: str) -> str:
     return run.stdout
 
 
-def main() -> int:
-    """Write what is not current, or with ``--check`` name it."""
-    stale = [path for source, path in _WRITTEN.items() if path.read_text() != sync_of(source)]
+def keep_current(texts: dict[Path, str]) -> int:
+    """Write the modules that differ from their texts, or with ``--check`` name them.
+
+    Returns:
+        The exit code.
+    """
+    stale = [path for path, text in texts.items() if path.read_text() != text]
     if "--check" in sys.argv[1:]:
         for path in stale:
-            sys.stderr.write(f"{path} is not current: run {Path(__file__).name}\n")
+            sys.stderr.write(f"{path} is not current: run {Path(sys.argv[0]).name}\n")
         return bool(stale)
-    for source, path in _WRITTEN.items():
-        path.write_text(sync_of(source))
+    for path in stale:
+        path.write_text(texts[path])
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(keep_current({path: sync_of(source) for source, path in _WRITTEN.items()}))

@@ -9,7 +9,7 @@ WORD = b"restart, please"
 
 
 class Restartable(Session):
-    """One connection; one that says the word ends all of them and starts the server anew."""
+    """One connection; one that says the word ends all of them and starts the server again."""
 
     def data_received(self, data: bytes) -> None:
         """Serve, unless it is the word."""

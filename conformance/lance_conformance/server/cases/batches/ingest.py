@@ -183,16 +183,16 @@ async def corrected_after_refusal(ctx: CaseContext) -> None:
 
 @case("ing/old-batch-in-new-topic", "4.2/receipt", quick=False)
 async def old_batch_in_new_topic(ctx: CaseContext) -> None:
-    """A batch that a deleted topic had is stored in one that is created anew under its name."""
+    """A batch that a deleted topic had is stored in one that is created again under its name."""
     topic = await ctx.disposable_topic()
     frame = ingest(topic.id, PRODUCER_ID, ctx.values(2))
-    async with ctx.precondition("storing records, deleting their topic and creating it anew"):
+    async with ctx.precondition("storing records, deleting their topic and creating it again"):
         await ctx.side.ask(frame, ack(frame.batch_id))
         await ctx.side.ask(delete_topic(topic.id), topic_response("5.6/delete"))
         created = await ctx.side.ask(create_topic(topic.name), topic_response("5.3/answer"))
-        anew = Topic(int((read_json(created.payload) or {}).get("id") or 0), topic.name)
-    await _acked(ctx, replace(frame, topic_id=anew.id))
-    data = await ctx.stored(anew)
+        created_again = Topic(int((read_json(created.payload) or {}).get("id") or 0), topic.name)
+    await _acked(ctx, replace(frame, topic_id=created_again.id))
+    data = await ctx.stored(created_again)
     ctx.check(data == frame.payload, "data", f"{len(frame.payload)} bytes acked, {len(data)} read")
 
 

@@ -126,7 +126,7 @@ async def keeps_ids(ctx: CaseContext) -> None:
 
 @restart_case("log/restart-keeps-epochs", "6.1/epoch", SPECIFIED)
 async def keeps_epochs(ctx: CaseContext) -> None:
-    """A name that is created anew after a restart has a higher topic_epoch than before."""
+    """A name that is created again after a restart has a higher topic_epoch than before."""
     name, epochs = ctx.name(), []
     for _ in range(2):
         frame = await ctx.side.ask(create_topic(name), topic_response("6.1/epoch"))

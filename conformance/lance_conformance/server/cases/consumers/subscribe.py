@@ -180,7 +180,7 @@ async def two_topics(ctx: CaseContext) -> None:
 
 @case("sub/ends-with-connection", "5.12/ends-with-connection", quick=False)
 async def ends_with_connection(ctx: CaseContext) -> None:
-    """When a connection is gone, its consumer may subscribe anew on another one."""
+    """When a connection is gone, its consumer may subscribe again on another one."""
     topic = await ctx.topic()
     right = subscribe_ack(ctx.consumer, cite="AMB-21")
     first = await ctx.open()

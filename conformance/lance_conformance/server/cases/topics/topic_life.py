@@ -123,7 +123,7 @@ async def many(ctx: CaseContext) -> None:
 
 @case("top/epoch-rises", "6.1/epoch", dialects=("specified",), quick=False)
 async def epoch_rises(ctx: CaseContext) -> None:
-    """A topic that is created anew has a higher topic_epoch than the one before it."""
+    """A topic that is created again has a higher topic_epoch than the one before it."""
     name = ctx.name()
     first = await _json(ctx, create_topic(name), "5.3/answer")
     await _delete(ctx, Topic(int(first.get("id") or 0), name))
