@@ -31,7 +31,7 @@ from lance_server.runtime.process import serve
 from lance_server.security.authorizer import Security
 from lance_server.telemetry.logs import set_up_logging
 from lance_spec.codec.buffers import keep_freed
-from lance_spec.environment import unknown_variables
+from lance_spec.environment import meant_option, unknown_variables
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +44,9 @@ loads certificates, tokens and rules again; SIGQUIT writes down what the server 
 Each option can stand on the command line, in the environment (``--max-memory`` is
 ``LANCE_MAX_MEMORY``) or in the file that ``--config`` names (``max_memory``; ``--tls-cert-path``
 is ``cert_path`` in the table ``[tls]``); the first of these that has it counts.
+
+With the name of a command instead of options it does something else: see the end, and
+``lance-server COMMAND --help``.
 
 Exit codes: 0 stopped cleanly; 1 stopped, but not everything could be finished in time; 2 wrong
 options, or another server has the data directory; 3 the data directory cannot be used; 4 the
@@ -71,7 +74,14 @@ class _Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line."""
         ctx.meta[_ARGUMENTS_KEY] = tuple(args)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = [name for param in self.params for name in param.opts]
+            if (meant := meant_option(error.option_name, known)) is None:
+                raise
+            told = f"{error.message} Did you mean {meant!r}?"
+            raise click.NoSuchOption(error.option_name, told, ctx=ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by what they are about; see `click.Command`."""
@@ -83,6 +93,15 @@ class _Command(click.Command):
         for title, lines in sections.items():
             with formatter.section(title):
                 formatter.write_dl(lines)
+        with formatter.section("Commands on data directories and running servers"):
+            formatter.write_dl(_commands())
+
+
+def _commands() -> list[tuple[str, str]]:
+    """Return the words that may stand in the place of the options, and what each does."""
+    from lance_server.offline.commands import offline  # noqa: PLC0415 - a server needs none of it
+
+    return [(name, each.get_short_help_str(1000)) for name, each in offline.commands.items()]
 
 
 def _names(add: Callable[[Any], Any]) -> list[str | None]:

@@ -5,7 +5,7 @@ environment. Tests hold the lists to the options.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -46,17 +46,19 @@ DEVELOPMENT: Final = _names(
 )
 """What the project's build, tests and benchmarks read."""
 _MEANT: Final = {
-    "ADDR": "LISTEN",
-    "ADDRESS": "LISTEN",
-    "BROKER": "URL",
-    "DATA": "DATA_DIR",
-    "HOST": "LISTEN",
-    "LOG": "LOG_LEVEL",
-    "PEERS": "CLUSTER",
-    "PORT": "LISTEN",
-    "SERVER": "URL",
+    "ADDR": ("LISTEN", "URL"),
+    "ADDRESS": ("LISTEN", "URL"),
+    "BIND": ("LISTEN",),
+    "BOOTSTRAP_SERVER": ("URL",),
+    "BROKER": ("URL",),
+    "DATA": ("DATA_DIR",),
+    "HOST": ("LISTEN", "URL"),
+    "LOG": ("LOG_LEVEL",),
+    "PEERS": ("CLUSTER",),
+    "PORT": ("LISTEN", "URL"),
+    "SERVER": ("URL",),
 }
-"""What names of other programs mean here."""
+"""What names of other programs mean here, at a server and else at a client."""
 _KUBERNETES: Final = re.compile(
     r"LANCE(_[A-Z0-9]+)*?"
     r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
@@ -99,8 +101,20 @@ def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
             yield f"the environment variable {name} is not read by anything{_hint(rest)}"
 
 
+def meant_option(option: str, known: Collection[str]) -> str | None:
+    """Return the option that one of other programs means here; None where it means none.
+
+    Args:
+        option: how it was written, for example ``--port``.
+        known: the options that there are.
+    """
+    name = option.removeprefix("--").replace("-", "_").upper()
+    means = (f"--{each.replace('_', '-').lower()}" for each in _MEANT.get(name, ()))
+    return next((each for each in means if each in known), None)
+
+
 def _hint(rest: str) -> str:
-    close = [_MEANT[rest]] if rest in _MEANT else []
+    close = list(_MEANT.get(rest, ())[:1])
     close = close or get_close_matches(rest, sorted(SERVER | CLIENT), n=1)
     if close:
         return f"; did you mean {PREFIX}{close[0]}?"

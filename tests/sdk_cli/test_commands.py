@@ -317,6 +317,15 @@ class TestProduceAndConsume:
         assert "create_topic" not in result.stderr
         assert "--create-topic" not in result.stderr
 
+    def test_a_misspelt_topic_is_answered_with_the_one_that_is_there(
+        self, server: Any, lwp: Call
+    ) -> None:
+        """Whoever reads does not want to create it."""
+        with Client(server.url) as client:
+            client.create_topic("orders")
+        told = lwp("consume", f"{server.url}/ordrs").stderr
+        assert f"does not exist at {server.url}; did you mean 'orders'?" in told
+
     @pytest.mark.parametrize("dialect", ["specified", "deployed"])
     def test_the_dialect_can_be_chosen(self, server: Any, lwp: Call, dialect: str) -> None:
         """Both work with a server that answers in kind."""

@@ -13,6 +13,7 @@ from lance_spec.environment import (
     DEVELOPMENT,
     SERVER,
     made_by_kubernetes,
+    meant_option,
     unknown_variables,
 )
 
@@ -75,6 +76,23 @@ def test_a_misspelt_variable_is_told_with_what_it_was_meant_to_be(name: str, mea
     """The nearest one, or the one that the name means elsewhere."""
     told = f"the environment variable {name} is not read by anything; did you mean {meant}?"
     assert list(unknown_variables({name: "1", "HOME": "/", meant: "1"})) == [told]
+
+
+@pytest.mark.parametrize(
+    ("option", "known", "meant"),
+    [
+        ("--port", ["--listen", "--port-file"], "--listen"),
+        ("--data", ["--data-dir"], "--data-dir"),
+        ("--bootstrap-server", ["--url"], "--url"),
+        ("--port", ["--url"], "--url"),
+        ("--lisen", ["--listen"], None),
+    ],
+)
+def test_an_option_of_other_programs_means_one_of_ours(
+    option: str, known: list[str], meant: str | None
+) -> None:
+    """One that is only misspelt is left to whoever compares names."""
+    assert meant_option(option, known) == meant
 
 
 def test_a_port_that_somebody_wrote_is_no_port_of_kubernetes() -> None:

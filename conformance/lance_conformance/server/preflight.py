@@ -14,7 +14,14 @@ from lance_conformance.engine.run.capabilities import missing_features, probe
 from lance_conformance.engine.transcript import Transcript
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.expect import ack, answer
-from lance_conformance.wire.control import fetch, get_topic, ingest, read_json
+from lance_conformance.wire.codes import ErrorCode
+from lance_conformance.wire.control import (
+    LIST_TOPICS,
+    fetch,
+    get_topic,
+    ingest,
+    read_json,
+)
 from lance_conformance.wire.frame import Command, Frame
 
 PATIENCE = 3.0
@@ -159,10 +166,17 @@ async def _checksums(base: Conditions) -> tuple[str, ...]:
             served.append(name)
         else:
             why.append(f"{name}: {problem.message}")
-    if not served and base.access.token is None and any("ERROR_RESPONSE" in each for each in why):
+    refused = [name for name, each in zip(CHECKSUMS, why, strict=False) if "ERROR_RESPONSE" in each]
+    if not served and refused and (said := await _refusal(base, refused[0])) is not None:
         raise PreflightError(
-            f"{base.target} refuses ListTopics with an ErrorResponse, so nothing can be proven; "
-            f"where it asks for a token, give --token TOKEN or --token @FILE ({'; '.join(why)})"
+            f"{base.target} refuses ListTopics and says {said}; where it asks for a token, give "
+            f"--token TOKEN or --token @FILE; without ListTopics nothing can be proven "
+            f"({'; '.join(why)})"
+        )
+    if not served and any("AUTHENTICATE_RESPONSE" in each for each in why):
+        raise PreflightError(
+            f"{base.target} refuses the token: give a valid one with --token TOKEN or --token "
+            f"@FILE; without it nothing can be proven ({'; '.join(why)})"
         )
     if not served:
         raise PreflightError(
@@ -182,6 +196,31 @@ async def _serves(base: Conditions, checksum: str) -> Failure | None:
     finally:
         await dialogue.end(clean=False)
     return None
+
+
+async def _refusal(base: Conditions, checksum: str) -> str | None:
+    """What the ErrorResponse says that ListTopics is answered with; `None` without one."""
+    conditions = replace(base, dialect=replace(SPECIFIED, checksum=checksum))
+    dialogue = CaseContext(conditions, "kit/refusal", base.budget)
+    try:
+        peer = await dialogue.open()
+        frame = await peer.ask(LIST_TOPICS, answer(Command.ERROR_RESPONSE, "5.7/error"))
+    except Failure:
+        return None
+    finally:
+        await dialogue.end(clean=False)
+    return _in_words(frame.payload)
+
+
+def _in_words(payload: bytes) -> str:
+    """An ErrorResponse's code, by name where it has one, and its text."""
+    body = read_json(payload)
+    if body is None:
+        return repr(payload.decode(errors="replace"))
+    code, message = body.get("code"), body.get("message")
+    names = {each.value: each.name for each in ErrorCode}
+    told = f"{names.get(code, 'code')} ({code:#04x})" if isinstance(code, int) else str(code)
+    return f"{told}: {message!r}"
 
 
 async def _axes(spoken: Conditions, checksums: tuple[str, ...]) -> DialectAxes:

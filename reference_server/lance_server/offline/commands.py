@@ -1,6 +1,7 @@
 """``lance-server verify | repair | dump | snapshot | …``: work on data directories."""
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from http import HTTPStatus
@@ -158,6 +159,7 @@ def dump(data_dir: Path, topic: str, start: int) -> None:
 
     A value that is not UTF-8 text is printed as base64. Exit codes: 0 all was read; 1 some was
     not; 2 there is no such topic; 3 a crash left some of it in the write-ahead log: repair first.
+    Whoever reads the lines may leave (| head): that is 0.
     """
     problems = 0
     waiting, _ = unrepeated(ReadOnlyStorage(), existing(data_dir))
@@ -166,9 +168,14 @@ def dump(data_dir: Path, topic: str, start: int) -> None:
             f"{len(waiting)} writes are in the write-ahead log and not in their places; "
             f"run 'lance-server repair {data_dir}' first"
         )
-    for each in dump_topic(find_topic(existing(data_dir), topic), start):
-        problems += each.problem is not None
-        click.echo(json.dumps(each.as_json(), ensure_ascii=False))
+    records = dump_topic(find_topic(existing(data_dir), topic), start)
+    try:
+        for each in records:
+            problems += each.problem is not None
+            click.echo(json.dumps(each.as_json(), ensure_ascii=False))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest is unwanted
+        return
     sys.exit(1 if problems else 0)
 
 
@@ -211,9 +218,9 @@ def retention(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Drop the segments that the topics' retention does not keep, as a running server does.
+    """Drop what the topics' retention does not keep, or tell what it would (--dry-run).
 
-    A running server drops them by itself: with --http and --dry-run it tells what it would drop.
+    It drops whole segments. A running server drops them by itself: with --http and --dry-run it tells what it would drop.
     Limits are tried out before they are set: --dry-run --topic orders --max-age-secs 86400
     tells what they would drop at once. A limit that is not given then is none.
     """

@@ -4,7 +4,6 @@ Each procedure is a generator that yields calls and gets their results sent in, 
 thrown in, and pauses in between; the clients only wait.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Generator, Sequence
 from datetime import datetime
@@ -19,6 +18,7 @@ from lance_sdk._protocol.handshake import (
     find_partitioned,
     find_topic,
     missing_topic,
+    near_topic,
     no_topic,
     partitioned_topic,
     partitioned_topics,
@@ -278,11 +278,11 @@ def _absent(
     """
     if (whole := find_partitioned(topics, name)) is not None:
         return TopicNotFound(partitioned_topic(whole, server_url))
-    close = difflib.get_close_matches(name, [topic.name for topic in topics], n=1)
-    if create and not close:
-        return TopicNotFound(missing_topic(name, server_url))
+    if create:
+        return TopicNotFound(missing_topic(name, topics, server_url))
+    near = near_topic(name, topics)
     listing = f"see `lwp topics list --url {server_url}`"
-    advice = f"did you mean {close[0]!r}?" if close else listing
+    advice = listing if near is None else f"did you mean {near!r}?"
     return TopicNotFound(f"{no_topic(name, server_url)}; {advice}")
 
 

@@ -6,6 +6,7 @@ topic's number, when the topic is given by name. So no control request ever trav
 Ingest frames, where a text error could not be told apart (AMB-10).
 """
 
+import difflib
 import shlex
 import unicodedata
 from collections.abc import Generator, Iterable
@@ -116,7 +117,7 @@ def _resolve(plan: Plan) -> Handshake:
         raise TopicNotFound(partitioned_topic(whole, plan.server_url))
     if not plan.create_topic:
         advice = "" if plan.create_topic is None else " or pass create_topic=True"
-        raise TopicNotFound(missing_topic(wanted, plan.server_url) + advice)
+        raise TopicNotFound(missing_topic(wanted, topics, plan.server_url) + advice)
     name = CreateTopic(name=wanted.encode())
     try:
         answer = yield Ask("topic", Command.CREATE_TOPIC, name.encode(), Command.TOPIC_RESPONSE)
@@ -186,12 +187,26 @@ def _look_up(plan: Plan) -> Handshake:
     return decode_topic(answer)
 
 
-def missing_topic(name: str, server_url: str) -> str:
-    """Return the sentence that says that a topic is missing, and the command that creates it."""
+def missing_topic(name: str, topics: Iterable[TopicInfo], server_url: str) -> str:
+    """Return the sentence that says that a topic is missing, and what to do.
+
+    Args:
+        name: the topic's name.
+        topics: those that are there; one of nearly that name may have been meant.
+        server_url: where.
+    """
+    near = near_topic(name, topics)
+    question = "" if near is None else f"did you mean {near!r}? If not, "
     return (
-        f"{no_topic(name, server_url)}; create it with "
+        f"{no_topic(name, server_url)}; {question}create it with "
         f"`lwp topics create {shlex.quote(name)} --url {server_url}`"
     )
+
+
+def near_topic(name: str, topics: Iterable[TopicInfo]) -> str | None:
+    """Return the name of a topic that is there and was probably meant; None without one."""
+    close = difflib.get_close_matches(name, [topic.name for topic in topics], n=1)
+    return close[0] if close else None
 
 
 def no_topic(name: str, server_url: str) -> str:

@@ -14,7 +14,7 @@ from lance_sdk.cli.console.error_messages import describe
 from lance_sdk.cli.console.exit_codes import EPILOG, ExitCode, printable, require_command
 from lance_sdk.cli.console.output import OutputClosed
 from lance_sdk.cli.console.streams import discard, tell
-from lance_spec.environment import made_by_kubernetes, unknown_variables
+from lance_spec.environment import made_by_kubernetes, meant_option, unknown_variables
 
 _COMMANDS: Final = {
     "topics": "lance_sdk.cli.admin.topics:topics",
@@ -146,6 +146,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _refuse(error: click.UsageError) -> ExitCode:
     path = error.ctx.command_path if error.ctx else "lwp"
+    if isinstance(error, click.NoSuchOption) and meant_option(error.option_name, ["--url"]):
+        error = click.UsageError(f"{error.message} Did you mean '--url'?")
     text = printable(error.format_message().replace("\n", " ").strip().rstrip("."))
     _say(f"{text[:1].lower()}{text[1:]} (see '{path} --help')")
     return ExitCode.USAGE

@@ -81,9 +81,20 @@ def test_a_token_is_taken_from_a_file_as_lwp_takes_it(serve: Serve, tmp_path: Pa
 def test_a_target_that_wants_a_token_is_told_apart_from_one_that_is_silent(
     serve: Serve, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The advice is --token."""
+    """What it says stands first, then the advice, which is --token."""
     assert asked(serve(furnished(Specified(), "token-all")), "kal") == 3
-    assert "give --token TOKEN or --token @FILE" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    said, advice = "AUTHENTICATION_REQUIRED (0x40): '", "give --token TOKEN or --token @FILE"
+    assert 0 < told.index(said) < told.index(advice)
+
+
+def test_a_token_that_the_target_refuses_is_told(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not a target that does not answer."""
+    port = serve(furnished(Specified(), "token-all"))
+    assert asked(port, "kal", "--token", "another-token") == 3
+    assert f"127.0.0.1:{port} refuses the token" in capsys.readouterr().err
 
 
 def test_no_report_has_the_token(serve: Serve, tmp_path: Path) -> None:

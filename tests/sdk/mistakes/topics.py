@@ -23,6 +23,14 @@ def topic_missing_to_read(folder: Path) -> None:
 
 
 @mistake
+def topic_misspelt(folder: Path) -> None:
+    with running(folder / "data") as server, Client(server.url) as client:
+        client.create_topic("orders")
+        with Consumer(f"{server.url}/ordrs"):
+            pass
+
+
+@mistake
 def topic_number_missing(folder: Path) -> None:
     with running(folder / "data") as server, Consumer(f"{server.url}?topic_id=7"):
         pass

@@ -239,6 +239,21 @@ def test_dump_goes_on_behind_damage(data_dir: Path) -> None:
     assert [line["offset"] for line in lines if "problem" in line] == [0]
 
 
+def test_dump_is_quiet_where_its_reader_leaves(tmp_path: Path) -> None:
+    """As before ``| head``: exit code 0, and no word; the pipe is too small for the rest."""
+    log = LogDriver(PwritevStorage(), tmp_path)
+    log.store([bytes(100)] * 10_000)
+    log.close()
+    command = [sys.executable, "-m", "lance_server", "dump", str(tmp_path), "default"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
 def test_values_that_are_no_text_are_base64(tmp_path: Path) -> None:
     """Every value can be printed."""
     log = LogDriver(PwritevStorage(), tmp_path)

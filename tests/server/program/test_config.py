@@ -8,6 +8,7 @@ import pytest
 
 from lance_server.config.settings import Address, ServerConfig, parse_size
 from lance_server.errors import ConfigError
+from lance_server.offline.commands import NAMES
 from lance_server.server_command import command
 from lance_spec.dialect import DEPLOYED, SPECIFIED
 
@@ -73,13 +74,26 @@ def test_the_dialects_follow_from_the_options() -> None:
     assert (pinned.name, pinned.max_payload) == ("deployed", 4096)
 
 
+def test_the_help_lists_the_commands() -> None:
+    """Nobody finds ``dump`` or ``repair`` otherwise."""
+    text = command.get_help(click.Context(command)).split("\nCommands on data directories")[1]
+    assert set(re.findall(r"^  ([a-z-]+)  +[A-Z]", text, re.MULTILINE)) == NAMES
+
+
+def test_an_option_of_other_servers_is_answered_with_ours() -> None:
+    """``--port`` is no ``--port-file``."""
+    with pytest.raises(click.NoSuchOption) as caught:
+        command.make_context("lance-server", ["--port", "5"])
+    assert caught.value.format_message() == "No such option '--port'. Did you mean '--listen'?"
+
+
 def test_the_help_groups_the_options_by_what_they_are_about() -> None:
     """Eighty options in one list are not read."""
     text = command.get_help(click.Context(command))
     titles = re.findall(r"^([A-Z][a-z ]+):$", text, re.MULTILINE)
     assert titles == [
         *("Options", "Storage", "Network", "Limits", "Security", "Operation"),
-        *("Other protocols", "Cluster"),
+        *("Other protocols", "Cluster", "Commands on data directories and running servers"),
     ]
     options = text.split("\nOptions:\n")[1].split("\nStorage:\n")[0]
     assert re.findall(r"^  (--[a-z-]+)", options, re.MULTILINE) == [
