@@ -220,9 +220,9 @@ def retention(
 ) -> None:
     """Drop what the topics' retention does not keep, or tell what it would (--dry-run).
 
-    It drops whole segments. A running server drops them by itself: with --http and --dry-run it tells what it would drop.
-    Limits are tried out before they are set: --dry-run --topic orders --max-age-secs 86400
-    tells what they would drop at once. A limit that is not given then is none.
+    It drops whole segments. A running server drops them by itself: with --http and --dry-run it
+    tells what it would drop. Limits are tried out before they are set: --dry-run --topic orders
+    --max-age-secs 86400 tells what they would drop at once. A limit that is not given then is none.
     """
     if (http_address is None) == (data_dir is None):
         raise click.UsageError("name the data directory, or a running server by --http")
