@@ -8,7 +8,7 @@ from lance_conformance.client.golden.values import ACK, INGEST, Batch, Record, S
 from lance_conformance.server.golden.codec import SIZE, Wire, parse
 
 HOST = "127.0.0.1"
-PATIENCE = 30.0
+TIMEOUT = 30.0
 """Seconds that nothing here needs; a client that waits for nothing shows after them."""
 
 
@@ -50,7 +50,7 @@ async def settled(count: int) -> list[Batch]:
     server = await asyncio.get_running_loop().create_server(AcksTogether, HOST, 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        client = Client(Specified(), Settings(HOST, port, PATIENCE, None, None, 0.0))
+        client = Client(Specified(), Settings(HOST, port, TIMEOUT, None, None, 0.0))
         for each in range(count):
             client.put(7, [Record(1, b"%d" % each)])
             await client.push()

@@ -46,23 +46,23 @@ def seen(*frames: Frame) -> list[ReceivedFrame]:
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_frame_breaks_no_rule(name: str) -> None:
     """What a right client sends is right."""
-    (sighting,) = seen(RIGHT[name])
-    assert broken_rules(sighting, SPECIFIED) == {}
+    (received,) = seen(RIGHT[name])
+    assert broken_rules(received, SPECIFIED) == {}
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_frame_breaks_its_rule(name: str) -> None:
     """One fault, one rule, and a sentence that says what is wrong."""
-    (sighting,) = seen(WRONG[name])
-    broken = broken_rules(sighting, SPECIFIED)
+    (received,) = seen(WRONG[name])
+    broken = broken_rules(received, SPECIFIED)
     assert name in broken
     assert len(broken[name]) > 5
 
 
 def test_the_other_polynomial_breaks_a_rule() -> None:
     """Checksums are those of the dialect in force."""
-    (sighting,) = seen(INGEST)
-    assert set(broken_rules(sighting, DEPLOYED)) == {"header-crc", "payload-crc"}
+    (received,) = seen(INGEST)
+    assert set(broken_rules(received, DEPLOYED)) == {"header-crc", "payload-crc"}
 
 
 def test_an_id_with_other_content_breaks_a_rule() -> None:
@@ -79,7 +79,7 @@ def test_frames_are_read_across_any_cut(cut: int) -> None:
     data = INGEST.encode(crc32c) + KEEPALIVE.encode(crc32c)
     reader = FrameReader(1)
     found = reader.feed(data[:cut]) + reader.feed(data[cut:])
-    assert [sighting.data for sighting in found] == [data[:-44], data[-44:]]
+    assert [received.data for received in found] == [data[:-44], data[-44:]]
 
 
 def test_bytes_that_are_no_frame_end_the_reading() -> None:

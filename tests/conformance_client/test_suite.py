@@ -20,9 +20,9 @@ SURE |= {"delete_topic", "set_retention"}
 """Operations whose success the server can vouch for."""
 
 
-def scenario(case: Case) -> ClientCase:
+def played_case(case: Case) -> ClientCase:
     """What a case that is data consists of."""
-    cells = case.question.__closure__ or ()  # type: ignore[attr-defined]  # it is a function
+    cells = case.function.__closure__ or ()  # type: ignore[attr-defined]  # it is a function
     (found,) = [cell.cell_contents for cell in cells if isinstance(cell.cell_contents, ClientCase)]
     return found
 
@@ -79,7 +79,7 @@ def test_no_case_can_pass_without_a_success() -> None:
     vacuous = [
         case.id
         for case in CASES
-        if not (played := scenario(case)).paired
+        if not (played := played_case(case)).paired
         and not any(op.name in SURE and not op.want.error for op in played.ops)
     ]
     assert vacuous == []
@@ -87,7 +87,7 @@ def test_no_case_can_pass_without_a_success() -> None:
 
 def test_most_cases_are_data() -> None:
     """Operations, script and checks are values that can be looked at."""
-    assert sum(isinstance(scenario(case), ClientCase) for case in CASES) >= 0.7 * len(CASES)
+    assert sum(isinstance(played_case(case), ClientCase) for case in CASES) >= 0.7 * len(CASES)
 
 
 @pytest.mark.parametrize("dialect", ["specified", "deployed"])

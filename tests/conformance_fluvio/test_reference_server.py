@@ -62,10 +62,10 @@ async def _topics_behind(place: tuple[str, int], case: str) -> list[Object]:
     conditions, _ = await SUITE.preflight(Conditions(Target(*place), preset, preset))
     (result,) = await ask_all([SUITE.by_id[case]], conditions)
     assert result.verdict is Verdict.PASS, result.message
-    dialogue = CaseContext(conditions, "kit/test", 10.0)
-    await dialogue.begin()
-    topics = (await dialogue.sc.ask(list_objects(Kind.TOPIC))).objects
-    await dialogue.end(clean=True)
+    ctx = CaseContext(conditions, "kit/test", 10.0)
+    await ctx.begin()
+    topics = (await ctx.sc.ask(list_objects(Kind.TOPIC))).objects
+    await ctx.end(clean=True)
     mine = conditions.run_id
     return [each for each in topics if mine in each.name]
 

@@ -32,7 +32,7 @@ def test_there_are_enough() -> None:
     assert sum(case.scored for case in SUITE.cases) >= 70
     assert sum(case.level is Level.MUST for case in SUITE.cases) >= 70
     assert len(EVERYBODY) > len(SUITE.cases)
-    assert len(SUITE.proof().nulls("both")) >= 11
+    assert len(SUITE.proof().null_servers("both")) >= 11
 
 
 def test_an_id_is_an_area_and_a_slug() -> None:

@@ -1,4 +1,4 @@
-"""One case on stage: the control, then the same with a server that misbehaves."""
+"""Runs one case: the control first, then the same with a server that misbehaves."""
 
 import asyncio
 import itertools
@@ -41,7 +41,7 @@ class ClientCaseContext(BaseContext):
     def __init__(self, conditions: Conditions, case_id: str, budget: float) -> None:
         super().__init__(conditions, case_id, budget)
         self.client = client_of(conditions.target)
-        self._patience = Timeouts(budget)
+        self._timeouts = Timeouts(budget)
         self._numbers = itertools.count(1)
         self._driver: Driver | None = None
         self._died = "the driver was not started"
@@ -67,7 +67,7 @@ class ClientCaseContext(BaseContext):
     async def probe(self) -> None:
         """Nothing, for the same reason."""
 
-    async def perform(self, scenario: ClientCase) -> None:
+    async def perform(self, case: ClientCase) -> None:
         """Ask one case.
 
         Raises:
@@ -75,11 +75,11 @@ class ClientCaseContext(BaseContext):
             Blocked: It does not do it when nothing is wrong, either.
             NotApplicable: Its driver knows no such operation.
         """
-        if scenario.paired:
-            await self._control(scenario)
-        stage = self._stage(scenario, scenario.script)
-        await self._phase(stage, scenario, scenario.ops)
-        self._judge_rules(stage, scenario.rule)
+        if case.paired:
+            await self._control(case)
+        server = self._server(case, case.script)
+        await self._phase(server, case, case.ops)
+        self._judge_rules(server, case.rule)
 
     async def rehearse(self, ops: Sequence[Op]) -> tuple[dict[str, bool], ScriptedServer]:
         """Let the client do everything that it can, with a server that does all right.
@@ -91,56 +91,56 @@ class ClientCaseContext(BaseContext):
             Failure: The client ends, or hangs.
         """
         has: dict[str, bool] = {}
-        stage = self._stage(ClientCase(()), ())
-        async with stage.open():
-            await self._ask(stage, self._connect(stage.port, {}))
+        server = self._server(ClientCase(()), ())
+        async with server.open():
+            await self._ask(server, self._connect(server.port, {}))
             for op in ops:
                 try:
-                    await self._ask(stage, op)
+                    await self._ask(server, op)
                 except NotApplicable:
                     has.setdefault(op.name, False)
                 else:
                     has[op.name] = True
-            await self._ask(stage, CLOSE)
-        return has, stage
+            await self._ask(server, CLOSE)
+        return has, server
 
-    async def _control(self, scenario: ClientCase) -> None:
-        ops = [op if op.refused_here else replace(op, want=Want()) for op in scenario.ops]
-        stage = self._stage(scenario, ())
-        tls = "right" if scenario.tls else ""
-        right = replace(scenario, checks=(), listens=True, tls=tls)
+    async def _control(self, case: ClientCase) -> None:
+        ops = [op if op.refused_here else replace(op, want=Want()) for op in case.ops]
+        server = self._server(case, ())
+        tls = "right" if case.tls else ""
+        right = replace(case, checks=(), listens=True, tls=tls)
         try:
-            await self._phase(stage, right, ops)
+            await self._phase(server, right, ops)
         except Failure as failure:
             words = "the same does not work with a server that does all right"
             raise failure.told_as(Blocked, words) from failure
 
-    def _stage(self, scenario: ClientCase, script: Sequence[On]) -> ScriptedServer:
-        model = Model(self.conditions.dialect, scenario.records)
+    def _server(self, case: ClientCase, script: Sequence[On]) -> ScriptedServer:
+        model = Model(self.conditions.dialect, case.records)
         return ScriptedServer(
             model, script, self.transcript, self._numbers,
-            pause=self.client.pause, operation=self._patience.operation,
+            pause=self.client.pause, operation=self._timeouts.operation,
         )  # fmt: skip
 
-    async def _phase(self, stage: ScriptedServer, scenario: ClientCase, ops: Sequence[Op]) -> None:
-        certificates = Certificates.of(scenario.tls)
+    async def _phase(self, server: ScriptedServer, case: ClientCase, ops: Sequence[Op]) -> None:
+        certificates = Certificates.of(case.tls)
         context = certificates.server if certificates else None
-        options = {**scenario.options, **(certificates.options() if certificates else {})}
+        options = {**case.options, **(certificates.options() if certificates else {})}
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(stage.open(context))
+            await stack.enter_async_context(server.open(context))
             nobody = stack.enter_context(closed_port())
-            port = stage.port if scenario.listens else nobody
-            await self._ask(stage, self._connect(port, options))
+            port = server.port if case.listens else nobody
+            await self._ask(server, self._connect(port, options))
             for op in ops:
-                await self._carry_out(stage, op)
-            for check in scenario.checks:
-                await check.judge(stage, self._deadline())
-            await self._ask(stage, CLOSE)
-            if stage.unreadable:
+                await self._carry_out(server, op)
+            for check in case.checks:
+                await check.judge(server, self._deadline())
+            await self._ask(server, CLOSE)
+            if server.unreadable:
                 raise Failure(
                     "unreadable",
-                    f"the client sent bytes that are not a frame: {stage.unreadable}",
-                    received=stage.unreadable,
+                    f"the client sent bytes that are not a frame: {server.unreadable}",
+                    received=server.unreadable,
                 )
 
     def _connect(self, port: int, options: Mapping[str, Any]) -> Op:
@@ -149,32 +149,32 @@ class ClientCaseContext(BaseContext):
             "host": HOST,
             "port": port,
             "dialect": self.conditions.dialect.name,
-            "timeout": self._patience.operation,
+            "timeout": self._timeouts.operation,
         }
         return Op("connect", {**arguments, **options}, Want(error=True))
 
     def _deadline(self) -> float:
-        return asyncio.get_running_loop().time() + self._patience.hang
+        return asyncio.get_running_loop().time() + self._timeouts.hang
 
-    async def _carry_out(self, stage: ScriptedServer, op: Op) -> None:
+    async def _carry_out(self, server: ScriptedServer, op: Op) -> None:
         if op.name == WAIT:
-            await asyncio.sleep(op.arguments["part"] * self._patience.operation)
+            await asyncio.sleep(op.arguments["part"] * self._timeouts.operation)
             return
-        answered = len(stage.answered)
+        answered = len(server.answered)
         try:
-            result = await self._ask(stage, op)
+            result = await self._ask(server, op)
         except NotApplicable:
             if op.optional:
                 return
             raise
-        stage.read += [decoded(each.get("value")) for each in records_of(result)]
-        stage.tickets += op.name == "send_async" and "ok" in result
-        judge(op, result, stage, answered)
+        server.read += [decoded(each.get("value")) for each in records_of(result)]
+        server.tickets += op.name == "send_async" and "ok" in result
+        judge(op, result, server, answered)
 
-    async def _ask(self, stage: ScriptedServer, op: Op) -> Mapping[str, Any]:
+    async def _ask(self, server: ScriptedServer, op: Op) -> Mapping[str, Any]:
         if self._driver is None:
             raise Failure("client-died", self._died)
-        limit = self._patience.hang
+        limit = self._timeouts.hang
         try:
             async with asyncio.timeout(limit):
                 response = await self._driver.call({"op": op.name, **op.arguments})
@@ -184,26 +184,26 @@ class ClientCaseContext(BaseContext):
             raise Failure(
                 "timeout",
                 f"{op} did not end within {limit:.1f} s, although the client was given "
-                f"{self._patience.operation:.1f} s for it",
+                f"{self._timeouts.operation:.1f} s for it",
                 expected=(str(op.want),),
                 received=f"nothing in {limit:.1f} s",
-                connection=stage.transcript.last_connection(),
+                connection=server.transcript.last_connection(),
             ) from None
         if response.get("unsupported"):
             raise NotApplicable(f"the driver does not support {op}")
         result = read(op, response)
-        stage.told.append(str(result.get("error", "")))
+        server.told.append(str(result.get("error", "")))
         return result
 
-    def _judge_rules(self, stage: ScriptedServer, own: str) -> None:
-        for name, (sighting, wrong) in stage.broken.items():
+    def _judge_rules(self, server: ScriptedServer, own: str) -> None:
+        for name, (received, wrong) in server.broken.items():
             if name == own or (not own and name not in self.client.known):
                 raise Failure(
                     f"rule:{name}",
-                    f"{sighting} breaks a rule for every frame: {wrong}",
+                    f"{received} breaks a rule for every frame: {wrong}",
                     expected=(name.replace("-", " "),),
                     received=wrong,
-                    connection=sighting.connection,
+                    connection=received.connection,
                 )
 
 

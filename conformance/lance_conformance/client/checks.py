@@ -4,21 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lance_conformance.client.scripted.connection import ScriptedConnection
 from lance_conformance.client.scripted.model import trigger_of
 from lance_conformance.client.scripted.received_frame import ReceivedFrame
-from lance_conformance.client.scripted.server import ScriptedServer
+from lance_conformance.client.scripted.server import ScriptedConnection, ScriptedServer
 from lance_conformance.engine.failures import Failure
 
 
 class Check(Protocol):
     """One thing to look at when all operations are done."""
 
-    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Judge.
 
         Args:
-            stage: What a client did.
+            server: What a client did.
             deadline: When to stop waiting for it, in the time of the event loop's clock.
 
         Raises:
@@ -44,14 +43,17 @@ def _failure(
 class Closes:
     """The client ends every connection on which it was wronged."""
 
-    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Wait for the ends."""
-        wronged = [side for side in stage.sides if side.wronged]
-        await stage.until(lambda: all(side.ended for side in wronged), deadline)
-        for side in wronged:
-            if side.ended is None:
+        wronged = [connection for connection in server.connections if connection.wronged]
+        await server.until(lambda: all(connection.ended for connection in wronged), deadline)
+        for connection in wronged:
+            if connection.ended is None:
                 raise _failure(
-                    "not-closed", "the client closes the connection", "it stays open", side.number
+                    "not-closed",
+                    "the client closes the connection",
+                    "it stays open",
+                    connection.number,
                 )
 
 
@@ -59,18 +61,18 @@ class Closes:
 class StaysOn:
     """The client does not end a connection for this."""
 
-    async def judge(self, stage: ScriptedServer, _deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, _deadline: float) -> None:
         """Look for connections that it ended; nothing is waited for."""
-        for side in stage.sides:
-            if side.ended is not None:
+        for connection in server.connections:
+            if connection.ended is not None:
                 # A client whose time ran out, as for connecting, ends the connection, too.
-                found = _how(side)
-                raise _failure("closed-early", "the connection stays open", found, side.number,
-                               late=True)  # fmt: skip
+                found = _how(connection)
+                wanted = "the connection stays open"
+                raise _failure("closed-early", wanted, found, connection.number, late=True)
 
 
-def _how(side: ScriptedConnection) -> str:
-    return f"the client closed it ({side.ended})"
+def _how(connection: ScriptedConnection) -> str:
+    return f"the client closed it ({connection.ended})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +89,10 @@ class Count:
     at_least: int = 0
     at_most: int | None = None
 
-    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Wait and count."""
-        await stage.until(lambda: stage.count(self.what) >= self.at_least, deadline)
-        count = stage.count(self.what)
+        await server.until(lambda: server.count(self.what) >= self.at_least, deadline)
+        count = server.count(self.what)
         wrong = count < self.at_least or (self.at_most is not None and count > self.at_most)
         if wrong:
             late = count < self.at_least or None
@@ -113,10 +115,10 @@ class Same:
     what: str
     at_least: int = 2
 
-    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Compare them."""
-        await stage.until(lambda: stage.count(self.what) >= self.at_least, deadline)
-        frames = stage.frames(self.what)
+        await server.until(lambda: server.count(self.what) >= self.at_least, deadline)
+        frames = server.frames(self.what)
         if len(frames) < self.at_least:
             raise _failure(f"count:{self.what}", f"{self.at_least} {self.what}",
                            str(len(frames)), late=True)  # fmt: skip
@@ -153,17 +155,17 @@ class Sent:
     wanted: str
     some: bool = False
 
-    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Look."""
-        await stage.until(lambda: bool(stage.frames(self.what)), deadline)
-        frames = stage.frames(self.what)
+        await server.until(lambda: bool(server.frames(self.what)), deadline)
+        frames = server.frames(self.what)
         if not frames:
             raise _failure(f"count:{self.what}", f"a frame: {self.wanted}", "none", late=True)
-        found = [(sighting, self.holds(sighting)) for sighting in frames]
-        wrong = [(sighting, words) for sighting, words in found if words]
+        found = [(received, self.holds(received)) for received in frames]
+        wrong = [(received, words) for received, words in found if words]
         if wrong and (not self.some or len(wrong) == len(found)):
-            sighting, words = wrong[0]
-            raise _failure(f"field:{self.what}", self.wanted, words, sighting.connection)
+            received, words = wrong[0]
+            raise _failure(f"field:{self.what}", self.wanted, words, received.connection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,19 +178,19 @@ class Order:
 
     payloads: tuple[bytes, ...]
 
-    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Compare the places of what each connection brought, and look for what is missing."""
         del deadline
-        frames = stage.frames("ingest")
+        frames = server.frames("ingest")
         missing = set(self.payloads) - {each.frame.payload for each in frames}
         if missing:
             raise _failure("lost", f"{len(self.payloads)} batches", f"{len(missing)} never came")
-        for side in stage.sides:
-            mine = [each.frame.payload for each in frames if each.connection == side.number]
+        for connection in server.connections:
+            mine = [each.frame.payload for each in frames if each.connection == connection.number]
             places = [self.payloads.index(payload) for payload in mine]
             if places != sorted(places):
                 found = f"the order {places}"
-                raise _failure("order", "batches in order", found, side.number)
+                raise _failure("order", "batches in order", found, connection.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +205,16 @@ class Settles:
     what: str
     most: int
 
-    async def judge(self, stage: ScriptedServer, _deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, _deadline: float) -> None:
         """Count per connection."""
-        for side in stage.sides:
-            count = sum(each.connection == side.number for each in stage.frames(self.what))
+        for connection in server.connections:
+            count = sum(each.connection == connection.number for each in server.frames(self.what))
             if count > self.most:
                 raise _failure(
                     f"storm:{self.what}",
                     f"at most {self.most} times {self.what} on a connection",
                     str(count),
-                    side.number,
+                    connection.number,
                 )
 
 
@@ -220,10 +222,12 @@ class Settles:
 class Elsewhere:
     """The client goes to the server it was sent to."""
 
-    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Wait for a connection there."""
-        await stage.until(lambda: any(not side.scripted for side in stage.sides), deadline)
-        if all(side.scripted for side in stage.sides):
+        await server.until(
+            lambda: any(not connection.scripted for connection in server.connections), deadline
+        )
+        if all(connection.scripted for connection in server.connections):
             raise _failure("not-redirected", "a connection to the leader", "none", late=True)
 
 
@@ -241,18 +245,18 @@ class After:
     first: str
     at_least: int = 1
 
-    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Wait for it."""
-        await stage.until(lambda: self._count(stage) >= self.at_least, deadline)
-        if self._count(stage) < self.at_least:
+        await server.until(lambda: self._count(server) >= self.at_least, deadline)
+        if self._count(server) < self.at_least:
             wanted = f"{self.at_least} {self.what} behind the {self.first}"
-            found = f"{self._count(stage)} of them"
+            found = f"{self._count(server)} of them"
             raise _failure(f"missing:{self.what}", wanted, found, late=True)
 
-    def _count(self, stage: ScriptedServer) -> int:
+    def _count(self, server: ScriptedServer) -> int:
         return sum(
-            any(trigger_of(each.frame) == self.first for each in sighting.before)
-            for sighting in stage.frames(self.what)
+            any(trigger_of(each.frame) == self.first for each in received.before)
+            for received in server.frames(self.what)
         )
 
 
@@ -262,14 +266,14 @@ class Reads:
 
     values: tuple[bytes, ...]
 
-    async def judge(self, stage: ScriptedServer, _deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, _deadline: float) -> None:
         """Compare."""
-        if stage.read != list(self.values):
-            late = stage.read == list(self.values[: len(stage.read)]) or None
+        if server.read != list(self.values):
+            late = server.read == list(self.values[: len(server.read)]) or None
             raise _failure(
                 "records",
                 f"{len(self.values)} records, in order",
-                f"{stage.read!r:.200}",
+                f"{server.read!r:.200}",
                 late=late,
             )
 
@@ -280,14 +284,14 @@ class First:
 
     what: str
 
-    async def judge(self, stage: ScriptedServer, deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Look at each connection's frames."""
         del deadline
-        for side in stage.sides:
-            mine = [trigger_of(s.frame) for s in stage.seen if s.connection == side.number]
+        for connection in server.connections:
+            mine = [trigger_of(s.frame) for s in server.seen if s.connection == connection.number]
             others = [name for name in mine if name != "keepalive"]
             if others and others[0] != self.what:
-                raise _failure("order", f"{self.what} first", others[0], side.number)
+                raise _failure("order", f"{self.what} first", others[0], connection.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +300,7 @@ class Secret:
 
     text: str
 
-    async def judge(self, stage: ScriptedServer, _deadline: float) -> None:
+    async def judge(self, server: ScriptedServer, _deadline: float) -> None:
         """Search."""
-        if any(self.text in told for told in stage.told):
+        if any(self.text in told for told in server.told):
             raise _failure("secret", "an error without the token in it", "the token")

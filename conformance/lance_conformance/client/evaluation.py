@@ -34,35 +34,35 @@ def read(op: Op, response: Mapping[str, Any]) -> Result:
     )
 
 
-def judge(op: Op, result: Result, stage: ScriptedServer, answered: int) -> None:
+def judge(op: Op, result: Result, server: ScriptedServer, answered: int) -> None:
     """Judge the outcome of one operation.
 
     Args:
         op: What was asked for.
         result: What came of it.
-        stage: What the server knows.
+        server: What the server knows.
         answered: How many requests had been answered rightly when it began.
 
     Raises:
         Failure: It may not be.
     """
     if "error" in result:
-        _judge_error(op, result["error"], stage)
+        _judge_error(op, result["error"], server)
     elif not op.want.ok:
-        raise _failure("accepted", op, "success", stage)
+        raise _failure("accepted", op, "success", server)
     else:
-        _judge_success(op, result["ok"], stage, answered)
+        _judge_success(op, result["ok"], server, answered)
 
 
 def _failure(
-    reason: str, op: Op, received: str, stage: ScriptedServer, *, late: bool | None = None
+    reason: str, op: Op, received: str, server: ScriptedServer, *, late: bool | None = None
 ) -> Failure:
     return Failure(
         reason,
         f"{op}: expected {op.want}; got {received}",
         expected=(f"{op}: {op.want}",),
         received=received,
-        connection=stage.transcript.last_connection(),
+        connection=server.transcript.last_connection(),
         timing=late,
     )
 
@@ -71,25 +71,25 @@ _OUT_OF_TIME = frozenset({"timeout", "redirect", "retriable"})
 """Kinds of errors that a client tells whose time ran out: it may tell what it last heard."""
 
 
-def _judge_error(op: Op, error: Mapping[str, Any], stage: ScriptedServer) -> None:
+def _judge_error(op: Op, error: Mapping[str, Any], server: ScriptedServer) -> None:
     kind, text = error["kind"], str(error["text"])[:LONGEST_TEXT]
     told = f"an error of kind {kind}: {text}"
     if not op.want.error:
-        raise _failure("failed", op, told, stage, late=kind in _OUT_OF_TIME or None)
+        raise _failure("failed", op, told, server, late=kind in _OUT_OF_TIME or None)
     if op.want.kinds and kind not in op.want.kinds:
-        raise _failure(f"kind:{kind}", op, told, stage, late=kind == "timeout" or None)
+        raise _failure(f"kind:{kind}", op, told, server, late=kind == "timeout" or None)
 
 
-def _judge_success(op: Op, ok: Mapping[str, Any], stage: ScriptedServer, answered: int) -> None:
+def _judge_success(op: Op, ok: Mapping[str, Any], server: ScriptedServer, answered: int) -> None:
     honest = _HONEST.get(op.name)
-    wrong = honest(op, ok, stage, stage.answered[answered:]) if honest else ""
+    wrong = honest(op, ok, server, server.answered[answered:]) if honest else ""
     if wrong:
-        raise _failure("believed", op, f"success, although {wrong}", stage)
+        raise _failure("believed", op, f"success, although {wrong}", server)
     for name, value in op.want.result.items():
         found = _found(ok, name)
         if found != value:
             told = f"{name} {str(found)[:LONGEST_TEXT]}, must be {str(value)[:LONGEST_TEXT]}"
-            raise _failure(f"result:{name}", op, told, stage, late=_ran_out(ok) or None)
+            raise _failure(f"result:{name}", op, told, server, late=_ran_out(ok) or None)
 
 
 def _ran_out(ok: Result) -> bool:
@@ -135,32 +135,32 @@ def decoded(text: object) -> bytes:
 Answered = list[ReceivedFrame]
 
 
-def _sent(op: Op, _ok: Result, _stage: ScriptedServer, answered: Answered) -> str:
+def _sent(op: Op, _ok: Result, _server: ScriptedServer, answered: Answered) -> str:
     acked = b"".join(each.frame.payload for each in answered if _is(each, "ingest"))
     return "" if _batch(op) in acked else "no right Ack of this batch was sent"
 
 
-def _is(sighting: ReceivedFrame, what: str) -> bool:
-    return trigger_of(sighting.frame) == what
+def _is(received: ReceivedFrame, what: str) -> bool:
+    return trigger_of(received.frame) == what
 
 
-def _flushed(_op: Op, ok: Result, stage: ScriptedServer, _answered: Answered) -> str:
+def _flushed(_op: Op, ok: Result, server: ScriptedServer, _answered: Answered) -> str:
     acked, failed = ok.get("acked"), ok.get("failed")
     if not isinstance(acked, list) or not isinstance(failed, list):
         raise Blocked("driver-protocol", "the driver's flush tells no lists of acked and failed")
-    payloads = {each.frame.payload for each in stage.answered if _is(each, "ingest")}
+    payloads = {each.frame.payload for each in server.answered if _is(each, "ingest")}
     records = sum(len(boundaries(payload)) - 1 for payload in payloads)
     if len(acked) > records:
         return f"{len(acked)} batches are said to be acknowledged, and Acks of {records} were sent"
-    lost = stage.tickets - len(acked) - len(failed)
+    lost = server.tickets - len(acked) - len(failed)
     return f"{lost} batches have neither been acknowledged nor failed" if lost else ""
 
 
-def _read_records(_op: Op, ok: Result, stage: ScriptedServer, _answered: Answered) -> str:
+def _read_records(_op: Op, ok: Result, server: ScriptedServer, _answered: Answered) -> str:
     records = ok.get("records")
     if not isinstance(records, list):
         raise Blocked("driver-protocol", "the driver's records are not a list")
-    log = stage.model.log
+    log = server.model.log
     starts = boundaries(log)
     held = {
         (log[start], encoded(log[start + RECORD_HEADER : end]))
@@ -170,14 +170,14 @@ def _read_records(_op: Op, ok: Result, stage: ScriptedServer, _answered: Answere
     return f"the topic holds no such record: {str(alien[0])[:100]}" if alien else ""
 
 
-def _fetched(op: Op, ok: Result, stage: ScriptedServer, answered: Answered) -> str:
+def _fetched(op: Op, ok: Result, server: ScriptedServer, answered: Answered) -> str:
     if not any(trigger_of(each.frame) in ("fetch", "subscribe") for each in answered):
         return "no right FetchResponse was sent"
-    return _read_records(op, ok, stage, answered)
+    return _read_records(op, ok, server, answered)
 
 
 def _needs(*triggers: str) -> Callable[[Op, Result, ScriptedServer, Answered], str]:
-    def honest(_op: Op, _ok: Result, _stage: ScriptedServer, answered: Answered) -> str:
+    def honest(_op: Op, _ok: Result, _server: ScriptedServer, answered: Answered) -> str:
         found = any(_is(each, what) for each in answered for what in triggers)
         return "" if found else "no right answer was sent"
 

@@ -52,48 +52,50 @@ class Capabilities:
 
 
 async def preflight(
-    base: Conditions, timeout_scale: float = 1.0, patience: float = BUDGET
+    base: Conditions, timeout_scale: float = 1.0, step_timeout: float = BUDGET
 ) -> tuple[Conditions, Capabilities]:
     """Find out what the client can do.
 
     Args:
         base: The client; ``pinned`` and ``demanded`` say what was asked for.
         timeout_scale: Stretches the budget of a case.
-        patience: Seconds that each step may take.
+        step_timeout: Seconds that each step may take.
 
     Raises:
         PreflightError: Nothing can be proven about this client.
     """
     base = replace(base, target=client_of(base.target))
-    await _refuses_nonsense(client_of(base.target), patience)
+    await _refuses_nonsense(client_of(base.target), step_timeout)
     wanted = [base.demanded] if base.pinned else list(PRESETS.values())
-    why = {each.name: await _speaks(replace(base, dialect=each), patience) for each in wanted}
+    why = {each.name: await _speaks(replace(base, dialect=each), step_timeout) for each in wanted}
     spoken = [each for each in wanted if not why[each.name]]
     if not spoken:
         told = "; ".join(f"{name}: {problem}" for name, problem in why.items())
         raise PreflightError(f"{base.target} neither sends a record nor lists topics: {told}")
     found = replace(base, dialect=spoken[0], budget=BUDGET * timeout_scale)
-    operations, missing, broken = await _operations(found, patience)
+    operations, missing, broken = await _operations(found, step_timeout)
     target = replace(client_of(base.target), known=frozenset(broken))
     names = tuple(each.name for each in spoken)
     skills = Capabilities(names, operations, missing, broken, found.budget)
     return replace(found, target=target), skills
 
 
-async def _refuses_nonsense(client: Client, patience: float) -> None:
+async def _refuses_nonsense(client: Client, step_timeout: float) -> None:
     try:
         driver = await client.drivers.take()
     except DriverDiedError as problem:
         raise PreflightError(f"{client}: {problem}") from problem
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(step_timeout):
             answer = await driver.call({"op": NONSENSE})
     except DriverDiedError as problem:
         await driver.end()
         raise PreflightError(f"{client}: {problem}") from problem
     except TimeoutError:
         await driver.end()
-        raise PreflightError(f"{client} does not answer {NONSENSE!r} in {patience:.1f} s") from None
+        raise PreflightError(
+            f"{client} does not answer {NONSENSE!r} in {step_timeout:.1f} s"
+        ) from None
     client.drivers.give(driver)
     if answer.get("unsupported") is not True:
         raise PreflightError(
@@ -107,15 +109,15 @@ async def _speaks(conditions: Conditions, budget: float) -> str:
     """Why the client does not speak a dialect; empty when it does."""
     problem = ""
     for op in FIRST:
-        play = ClientCaseContext(conditions, "kit/preflight", budget)
-        await play.prepare()
+        ctx = ClientCaseContext(conditions, "kit/preflight", budget)
+        await ctx.prepare()
         try:
-            await play.perform(_alone(op))
+            await ctx.perform(_alone(op))
         except (Failure, NotApplicable) as found:
             problem = problem or str(found)
-            await play.end(clean=False)
+            await ctx.end(clean=False)
         else:
-            await play.end(clean=True)
+            await ctx.end(clean=True)
             return ""
     return problem
 
@@ -132,14 +134,14 @@ async def _operations(
     conditions: Conditions, budget: float
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Operations that the driver has, those it has not, and rules that are broken on the way."""
-    play = ClientCaseContext(conditions, "kit/preflight", budget)
-    await play.prepare()
+    ctx = ClientCaseContext(conditions, "kit/preflight", budget)
+    await ctx.prepare()
     try:
-        has, stage = await play.rehearse(EVERYTHING)
+        has, server = await ctx.rehearse(EVERYTHING)
     except Failure as problem:
-        await play.end(clean=False)
+        await ctx.end(clean=False)
         raise PreflightError(f"{conditions.target}: {problem}") from problem
-    await play.end(clean=True)
+    await ctx.end(clean=True)
     operations = tuple(name for name, there in has.items() if there)
     missing = tuple(name for name, there in has.items() if not there)
-    return operations, missing, tuple(sorted(stage.broken))
+    return operations, missing, tuple(sorted(server.broken))

@@ -20,7 +20,7 @@ from lance_conformance.client.cases import (
     timing,
     variation,
 )
-from lance_conformance.client.cases.registry import AREAS, QUESTIONS, client_clauses
+from lance_conformance.client.cases.registry import AREAS, CASES, client_clauses
 from lance_conformance.client.inprocess import client_of
 from lance_conformance.client.preflight import preflight
 from lance_conformance.client.process import client_started_by
@@ -52,19 +52,19 @@ class LwpClients(Suite):
     ids = "lance_conformance.client"
     matrix = "lance_conformance.client.mutants"
 
-    def questions(self) -> Sequence[Case]:
+    def load_cases(self) -> Sequence[Case]:
         """Load the cases."""
-        return QUESTIONS.in_order()
+        return CASES.in_order()
 
     def clauses(self) -> Mapping[str, Clause]:
         """What the LWP document asks of a client."""
         return client_clauses()
 
     async def preflight(
-        self, base: Conditions, timeout_scale: float = 1.0, **patience: float
+        self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
     ) -> tuple[Conditions, Found]:
         """Find out what the client can do."""
-        return await preflight(base, timeout_scale, **patience)
+        return await preflight(base, timeout_scale, **timeouts)
 
     def target(self, text: str) -> Client:
         """A run file names the command that starts a driver."""

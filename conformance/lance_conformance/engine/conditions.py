@@ -57,7 +57,7 @@ class Conditions:
         fails_over: The second node is asked what follows a restart, while the target is down.
         pace: How many times their seconds cases wait that wait on purpose.
         one_by_one: Cases are asked one after the other, since the target is slow.
-        patience: Seconds that a restart may take, beyond the budget.
+        restart_timeout: Seconds that a restart may take, beyond the budget.
         second: Another node of the target's cluster.
         coordinator: Where consumer groups are coordinated.
     """
@@ -79,6 +79,6 @@ class Conditions:
     fails_over: bool = False
     pace: float = 1.0
     one_by_one: bool = False
-    patience: float = 60.0
+    restart_timeout: float = 60.0
     second: Target | None = None
     coordinator: Target | None = None

@@ -10,7 +10,7 @@ from lance_conformance.engine.conditions import Conditions
 from lance_conformance.spec.clauses import Clause, Level
 
 D = TypeVar("D", bound=BaseContext)
-Question = Callable[[Any], Awaitable[None]]
+CaseFunction = Callable[[Any], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Case:
         title: What must hold, as one sentence.
         details: What else there is to know.
         clause: The clause it asks about, which also gives its level.
-        question: Asks it; returns when all is well and raises otherwise.
+        function: Asks it; returns when all is well and raises otherwise.
         among: The questions it is one of.
         dialects: Where it has a meaning.
         pinned_only: It would punish a target that serves several dialects on purpose.
@@ -40,7 +40,7 @@ class Case:
     title: str
     details: str
     clause: Clause
-    question: Question
+    function: CaseFunction
     among: "CaseRegistry[Any]"
     dialects: tuple[str, ...]
     pinned_only: bool = False
@@ -136,8 +136,8 @@ class CaseRegistry(Generic[D]):
             alone: Whether no other case may be asked at the same time.
         """
 
-        def register(question: Callable[[D], Awaitable[None]]) -> Callable[[D], Awaitable[None]]:
-            title, _, details = cleandoc(question.__doc__ or "").partition("\n")
+        def register(function: Callable[[D], Awaitable[None]]) -> Callable[[D], Awaitable[None]]:
+            title, _, details = cleandoc(function.__doc__ or "").partition("\n")
             assert case_id not in self._cases, f"two cases are called {case_id}"
             assert case_id.partition("/")[0] in self.areas, f"{case_id} is in no area"
             self._cases[case_id] = Case(
@@ -145,7 +145,7 @@ class CaseRegistry(Generic[D]):
                 title=title,
                 details=details.strip(),
                 clause=self._clauses()[clause],
-                question=question,
+                function=function,
                 among=self,
                 dialects=dialects or self._dialects,
                 pinned_only=pinned_only,
@@ -157,7 +157,7 @@ class CaseRegistry(Generic[D]):
                 seconds=seconds,
                 alone=alone or "restart" in needs,
             )
-            return question
+            return function
 
         return register
 

@@ -111,7 +111,7 @@ class Proof(ABC):
         return base
 
     @abstractmethod
-    def nulls(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def null_servers(self, dialect: str) -> Mapping[str, ScriptedServer]:
         """Servers that do not speak the protocol at all."""
 
     @abstractmethod
@@ -151,7 +151,7 @@ class Suite(ABC):
     @cached_property
     def cases(self) -> tuple[Case, ...]:
         """Every case, area by area."""
-        return tuple(self.questions())
+        return tuple(self.load_cases())
 
     @cached_property
     def by_id(self) -> Mapping[str, Case]:
@@ -159,7 +159,7 @@ class Suite(ABC):
         return {case.id: case for case in self.cases}
 
     @abstractmethod
-    def questions(self) -> Sequence[Case]:
+    def load_cases(self) -> Sequence[Case]:
         """Load the cases."""
 
     def setting(self, case: Case) -> str:
@@ -188,14 +188,14 @@ class Suite(ABC):
 
     @abstractmethod
     async def preflight(
-        self, base: Conditions, timeout_scale: float = 1.0, **patience: float
+        self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
     ) -> tuple[Conditions, Found]:
         """Probe the target, and say under which conditions its cases are to be asked.
 
         Args:
             base: Target, names and seed; its `pinned` and `demanded` say what was asked for.
             timeout_scale: Stretches the budget that is measured.
-            **patience: Seconds that each step may take, as ``patience``, if not those of the suite.
+            **timeouts: `step_timeout`: seconds that each step may take, if not those of the suite.
 
         Raises:
             PreflightError: Nothing can be proven about this target.

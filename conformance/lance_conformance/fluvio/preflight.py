@@ -13,7 +13,7 @@ from lance_conformance.fluvio.peer import Peer
 from lance_conformance.fluvio.wire.calls import api_versions, list_objects, watch
 from lance_conformance.fluvio.wire.objects import Kind, Partition, Spu
 from lance_conformance.fluvio.wire.responses import Versions
-from lance_conformance.server.preflight import PATIENCE, PreflightError, budget_of, reached
+from lance_conformance.server.preflight import STEP_TIMEOUT, PreflightError, budget_of, reached
 
 T = TypeVar("T")
 
@@ -45,19 +45,19 @@ class Findings:
 
 
 async def preflight(
-    base: Conditions, timeout_scale: float = 1.0, patience: float = PATIENCE
+    base: Conditions, timeout_scale: float = 1.0, step_timeout: float = STEP_TIMEOUT
 ) -> tuple[Conditions, Findings]:
     """Ask the SC where its SPU is, and both how fast they are.
 
     Args:
         base: Target, names and seed.
-        timeout_scale: Stretches the budget that is measured, and the patience.
-        patience: Seconds that each step may take.
+        timeout_scale: Stretches the budget that is measured, and the step timeout.
+        step_timeout: Seconds that each step may take.
 
     Raises:
         PreflightError: Nothing can be proven about this target.
     """
-    base = replace(base, budget=patience * timeout_scale)
+    base = replace(base, budget=step_timeout * timeout_scale)
     base = replace(base, target=await reached(base))
     versions, spu = await _in_time(base, _introduction)
     base = replace(base, dialect=FluvioDialect(spu=spu))
@@ -68,57 +68,57 @@ async def preflight(
 
 
 async def _in_time(base: Conditions, step: Callable[[CaseContext], Awaitable[T]]) -> T:
-    dialogue = CaseContext(base, "kit/preflight", base.budget)
+    ctx = CaseContext(base, "kit/preflight", base.budget)
     try:
-        return await step(dialogue)
+        return await step(ctx)
     except Failure as failure:
         raise PreflightError(
             f"{base.target} does not answer as an SC with an SPU does, so nothing can be proven: "
             f"{failure.message}"
         ) from failure
     finally:
-        await dialogue.end(clean=False)
+        await ctx.end(clean=False)
 
 
-async def _introduction(dialogue: CaseContext) -> tuple[Versions, tuple[str, int]]:
-    peer = await dialogue.open("sc")
+async def _introduction(ctx: CaseContext) -> tuple[Versions, tuple[str, int]]:
+    peer = await ctx.open("sc")
     versions = await peer.ask(api_versions())
-    return versions, await _spu(dialogue, peer)
+    return versions, await _spu(ctx, peer)
 
 
-async def _spu(dialogue: CaseContext, peer: Peer) -> tuple[str, int]:
+async def _spu(ctx: CaseContext, peer: Peer) -> tuple[str, int]:
     found = (await peer.ask(watch(Kind.SPU))).all
     spus = [each for each in found if isinstance(each, Spu) and each.online and each.hosts]
-    dialogue.check(spus, "spu-missing", "it tells of no SPU that is online")
-    dialogue.check(len(spus) == 1, "spus", f"it has {len(spus)} SPUs; the kit asks clusters of one")
-    encrypted = dialogue.conditions.access.tls is not None
+    ctx.check(spus, "spu-missing", "it tells of no SPU that is online")
+    ctx.check(len(spus) == 1, "spus", f"it has {len(spus)} SPUs; the kit asks clusters of one")
+    encrypted = ctx.conditions.access.tls is not None
     spoken = "TLS" if spus[0].encrypted else "no TLS"
-    dialogue.check(spus[0].encrypted == encrypted, "tls", f"its SPU speaks {spoken}, unlike the SC")
+    ctx.check(spus[0].encrypted == encrypted, "tls", f"its SPU speaks {spoken}, unlike the SC")
     return spus[0].hosts[0], spus[0].port
 
 
-async def _measured(dialogue: CaseContext) -> float:
+async def _measured(ctx: CaseContext) -> float:
     """How long creating and writing take, as far as they work: cases say what is wrong there."""
     clock = asyncio.get_running_loop().time
     slowest = 0.0
-    await dialogue.begin()
+    await ctx.begin()
     began = clock()
     with suppress(Failure):
-        topic = await dialogue.topic()
+        topic = await ctx.topic()
         for _ in range(WRITES):
             slowest, began = max(slowest, clock() - began), clock()
-            await dialogue.put(topic, dialogue.records(1))
+            await ctx.put(topic, ctx.records(1))
     return max(slowest, clock() - began)
 
 
-async def _late(dialogue: CaseContext) -> bool:
+async def _late(ctx: CaseContext) -> bool:
     """Whether the SC hears of records only some time after they were acknowledged."""
-    await dialogue.begin()
+    await ctx.begin()
     with suppress(Failure):
-        topic = await dialogue.topic()
-        await dialogue.put(topic, dialogue.records(1))
-        found = (await dialogue.sc.ask(list_objects(Kind.PARTITION))).objects
+        topic = await ctx.topic()
+        await ctx.put(topic, ctx.records(1))
+        found = (await ctx.sc.ask(list_objects(Kind.PARTITION))).objects
         ends = {each.name: each.end for each in found if isinstance(each, Partition)}
-        if ends.get(f"{topic}-0") != 1 and await dialogue.settled(topic, [1]):
+        if ends.get(f"{topic}-0") != 1 and await ctx.settled(topic, [1]):
             return True
     return False

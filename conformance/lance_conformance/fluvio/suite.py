@@ -31,7 +31,7 @@ class Fluvio(Suite):
     ids = "lance_conformance.fluvio"
     matrix = "lance_conformance.fluvio.mutants"
 
-    def questions(self) -> Sequence[Case]:
+    def load_cases(self) -> Sequence[Case]:
         """Load the cases."""
         return all_cases()
 
@@ -40,10 +40,10 @@ class Fluvio(Suite):
         return clauses()
 
     async def preflight(
-        self, base: Conditions, timeout_scale: float = 1.0, **patience: float
+        self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
     ) -> tuple[Conditions, Found]:
         """Find the SPU."""
-        return await preflight(base, timeout_scale, **patience)
+        return await preflight(base, timeout_scale, **timeouts)
 
     async def finish(self, conditions: Conditions) -> None:
         """Delete the topics that cases have left."""

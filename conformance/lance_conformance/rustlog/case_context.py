@@ -18,7 +18,7 @@ from lance_conformance.rustlog.requests import (
 from lance_conformance.rustlog.wire.frame import framed
 from lance_conformance.rustlog.wire.message import Message
 
-Question = tuple[Message, Allowed]
+Exchange = tuple[Message, Allowed]
 
 
 class CaseContext(BaseContext):
@@ -55,10 +55,10 @@ class CaseContext(BaseContext):
     async def probe(self) -> Peer:
         """Ask for the topics, or in JSON for an offset, on a fresh connection."""
         peer = await self.open()
-        await peer.ask(*self.question())
+        await peer.ask(*self.exchange())
         return peer
 
-    def question(self) -> Question:
+    def exchange(self) -> Exchange:
         """A request that every target of this dialect answers, as no echo could."""
         if self.speech.binary:
             return LIST, kind("ListTopics", "broker-topics/list")
@@ -130,7 +130,7 @@ class CaseContext(BaseContext):
         return records
 
     async def spoil(
-        self, right: Question, wrong: bytes, fault: str, *allowed: Allowed, stays: bool = True
+        self, right: Exchange, wrong: bytes, fault: str, *allowed: Allowed, stays: bool = True
     ) -> None:
         """Send a right request, then a payload with one fault on a fresh connection.
 
@@ -160,6 +160,6 @@ class CaseContext(BaseContext):
         peer.send_bytes(stimulus, fault)
         await peer.expect(*allowed)
         if stays:
-            await peer.ask(*self.question())
+            await peer.ask(*self.exchange())
         await self.still_alive()
         return peer

@@ -10,8 +10,8 @@ from lance_conformance.engine.failures import Failure
 from lance_conformance.rustlog.case_context import CaseContext
 from lance_conformance.rustlog.dialect import PRESETS, Forms
 from lance_conformance.server.preflight import (
-    PATIENCE,
     ROUND_TRIPS,
+    STEP_TIMEOUT,
     PreflightError,
     budget_of,
     reached,
@@ -45,19 +45,19 @@ class Findings:
 
 
 async def preflight(
-    base: Conditions, timeout_scale: float = 1.0, patience: float = PATIENCE
+    base: Conditions, timeout_scale: float = 1.0, step_timeout: float = STEP_TIMEOUT
 ) -> tuple[Conditions, Findings]:
     """Probe the target, and say under which conditions its cases are to be asked.
 
     Args:
         base: Target, names and seed; its `pinned` and `demanded` say what was asked for.
-        timeout_scale: Stretches the budget that is measured, and the patience.
-        patience: Seconds that each step may take.
+        timeout_scale: Stretches the budget that is measured, and the step timeout.
+        step_timeout: Seconds that each step may take.
 
     Raises:
         PreflightError: Nothing can be proven about this target.
     """
-    base = replace(base, budget=patience * timeout_scale)
+    base = replace(base, budget=step_timeout * timeout_scale)
     base = replace(base, target=await reached(base))
     forms = await _forms(base)
     spoken = base.demanded if base.pinned else _speech(forms)
@@ -88,50 +88,50 @@ async def _forms(base: Conditions) -> tuple[str, ...]:
 
 
 async def _serves(conditions: Conditions) -> Failure | None:
-    dialogue = CaseContext(conditions, "kit/probe", conditions.budget)
+    ctx = CaseContext(conditions, "kit/probe", conditions.budget)
     try:
-        await dialogue.begin()
+        await ctx.begin()
     except Failure as failure:
         return failure
     finally:
-        await dialogue.end(clean=False)
+        await ctx.end(clean=False)
     return None
 
 
 async def _measured(conditions: Conditions, forms: tuple[str, ...]) -> Findings:
-    dialogue = CaseContext(conditions, "kit/preflight", conditions.budget)
+    ctx = CaseContext(conditions, "kit/preflight", conditions.budget)
     clock = asyncio.get_running_loop().time
     try:
-        await dialogue.begin()
+        await ctx.begin()
         trips = []
         for _ in range(ROUND_TRIPS):
             began = clock()
-            await dialogue.side.ask(*dialogue.question())
+            await ctx.side.ask(*ctx.exchange())
             trips.append(clock() - began)
-        return Findings(forms, max(trips), await _write(dialogue))
+        return Findings(forms, max(trips), await _write(ctx))
     except Failure as failure:
         raise PreflightError(
             f"{conditions.target} answers once, but not the next steps, so nothing can be "
             f"proven: {failure.message}"
         ) from failure
     finally:
-        await dialogue.end(clean=False)
+        await ctx.end(clean=False)
 
 
-async def _write(dialogue: CaseContext) -> float | None:
+async def _write(ctx: CaseContext) -> float | None:
     """How long it takes to create a topic or to write, whatever takes longer.
 
     As far as either can be done; the cases about it say what is wrong.
     """
-    if not dialogue.speech.binary or dialogue.conditions.read_only:
+    if not ctx.speech.binary or ctx.conditions.read_only:
         return None
     clock = asyncio.get_running_loop().time
     times = [clock()]
     try:
-        topic = await dialogue.topic()
+        topic = await ctx.topic()
         times.append(clock())
         for _ in range(WRITES):
-            await dialogue.store(topic, dialogue.values(1))
+            await ctx.store(topic, ctx.values(1))
             times.append(clock())
     except Failure:
         pass  # what took how long before it is known

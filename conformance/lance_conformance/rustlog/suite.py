@@ -6,7 +6,7 @@ from typing import Any
 from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.suite import Found, Proof, Suite
-from lance_conformance.rustlog.cases import QUESTIONS
+from lance_conformance.rustlog.cases import CASES
 from lance_conformance.rustlog.cases.registry import clauses
 from lance_conformance.rustlog.dialect import PRESETS
 from lance_conformance.rustlog.preflight import preflight
@@ -22,23 +22,23 @@ class Rustlog(Suite):
     document = "the RustLog specification (broker: of its published programs)"
     port = 9092
     presets = PRESETS
-    areas = QUESTIONS.areas
+    areas = CASES.areas
     ids = "lance_conformance.rustlog"
     matrix = "lance_conformance.rustlog.mutants"
 
-    def questions(self) -> Sequence[Case]:
+    def load_cases(self) -> Sequence[Case]:
         """Load the cases."""
-        return QUESTIONS.in_order()
+        return CASES.in_order()
 
     def clauses(self) -> Mapping[str, Clause]:
         """The clauses of the specification and of the published broker."""
         return clauses()
 
     async def preflight(
-        self, base: Conditions, timeout_scale: float = 1.0, **patience: float
+        self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
     ) -> tuple[Conditions, Found]:
         """Find out which forms are spoken."""
-        return await preflight(base, timeout_scale, **patience)
+        return await preflight(base, timeout_scale, **timeouts)
 
     def in_words(self, facts: Mapping[str, Any]) -> str:
         """The forms."""

@@ -24,7 +24,7 @@ from lance_conformance.wire.control import (
 )
 from lance_conformance.wire.frame import Command, Frame
 
-PATIENCE = 3.0
+STEP_TIMEOUT = 3.0
 """Seconds that each step of the preflight may take."""
 MIN_BUDGET = 2.0
 """Seconds that a case gets from even the fastest target: only what fails ever waits for them, and
@@ -89,19 +89,19 @@ class DialectAxes:
 
 
 async def preflight(
-    base: Conditions, timeout_scale: float = 1.0, patience: float = PATIENCE
+    base: Conditions, timeout_scale: float = 1.0, step_timeout: float = STEP_TIMEOUT
 ) -> tuple[Conditions, DialectAxes]:
     """Probe the target, and say under which conditions its cases are to be asked.
 
     Args:
         base: Target, names and seed; its `pinned` and `demanded` say what was asked for.
-        timeout_scale: Stretches the budget that is measured, and the patience.
-        patience: Seconds that each step may take.
+        timeout_scale: Stretches the budget that is measured, and the step timeout.
+        step_timeout: Seconds that each step may take.
 
     Raises:
         PreflightError: Nothing can be proven about this target.
     """
-    base = replace(base, budget=patience * timeout_scale)
+    base = replace(base, budget=step_timeout * timeout_scale)
     base = replace(base, target=await reached(base))
     checksums = await _checksums(base)
     preset = base.demanded if base.pinned else _preset(checksums)
@@ -188,13 +188,13 @@ async def _checksums(base: Conditions) -> tuple[str, ...]:
 
 async def _serves(base: Conditions, checksum: str) -> Failure | None:
     conditions = replace(base, dialect=replace(SPECIFIED, checksum=checksum))
-    dialogue = CaseContext(conditions, "kit/probe", base.budget)
+    ctx = CaseContext(conditions, "kit/probe", base.budget)
     try:
-        await dialogue.begin()
+        await ctx.begin()
     except Failure as failure:
         return failure
     finally:
-        await dialogue.end(clean=False)
+        await ctx.end(clean=False)
     return None
 
 
@@ -224,48 +224,48 @@ def _in_words(payload: bytes) -> str:
 
 
 async def _axes(spoken: Conditions, checksums: tuple[str, ...]) -> DialectAxes:
-    dialogue = CaseContext(spoken, "kit/preflight", spoken.budget)
+    ctx = CaseContext(spoken, "kit/preflight", spoken.budget)
     try:
-        await dialogue.begin()
-        errors = await _error_form(dialogue)
-        quickest, round_trip = await _round_trips(dialogue)
-        write, header, capabilities, missing = await _writes(dialogue)
+        await ctx.begin()
+        errors = await _error_form(ctx)
+        quickest, round_trip = await _round_trips(ctx)
+        write, header, capabilities, missing = await _writes(ctx)
     except Failure as failure:
         raise PreflightError(
             f"{spoken.target} answers ListTopics, but not the next steps, so nothing can be "
             f"proven: {failure.message}"
         ) from failure
     finally:
-        await dialogue.end(clean=False)
+        await ctx.end(clean=False)
     return DialectAxes(
         checksums, errors, header, round_trip, write, capabilities, missing, quickest
     )
 
 
-async def _error_form(dialogue: CaseContext) -> ErrorForm | None:
+async def _error_form(ctx: CaseContext) -> ErrorForm | None:
     """How the target says that a topic does not exist."""
-    frame = await _control(dialogue, get_topic(dialogue.unknown_topic))
+    frame = await _control(ctx, get_topic(ctx.unknown_topic))
     if frame.batch_id != Command.ERROR_RESPONSE:
         return None
     return "text" if read_json(frame.payload) is None else "json"
 
 
-async def _control(dialogue: CaseContext, frame: Frame) -> Frame:
+async def _control(ctx: CaseContext, frame: Frame) -> Frame:
     """Any answer to GetTopic will do; it cannot be an echo, for no answer has its command."""
-    return await dialogue.side.ask(
+    return await ctx.side.ask(
         frame,
         answer(Command.ERROR_RESPONSE, "5.5/not-found"),
         answer(Command.TOPIC_RESPONSE, "5.5/get"),
     )
 
 
-async def _round_trips(dialogue: CaseContext) -> tuple[float, float]:
+async def _round_trips(ctx: CaseContext) -> tuple[float, float]:
     """The quickest and the slowest of some round trips."""
     clock = asyncio.get_running_loop().time
     taken: list[float] = []
     for _ in range(ROUND_TRIPS):
         began = clock()
-        await _control(dialogue, get_topic(dialogue.unknown_topic))
+        await _control(ctx, get_topic(ctx.unknown_topic))
         taken.append(clock() - began)
         if sum(taken) > ENOUGH:
             break
@@ -275,20 +275,20 @@ async def _round_trips(dialogue: CaseContext) -> tuple[float, float]:
 _Written = tuple[float | None, int | None, frozenset[str], frozenset[str]]
 
 
-async def _writes(dialogue: CaseContext) -> _Written:
+async def _writes(ctx: CaseContext) -> _Written:
     """How long a write takes, what a fetched one looks like, and what else works or does not."""
     clock = asyncio.get_running_loop().time
     slowest, header = None, None
     try:
-        topic = await dialogue.topic()
+        topic = await ctx.topic()
         for _ in range(WRITES):
-            frame = ingest(topic.id, dialogue.batch(), dialogue.values(1))
+            frame = ingest(topic.id, ctx.batch(), ctx.values(1))
             began = clock()
-            await dialogue.side.ask(frame, ack(frame.batch_id))
+            await ctx.side.ask(frame, ack(frame.batch_id))
             slowest = max(slowest or 0.0, clock() - began)
-        header = await _fetch_header(dialogue, topic)
-        able = await probe(dialogue, topic)
-        return slowest, header, able, await missing_features(dialogue, topic)
+        header = await _fetch_header(ctx, topic)
+        able = await probe(ctx, topic)
+        return slowest, header, able, await missing_features(ctx, topic)
     except (Failure, NotApplicable):
         return (
             slowest,
@@ -298,9 +298,9 @@ async def _writes(dialogue: CaseContext) -> _Written:
         )  # the cases about it will say what is wrong
 
 
-async def _fetch_header(dialogue: CaseContext, topic: Topic) -> int | None:
+async def _fetch_header(ctx: CaseContext, topic: Topic) -> int | None:
     """Which of the two headers agrees with the size of its payload (AMB-05)."""
-    frame = await dialogue.side.ask(
+    frame = await ctx.side.ask(
         fetch(topic.id, 0, 65536), answer(Command.FETCH_RESPONSE, "5.9/answer")
     )
     size = len(frame.payload)

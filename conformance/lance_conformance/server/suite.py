@@ -59,7 +59,7 @@ class Lwp(Suite):
     ids = "lance_conformance.spec"
     matrix = "lance_conformance.server.mutants"
 
-    def questions(self) -> Sequence[Case]:
+    def load_cases(self) -> Sequence[Case]:
         """Load the cases."""
         return all_cases()
 
@@ -72,10 +72,10 @@ class Lwp(Suite):
         return clauses()
 
     async def preflight(
-        self, base: Conditions, timeout_scale: float = 1.0, **patience: float
+        self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
     ) -> tuple[Conditions, Found]:
         """Find out which dialect is spoken."""
-        return await preflight(base, timeout_scale, **patience)
+        return await preflight(base, timeout_scale, **timeouts)
 
     async def start(self, conditions: Conditions) -> None:
         """Let the target never be without a topic."""

@@ -20,7 +20,7 @@ TOPICS = [Topic(n, f"topic-{n}") for n in range(1, 9)]
 DIALECTS = tuple(PRESETS)
 
 
-def scene(row: Any, dialect: str) -> PlayedCase:
+def played_case(row: Any, dialect: str) -> PlayedCase:
     """The placeholders of a case, filled without a server."""
     stub: Any = SimpleNamespace(
         dialect=PRESETS[dialect], specified=dialect == "specified", unknown_topic=0xF0000000
@@ -52,9 +52,9 @@ def test_every_row_is_a_case() -> None:
 @pytest.mark.parametrize("row", DUELS, ids=named)
 def test_a_stimulus_differs_from_its_twin_in_one_field(row: Any, dialect: str) -> None:
     """The fault, the whole fault and nothing but the fault; the twin is a right frame."""
-    stage = scene(row, dialect)
-    right = stage.frame(row["right"])
-    assert faulty_field(right, stage.wrong(right, row["fault"])) == row["fault"]["field"]
+    played = played_case(row, dialect)
+    right = played.frame(row["right"])
+    assert faulty_field(right, played.wrong(right, row["fault"])) == row["fault"]["field"]
     assert read(right, dialect).payload == right.payload
 
 
@@ -62,9 +62,9 @@ def test_a_stimulus_differs_from_its_twin_in_one_field(row: Any, dialect: str) -
 def test_an_exchange_sends_right_frames_only(row: Any) -> None:
     """What may be wrong in it is what the records say, not how the frames are made."""
     for dialect in row.get("dialects", DIALECTS):
-        stage = scene(row, dialect)
+        played = played_case(row, dialect)
         for step in row["steps"]:
-            for frame in map(stage.frame, step["send"]):
+            for frame in map(played.frame, step["send"]):
                 assert read(frame, dialect).batch_id == frame.batch_id
 
 
@@ -93,12 +93,12 @@ def read(frame: Frame, dialect: str) -> Frame:
 def test_faults_do_what_they_say(fault: Any, wanted: object) -> None:
     """Against values that were worked out by hand: the header of a Keepalive, and 'hello'."""
     row: Any = {"id": "x/y", "clause": "3.2/reserved"}
-    wrong = scene(row, "specified").wrong(Frame(flags=0x20), fault)
+    wrong = played_case(row, "specified").wrong(Frame(flags=0x20), fault)
     assert getattr(wrong, fault["field"]) == wanted
 
 
 def test_pieces_are_put_together() -> None:
     """Hexadecimal, a run, a topic's id, and an id that nobody has."""
-    stage = scene({"id": "x/y", "clause": "3.2/reserved"}, "deployed")
+    played = played_case({"id": "x/y", "clause": "3.2/reserved"}, "deployed")
     pieces = ["0102", {"repeat": "ff00", "times": 2}, {"topic": 3}, {"unknown": True}]
-    assert stage.bytes_of(pieces) == bytes.fromhex("0102 ff00ff00 03000000 000000f0")
+    assert played.bytes_of(pieces) == bytes.fromhex("0102 ff00ff00 03000000 000000f0")

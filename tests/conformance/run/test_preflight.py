@@ -13,7 +13,7 @@ from lance_conformance.server.golden.deployed import Deployed
 from lance_conformance.server.golden.server import Connections, Session, serving, sessions
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.mutants import all_mutants
-from lance_conformance.server.mutants.null import connections, nulls
+from lance_conformance.server.mutants.null import connections, null_names
 from lance_conformance.server.preflight import MIN_BUDGET, DialectAxes, PreflightError, preflight
 
 PATIENT = {"is-silent", "stalls-in-the-header", "replays-what-came-before"}
@@ -97,7 +97,7 @@ def test_what_cannot_be_measured_is_taken_from_the_preset() -> None:
     assert conditions.dialect.errors == "text"
 
 
-@pytest.mark.parametrize("name", [name for name in nulls() if name not in PATIENT])
+@pytest.mark.parametrize("name", [name for name in null_names() if name not in PATIENT])
 def test_servers_that_speak_no_lwp_do_not_pass(name: str) -> None:
     """Nothing is proven about them, and the error says what they answered in each checksum."""
     with pytest.raises(PreflightError, match=r"nothing can be proven.*crc32c: .*ieee: "):

@@ -98,7 +98,7 @@ def ask(conditions: Conditions, *ids: str) -> tuple[list[Result], list[str]]:
                 SPECIFIED,
                 restart=conditions.restart,
                 capabilities=conditions.capabilities,
-                patience=conditions.patience,
+                restart_timeout=conditions.restart_timeout,
             )
             cases = [case for case in all_cases() if case.id in ids]
             cases.sort(key=lambda case: ids.index(case.id))
@@ -110,7 +110,7 @@ def ask(conditions: Conditions, *ids: str) -> tuple[list[Result], list[str]]:
 
 
 RULES = Specified()
-KNOWN = Conditions(TARGET, SPECIFIED, SPECIFIED, restart=restart, patience=5.0)
+KNOWN = Conditions(TARGET, SPECIFIED, SPECIFIED, restart=restart, restart_timeout=5.0)
 IDS = ("log/restart-keeps-batches", "top/create", "log/restart-keeps-topics", "kal/answered")
 
 
@@ -141,7 +141,7 @@ def test_a_target_that_does_not_come_back_blocks_the_case() -> None:
     async def fails(_target: Target) -> None:
         raise OSError("the unit is masked")
 
-    conditions = able(Conditions(TARGET, SPECIFIED, SPECIFIED, restart=fails, patience=5.0))
+    conditions = able(Conditions(TARGET, SPECIFIED, SPECIFIED, restart=fails, restart_timeout=5.0))
     results, _ = ask(conditions, IDS[0])
     assert results[0].verdict is Verdict.BLOCKED
     assert "the unit is masked" in results[0].message

@@ -20,25 +20,23 @@ from lance_conformance.server.mutants import all_mutants
 from lance_conformance.spec.clauses import Level
 from lance_conformance.wire.control import KEEPALIVE
 
-Question = Callable[[CaseContext], object]
+CaseFunction = Callable[[CaseContext], object]
 
 
-def case(question: Question, level: Level = Level.MUST) -> Case:
+def case(function: CaseFunction, level: Level = Level.MUST) -> Case:
     """A case that asks this."""
     template = next(case for case in all_cases() if case.level is level)
-    return replace(template, id=f"kal/{question.__name__}", question=question)
+    return replace(template, id=f"kal/{function.__name__}", function=function)
 
 
-def ask(
-    questions: list[Case], connections: Connections | None = None, **how: object
-) -> list[Result]:
+def ask(cases: list[Case], connections: Connections | None = None, **how: object) -> list[Result]:
     """Ask a server these questions, the golden one by default."""
 
     async def run() -> list[Result]:
         async with serving(connections or sessions(Specified())) as port:
             conditions = Conditions(Target("127.0.0.1", port), SPECIFIED, SPECIFIED, budget=5.0)
             conditions = replace(conditions, **how)
-            return await ask_all(questions, conditions, jobs=4)
+            return await ask_all(cases, conditions, jobs=4)
 
     return asyncio.run(run())
 
@@ -80,9 +78,9 @@ async def has_a_bug(_ctx: CaseContext) -> None:
         (has_a_bug, Level.MUST, Verdict.ERROR, "kit-error"),
     ],
 )
-def test_verdicts(question: Question, level: Level, verdict: Verdict, reason: str) -> None:
+def test_verdicts(function: CaseFunction, level: Level, verdict: Verdict, reason: str) -> None:
     """How a question ends decides the verdict, together with its level."""
-    (result,) = ask([case(question, level)])
+    (result,) = ask([case(function, level)])
     assert (result.verdict, result.reason) == (verdict, reason)
 
 
@@ -158,8 +156,8 @@ def test_every_result_is_told_once() -> None:
     async def run() -> None:
         async with serving(sessions(Specified())) as port:
             conditions = Conditions(Target("127.0.0.1", port), SPECIFIED, SPECIFIED, budget=5.0)
-            questions = [case(passes), case(fails), answering_from(2)[0], answering_from(9)[0]]
-            await ask_all(questions, conditions, jobs=2, on_result=told.append)
+            cases = [case(passes), case(fails), answering_from(2)[0], answering_from(9)[0]]
+            await ask_all(cases, conditions, jobs=2, on_result=told.append)
 
     asyncio.run(run())
     assert sorted(result.verdict for result in told) == ["FAIL", "FAIL", "FLAKY", "PASS"]

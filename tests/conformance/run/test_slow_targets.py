@@ -97,12 +97,12 @@ def test_a_target_that_stops_answering_fails_in_time() -> None:
 
 
 def test_the_preflight_waits_for_each_step() -> None:
-    """A target whose steps take longer than its patience altogether is probed all the same."""
+    """A target whose steps take longer than its step timeout altogether is probed all the same."""
 
     async def run() -> Conditions:
         async with serving(OneAtATime(0.05)) as port:
             base = Conditions(Target("127.0.0.1", port), SPECIFIED, SPECIFIED)
-            conditions, axes = await preflight(base, patience=0.5)
+            conditions, axes = await preflight(base, step_timeout=0.5)
         assert axes.missing == frozenset()
         assert axes.capabilities == {"push", "cluster-status", "offset-for-time", "partitions"}
         return conditions
@@ -164,6 +164,6 @@ def test_patience_follows_the_scale() -> None:
     async def run(scale: float) -> Conditions:
         async with serving(OneAtATime(0.1)) as port:
             base = Conditions(Target("127.0.0.1", port), SPECIFIED, SPECIFIED)
-            return (await preflight(replace(base), scale, patience=0.05))[0]
+            return (await preflight(replace(base), scale, step_timeout=0.05))[0]
 
     assert asyncio.run(run(20.0)).dialect == SPECIFIED

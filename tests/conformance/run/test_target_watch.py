@@ -16,7 +16,7 @@ from lance_conformance.server.golden.server import sessions
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.wire.control import KEEPALIVE
 
-Question = Callable[[CaseContext], Awaitable[None]]
+CaseFunction = Callable[[CaseContext], Awaitable[None]]
 
 
 class Mortal:
@@ -62,9 +62,9 @@ class Mortal:
             transport.pause_reading()
 
 
-def case(name: str, question: Question) -> Case:
+def case(name: str, function: CaseFunction) -> Case:
     """A case that asks this."""
-    return replace(all_cases()[0], id=f"kal/{name}", question=question)
+    return replace(all_cases()[0], id=f"kal/{name}", function=function)
 
 
 async def is_answered(ctx: CaseContext) -> None:
@@ -92,7 +92,7 @@ def run(ask: Callable[[Mortal], list[Case]], *, jobs: int = 1, budget: float = 0
 def test_the_case_that_ended_the_target_is_named_and_no_other_is_asked() -> None:
     """Its last bytes are told, the cases after it are inconclusive, and the exit code says why."""
 
-    def questions(target: Mortal) -> list[Case]:
+    def cases(target: Mortal) -> list[Case]:
         async def ends_it(ctx: CaseContext) -> None:
             await is_answered(ctx)
             target.end()
@@ -100,7 +100,7 @@ def test_the_case_that_ended_the_target_is_named_and_no_other_is_asked() -> None
 
         return [case("before", is_answered), case("ends-it", ends_it), case("after", is_answered)]
 
-    before, killer, after = results = run(questions)
+    before, killer, after = results = run(cases)
     assert before.verdict is Verdict.PASS
     assert (killer.verdict, killer.reason) == (Verdict.FAIL, TARGET_GONE)
     assert killer.message.startswith("the target closed its port during kal/ends-it; ")
@@ -113,14 +113,14 @@ def test_the_case_that_ended_the_target_is_named_and_no_other_is_asked() -> None
 def test_a_target_that_stopped_is_noticed_at_the_first_case_that_gets_no_answer() -> None:
     """The cases after it are not asked, so that each does not wait for its whole deadline."""
 
-    def questions(target: Mortal) -> list[Case]:
+    def cases(target: Mortal) -> list[Case]:
         async def stops_it(ctx: CaseContext) -> None:
             target.stop()
             await is_answered(ctx)
 
         return [case("stops-it", stops_it), *(case(f"after-{n}", is_answered) for n in range(50))]
 
-    first, *others = run(questions)
+    first, *others = run(cases)
     assert (first.verdict, first.reason) == (Verdict.INCONCLUSIVE, TARGET_GONE)
     assert "the target has answered nothing since kal/stops-it" in first.message
     assert {each.message for each in others} == {
@@ -131,7 +131,7 @@ def test_a_target_that_stopped_is_noticed_at_the_first_case_that_gets_no_answer(
 def test_a_case_that_only_stood_beside_the_end_is_asked_again() -> None:
     """Where the target comes back, whoever was under way is asked again alone."""
 
-    def questions(target: Mortal) -> list[Case]:
+    def cases(target: Mortal) -> list[Case]:
         waiting, ended = asyncio.Event(), asyncio.Event()
 
         async def innocent(ctx: CaseContext) -> None:
@@ -150,6 +150,6 @@ def test_a_case_that_only_stood_beside_the_end_is_asked_again() -> None:
 
         return [case("innocent", innocent), case("ends-it", ends_it)]
 
-    innocent, killer = run(questions, jobs=2, budget=5.0)
+    innocent, killer = run(cases, jobs=2, budget=5.0)
     assert (innocent.verdict, innocent.retried) == (Verdict.PASS, True)
     assert killer.verdict is Verdict.FAIL

@@ -43,7 +43,7 @@ LATE = Finding("FAIL", "timeout", timing=True)
 class Sample(Lwp):
     """Every twelfth case; the self-test asks all of them."""
 
-    def questions(self) -> Sequence[Case]:
+    def load_cases(self) -> Sequence[Case]:
         """Cases of every kind: about frames, restarts, tokens, TLS."""
         return all_cases()[::12]
 
@@ -142,7 +142,7 @@ def repeating(*, twin_of: str | None) -> Suite:
     first, second = (LWP.by_id[each] for each in TWINS)
 
     class Repeating(Lwp):
-        def questions(self) -> Sequence[Case]:
+        def load_cases(self) -> Sequence[Case]:
             return first, replace(second, clause=first.clause, twin_of=twin_of)
 
     return Repeating()

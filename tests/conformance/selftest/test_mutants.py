@@ -12,7 +12,7 @@ from lance_conformance.server.cases import all_cases
 from lance_conformance.server.golden.server import GOLDEN
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.mutants import Mutant, all_mutants
-from lance_conformance.server.mutants.null import nulls
+from lance_conformance.server.mutants.null import null_names
 
 PACKAGE = Path(lance_conformance.__file__).parent
 HOOKS = {
@@ -27,7 +27,7 @@ each = pytest.mark.parametrize("mutant", all_mutants().values(), ids=lambda m: m
 def test_there_are_enough() -> None:
     """More than one mutant a case, and the eleven null servers."""
     assert len(all_mutants()) > len(all_cases())
-    assert len(nulls()) == 11
+    assert len(null_names()) == 11
 
 
 @each

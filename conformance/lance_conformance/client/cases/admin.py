@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_conformance.client.cases.header import NOT_LATE
-from lance_conformance.client.cases.registry import SPECIFIED, scene
+from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.checks import Sent, StaysOn
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
@@ -41,21 +41,21 @@ REQUESTS: Mapping[str, tuple[str, Op, Trigger, bytes, str]] = {
 def asks(what: Trigger, payload: bytes, words: str, *, some: bool = False) -> Sent:
     """A request has a payload; or ``some`` of them have."""
 
-    def holds(sighting: ReceivedFrame) -> str:
-        found = sighting.frame.payload
+    def holds(received: ReceivedFrame) -> str:
+        found = received.frame.payload
         return "" if found == payload else f"payload {found.hex()}, must be {payload.hex()}"
 
     return Sent(what, holds, f"a payload of {words}", some=some)
 
 
 for name, (clause, op, trigger, payload, words) in REQUESTS.items():
-    scene(
+    add_case(
         f"admin/{name}-request", clause, f"The request to {name.replace('-', ' ')} has {words}.",
         ClientCase((op,), checks=(asks(trigger, payload, words),), paired=False),
     )  # fmt: skip
 
 NAMED = "kit-größe"
-scene(
+add_case(
     "admin/create-limited-length", "5.11/request",
     "The length before a name counts its bytes in UTF-8, not its characters.",
     ClientCase((create_limited(NAMED),), checks=(asks(
@@ -70,7 +70,7 @@ for name, op, result in (
     ("get", get_topic(), {"id": 7, "name": "kit-topic"}),
     ("list", list_topics(), {"topics": [{"id": 7, "name": "kit-topic"}]}),
 ):
-    scene(
+    add_case(
         f"admin/{name}-answer", "5.3/answer", f"What the answer to {name} tells comes out.",
         ClientCase((op.gives(**result),), paired=False),
     )  # fmt: skip
@@ -92,7 +92,7 @@ ODD: Mapping[str, tuple[str, Answer]] = {
         b'{"id":7,"name":"kit\\u002dtopic","created_at":1}'), good=True)),
 }  # fmt: skip
 for name, (words, answer) in ODD.items():
-    scene(
+    add_case(
         f"admin/odd-{name}", "5.3/lenient", f"A TopicResponse with {words} is read.",
         ClientCase((get_topic().gives(id=7, name="kit-topic"),), (on("get", answer),),
                  (StaysOn(),), paired=False),
@@ -120,14 +120,14 @@ PAYLOADS: Mapping[str, tuple[str, bytes]] = {
     "deep": ("that is nested twenty thousand deep", b'{"id":' + b"[" * 20_000),
 }
 for name, (words, body) in BODIES.items():
-    scene(
+    add_case(
         f"admin/wrong-{name}", "17.5/invalid-response",
         f"A TopicResponse {words} is an error, and no topic.",
         ClientCase((create().fails("protocol", "fatal", "closed"),),
                  (on("create", Answer(body=body), nth=0),)),
     )  # fmt: skip
 for name, (words, payload) in PAYLOADS.items():
-    scene(
+    add_case(
         f"admin/wrong-{name}", "17.5/invalid-response",
         f"A TopicResponse {words} is an error, and no topic.",
         ClientCase((create().fails("protocol", "fatal", "closed"),),
@@ -143,7 +143,7 @@ for name, words, topics in (
         [{"id": 7, "name": "a"}, {"name": "b"}],
     ),
 ):
-    scene(
+    add_case(
         f"admin/wrong-list-{name}", "17.5/invalid-response",
         f"A list whose topics {words} is an error.",
         ClientCase((list_topics().fails("protocol", "fatal", "closed"),),
@@ -154,18 +154,18 @@ for name, words, command in (
     ("commit-ack", "a CommitAck", 0x24),
     ("undefined", "a command that nobody has defined", 0x7E),
 ):
-    scene(
+    add_case(
         f"admin/answered-by-{name}", "17.5/unexpected",
         f"A request for a topic that {words} answers fails.",
         ClientCase(
             (get_topic().fails(),), (on("get", Answer(header={"batch_id": command}), nth=0),)
         ),
     )  # fmt: skip
-scene(
+add_case(
     "admin/answered-by-ack", "17.5/unexpected", "A request for a topic that an Ack answers fails.",
     ClientCase((get_topic().fails(),), (on("get", Answer(header={"flags": 0x08}), nth=0),)),
 )  # fmt: skip
-scene(
+add_case(
     "admin/another-topic", "17.5/invalid-response",
     "An answer about another topic than the one that was asked for is an error.",
     ClientCase((get_topic().fails(*NOT_LATE),), (on("get", Answer(body={"id": 9}), nth=0),)),

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from lance_conformance.client.cases.registry import DEPLOYED, SPECIFIED, scene
+from lance_conformance.client.cases.registry import DEPLOYED, SPECIFIED, add_case
 from lance_conformance.client.checks import Count, Elsewhere, Same
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import fetch, get_topic, list_topics, send
@@ -34,14 +34,14 @@ CLAUSES = {RETRIABLE: "12.4/retriable", AUTH: "12.4/auth", FATAL: "12.4/data"}
 
 for code, (name, kinds) in CODES.items():
     clause = CLAUSES.get(kinds, "12.4/fatal")
-    scene(
+    add_case(
         f"code/{code:02x}", clause,
         f"Error {code:#04x} ({name}) is told as {' or '.join(kinds)}.",
         ClientCase((get_topic().fails(*kinds),), (on("get", Refuse(code, name), nth=0),)),
         dialects=SPECIFIED, quick=code in {0x10, 0x30, 0x41},
     )  # fmt: skip
 for code in (0x120, 0x130, 0x141):
-    scene(
+    add_case(
         f"code/{code:03x}", "12.4/fatal",
         f"Error {code:#05x}, which nobody defined, is not taken for {code & 0xFF:#04x}.",
         ClientCase((get_topic().fails("fatal", "protocol", "closed"),),
@@ -50,7 +50,7 @@ for code in (0x120, 0x130, 0x141):
     )  # fmt: skip
 for code in (0x21, 0x22, 0x23, 0x30, 0x31, 0x62):
     name = CODES[code][0]
-    scene(
+    add_case(
         f"code/ingest-{code:02x}", "12.4/retriable",
         f"A batch that is refused once with {code:#04x} ({name}) is sent again, or told retriable.",
         ClientCase((send(b"one").safe(*RETRIABLE),),
@@ -59,7 +59,7 @@ for code in (0x21, 0x22, 0x23, 0x30, 0x31, 0x62):
     )  # fmt: skip
 for code in (0x03, 0x04, 0x10, 0x13, 0x42):
     name, kinds = CODES[code]
-    scene(
+    add_case(
         f"code/ingest-{code:02x}", CLAUSES[kinds],
         f"A batch that is refused with {code:#04x} ({name}) fails, and is not sent again.",
         ClientCase((send(b"one").fails(*kinds),),
@@ -68,7 +68,7 @@ for code in (0x03, 0x04, 0x10, 0x13, 0x42):
         dialects=SPECIFIED,
     )  # fmt: skip
 for code, kinds in ((0x50, FATAL), (0x51, FATAL), (0x10, FATAL), (0x42, AUTH)):
-    scene(
+    add_case(
         f"code/fetch-{code:02x}", CLAUSES[kinds],
         f"A Fetch that is refused with {code:#04x} ({CODES[code][0]}) fails as {kinds[0]}.",
         ClientCase((fetch().fails(*kinds),), (on("fetch", Refuse(code, CODES[code][0]), nth=0),)),
@@ -79,11 +79,11 @@ for code, kinds in ((0x50, FATAL), (0x51, FATAL), (0x10, FATAL), (0x42, AUTH)):
 
 MOVED = Refuse(0x20, f"NOT_LEADER: redirect to {ELSEWHERE}",
                {"leader_addr": ELSEWHERE, "batch_id": BATCH})  # fmt: skip
-scene(
+add_case(
     "code/not-leader", "12.4/redirect", "NotLeader is told as a redirect, or followed.",
     ClientCase((send(b"one").safe(*REDIRECTS[0x20][1]),), (on("ingest", MOVED, nth=0),)),
 )  # fmt: skip
-scene(
+add_case(
     "code/follows-leader", "12.4/follows", "A batch is sent to the leader that NotLeader names.",
     ClientCase((send(b"one"),), (on("ingest", MOVED, nth=0),), (Elsewhere(),), paired=False),
 )  # fmt: skip
@@ -91,7 +91,7 @@ for name, words, address in (
     ("nowhere", "without an address", None), ("text", "with an address that is none", "elsewhere"),
     ("port", "with port 99999", "127.0.0.1:99999"), ("number", "with a number", 7),
 ):  # fmt: skip
-    scene(
+    add_case(
         f"code/leader-{name}", "12.4/redirect",
         f"NotLeader {words} for the leader fails in time.",
         ClientCase((get_topic().fails("redirect", "retriable", "timeout"),), (
@@ -119,7 +119,7 @@ FORMS: Mapping[str, tuple[str, bytes]] = {
     "huge": ("of 64 KiB", json.dumps({"code": 4, "message": "m" * 65_536}).encode()),
 }
 for name, (words, payload) in FORMS.items():
-    scene(
+    add_case(
         f"code/form-{name}", "17.5/error-ends",
         f"An ErrorResponse {words} is an error like any other.",
         ClientCase((get_topic().fails(*ANY), list_topics()),
@@ -135,7 +135,7 @@ TEXTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "access-denied": ("12.4/auth", "Access denied: client 'x' not authorized for topic 7", AUTH),
 }
 for name, (clause, text, kinds) in TEXTS.items():
-    scene(
+    add_case(
         f"code/text-{name}", clause, f"The error {text!r} is told as {' or '.join(kinds)}.",
         ClientCase((get_topic().fails(*kinds),), (on("get", Refuse(0, text), nth=0),)),
         dialects=DEPLOYED,

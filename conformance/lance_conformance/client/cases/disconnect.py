@@ -1,7 +1,7 @@
 """Connections that end, at every step, and what a client makes of it."""
 
 from lance_conformance.client.cases.header import ACK, CARRIERS, FETCHED, NOT_LATE, TOPICS
-from lance_conformance.client.cases.registry import scene
+from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import Count
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import flush, send_async
@@ -19,42 +19,42 @@ for how in WAYS:
             places["in-payload"] = (50, f"inside the payload of {carrier.what}")
         for place, (upto, words) in places.items():
             steps = (Close(how),) if upto is None else (Answer(upto=upto), Close(how))
-            scene(
+            add_case(
                 f"loss/{how}-{place}-{carrier.name}", "17.5/connection-closed",
                 f"When the connection ends ({how.upper()}) {words}, the operation does not wait "
                 "until its time is over.",
                 ClientCase((carrier.op.safe(*NOT_LATE),), (on(carrier.trigger, *steps),)),
                 quick=how == "fin",
             )  # fmt: skip
-        scene(
+        add_case(
             f"loss/{how}-then-{carrier.name}", "17.6/reconnect",
             f"After a connection has ended ({how.upper()}), the next operation makes another.",
             ClientCase((carrier.op, carrier.op), (on(carrier.trigger, Answer(), Close(how)),),
                      paired=False),
         )  # fmt: skip
-    scene(
+    add_case(
         f"loss/{how}-at-once", "17.6/reconnect",
         f"A server that ends the first connection at once ({how.upper()}) is tried again.",
         ClientCase((ACK.op,), (on("accept", Close(how)),), paired=False),
     )  # fmt: skip
-    scene(
+    add_case(
         f"loss/{how}-always", "17.5/connection-closed",
         f"A server that ends every connection at once ({how.upper()}) makes operations fail.",
         ClientCase((TOPICS.op.fails(),), (on("accept", Close(how), nth=0),)),
     )  # fmt: skip
-    scene(
+    add_case(
         f"loss/{how}-backoff", "17.6/backoff",
         f"A server that ends every connection at once ({how.upper()}) is not hammered.",
         ClientCase((ACK.op.fails(),), (on("accept", Close(how), nth=0),),
                  (Count("accept", 1, MOST_ATTEMPTS),)),
     )  # fmt: skip
 for carrier in (ACK, TOPICS, FETCHED):
-    scene(
+    add_case(
         f"loss/nobody-listens-{carrier.name}", "17.5/refused",
         "Where nobody listens, operations fail in time.",
         ClientCase((carrier.op.fails("closed", "timeout", "retriable"),), listens=False),
     )  # fmt: skip
-scene(
+add_case(
     "loss/delivery-goes-on",
     "17.6/delivery",
     "Five connections that end one after the other delay what is sent, and lose nothing.",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lance_conformance.client.cases.registry import BOTH, SPECIFIED, scene
+from lance_conformance.client.cases.registry import BOTH, SPECIFIED, add_case
 from lance_conformance.client.checks import Closes
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import Op, fetch, list_topics, send
@@ -80,7 +80,7 @@ def _faulty(carrier: Carrier, header: Mapping[str, Change], *kinds: str) -> Clie
 
 for carrier in CARRIERS:
     for name, (clause, words, fault, dialects) in HEADS.items():
-        scene(
+        add_case(
             f"head/{name}-{carrier.name}",
             clause,
             f"{carrier.beginning} with {words} is not believed.",
@@ -88,7 +88,7 @@ for carrier in CARRIERS:
             dialects=dialects,
         )
     for name, (words, length) in LENGTHS.items():
-        scene(
+        add_case(
             f"head/{name}-{carrier.name}",
             "13.1/payload-limit",
             f"{carrier.beginning} with {words} is given up at once, not waited for.",
@@ -97,7 +97,7 @@ for carrier in CARRIERS:
 
 for carrier in (TOPICS, FETCHED):
     for name, (words, fault) in PAYLOADS.items():
-        scene(
+        add_case(
             f"head/{name}-{carrier.name}",
             "9.4/checked",
             f"{carrier.beginning} with {words} is not believed.",
@@ -110,7 +110,7 @@ for name, words, fault in (
     ("crc", "a wrong header CRC", {"header_crc": Xor(1)}),
     ("payload-crc", "a wrong payload CRC", {"payload_crc": Xor(1)}),
 ):
-    scene(
+    add_case(
         f"head/closes-after-{name}",
         "11.3/closes",
         f"The connection on which an answer with {words} came is closed.",
@@ -121,7 +121,7 @@ for name, words, fault in (
         ),
     )
 
-scene(
+add_case(
     "head/closes-after-ack-magic", "11.3/closes",
     "The connection on which something with wrong magic bytes came in place of an Ack is closed.",
     ClientCase((ACK.op.safe(),), (on(ACK.trigger, Answer(header={"magic": b"LANX"})),),

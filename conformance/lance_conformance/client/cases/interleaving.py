@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from lance_conformance.client.cases.acks import REFUSAL
 from lance_conformance.client.cases.header import ACK, CARRIERS
 from lance_conformance.client.cases.reads import ALL
-from lance_conformance.client.cases.registry import scene
+from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import Order
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
@@ -48,7 +48,7 @@ def _bystanders(number: int) -> Mapping[str, Bystander]:
 for number in NUMBERS:
     for name, (clause, words, step) in _bystanders(number).items():
         for carrier in CARRIERS:
-            scene(
+            add_case(
                 f"between/{name}-{number}-{carrier.name}", clause,
                 f"{words} before {carrier.what} are not taken for it.",
                 ClientCase(
@@ -72,14 +72,14 @@ BESIDE: Mapping[str, tuple[str, Op]] = {
 
 for count in ROUNDS:
     weight = 1 + count // 8
-    scene(
+    add_case(
         f"between/in-turn-{count}", "17.5/invalid-response",
         f"List, Fetch and GetTopic in turn, {count} times, have their own answers.",
         ClientCase((LISTED, READ, FOUND) * count, paired=False), quick=False, weight=weight,
     )  # fmt: skip
     for name, (words, beside) in BESIDE.items():
         payloads = [b"%d" % n for n in range(count)]
-        scene(
+        add_case(
             f"between/in-flight-beside-{name}-{count}", "17.7/order",
             f"{count} batches, each with {words} after it, are acknowledged in order.",
             ClientCase(
@@ -89,7 +89,7 @@ for count in ROUNDS:
             ),
             quick=False, weight=weight,
         )  # fmt: skip
-    scene(
+    add_case(
         f"between/refused-beside-{count}", "12.1/batch-errors",
         f"{count} refused batches, each before a list and a batch that is taken, fail alone.",
         ClientCase(

@@ -1,7 +1,7 @@
 """Keepalives: answered, never in a storm, and never in the way."""
 
 from lance_conformance.client.cases.header import CARRIERS, NOT_LATE
-from lance_conformance.client.cases.registry import scene
+from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import After, Settles
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import flush, list_topics, send, send_async, wait
@@ -12,7 +12,7 @@ MANY = tuple(send(b"%d" % number) for number in range(8))
 MOST = 6
 """Keepalives on one connection: some of the client's own, and one answer a second."""
 
-scene(
+add_case(
     "beat/answers",
     "17.3/answers-keepalive",
     "A Keepalive that answers none of the client's own is answered with a Keepalive.",
@@ -22,7 +22,7 @@ scene(
         (After("keepalive", "ingest"),),
     ),
 )
-scene(
+add_case(
     "beat/answers-before-ack",
     "17.3/answers-keepalive",
     "A Keepalive that comes before an Ack is answered.",
@@ -32,27 +32,27 @@ scene(
         (After("keepalive", "ingest"),),
     ),
 )
-scene(
+add_case(
     "beat/no-ping-pong",
     "4.3/no-ping-pong",
     "A server that answers every Keepalive and a client that answers every Keepalive do not keep "
     "each other busy.",
     ClientCase(MANY, (on("ingest", Say(KEEPALIVE), Answer()),), (Settles("keepalive", MOST),)),
 )
-scene(
+add_case(
     "beat/burst",
     "4.3/no-ping-pong",
     "A hundred Keepalives at once are not answered by a hundred.",
     ClientCase(MANY, (on("ingest", Say(KEEPALIVE, 100), Answer()),), (Settles("keepalive", MOST),)),
 )
 for carrier in CARRIERS:
-    scene(
+    add_case(
         f"beat/silence-{carrier.name}",
         "17.5/timeout",
         f"When {carrier.what} does not come and nothing else does, the operation fails in time.",
         ClientCase((carrier.op.fails(),), (on(carrier.trigger, Stall(), nth=0),)),
     )
-scene(
+add_case(
     "beat/between-acks",
     "4.3/apart",
     "Keepalives between Acks do not disturb them.",
@@ -62,7 +62,7 @@ scene(
         paired=False,
     ),
 )
-scene(
+add_case(
     "beat/first-bytes",
     "4.3/apart",
     "A server that begins with a Keepalive is served like any other.",
@@ -71,7 +71,7 @@ scene(
         paired=False,
     ),
 )  # fmt: skip
-scene(
+add_case(
     "beat/own-beat",
     "2.3/client-keepalive",
     "A client that has nothing to say sends a Keepalive now and then.",

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from lance_conformance.client.cases.header import CARRIERS, NOT_LATE, TOPICS
-from lance_conformance.client.cases.registry import SPECIFIED, scene
+from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.checks import Count, First, Same, Secret, Sent, StaysOn
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
@@ -49,16 +49,16 @@ for name, steps, words in (
     ("behind-ack", (Answer(), PRESSURE), "after an Ack"),
     ("many", (Say(PRESSURE.frame, 500), Answer()), "five hundred times"),
 ):
-    scene(
+    add_case(
         f"slow/{name}", "4.4/no-error",
         f"Backpressure that comes {words} is not an error, and sending goes on.",
         ClientCase(FIVE, (on("ingest", *steps),), (StaysOn(),), paired=False),
     )  # fmt: skip
-scene(
+add_case(
     "slow/every-ack", "4.4/no-error", "Backpressure with every Ack never stops a client for good.",
     ClientCase(FIVE, (on("ingest", PRESSURE, Answer(), nth=0),), (StaysOn(),), paired=False),
 )  # fmt: skip
-scene(
+add_case(
     "slow/pipeline", "4.4/no-error",
     "A pipeline that meets Backpressure is delivered all the same.",
     ClientCase((*(send_async(b"%d" % n) for n in range(10)), flush().gives(failed=[])),
@@ -66,16 +66,16 @@ scene(
              (StaysOn(),), paired=False),
 )  # fmt: skip
 for carrier in CARRIERS[1:]:
-    scene(
+    add_case(
         f"slow/before-{carrier.name}", "4.4/no-error",
         f"Backpressure before {carrier.what} is not its answer.",
         ClientCase((carrier.op,), (on(carrier.trigger, PRESSURE, Answer()),), paired=False),
     )  # fmt: skip
-scene(
+add_case(
     "slow/is-no-ack", "4.2/batch-id", "Backpressure acknowledges nothing.",
     ClientCase((ONE.safe(),), (on("ingest", PRESSURE),)),
 )  # fmt: skip
-scene(
+add_case(
     "slow/refused-then-taken", "12.4/retriable",
     "A batch that is refused with Backpressure (0x31) three times is sent until it is taken.",
     ClientCase((ONE.safe("retriable", "timeout"),), tuple(
@@ -89,13 +89,13 @@ scene(
 for carrier in CARRIERS:
     for place, upto in (("header", 20), ("payload", 50)):
         if upto == 20 or carrier.name != "ack":
-            scene(
+            add_case(
                 f"stall/in-{place}-{carrier.name}", "17.5/timeout",
                 f"When {carrier.what} stops inside its {place}, the operation fails in time.",
                 ClientCase((carrier.op.fails(),),
                          (on(carrier.trigger, Answer(upto=upto), Stall(), nth=0),)),
             )  # fmt: skip
-    scene(
+    add_case(
         f"stall/at-once-{carrier.name}", "17.5/timeout",
         f"A server that accepts and says nothing makes an operation for {carrier.what} fail in "
         "time.",
@@ -105,22 +105,22 @@ for name, step, words in (
     ("keepalives", Say(KEEPALIVE, 500), "five hundred Keepalives"),
     ("acks", Say(Frame(flags=Flag.ACK, batch_id=0xDEAD), 500), "five hundred Acks of nothing"),
 ):
-    scene(
+    add_case(
         f"stall/flood-of-{name}", "17.5/unexpected",
         f"{words[0].upper()}{words[1:]} before an answer neither stop nor hang an operation.",
         ClientCase((TOPICS.op.safe(*NOT_LATE), TOPICS.op), (on("list", step, Answer()),)),
     )  # fmt: skip
 TOPICS_1000 = [{"id": n, "name": f"topic-{n}", "created_at": 1} for n in range(1, 1001)]
-scene(
+add_case(
     "stall/thousand-topics", "5.3/lenient", "A list of a thousand topics is read.",
     ClientCase((list_topics().gives(**{"count:topics": 1000}),), (on("list", Answer(
         payload=json.dumps({"topics": TOPICS_1000}).encode(), good=True)),), paired=False),
 )  # fmt: skip
-scene(
+add_case(
     "stall/recovers", "17.5/timeout", "After an operation that ran out of time the next one works.",
     ClientCase((get_topic().fails(), list_topics()), (on("get", Nothing(), nth=0),)),
 )  # fmt: skip
-scene(
+add_case(
     "stall/late-answer", "17.5/invalid-response",
     "An answer that comes too late is not taken for that of the next request.",
     ClientCase((list_topics(), create("kit-first").safe(),
@@ -133,53 +133,53 @@ scene(
 WITH_TOKEN = {"token": TOKEN}
 
 
-def _presents(sighting: ReceivedFrame) -> str:
-    right = sighting.frame.payload == TOKEN.encode()
-    return "" if right else f"{len(sighting.frame.payload)} other bytes"
+def _presents(received: ReceivedFrame) -> str:
+    right = received.frame.payload == TOKEN.encode()
+    return "" if right else f"{len(received.frame.payload)} other bytes"
 
 
-scene(
+add_case(
     "pass/first", "5.2/token-first", "With a token, nothing comes before it is presented.",
     ClientCase((ONE, list_topics()), checks=(First("auth"), Count("auth", 1)), options=WITH_TOKEN,
              paired=False),
 )  # fmt: skip
-scene(
+add_case(
     "pass/payload", "5.2/token-payload", "A token is presented as its bytes and nothing else.",
     ClientCase((ONE,), checks=(Sent("auth", _presents, "the token's bytes"),), options=WITH_TOKEN,
              paired=False),
 )  # fmt: skip
-scene(
+add_case(
     "pass/waits", "5.2/token-first", "Nothing is sent until the token is accepted.",
     ClientCase((ONE.fails(),), (on("auth", Nothing(), nth=0),), (Count("ingest", 0, 0),),
              options=WITH_TOKEN),
 )  # fmt: skip
 REFUSED = Answer(payload=b"\x00Invalid token")
-scene(
+add_case(
     "pass/refused", "12.4/auth", "A token that is refused is told as auth.",
     ClientCase((ONE.fails("auth"),), (on("auth", REFUSED, nth=0),), (Count("ingest", 0, 0),),
              options=WITH_TOKEN),
 )  # fmt: skip
-scene(
+add_case(
     "pass/error", "12.4/auth", "A token that an ErrorResponse refuses is told as auth.",
     ClientCase((ONE.fails("auth"),), (on("auth", Refuse(0x41, "Invalid token"), nth=0),),
              (Count("ingest", 0, 0),), options=WITH_TOKEN),
 )  # fmt: skip
-scene(
+add_case(
     "pass/empty-answer", "5.2/token-payload",
     "An AuthenticateResponse without a payload lets nobody in.",
     ClientCase((ONE.fails(),), (on("auth", Answer(payload=b""), nth=0),), (Count("ingest", 0, 0),),
              options=WITH_TOKEN),
 )  # fmt: skip
-scene(
+add_case(
     "pass/every-connection", "5.2/token-first", "Every connection presents the token again.",
     ClientCase((ONE, ONE.safe(), ONE.safe()), (on("ingest", Answer(), Close()),), (First("auth"),),
              options=WITH_TOKEN),
 )  # fmt: skip
-scene(
+add_case(
     "pass/none", "5.2/token-payload", "Without a token nothing is presented.",
     ClientCase((ONE,), checks=(Count("auth", 0, 0),), paired=False),
 )  # fmt: skip
-scene(
+add_case(
     "pass/secret", "5.2/token-secret", "An error never shows the token.",
     ClientCase((get_topic().fails(),),
                (on("get", Refuse(0x42, f"Access denied to {TOKEN}"), nth=0),),
@@ -188,14 +188,14 @@ scene(
 
 # -- TLS -------------------------------------------------------------------------------------------
 
-scene(
+add_case(
     "cert/works", "7.3/works", "Over TLS everything works as without.",
     ClientCase((ONE, list_topics(), fetch()), tls="right", paired=False),
 )  # fmt: skip
 for name, words in (
     ("stranger", "that no trusted authority has issued"), ("other-name", "of another name"),
 ):  # fmt: skip
-    scene(
+    add_case(
         f"cert/{name}", "7.3/verified", f"A server with a certificate {words} gets no frame.",
         ClientCase((list_topics().fails(),), checks=(Count("any", 0, 0),), tls=name),
     )  # fmt: skip
@@ -211,7 +211,7 @@ EVERYTHING = (
 AS_FAR_AS_IT_GOES = tuple(replace(op, optional=op.name != "send") for op in EVERYTHING)
 PROVOKED = (on("ingest", Answer(), Say(KEEPALIVE)),)
 for rule in rules().values():
-    scene(
+    add_case(
         f"wire/{rule.name}", rule.clause, rule.title,
         ClientCase(AS_FAR_AS_IT_GOES, PROVOKED if rule.name == "keepalive-zero" else (),
                  rule=rule.name, paired=False),

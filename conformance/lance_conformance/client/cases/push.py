@@ -4,7 +4,7 @@ import struct
 
 from lance_conformance.client.cases.header import NOT_LATE
 from lance_conformance.client.cases.reads import LOG, ONE, VALUES
-from lance_conformance.client.cases.registry import SPECIFIED, scene
+from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.checks import Closes, Reads, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import commit, list_topics, poll, send, subscribe
@@ -16,37 +16,37 @@ BAD = ("protocol", "fatal", "closed")
 
 
 def _commits(offset: int) -> Sent:
-    def holds(sighting: ReceivedFrame) -> str:
-        topic, consumer, told = struct.unpack("<IQQ", sighting.frame.payload.ljust(20, b"\0")[:20])
+    def holds(received: ReceivedFrame) -> str:
+        topic, consumer, told = struct.unpack("<IQQ", received.frame.payload.ljust(20, b"\0")[:20])
         right = (topic, told) == (7, offset) and consumer != 0
         return "" if right else f"topic {topic}, consumer {consumer}, offset {told}"
 
     return Sent("commit", holds, f"topic 7, a consumer that is not 0, offset {offset}")
 
 
-def _subscribes(sighting: ReceivedFrame) -> str:
-    topic, _, most, consumer = struct.unpack("<IQIQ", sighting.frame.payload.ljust(24, b"\0")[:24])
+def _subscribes(received: ReceivedFrame) -> str:
+    topic, _, most, consumer = struct.unpack("<IQIQ", received.frame.payload.ljust(24, b"\0")[:24])
     right = topic == 7 and most and consumer
     return "" if right else f"topic {topic}, at most {most} bytes, consumer {consumer}"
 
 
-scene(
+add_case(
     "follow/all", "17.8/offset", "Following a topic gives all its records, in order.",
     ClientCase((subscribe(), poll()), checks=(Reads(VALUES),), paired=False),
 )  # fmt: skip
-scene(
+add_case(
     "follow/news", "17.8/offset", "What arrives while a client follows is read, too.",
     ClientCase((subscribe(), poll(), send(b"news"), poll()),
              checks=(Reads((*VALUES, b"news")),), paired=False),
 )  # fmt: skip
-scene(
+add_case(
     "follow/request", "5.12/request",
     "A Subscribe has the topic, a size and a consumer that is not 0.",
     ClientCase((subscribe(END), poll()), checks=(
         Sent("subscribe", _subscribes, "topic 7, a size and a consumer"),), paired=False),
     dialects=SPECIFIED,
 )  # fmt: skip
-scene(
+add_case(
     "follow/another-topic", "5.12/push",
     "A push of another topic's records is not handed on.",
     ClientCase(
@@ -62,7 +62,7 @@ for name, words, answer in (
     ("short", "of 8 bytes", Answer(payload=bytes(8))),
     ("empty", "without a payload", Answer(payload=b"")),
 ):
-    scene(
+    add_case(
         f"follow/subscribe-ack-{name}", "5.12/ack",
         f"A SubscribeAck {words} is not believed: its connection is closed.",
         ClientCase((list_topics(), subscribe(END).safe(*BAD), poll().safe(*BAD)),
@@ -70,7 +70,7 @@ for name, words, answer in (
         dialects=SPECIFIED,
     )  # fmt: skip
 for how in ("fin", "rst"):
-    scene(
+    add_case(
         f"follow/goes-on-after-{how}",
         "17.8/resume",
         f"When the connection is lost ({how.upper()}), following goes on where it stopped.",
@@ -84,7 +84,7 @@ for how in ("fin", "rst"):
 
 # -- commit ----------------------------------------------------------------------------------------
 
-scene(
+add_case(
     "follow/commit-request", "5.14/request",
     "A CommitOffset has the topic, a consumer that is not 0, and the offset.",
     ClientCase((subscribe(), poll(), commit(2 * ONE)), checks=(_commits(2 * ONE),), paired=False),
@@ -94,17 +94,17 @@ for name, words, answer in (
     ("short", "of 8 bytes", Answer(payload=bytes(8))),
     ("empty", "without a payload", Answer(payload=b"")),
 ):
-    scene(
+    add_case(
         f"follow/commit-ack-{name}", "5.14/ack", f"A CommitAck {words} is an error.",
         ClientCase((subscribe(), poll(), commit(ONE).fails(*BAD)), (on("commit", answer, nth=0),)),
     )  # fmt: skip
-scene(
+add_case(
     "follow/commit-by-another", "17.5/unexpected",
     "A CommitOffset that a SubscribeAck answers fails.",
     ClientCase((subscribe(), poll(), commit(ONE).fails()),
              (on("commit", Answer(header={"batch_id": 0x23}), nth=0),)),
 )  # fmt: skip
-scene(
+add_case(
     "follow/commit-refused", "17.5/error-ends", "A CommitOffset that is refused fails.",
     ClientCase((subscribe(), poll(), commit(ONE).fails(*NOT_LATE)),
              (on("commit", Refuse(0x52, "Invalid consumer"), nth=0),)),

@@ -1,6 +1,6 @@
 """TLV records: as they go out, and as they are read."""
 
-from lance_conformance.client.cases.registry import SPECIFIED, scene
+from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.checks import Count, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import encoded, fetch, list_topics, send
@@ -29,9 +29,9 @@ SIZES = {
 def _goes_out(*pairs: Pair) -> ClientCase:
     payload = b"".join(record(value, kind) for kind, value in pairs)
 
-    def holds(sighting: ReceivedFrame) -> str:
-        wrong = sighting.frame.payload != payload
-        return f"payload {sighting.frame.payload[:40]!r}, must be {payload[:40]!r}" if wrong else ""
+    def holds(received: ReceivedFrame) -> str:
+        wrong = received.frame.payload != payload
+        return f"payload {received.frame.payload[:40]!r}, must be {payload[:40]!r}" if wrong else ""
 
     check = Sent("ingest", holds, f"{len(pairs)} records, type, length and value")
     return ClientCase((send(*pairs),), checks=(check,), paired=False)
@@ -49,44 +49,44 @@ def _value(kind: int) -> bytes:
 
 
 for kind, name in TYPES.items():
-    scene(
+    add_case(
         f"rec/sends-{kind:02x}", "8.1/record", f"A record of type {kind:#04x} ({name}) goes out.",
         _goes_out((kind, _value(kind))), quick=kind in {0x01, 0x10, 0x80},
     )  # fmt: skip
-    scene(
+    add_case(
         f"rec/reads-{kind:02x}", "17.2/decoder", f"A record of type {kind:#04x} ({name}) is read.",
         _read(((kind, _value(kind)), (1, b"next"))), quick=kind in {0x01, 0x10, 0x80},
     )  # fmt: skip
 for slug, (value, words) in SIZES.items():
-    scene(
+    add_case(
         f"rec/sends-{slug}", "8.1/record", f"A record of {words} goes out.",
         _goes_out((1, value), (1, b"next")),
     )  # fmt: skip
-    scene(
+    add_case(
         f"rec/reads-{slug}", "17.2/decoder", f"A record of {words} is read.",
         _read(((1, value), (1, b"next"))),
     )  # fmt: skip
-scene(
+add_case(
     "rec/sends-mixed", "8.4/batch", "Records of several types share a batch.",
     _goes_out((1, b"a"), (2, b"{}"), (0x80, b"c")),
 )  # fmt: skip
-scene(
+add_case(
     "rec/reads-mixed", "17.2/decoder", "Records of several types in one answer are read.",
     _read(((1, b"a"), (2, b"{}"), (0x80, b""), (0x12, VALUES[0x12]))),
 )  # fmt: skip
-scene(
+add_case(
     "rec/reads-many", "17.2/decoder", "Five hundred records in one answer are read.",
     _read(tuple((1, b"%d" % n) for n in range(500))),
 )  # fmt: skip
-scene(
+add_case(
     "rec/sends-null", "8.2/null", "A Null record goes out with type 0xFF and length 0.",
     _goes_out((0xFF, b"")), dialects=SPECIFIED,
 )  # fmt: skip
-scene(
+add_case(
     "rec/reads-null", "8.2/null", "A Null record is read.",
     _read(((0xFF, b""), (1, b"next"))),
 )  # fmt: skip
-scene(
+add_case(
     "rec/reads-undefined-type", "17.2/decoder",
     "A record of a type that nobody has defined is handed on, or refused with an error.",
     ClientCase((list_topics(), fetch().safe("fatal", "protocol")), (on("fetch", Answer(
@@ -96,7 +96,7 @@ for slug, op, words in (
     ("type-zero", send((0x00, b"x")), "A record of the reserved type 0x00"),
     ("null-with-value", send((0xFF, b"x")), "A Null record with a value"),
 ):
-    scene(
+    add_case(
         f"rec/refuses-{slug}", "8.2/refused-here", f"{words} does not leave the client.",
         ClientCase((send(b"one"), op.refused()), checks=(Count("ingest", 1, 1),), paired=False),
     )  # fmt: skip

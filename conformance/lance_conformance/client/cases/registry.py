@@ -44,16 +44,16 @@ def client_clauses() -> Mapping[str, Clause]:
     return read_clauses("lance_conformance.client")
 
 
-QUESTIONS: CaseRegistry[ClientCaseContext] = CaseRegistry(
+CASES: CaseRegistry[ClientCaseContext] = CaseRegistry(
     ClientCaseContext, AREAS, client_clauses, BOTH
 )
 
 
-def scene(
+def add_case(
     case_id: str,
     clause: str,
     title: str,
-    scenario: ClientCase,
+    case: ClientCase,
     *,
     dialects: tuple[str, ...] = BOTH,
     quick: bool = True,
@@ -65,17 +65,17 @@ def scene(
         case_id: ``area/slug``.
         clause: Key into the clauses.
         title: The rule in one sentence.
-        scenario: The case.
+        case: The case.
         dialects: Where it has a meaning.
         quick: Whether it belongs to the quick profile.
         weight: How many times the usual deadline it gets.
     """
 
-    async def question(play: ClientCaseContext) -> None:
-        await play.perform(scenario)
+    async def function(ctx: ClientCaseContext) -> None:
+        await ctx.perform(case)
 
-    question.__doc__ = title
+    function.__doc__ = title
     twin = first_of_its_family(case_id)
-    QUESTIONS.case(case_id, clause, dialects=dialects, quick=quick, weight=weight, twin_of=twin)(
-        question
+    CASES.case(case_id, clause, dialects=dialects, quick=quick, weight=weight, twin_of=twin)(
+        function
     )

@@ -1,7 +1,7 @@
 """Right answers, cut and glued in every way that TCP may."""
 
 from lance_conformance.client.cases.header import ACK, CARRIERS, FETCHED, TOPICS
-from lance_conformance.client.cases.registry import scene
+from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import StaysOn
 from lance_conformance.client.client_case import RECORDS, ClientCase
 from lance_conformance.client.operations import encoded, fetch, list_topics, send
@@ -23,7 +23,7 @@ PLACES = {
 }  # fmt: skip
 
 for place, words in PLACES.items():
-    scene(
+    add_case(
         f"piece/cut-at-{place}",
         CLAUSE,
         f"A FetchResponse that arrives in two pieces, cut {words}, is read like a whole one.",
@@ -37,7 +37,7 @@ for place, words in PLACES.items():
 
 for carrier in CARRIERS:
     stays = () if carrier is FETCHED else (StaysOn(),)  # a reader may end with what it has read
-    scene(
+    add_case(
         f"piece/dribble-{carrier.name}",
         CLAUSE,
         f"{carrier.beginning} that arrives five bytes at a time is read like a whole one.",
@@ -45,7 +45,7 @@ for carrier in CARRIERS:
             (carrier.op,), (on(carrier.trigger, Answer(cuts=EVERY_FIVE)),), stays, paired=False
         ),
     )
-    scene(
+    add_case(
         f"piece/glued-behind-keepalive-{carrier.name}",
         CLAUSE,
         f"{carrier.beginning} in one piece with a Keepalive before it is read.",
@@ -57,7 +57,7 @@ for carrier in CARRIERS:
         ),
     )
 
-scene(
+add_case(
     "piece/glued-and-cut",
     CLAUSE,
     "A Keepalive and half a TopicResponse in one piece, and the other half, are two frames.",
@@ -68,7 +68,7 @@ scene(
         paired=False,
     ),
 )
-scene(
+add_case(
     "piece/three-in-one",
     CLAUSE,
     "Keepalive, Backpressure and Ack in one piece are three frames.",
@@ -79,7 +79,7 @@ scene(
         paired=False,
     ),
 )
-scene(
+add_case(
     "piece/next-request-after-dribble",
     CLAUSE,
     "After an answer that came five bytes at a time the next one is read, too.",

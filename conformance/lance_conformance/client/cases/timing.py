@@ -2,7 +2,7 @@
 
 from lance_conformance.client.cases.header import CARRIERS, Carrier
 from lance_conformance.client.cases.reads import ALL
-from lance_conformance.client.cases.registry import scene
+from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import TOPIC, Op, fetch, get_topic, list_topics, send, wait
 from lance_conformance.client.scripted.script import Answer, Nothing, Pause, Say, Step, on
@@ -28,7 +28,7 @@ EACH = tuple(carrier.op for carrier in CARRIERS)
 
 
 def _slow(carrier: Carrier, name: str, clause: str, title: str, *steps: Step, times: int) -> None:
-    scene(
+    add_case(
         f"pace/{name}-{carrier.name}", clause, title,
         ClientCase((RIGHT[carrier.name],) * times, (on(carrier.trigger, *steps, nth=0),),
                    paired=False),
@@ -46,7 +46,7 @@ for carrier in CARRIERS:
     _slow(carrier, "in-pieces", "17.3/streaming",
           f"{carrier.beginning} that takes its time, piece by piece, is taken.",
           Answer(cuts=EVERY_TEN, spread=WITHIN), times=1)  # fmt: skip
-    scene(
+    add_case(
         f"pace/too-late-{carrier.name}", "17.5/invalid-response",
         f"{carrier.beginning} that comes after its time is not taken for the next answer.",
         ClientCase(
@@ -55,7 +55,7 @@ for carrier in CARRIERS:
         ),
         quick=False,
     )  # fmt: skip
-    scene(
+    add_case(
         f"pace/keepalives-only-{carrier.name}", "17.5/timeout",
         f"Keepalives that come instead of {carrier.what} give it no more time.",
         ClientCase(
@@ -64,7 +64,7 @@ for carrier in CARRIERS:
         ),
         quick=False,
     )  # fmt: skip
-    scene(
+    add_case(
         f"pace/idle-{carrier.name}", "17.5/timeout",
         f"After a rest that is longer than an operation may take, {carrier.what} is asked for and "
         "taken.",

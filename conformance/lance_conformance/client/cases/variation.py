@@ -8,7 +8,7 @@ from lance_conformance.client.cases.acks import REFUSAL
 from lance_conformance.client.cases.admin import asks
 from lance_conformance.client.cases.header import ACK, FETCHED, NOT_LATE, TOPICS, Carrier
 from lance_conformance.client.cases.reads import ALL, BAD
-from lance_conformance.client.cases.registry import scene
+from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import Order, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
@@ -59,7 +59,7 @@ FAULTS: Mapping[str, Fault] = {
 
 for name, (clause, words, carrier, answer, kinds) in FAULTS.items():
     for count in LATE:
-        scene(
+        add_case(
             f"late/{name}-{count}",
             clause,
             f"{carrier.beginning} with {words} is not believed after {count} that were right.",
@@ -71,13 +71,13 @@ for name, (clause, words, carrier, answer, kinds) in FAULTS.items():
         )
 
 for count in LATE:
-    scene(
+    add_case(
         f"late/another-topic-{count}", "17.5/invalid-response",
         f"An answer about another topic is an error after {count} that were right.",
         ClientCase((*(get_topic(),) * count, get_topic().fails(*NOT_LATE)),
                    (on("get", Answer(body={"id": 9}), nth=count + 1),)), quick=False,
     )  # fmt: skip
-    scene(
+    add_case(
         f"late/another-command-{count}", "17.5/unexpected",
         f"A Fetch that a TopicResponse answers fails after {count} that were right.",
         ClientCase((fetch().safe(),) * (count + 1),
@@ -87,7 +87,7 @@ for count in LATE:
 # -- wide numbers of topics ------------------------------------------------------------------------
 
 for number in (2**16, 2**24, 2**31, 2**32 - 1):
-    scene(
+    add_case(
         f"wide/told-id-{number:x}", "5.3/answer", f"The topic id {number:#x} is told as such.",
         ClientCase((create().gives(id=number),),
                    (on("create", Answer(body={"id": number}, good=True)),), paired=False),
@@ -104,8 +104,8 @@ def _one_record(size: int) -> tuple[tuple[int, bytes], ...]:
 def _goes_out(*values: bytes) -> Sent:
     payload = records(values)
 
-    def holds(sighting: ReceivedFrame) -> str:
-        frame = sighting.frame
+    def holds(received: ReceivedFrame) -> str:
+        frame = received.frame
         right = frame.payload == payload and frame.record_count == len(values)
         return "" if right else f"{frame.record_count} records in {len(frame.payload)} bytes"
 
@@ -116,7 +116,7 @@ for size in SIZES:
     large = _one_record(size)
     value = large[0][1]
     whole = {"type": 1, "value": encoded(value)}
-    scene(
+    add_case(
         f"large/topics-crc-{size}", "9.4/checked",
         f"A TopicResponse of more than {size} bytes with a wrong payload CRC is not believed.",
         ClientCase((list_topics().safe(),), (
@@ -131,18 +131,18 @@ for size in SIZES:
         ("next", "17.5/invalid-fetch", "a next offset inside its data",
          Answer(fetched={"next_offset": Plus(-1)}), BAD),
     ):  # fmt: skip
-        scene(
+        add_case(
             f"large/fetched-{fault}-{size}", clause,
             f"A FetchResponse of more than {size} bytes with {words} is not believed.",
             ClientCase((fetch(max_bytes=1 << 20).safe(*kinds),),
                        (on("fetch", answer, nth=0),), records=large),
             quick=False,
         )  # fmt: skip
-    scene(
+    add_case(
         f"large/sends-{size}", "8.4/batch", f"A record of {size} bytes goes out whole.",
         ClientCase((send(value),), checks=(_goes_out(value),), paired=False), quick=False,
     )  # fmt: skip
-    scene(
+    add_case(
         f"large/reads-{size}", "17.2/decoder", f"A record of {size} bytes is read whole.",
         ClientCase((fetch(max_bytes=1 << 20).gives(records=[whole]),), records=large,
                    paired=False), quick=False,
@@ -154,8 +154,8 @@ for size in SIZES:
 def _told(payload: bytes, at: int) -> Callable[[ReceivedFrame], str]:
     """A request has these bytes at a place."""
 
-    def holds(sighting: ReceivedFrame) -> str:
-        found = sighting.frame.payload[at : at + len(payload)]
+    def holds(received: ReceivedFrame) -> str:
+        found = received.frame.payload[at : at + len(payload)]
         return "" if found == payload else f"{found.hex()} at byte {at}, must be {payload.hex()}"
 
     return holds
@@ -167,42 +167,42 @@ def _limits(age: int, size: int) -> Op:
 
 
 for bit in (8, 16, 24, 31, 33, 48, 56):
-    scene(
+    add_case(
         f"wide/ack-bit-{bit}", "4.2/batch-id",
         f"A batch is not acknowledged by an Ack whose id differs in bit {bit}.",
         ClientCase((ACK.op.safe(),), (on("ingest", Answer(header={"batch_id": Xor(1 << bit)})),)),
         quick=False,
     )  # fmt: skip
 for bit in (8, 16, 24, 31):
-    scene(
+    add_case(
         f"wide/topic-id-{bit}", "5.5/request",
         f"A topic whose id is 2^{bit} + 7 is asked for as it is.",
         ClientCase((get_topic(), get_topic((1 << bit) + 7).fails()),
                    checks=(asks("get", struct.pack("<I", (1 << bit) + 7), f"2^{bit} + 7",
                                 some=True),), paired=False), quick=False,
     )  # fmt: skip
-    scene(
+    add_case(
         f"wide/another-topic-{bit}", "17.5/invalid-response",
         f"An answer about a topic whose id differs in bit {bit} is an error.",
         ClientCase((get_topic().fails(*NOT_LATE),),
                    (on("get", Answer(body={"id": 7 ^ 1 << bit}), nth=0),)), quick=False,
     )  # fmt: skip
 for bit in (16, 31, 32, 33, 53, 62):
-    scene(
+    add_case(
         f"wide/offset-{bit}", "5.8/request", f"A Fetch from 2^{bit} + 1 asks for that offset.",
         ClientCase((list_topics(), fetch((1 << bit) + 1).safe()),
                    checks=(Sent("fetch", _told(struct.pack("<Q", (1 << bit) + 1), 4),
                                 f"2^{bit} + 1",
                                 some=True),), paired=False), quick=False,
     )  # fmt: skip
-    scene(
+    add_case(
         f"wide/max-bytes-{bit}", "5.10/request", f"A limit of 2^{bit} + 1 bytes has that size.",
         ClientCase((_limits(1, (1 << bit) + 1),),
                    checks=(asks("retention", struct.pack("<IQQ", 7, 1, (1 << bit) + 1),
                                 f"2^{bit} + 1 bytes"),), paired=False), quick=False,
     )  # fmt: skip
 for bit in (8, 16, 24, 31):
-    scene(
+    add_case(
         f"wide/max-age-{bit}", "5.10/request", f"A limit of 2^{bit} seconds has that age.",
         ClientCase((_limits(1 << bit, 1 << 20),),
                    checks=(asks("retention", struct.pack("<IQQ", 7, 1 << bit, 1 << 20),
@@ -218,24 +218,24 @@ def _topics(count: int, **more: int) -> list[dict[str, Any]]:
 
 for number in NUMBERS:
     values = tuple(b"%d" % n for n in range(number))
-    scene(
+    add_case(
         f"many/topics-{number}", "5.3/answer", f"A list of {number} topics has all of them.",
         ClientCase((list_topics().gives(topics=_topics(number)),), (
             on("list", Answer(body={"topics": _topics(number, created_at=1)}, good=True)),)),
         quick=False,
     )  # fmt: skip
-    scene(
+    add_case(
         f"many/sends-{number}", "8.4/batch", f"{number} records in one batch go out as given.",
         ClientCase((send(*values),), checks=(_goes_out(*values),), paired=False), quick=False,
     )  # fmt: skip
-    scene(
+    add_case(
         f"many/reads-{number}", "17.2/decoder", f"{number} records in one answer are read.",
         ClientCase((fetch().gives(
             records=[{"type": 1, "value": encoded(value)} for value in values]),),
             records=tuple((1, value) for value in values), paired=False), quick=False,
     )  # fmt: skip
 for number in HANDFULS:
-    scene(
+    add_case(
         f"many/in-flight-{number}", "17.7/order",
         f"{number} batches that are sent at once arrive in order and are acknowledged.",
         ClientCase(
@@ -244,20 +244,20 @@ for number in HANDFULS:
             checks=(Order(tuple(records([b"%d" % n]) for n in range(number))),), paired=False),
         quick=False, weight=1 + number // 16,
     )  # fmt: skip
-    scene(
+    add_case(
         f"many/refused-{number}", "12.1/batch-errors",
         f"After {number} refused batches the next one is delivered.",
         ClientCase((*(ACK.op.fails("fatal"),) * number, send(b"last")),
                    tuple(on("ingest", REFUSAL, nth=n + 1) for n in range(number))),
         quick=False, weight=1 + number // 16,
     )  # fmt: skip
-    scene(
+    add_case(
         f"many/fetches-{number}", "17.8/offset", f"{number} Fetches bring what is there.",
         ClientCase((fetch().gives(records=ALL),) * number, paired=False), quick=False,
     )  # fmt: skip
 
 for number in (129, 257):
-    scene(
+    add_case(
         f"many/batches-{number}", "10.4/unique",
         f"{number} batches that are sent one after the other have ids of their own.",
         ClientCase(tuple(send(b"%d" % n) for n in range(number)), rule="batch-id-unique",
@@ -277,17 +277,17 @@ CHANGES: Mapping[str, tuple[str, Op, Op, Answer]] = {
 }  # fmt: skip
 for trigger, (clause, first, then, answer) in CHANGES.items():
     what: Any = trigger
-    scene(
+    add_case(
         f"again/{trigger}-changes", clause,
         f"The answer to {trigger} that is told is the one that came, not the one before.",
         ClientCase((first, then), (on(what, answer, nth=2),)), quick=False,
     )  # fmt: skip
-    scene(
+    add_case(
         f"again/{trigger}-again", clause,
         f"The same answer to {trigger} is told in the same way five times.",
         ClientCase((first,) * 5, paired=False), quick=False,
     )  # fmt: skip
-scene(
+add_case(
     "again/fetch-again", "17.8/seek", "The same Fetch brings the same records five times.",
     ClientCase((fetch().gives(records=ALL),) * 5, paired=False), quick=False,
 )  # fmt: skip

@@ -52,7 +52,7 @@ class Client:
 
     def until(self) -> float:
         """When an operation that begins now ends."""
-        return self.clock() + self.rules.patience(self.settings.timeout)
+        return self.clock() + self.rules.operation_timeout(self.settings.timeout)
 
     async def link(self, deadline: float) -> Link:
         """The connection, made if there is none.

@@ -367,7 +367,7 @@ class Specified:
         host, _, port = str(address).rpartition(":")
         return (host, int(port)) if host and port.isdecimal() and 0 < int(port) < 65536 else None
 
-    def patience(self, timeout: float, /) -> float:
+    def operation_timeout(self, timeout: float, /) -> float:
         """Seconds that an operation may take."""
         return timeout
 

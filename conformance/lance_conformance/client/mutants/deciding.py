@@ -213,13 +213,13 @@ def calls_redirects_fatal(client: Specified, code: int, /) -> str:
     return "fatal" if code == 0x20 else golden(client).kind_of(code)
 
 
-@mutant(Specified.patience)
+@mutant(Specified.operation_timeout)
 def waits_for_ever(_client: Specified, _timeout: float, /) -> float:
     """Operations have no deadline."""
     return FOR_EVER
 
 
-@mutant(Specified.patience)
+@mutant(Specified.operation_timeout)
 def has_no_patience(_client: Specified, _timeout: float, /) -> float:
     """Operations end before they begin."""
     return 0.0

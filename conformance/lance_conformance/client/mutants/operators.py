@@ -54,7 +54,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "fetched": ("many/fetches-*", "again/fetch-*"),
     "served": ("between/*",),
     "control": ("between/in-turn-*", "between/refused-*", "between/in-flight-*"),
-    "patience": ("pace/*",),
+    "operation_timeout": ("pace/*",),
     "gives_up_late": ("pace/too-late-*",),
     "kept": ("pace/*",),
 }
@@ -474,11 +474,11 @@ for _number in (1, 8, 30):
 
 
 def _hurries(part: float) -> None:
-    def patience(_client: Specified, timeout: float, /) -> float:
+    def operation_timeout(_client: Specified, timeout: float, /) -> float:
         return timeout * part
 
-    register(Specified.patience, f"takes-{part}-of-its-time",
-             f"An operation gets {part} of its time.", patience)  # fmt: skip
+    register(Specified.operation_timeout, f"takes-{part}-of-its-time",
+             f"An operation gets {part} of its time.", operation_timeout)  # fmt: skip
 
 
 def _one_budget(client: Specified, timeout: float, /) -> float:
@@ -500,8 +500,8 @@ SLOW = 0.01
 """Seconds of the self-test between two pieces of an answer that takes its time."""
 for _part in (0.1, 0.2, 4.0):
     _hurries(_part)
-register(Specified.patience, "has-one-budget", "All operations together have the time of one.",
-         _one_budget)  # fmt: skip
+register(Specified.operation_timeout, "has-one-budget",
+         "All operations together have the time of one.", _one_budget)  # fmt: skip
 register(Specified.kept, "forgets-slow-frames",
          "What came of a frame is dropped when the rest takes its time.",
          _forgets_its_place)  # fmt: skip

@@ -32,7 +32,7 @@ class ClientProof(Proof):
         del dialect, setting
         return partial(standing, name, lambda: GoldenDriver(all_mutants()[name].rules))
 
-    def nulls(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def null_servers(self, dialect: str) -> Mapping[str, ScriptedServer]:
         """Drivers without a client."""
         del dialect
         return {name: partial(standing, name, make) for name, make in NULLS.items()}

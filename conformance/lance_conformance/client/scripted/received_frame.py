@@ -68,11 +68,11 @@ class FrameReader:
         self._buffer += data
         found: list[ReceivedFrame] = []
         while not self.lost and len(self._buffer) >= HEADER_SIZE:
-            sighting = self._next()
-            if sighting is None:
+            received = self._next()
+            if received is None:
                 break
-            self._seen.append(sighting)
-            found.append(sighting)
+            self._seen.append(received)
+            found.append(received)
         return found
 
     def _next(self) -> ReceivedFrame | None:

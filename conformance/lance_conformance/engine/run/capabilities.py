@@ -54,31 +54,31 @@ def missing(needs: Collection[str], capabilities: Collection[str]) -> str | None
     return "; ".join(CAPABILITIES[need] for need in lacking) or None
 
 
-async def probe(dialogue: CaseContext, topic: Topic) -> frozenset[str]:
+async def probe(ctx: CaseContext, topic: Topic) -> frozenset[str]:
     """Try what can be tried; whatever goes wrong means that the target cannot do it.
 
     Args:
-        dialogue: The preflight's.
+        ctx: The preflight's.
         topic: A topic with at least one record.
     """
     found = set()
-    if await _answers(dialogue, CLUSTER_STATUS, Command.CLUSTER_STATUS_RESPONSE):
+    if await _answers(ctx, CLUSTER_STATUS, Command.CLUSTER_STATUS_RESPONSE):
         found.add("cluster-status")
-    if await _answers(dialogue, offset_for_time(topic.id, 0), Command.OFFSET_FOR_TIME_RESPONSE):
+    if await _answers(ctx, offset_for_time(topic.id, 0), Command.OFFSET_FOR_TIME_RESPONSE):
         found.add("offset-for-time")
-    whole = create_partitioned(dialogue.name(), 1)
-    if await _answers(dialogue, whole, Command.TOPIC_RESPONSE):
+    whole = create_partitioned(ctx.name(), 1)
+    if await _answers(ctx, whole, Command.TOPIC_RESPONSE):
         found.add("partitions")
-    if await _pushes(dialogue, topic):
+    if await _pushes(ctx, topic):
         found.add("push")
     return frozenset(found)
 
 
-async def missing_features(dialogue: CaseContext, topic: Topic) -> frozenset[str]:
+async def missing_features(ctx: CaseContext, topic: Topic) -> frozenset[str]:
     """Try each feature once, and say which are not served.
 
     Args:
-        dialogue: The preflight's.
+        ctx: The preflight's.
         topic: A topic with at least one record.
     """
     tried = {
@@ -88,18 +88,18 @@ async def missing_features(dialogue: CaseContext, topic: Topic) -> frozenset[str
     }
     found = {
         name for name, (request, wanted) in tried.items()
-        if not await _answers(dialogue, request, wanted)
+        if not await _answers(ctx, request, wanted)
     }  # fmt: skip
-    return frozenset(found if await _takes_lz4(dialogue, topic) else found | {"lz4"})
+    return frozenset(found if await _takes_lz4(ctx, topic) else found | {"lz4"})
 
 
-async def _takes_lz4(dialogue: CaseContext, topic: Topic) -> bool:
+async def _takes_lz4(ctx: CaseContext, topic: Topic) -> bool:
     """Whether a batch in one LZ4 frame, whose one block is stored, is acknowledged."""
-    plain = ingest(topic.id, dialogue.batch(), dialogue.values(1))
+    plain = ingest(topic.id, ctx.batch(), ctx.values(1))
     size = (len(plain.payload) | 1 << 31).to_bytes(4, "little")
     payload = LZ4_HEADER + size + plain.payload + bytes(4)
     try:
-        peer = await dialogue.open()
+        peer = await ctx.open()
         await peer.ask(
             replace(plain, flags=plain.flags | Flag.COMPRESSED, payload=payload),
             ack(plain.batch_id),
@@ -109,10 +109,10 @@ async def _takes_lz4(dialogue: CaseContext, topic: Topic) -> bool:
     return True
 
 
-async def _answers(dialogue: CaseContext, request: Frame, wanted: Command) -> bool:
+async def _answers(ctx: CaseContext, request: Frame, wanted: Command) -> bool:
     """Whether a request has its answer before a Keepalive behind it; silence costs no time."""
     try:
-        peer = await dialogue.open()
+        peer = await ctx.open()
         peer.send(request)
         peer.send(KEEPALIVE)
         right = answer(wanted, "5.2/commands")
@@ -122,10 +122,10 @@ async def _answers(dialogue: CaseContext, request: Frame, wanted: Command) -> bo
     return frame.batch_id == wanted
 
 
-async def _pushes(dialogue: CaseContext, topic: Topic) -> bool:
+async def _pushes(ctx: CaseContext, topic: Topic) -> bool:
     """Whether a FetchResponse comes that nobody asked for, before two Keepalives are answered."""
     try:
-        peer = await dialogue.open()
+        peer = await ctx.open()
         await peer.ask(subscribe(topic.id, _CONSUMER), answer(Command.SUBSCRIBE_ACK, "5.12/ack"))
         for _ in range(2):
             peer.send(KEEPALIVE)

@@ -105,13 +105,13 @@ async def _asked_again(result: Result, conditions: Conditions, watch: TargetWatc
 
 
 def _budget(case: Case, conditions: Conditions, times: float = 1.0) -> float:
-    extra = conditions.patience if case.restarts else case.seconds * conditions.pace
+    extra = conditions.restart_timeout if case.restarts else case.seconds * conditions.pace
     return conditions.budget * times * case.weight + extra
 
 
-async def _gather(questions: Sequence[Coroutine[None, None, Result]]) -> list[Result]:
+async def _gather(waiting: Sequence[Coroutine[None, None, Result]]) -> list[Result]:
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(question) for question in questions]
+        tasks = [group.create_task(function) for function in waiting]
     return [task.result() for task in tasks]
 
 
@@ -143,13 +143,13 @@ def _other_names(conditions: Conditions) -> Conditions:
 
 
 async def _answers(case: Case, conditions: Conditions) -> bool:
-    dialogue = case.among.converse(conditions, "kit/control", conditions.budget * RETRY_BUDGET)
+    ctx = case.among.converse(conditions, "kit/control", conditions.budget * RETRY_BUDGET)
     try:
-        await dialogue.begin()
+        await ctx.begin()
     except Blocked:
         return False
     finally:
-        await dialogue.end(clean=False)
+        await ctx.end(clean=False)
     return True
 
 
@@ -176,25 +176,25 @@ async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
     why_not = skip_reason(case, conditions)
     if why_not is not None:
         return Result(case, Verdict.SKIP, reason="not-applicable", message=why_not)
-    dialogue = case.among.converse(conditions, case.id, budget)
+    ctx = case.among.converse(conditions, case.id, budget)
     clock = asyncio.get_running_loop().time
     began = clock()
     passed = False
     try:
-        await dialogue.prepare()
-        result = await _judged(case, dialogue, budget)
+        await ctx.prepare()
+        result = await _judged(case, ctx, budget)
         passed = result.verdict is Verdict.PASS
     finally:
-        dialogue.time.alarm = None
-        await dialogue.end(clean=passed)
-    return replace(result, seconds=clock() - began, transcript=dialogue.transcript)
+        ctx.time.alarm = None
+        await ctx.end(clean=passed)
+    return replace(result, seconds=clock() - began, transcript=ctx.transcript)
 
 
-async def _judged(case: Case, dialogue: BaseContext, budget: float) -> Result:
+async def _judged(case: Case, ctx: BaseContext, budget: float) -> Result:
     try:
-        async with asyncio.timeout_at(dialogue.deadline + GRACE) as dialogue.time.alarm:
-            await dialogue.begin()
-            await case.question(dialogue)
+        async with asyncio.timeout_at(ctx.deadline + GRACE) as ctx.time.alarm:
+            await ctx.begin()
+            await case.function(ctx)
     except Blocked as failure:
         return _result(case, Verdict.BLOCKED, failure)
     except Failure as failure:

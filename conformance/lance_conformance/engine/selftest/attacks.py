@@ -16,10 +16,10 @@ LIMIT = 10.0
 """Seconds in which a whole run against a hostile server must end."""
 
 
-async def attacked(suite: Suite, name: str, stage: ScriptedServer) -> list[str]:
+async def attacked(suite: Suite, name: str, server: ScriptedServer) -> list[str]:
     """Run the preflight and some cases against one hostile server; say what went wrong."""
     try:
-        async with asyncio.timeout(LIMIT), stage() as port:
+        async with asyncio.timeout(LIMIT), server() as port:
             return await _attacked(suite, name, port)
     except TimeoutError:
         return [f"{name}: the kit did not end within {LIMIT:.0f} s"]
@@ -30,7 +30,7 @@ async def _attacked(suite: Suite, name: str, port: int) -> list[str]:
     conditions = Conditions(Target("127.0.0.1", port), preset, preset, budget=BUDGET)
     refused = False
     try:
-        await suite.preflight(conditions, patience=BUDGET)
+        await suite.preflight(conditions, step_timeout=BUDGET)
     except PreflightError:
         refused = True
     proof = suite.proof()
@@ -54,7 +54,7 @@ def _judged(reaching: Mapping[str, Mapping[str, str]], name: str, result: Result
 
 
 async def _all(suite: Suite, servers: Mapping[str, ScriptedServer]) -> list[str]:
-    found = [await attacked(suite, name, stage) for name, stage in servers.items()]
+    found = [await attacked(suite, name, server) for name, server in servers.items()]
     return [fault for faults in found for fault in faults]
 
 

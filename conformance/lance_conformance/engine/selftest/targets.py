@@ -36,7 +36,7 @@ PACE = 0.05
 """How many times their seconds cases wait that wait on purpose."""
 MUCH = 10.0
 """How many times its budget a case gets that is asked again."""
-PATIENCE = 2.0
+STEP_TIMEOUT = 2.0
 SIDE_BY_SIDE = 16
 """Subjects on trial at a time in one process. Mostly one of them waits for a deadline."""
 AGAIN_AT_ONCE = 8
@@ -71,11 +71,11 @@ class SelftestTarget:
         """The suite that it is tried by."""
         return suite_named(self.protocol)
 
-    def stage(self, setting: str) -> ScriptedServer:
+    def server(self, setting: str) -> ScriptedServer:
         """Servers of this sort, in some setting."""
         proof = self.suite.proof()
         if self.kind == "null":
-            return proof.nulls(self.dialect)[self.name]
+            return proof.null_servers(self.dialect)[self.name]
         if self.kind == "mutant":
             return proof.mutant(self.name, self.dialect, setting)
         return proof.golden(self.dialect, setting)
@@ -107,7 +107,7 @@ def null_subjects(suite: Suite) -> list[SelftestTarget]:
     return [
         SelftestTarget(suite.name, "null", name, dialect, jobs=64)
         for dialect in suite.presets
-        for name in proof.nulls(dialect)
+        for name in proof.null_servers(dialect)
     ]
 
 
@@ -130,7 +130,7 @@ async def try_subject(
     found: dict[str, Finding] = {}
     budget = subject.suite.proof().budget * times
     for setting, chosen in subject.suite.by_setting(cases).items():
-        async with subject.stage(setting)() as port:
+        async with subject.server(setting)() as port:
             conditions = await _conditions(subject, port, setting)
             # Whatever a case needs is taken for granted: a mutant must not be excused.
             needs = frozenset(need for case in chosen for need in case.needs)
@@ -154,7 +154,7 @@ async def _conditions(subject: SelftestTarget, port: int, setting: str) -> Condi
     if subject.kind == "null":
         return base
     try:
-        found, _ = await subject.suite.preflight(base, patience=PATIENCE)
+        found, _ = await subject.suite.preflight(base, step_timeout=STEP_TIMEOUT)
     except PreflightError:
         return base
     return found

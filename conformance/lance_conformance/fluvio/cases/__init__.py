@@ -17,7 +17,7 @@ from lance_conformance.fluvio.cases import (
     versions,
     watching,
 )
-from lance_conformance.fluvio.cases.registry import QUESTIONS
+from lance_conformance.fluvio.cases.registry import CASES
 
 MODULES = (
     framing,
@@ -40,4 +40,4 @@ MODULES = (
 @cache
 def all_cases() -> tuple[Case, ...]:
     """Every case, area by area."""
-    return QUESTIONS.in_order()
+    return CASES.in_order()

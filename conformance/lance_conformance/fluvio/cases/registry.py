@@ -18,5 +18,5 @@ AREAS: Mapping[str, str] = {
     "fl-commit": "Consumer offsets",
     "fl-record": "Records",
 }
-QUESTIONS: CaseRegistry[CaseContext] = CaseRegistry(CaseContext, AREAS, clauses, (DIALECT,))
-case = QUESTIONS.case
+CASES: CaseRegistry[CaseContext] = CaseRegistry(CaseContext, AREAS, clauses, (DIALECT,))
+case = CASES.case

@@ -64,7 +64,7 @@ def _listen(connections: Connections) -> ScriptedServer:
     return lambda: listening(connections)
 
 
-def nulls() -> Mapping[str, ScriptedServer]:
+def null_servers() -> Mapping[str, ScriptedServer]:
     """Every null server by its name."""
     return {name: _listen(reacting(react)) for name, react in NULLS.items()}
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 from lance_conformance.engine.suite import Mutant, Proof, ScriptedServer
 from lance_conformance.fluvio.golden.server import Rules, serving
 from lance_conformance.fluvio.mutants import all_mutants
-from lance_conformance.fluvio.mutants.null import hostile, nulls
+from lance_conformance.fluvio.mutants.null import hostile, null_servers
 
 
 class FluvioProof(Proof):
@@ -31,10 +31,10 @@ class FluvioProof(Proof):
         del setting
         return lambda: serving(all_mutants()[name].rules(dialect))
 
-    def nulls(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def null_servers(self, dialect: str) -> Mapping[str, ScriptedServer]:
         """Servers that do not speak Fluvio at all."""
         del dialect
-        return nulls()
+        return null_servers()
 
     def hostile(self, dialect: str) -> Mapping[str, ScriptedServer]:
         """Servers that attack the kit."""

@@ -12,9 +12,9 @@ from lance_conformance.rustlog.cases import (
     texts,
     topics,
 )
-from lance_conformance.rustlog.cases.registry import QUESTIONS
+from lance_conformance.rustlog.cases.registry import CASES
 
 MODULES = (frames, flow, decoding, producing, fetching, groups, topics, texts, jsons, telling)
 """Named so that importing this package fills the registry."""
 
-__all__ = ["QUESTIONS"]
+__all__ = ["CASES"]

@@ -49,15 +49,15 @@ def _refused_at(size: int, whole: int) -> Allowed:
 def _cut(slug: str, make: Make) -> Callable[[CaseContext], Awaitable[None]]:
     name = make("").name
 
-    async def question(ctx: CaseContext) -> None:
+    async def exchange(ctx: CaseContext) -> None:
         topic = await ctx.topic()
         async with ctx.precondition("the whole request"):
             await ctx.side.ask(make(topic), kind(name, CUT))
         await _cut_everywhere(ctx, make, topic)
 
-    question.__doc__ = f"{name} that is cut short, at any byte, is refused with code 2."
+    exchange.__doc__ = f"{name} that is cut short, at any byte, is refused with code 2."
     quick = slug == "fetch"
-    return case(f"rl-decode/{slug}-cut-short", CUT, dialects=BINARY, quick=quick)(question)
+    return case(f"rl-decode/{slug}-cut-short", CUT, dialects=BINARY, quick=quick)(exchange)
 
 
 CUTS = [
@@ -82,7 +82,7 @@ async def create_cut_short(ctx: CaseContext) -> None:
     """CreateTopic that is cut short, at any byte, is refused with code 2 and creates nothing."""
     name = ctx.name()
     await _cut_everywhere(ctx, lambda topic: create(topic, 1), name)
-    listed = await ctx.side.ask(*ctx.question())
+    listed = await ctx.side.ask(*ctx.exchange())
     names = [each for each, _ in listed.fields["topics"]]
     ctx.check(
         not any(name.startswith(each) for each in names), "data", f"a topic was made: {names}"

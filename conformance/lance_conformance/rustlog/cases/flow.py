@@ -53,10 +53,10 @@ async def goes_on_after_an_error(ctx: CaseContext) -> None:
 async def half_a_frame_holds_up_nobody(ctx: CaseContext) -> None:
     """While one client is in the middle of a frame, others are served."""
     stalled = await ctx.open()
-    request, answer = ctx.question()
+    request, answer = ctx.exchange()
     stalled.send_bytes(write(request)[:-1])
     for _ in range(3):
-        await ctx.side.ask(*ctx.question())
+        await ctx.side.ask(*ctx.exchange())
     await ctx.probe()
     stalled.send_bytes(write(request)[-1:])
     await stalled.expect(answer)
@@ -82,7 +82,7 @@ async def frame_errors_stay_where_they_are(ctx: CaseContext) -> None:
     peer = await ctx.open()
     peer.send_bytes(bytes(4), "length")
     await peer.expect(kind("Error", APART, "binary" if ctx.speech.binary else "json"))
-    await bystander.ask(*ctx.question())
+    await bystander.ask(*ctx.exchange())
 
 
 @case("rl-flow/producers-side-by-side", "produce-request/offsets", dialects=BINARY)

@@ -59,12 +59,12 @@ async def largest(ctx: CaseContext) -> None:
 async def _in_pieces(ctx: CaseContext, cuts: Sequence[int]) -> None:
     """Send a question in pieces; between them the target answers another connection."""
     peer = await ctx.open()
-    request, answer = ctx.question()
+    request, answer = ctx.exchange()
     data, start = write(request), 0
     for cut in cuts:
         peer.send_bytes(data[start:cut])
         start = cut
-        await ctx.side.ask(*ctx.question())
+        await ctx.side.ask(*ctx.exchange())
     peer.send_bytes(data[start:])
     await peer.expect(answer)
 
@@ -73,7 +73,7 @@ async def _in_pieces(ctx: CaseContext, cuts: Sequence[int]) -> None:
 async def byte_by_byte(ctx: CaseContext) -> None:
     """A request that arrives one byte at a time is answered."""
     peer = await ctx.open()
-    request, answer = ctx.question()
+    request, answer = ctx.exchange()
     for byte in write(request):
         peer.send_bytes(bytes([byte]))
         await asyncio.sleep(0)  # one turn of the loop, so that each byte is a write of its own
@@ -96,9 +96,9 @@ async def cut_behind_length(ctx: CaseContext) -> None:
 async def coalesced(ctx: CaseContext) -> None:
     """Three frames in one segment are three requests."""
     peer = await ctx.open()
-    questions = [ctx.question() for _ in range(3)]
-    peer.send(*(request for request, _ in questions))
-    for _, answer in questions:
+    exchanges = [ctx.exchange() for _ in range(3)]
+    peer.send(*(request for request, _ in exchanges))
+    for _, answer in exchanges:
         await peer.expect(answer)
 
 
@@ -106,7 +106,7 @@ async def coalesced(ctx: CaseContext) -> None:
 async def one_and_a_half(ctx: CaseContext) -> None:
     """The beginning of a frame after a whole one is kept until the rest arrives."""
     peer = await ctx.open()
-    (first, one), (second, other) = ctx.question(), ctx.question()
+    (first, one), (second, other) = ctx.exchange(), ctx.exchange()
     rest = write(second)
     peer.send_bytes(write(first) + rest[:2])
     await peer.expect(one)

@@ -180,7 +180,7 @@ async def nothing_committed(ctx: CaseContext) -> None:
 async def produce_missing(ctx: CaseContext) -> None:
     """A Produce to a topic that does not exist is an error, and the connection goes on."""
     await ctx.side.ask(json_produce(ctx.name(), 0, [b"a"]), refused_in_json(MISSING))
-    await ctx.side.ask(*ctx.question())
+    await ctx.side.ask(*ctx.exchange())
 
 
 @case("rl-json/fetch-missing", MISSING, dialects=JSON)

@@ -107,7 +107,7 @@ async def missing_topic(ctx: CaseContext) -> None:
     async with ctx.precondition("a Produce to a topic that exists"):
         await ctx.store(topic, ctx.values(1))
     await ctx.side.ask(produce(name, 0, ctx.values(1)), refused(NOT_FOUND, MISSING))
-    listed = await ctx.side.ask(*ctx.question())
+    listed = await ctx.side.ask(*ctx.exchange())
     names = [each for each, _ in listed.fields["topics"]]
     ctx.check(name not in names, "data", f"{LIST.name} must not tell of the topic {name}")
 

@@ -28,5 +28,5 @@ def clauses() -> Mapping[str, Clause]:
     return read_clauses("lance_conformance.rustlog")
 
 
-QUESTIONS: CaseRegistry[CaseContext] = CaseRegistry(CaseContext, AREAS, clauses, ANY)
-case = QUESTIONS.case
+CASES: CaseRegistry[CaseContext] = CaseRegistry(CaseContext, AREAS, clauses, ANY)
+case = CASES.case

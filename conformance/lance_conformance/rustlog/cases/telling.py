@@ -99,7 +99,7 @@ async def strict_binary(ctx: CaseContext) -> None:
     """A target of the binary form alone takes a brace for a type, and refuses it with code 2."""
     ctx.side.send_payload(write(json_committed(ctx.name(), 0, "g"))[4:], "type")
     await ctx.side.expect(refused(2, "forms/strict-binary"))
-    await ctx.side.ask(*ctx.question())
+    await ctx.side.ask(*ctx.exchange())
 
 
 @case("rl-tell/strict-json", "forms/strict-json", dialects=("json",))
@@ -107,4 +107,4 @@ async def strict_json(ctx: CaseContext) -> None:
     """A target of JSON alone refuses a binary request, in JSON, and goes on."""
     ctx.side.send_payload(b"\xff", "type")
     await ctx.side.expect(refused_in_json("forms/strict-json"))
-    await ctx.side.ask(*ctx.question())
+    await ctx.side.ask(*ctx.exchange())

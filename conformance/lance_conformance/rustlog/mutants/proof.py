@@ -68,7 +68,7 @@ class RustlogProof(Proof):
         rules = MUTANTS.registered()[name].rules
         return lambda: serving(sessions(rules(dialect)))
 
-    def nulls(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def null_servers(self, dialect: str) -> Mapping[str, ScriptedServer]:
         """Servers that speak no RustLog, whatever the dialect."""
         del dialect
         return {name: partial(serving, reacting(react)) for name, react in NULLS.items()}

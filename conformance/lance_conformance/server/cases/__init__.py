@@ -38,7 +38,7 @@ from lance_conformance.server.cases.node import (
     tls,
     tokens,
 )
-from lance_conformance.server.cases.registry import AREAS, QUESTIONS, Case
+from lance_conformance.server.cases.registry import AREAS, CASES, Case
 from lance_conformance.server.cases.topics import (
     control,
     names,
@@ -112,7 +112,7 @@ __all__ = ["AREAS", "Case", "all_cases", "all_ids"]
 @cache
 def all_cases() -> tuple[Case, ...]:
     """Every case, area by area."""
-    return QUESTIONS.in_order()
+    return CASES.in_order()
 
 
 @cache

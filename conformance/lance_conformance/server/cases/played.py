@@ -147,21 +147,21 @@ def _told(data: bytes) -> str:
 
 
 _FAULTS: Mapping[str, Callable[[PlayedCase, Frame, Row], Any]] = {
-    "set": lambda scene, _, fault: scene.value(fault["field"], fault["value"]),
-    "xor": lambda scene, right, fault: scene.number(right, fault["field"]) ^ int(fault["mask"]),
-    "checksum-of": lambda scene, _, fault: scene.checksum(scene.bytes_of(fault["bytes"])),
-    "byte-order": lambda scene, right, fault: int.from_bytes(
-        scene.number(right, fault["field"]).to_bytes(NUMBERS[fault["field"]], "little"), "big"
+    "set": lambda case, _, fault: case.value(fault["field"], fault["value"]),
+    "xor": lambda case, right, fault: case.number(right, fault["field"]) ^ int(fault["mask"]),
+    "checksum-of": lambda case, _, fault: case.checksum(case.bytes_of(fault["bytes"])),
+    "byte-order": lambda case, right, fault: int.from_bytes(
+        case.number(right, fault["field"]).to_bytes(NUMBERS[fault["field"]], "little"), "big"
     ),
-    "other-polynomial": lambda scene, right, fault: scene.checksum(
+    "other-polynomial": lambda case, right, fault: case.checksum(
         right.prefix if fault["field"] == "header_crc" else right.payload, other=True
     ),
 }
 _OUTCOMES: Mapping[str, Callable[[PlayedCase, Row, str], Allowed]] = {
     "ack": lambda _, row, cite: ack(int(row["batch_id"]), cite),
-    "keepalive": lambda _stage, _row, cite: keepalive(cite),
-    "topic_response": lambda _stage, _row, cite: topic_response(cite),
-    "closed": lambda _stage, _row, cite: closed(cite),
+    "keepalive": lambda _case, _row, cite: keepalive(cite),
+    "topic_response": lambda _case, _row, cite: topic_response(cite),
+    "closed": lambda _case, _row, cite: closed(cite),
     "error": PlayedCase.error,
     "fetched": PlayedCase.fetched,
 }
@@ -174,9 +174,9 @@ async def play(ctx: CaseContext, row: Row) -> None:
         ctx: The context of the case.
         row: The case, as ``server_case.json`` has it.
     """
-    scene = PlayedCase(ctx, row, [await ctx.topic() for _ in range(_topics(row))])
-    await (_duel if "right" in row else _exchange)(ctx, scene, row)
-    await scene.judge_stored(row)
+    case = PlayedCase(ctx, row, [await ctx.topic() for _ in range(_topics(row))])
+    await (_duel if "right" in row else _exchange)(ctx, case, row)
+    await case.judge_stored(row)
 
 
 def _topics(value: Any) -> int:
@@ -189,29 +189,29 @@ def _topics(value: Any) -> int:
     return 0
 
 
-async def _duel(ctx: CaseContext, scene: PlayedCase, row: Row) -> None:
-    right = scene.frame(row["right"])
-    by_dialect = {name: scene.allowed(each) for name, each in row["allowed"].items()}
+async def _duel(ctx: CaseContext, case: PlayedCase, row: Row) -> None:
+    right = case.frame(row["right"])
+    by_dialect = {name: case.allowed(each) for name, each in row["allowed"].items()}
     peer, event = await ctx.assert_pair(
         right,
-        scene.wrong(right, row["fault"]),
-        answer=scene.outcome(row["answer"]),
+        case.wrong(right, row["fault"]),
+        answer=case.outcome(row["answer"]),
         specified=by_dialect.get("specified", ()),
         deployed=by_dialect.get("deployed", ()),
     )
     if row.get("ends") and isinstance(event, Frame):
-        await peer.expect(closed(scene.cite))
+        await peer.expect(closed(case.cite))
 
 
-async def _exchange(ctx: CaseContext, scene: PlayedCase, row: Row) -> None:
+async def _exchange(ctx: CaseContext, case: PlayedCase, row: Row) -> None:
     for step in row["steps"]:
-        peer = await scene.on(step["on"])
-        frames = [scene.frame(frame) for frame in step["send"]]
+        peer = await case.on(step["on"])
+        frames = [case.frame(frame) for frame in step["send"]]
         await _send(ctx, peer, frames, step.get("pieces", ()))
-        answers = [scene.allowed(each) for each in scene.mine(step["expect"])]
+        answers = [case.allowed(each) for each in case.mine(step["expect"])]
         await _answers(peer, answers, any_order=step.get("any_order", False))
         if step.get("quiet"):
-            await peer.expect_quiet(scene.cite)
+            await peer.expect_quiet(case.cite)
 
 
 async def _send(

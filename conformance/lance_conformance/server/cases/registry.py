@@ -6,7 +6,7 @@ from lance_conformance.engine.registry import Case, CaseRegistry
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.spec.clauses import clauses
 
-__all__ = ["AREAS", "BOTH", "QUESTIONS", "Case", "case", "registered"]
+__all__ = ["AREAS", "BOTH", "CASES", "Case", "case", "registered"]
 
 BOTH = ("specified", "deployed")
 AREAS: Mapping[str, str] = {
@@ -47,6 +47,6 @@ AREAS: Mapping[str, str] = {
     "wait": "Time: idle and slow peers",
     "vol": "Amount: large logs",
 }
-QUESTIONS: CaseRegistry[CaseContext] = CaseRegistry(CaseContext, AREAS, clauses, BOTH)
-case = QUESTIONS.case
-registered = QUESTIONS.registered
+CASES: CaseRegistry[CaseContext] = CaseRegistry(CaseContext, AREAS, clauses, BOTH)
+case = CASES.case
+registered = CASES.registered

@@ -43,10 +43,10 @@ def rows() -> Iterator[Mapping[str, Any]]:
 
 
 def _register(row: Mapping[str, Any]) -> None:
-    async def question(ctx: CaseContext) -> None:
+    async def function(ctx: CaseContext) -> None:
         await play(ctx, row)
 
-    question.__doc__ = f"{row['title']}\n\n{row.get('details', '')}".strip()
+    function.__doc__ = f"{row['title']}\n\n{row.get('details', '')}".strip()
     case(
         row["id"],
         row["clause"],
@@ -55,7 +55,7 @@ def _register(row: Mapping[str, Any]) -> None:
         quick=row.get("quick", False),
         needs=row.get("needs", ()),
         weight=row.get("weight", 1),
-    )(question)
+    )(function)
 
 
 for each in rows():

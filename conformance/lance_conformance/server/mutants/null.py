@@ -36,7 +36,7 @@ _OWN: Mapping[str, Callable[[Specified], React]] = {
 }
 
 
-def nulls() -> tuple[str, ...]:
+def null_names() -> tuple[str, ...]:
     """The names of all null servers."""
     return (*COMMON, *_OWN)
 
@@ -45,7 +45,7 @@ def connections(name: str, dialect: str) -> Connections:
     """The connections of a null server.
 
     Args:
-        name: One of `nulls`.
+        name: One of `null_names`.
         dialect: The dialect in which it encodes what it says.
     """
     react = COMMON[name] if name in COMMON else _OWN[name](GOLDEN[dialect]())

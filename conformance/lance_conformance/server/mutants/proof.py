@@ -14,13 +14,13 @@ from lance_conformance.server.golden.settings import access_in, furnished
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.mutants import all_mutants
 from lance_conformance.server.mutants.hostile import hostile
-from lance_conformance.server.mutants.null import connections, nulls
+from lance_conformance.server.mutants.null import connections, null_names
 
-PATIENCE = 0.5
+RESTART_TIMEOUT = 0.5
 """Seconds that the restart of a server in this process may take."""
 
 
-def _stage(connections: Connections) -> ScriptedServer:
+def _server(connections: Connections) -> ScriptedServer:
     return partial(serving, connections)
 
 
@@ -54,13 +54,13 @@ class LwpProof(Proof):
         """What gets in, how the server is restarted, and where other servers are."""
         second = replace(base.target, port=second_of(base.target.port))
         access = access_in(setting)
-        equipped = replace(base, access=access, restart=restart, patience=PATIENCE)
+        equipped = replace(base, access=access, restart=restart, restart_timeout=RESTART_TIMEOUT)
         return replace(equipped, second=second, coordinator=base.target)
 
-    def nulls(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def null_servers(self, dialect: str) -> Mapping[str, ScriptedServer]:
         """Servers that do not speak LWP at all."""
-        return {name: _stage(connections(name, dialect)) for name in nulls()}
+        return {name: _server(connections(name, dialect)) for name in null_names()}
 
     def hostile(self, dialect: str) -> Mapping[str, ScriptedServer]:
         """Servers that attack the kit."""
-        return {name: _stage(made) for name, made in hostile(dialect).items()}
+        return {name: _server(made) for name, made in hostile(dialect).items()}

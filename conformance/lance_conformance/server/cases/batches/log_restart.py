@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from lance_conformance.engine.registry import Question
+from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import BOTH, case
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
@@ -21,7 +21,7 @@ STEPS: Final = 100
 
 def restart_case(
     case_id: str, clause: str, dialects: tuple[str, ...] = BOTH
-) -> Callable[[Question], Question]:
+) -> Callable[[CaseFunction], CaseFunction]:
     """Register a case that restarts the target."""
     return case(case_id, clause, dialects=dialects, needs=("restart",), quick=False)
 

@@ -83,12 +83,12 @@ class Sized:
     def register(self) -> None:
         """Add it to the cases."""
 
-        async def question(ctx: CaseContext) -> None:
+        async def function(ctx: CaseContext) -> None:
             await self.ask(ctx)
 
-        question.__doc__ = self.title
+        function.__doc__ = self.title
         dialects = BOTH if self.deployed is not None else ("specified",)
-        case(self.id, self.clause, dialects=dialects, quick=False, needs=self.needs)(question)
+        case(self.id, self.clause, dialects=dialects, quick=False, needs=self.needs)(function)
 
 
 TOPIC = topic_response("AMB-26")

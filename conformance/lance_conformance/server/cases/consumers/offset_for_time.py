@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from lance_conformance.engine.registry import Question
+from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import answer
@@ -17,7 +17,9 @@ ROUNDS = 16
 """How often 64 bits can be cut into so many parts."""
 
 
-def time_case(case_id: str, clause: str, *, quick: bool = False) -> Callable[[Question], Question]:
+def time_case(
+    case_id: str, clause: str, *, quick: bool = False
+) -> Callable[[CaseFunction], CaseFunction]:
     """Register a case for servers that have the command."""
     return case(case_id, clause, dialects=("specified",), needs=("offset-for-time",), quick=quick)
 

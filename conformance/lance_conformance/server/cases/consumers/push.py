@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from lance_conformance.engine.registry import Question
+from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.consumers import commit_ack, pushed, subscribe_ack
@@ -25,7 +25,7 @@ RECORD = RECORD_HEADER + 20
 """Bytes of one record as these cases write them."""
 
 
-def push_case(case_id: str, clause: str) -> Callable[[Question], Question]:
+def push_case(case_id: str, clause: str) -> Callable[[CaseFunction], CaseFunction]:
     """Register a case for servers that push."""
     return case(case_id, clause, dialects=("specified",), needs=("push",), quick=False)
 

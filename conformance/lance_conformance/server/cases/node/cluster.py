@@ -6,7 +6,7 @@ from typing import Any
 
 from lance_conformance.engine.expectations import Allowed
 from lance_conformance.engine.failures import NotApplicable
-from lance_conformance.engine.registry import Question
+from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.registry import BOTH, case
 from lance_conformance.server.expect import ack, answer, topic_response
@@ -28,7 +28,7 @@ Status = Mapping[str, Any]
 
 def cluster_case(
     case_id: str, clause: str, dialects: tuple[str, ...] = BOTH
-) -> Callable[[Question], Question]:
+) -> Callable[[CaseFunction], CaseFunction]:
     """Register a case for two nodes."""
     return case(case_id, clause, dialects=dialects, needs=("second-target",), quick=False)
 

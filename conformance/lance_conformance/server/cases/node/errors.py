@@ -108,7 +108,7 @@ class Stays:
     def register(self) -> None:
         """Add it to the cases."""
 
-        async def question(ctx: CaseContext) -> None:
+        async def function(ctx: CaseContext) -> None:
             wrong = await self.request(ctx)
             peer = await ctx.open()
             peer.send(wrong)
@@ -116,8 +116,8 @@ class Stays:
                 await peer.expect(_refused(ctx, "5.7/answer"))
             await peer.ask(LIST_TOPICS, topic_response("12.1/stays"))
 
-        question.__doc__ = f"After {self.what} was refused the connection goes on."
-        case(self.id, "12.1/stays", dialects=self.dialects, quick=False)(question)
+        function.__doc__ = f"After {self.what} was refused the connection goes on."
+        case(self.id, "12.1/stays", dialects=self.dialects, quick=False)(function)
 
 
 for row in (
@@ -267,7 +267,7 @@ async def _is_refused(ctx: CaseContext, peer: Peer) -> None:
 
 
 def _bulkhead(case_id: str, what: str, trouble: Trouble) -> None:
-    async def question(ctx: CaseContext) -> None:
+    async def function(ctx: CaseContext) -> None:
         topic, peer = await ctx.topic(), await ctx.open()
         frame = ingest(topic.id, ctx.batch(), ctx.values(2))
         data = peer.encode(frame)
@@ -278,8 +278,8 @@ def _bulkhead(case_id: str, what: str, trouble: Trouble) -> None:
         peer.send_bytes(data[HEADER_SIZE + 9 :])
         await peer.expect(ack(frame.batch_id, "11/others"))
 
-    question.__doc__ = f"{what} does not concern a connection that is in the middle of a batch."
-    case(case_id, "11/others", quick=False)(question)
+    function.__doc__ = f"{what} does not concern a connection that is in the middle of a batch."
+    case(case_id, "11/others", quick=False)(function)
 
 
 _bulkhead("err/others-survive-magic", "A bad magic elsewhere", _bad_magic)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lance_conformance.engine.expectations import ANOTHER_KIND, Allowed
-from lance_conformance.engine.registry import Question
+from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import Event, answer
@@ -25,7 +25,7 @@ from lance_conformance.wire.groups import (
 )
 
 
-def group_case(case_id: str, clause: str) -> Callable[[Question], Question]:
+def group_case(case_id: str, clause: str) -> Callable[[CaseFunction], CaseFunction]:
     """Register a case for coordinators."""
     return case(case_id, clause, dialects=("specified",), needs=("groups",), quick=False)
 

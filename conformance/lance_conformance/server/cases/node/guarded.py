@@ -80,16 +80,16 @@ OPTIONAL = {"status": "cluster-status", "time": "offset-for-time"}
 
 
 def _declare_guarded(slug: str, guarded: Guarded, mode: str, prefix: str) -> None:
-    async def question(ctx: CaseContext) -> None:
+    async def function(ctx: CaseContext) -> None:
         request = await guarded.request(ctx)
         peer = await stranger(ctx)
         await peer.ask(request, required(ctx, guarded.clause))
         await ctx.log_in(peer)
         await peer.ask(request, guarded.good(request))
 
-    question.__doc__ = f"{guarded.what} is refused before a token is shown, and served after it."
+    function.__doc__ = f"{guarded.what} is refused before a token is shown, and served after it."
     needs = (mode, OPTIONAL[slug]) if slug in OPTIONAL else (mode,)
-    case(f"auth/{prefix}{slug}", guarded.clause, needs=needs, quick=False)(question)
+    case(f"auth/{prefix}{slug}", guarded.clause, needs=needs, quick=False)(function)
 
 
 for _slug, _guarded in chain(WRITES.items(), READS.items()):
@@ -99,12 +99,12 @@ for _slug in ("ingest", "create", "delete", "set-retention"):
 
 
 def _declare_free(slug: str, guarded: Guarded, clause: str) -> None:
-    async def question(ctx: CaseContext) -> None:
+    async def function(ctx: CaseContext) -> None:
         request = await guarded.request(ctx)
         await (await stranger(ctx)).ask(request, guarded.good(request))
 
-    question.__doc__ = f"Where only writing needs a token, {guarded.what} needs none."
-    case(f"auth/free-{slug}", clause, needs=("token-write-only",), quick=False)(question)
+    function.__doc__ = f"Where only writing needs a token, {guarded.what} needs none."
+    case(f"auth/free-{slug}", clause, needs=("token-write-only",), quick=False)(function)
 
 
 for _slug in ("list", "fetch", "subscribe"):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lance_conformance.engine.failures import NotApplicable
-from lance_conformance.engine.registry import Question
+from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.registry import BOTH, case
 from lance_conformance.server.expect import answer
@@ -26,7 +26,7 @@ WORDS: Mapping[type, str] = {int: "a whole number", bool: "true or false", dict:
 
 def status_case(
     case_id: str, clause: str, dialects: tuple[str, ...] = BOTH, *, quick: bool = False
-) -> Callable[[Question], Question]:
+) -> Callable[[CaseFunction], CaseFunction]:
     """Register a case for servers that tell their status."""
     return case(case_id, clause, dialects=dialects, needs=("cluster-status",), quick=quick)
 

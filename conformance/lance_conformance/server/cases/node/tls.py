@@ -5,7 +5,7 @@ from collections.abc import Callable
 from lance_conformance.engine.access import EntryMode
 from lance_conformance.engine.expectations import closed
 from lance_conformance.engine.failures import Failure
-from lance_conformance.engine.registry import Question
+from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import ALIVE, CaseContext
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import ack, answer
@@ -20,8 +20,8 @@ HALF_A_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(range(40))
 VISITORS = 8
 
 
-def _over(need: str) -> Callable[[str, str], Callable[[Question], Question]]:
-    def declared(case_id: str, clause: str) -> Callable[[Question], Question]:
+def _over(need: str) -> Callable[[str, str], Callable[[CaseFunction], CaseFunction]]:
+    def declared(case_id: str, clause: str) -> Callable[[CaseFunction], CaseFunction]:
         return case(case_id, clause, needs=(need,), quick=False)
 
     return declared

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lance_conformance.engine.expectations import Allowed
 from lance_conformance.engine.failures import NotApplicable
-from lance_conformance.engine.registry import Question
+from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import ALIVE, CaseContext
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import answer, keepalive, let_in, turned_away
@@ -29,7 +29,7 @@ MANY = 40
 LONG = 64 * 1024
 
 
-def tokens(case_id: str, clause: str) -> Callable[[Question], Question]:
+def tokens(case_id: str, clause: str) -> Callable[[CaseFunction], CaseFunction]:
     """Register a case for targets that ask everything for a token."""
     return case(case_id, clause, needs=("token-all",), quick=False)
 
@@ -79,15 +79,15 @@ WRONG: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 def _declare_wrong(slug: str, what: str, change: Callable[[bytes], bytes]) -> None:
-    async def question(ctx: CaseContext) -> None:
+    async def function(ctx: CaseContext) -> None:
         async with ctx.precondition("showing the right token"):
             await ctx.log_in(await stranger(ctx))
         peer = await stranger(ctx)
         await peer.ask(authenticate(change(_token(ctx))), turned_away("28.3/denied"))
         await peer.ask(LIST_TOPICS, required(ctx, "28.4/read"))
 
-    question.__doc__ = f"{what} is refused, and the connection stays closed to requests."
-    tokens(f"auth/wrong-{slug}", "28.3/denied")(question)
+    function.__doc__ = f"{what} is refused, and the connection stays closed to requests."
+    tokens(f"auth/wrong-{slug}", "28.3/denied")(function)
 
 
 for _slug, (_what, _change) in WRONG.items():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lance_conformance.engine.registry import Question
+from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import topic_response
@@ -29,7 +29,7 @@ ANSWER = topic_response("5.2/partitioned")
 
 def part_case(
     case_id: str, clause: str, needs: tuple[str, ...] = ("partitions",), *, quick: bool = False
-) -> Callable[[Question], Question]:
+) -> Callable[[CaseFunction], CaseFunction]:
     """Register a case for servers that have partitioned topics."""
     return case(case_id, clause, dialects=("specified",), needs=needs, quick=quick)
 

@@ -17,26 +17,26 @@ NONCE = 0x5A5A5A << 40
 IN_FLIGHT = 256
 """Frames that are sent without waiting for their answers, at most."""
 
-Question = Callable[[CaseContext], Awaitable[None]]
+CaseFunction = Callable[[CaseContext], Awaitable[None]]
 _FIRST: dict[tuple[str, object], str] = {}
 """The first case of each question about each clause; the others differ in a value only."""
 
 
-def register(case_id: str, clause: str, title: str, question: Question, **how: Any) -> None:
+def register(case_id: str, clause: str, title: str, function: CaseFunction, **how: Any) -> None:
     """Register a question that was made from a table, as a twin of the first of its kind.
 
     Args:
         case_id: ``area/slug``.
         clause: Key into the clauses.
         title: What must hold, as one sentence.
-        question: Asks it.
+        function: Asks it.
         **how: Further arguments of `CaseRegistry.case`.
     """
 
     async def asked(ctx: CaseContext) -> None:
-        await question(ctx)
+        await function(ctx)
 
-    kind = question.func if isinstance(question, partial) else question
+    kind = function.func if isinstance(function, partial) else function
     how.setdefault("twin_of", _FIRST.setdefault((clause, kind), case_id))
     details = getdoc(kind)
     asked.__doc__ = f"{title}\n\n{details}" if details else title
