@@ -17,7 +17,7 @@ from lance_conformance.engine.suites import suite_named
 from lance_conformance.fluvio.case_context import CaseContext
 from lance_conformance.fluvio.cases import all_cases
 from lance_conformance.fluvio.wire.calls import list_objects
-from lance_conformance.fluvio.wire.objects import Kind, Object
+from lance_conformance.fluvio.wire.objects import Object, ObjectKind
 from lance_conformance.server.preflight import PreflightError
 from lance_server.testing import ServerProcess
 
@@ -64,7 +64,7 @@ async def _topics_behind(place: tuple[str, int], case: str) -> list[Object]:
     assert result.verdict is Verdict.PASS, result.message
     ctx = CaseContext(conditions, "kit/test", 10.0)
     await ctx.begin()
-    topics = (await ctx.sc.ask(list_objects(Kind.TOPIC))).objects
+    topics = (await ctx.sc.ask(list_objects(ObjectKind.TOPIC))).objects
     await ctx.end(clean=True)
     mine = conditions.run_id
     return [each for each in topics if mine in each.name]

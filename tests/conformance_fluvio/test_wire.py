@@ -17,12 +17,12 @@ from lance_conformance.fluvio.golden.server import Rules
 from lance_conformance.fluvio.peer import Frames, Response
 from lance_conformance.fluvio.wire import calls, responses
 from lance_conformance.fluvio.wire.compression import Compression
-from lance_conformance.fluvio.wire.objects import Kind
+from lance_conformance.fluvio.wire.objects import ObjectKind
 from lance_conformance.fluvio.wire.primitives import Reader, UnreadableError, varint
 from lance_conformance.fluvio.wire.records import (
     NOW_MS,
-    Found,
     Record,
+    StoredRecord,
     batch,
     read_batches,
     with_schema,
@@ -36,11 +36,11 @@ Read = Callable[[Reader], object]
 def _readers(version: int) -> dict[str, Read]:
     watched = {
         f"Watch{kind.title()}Response": partial(responses.read_watched, kind=kind, version=version)
-        for kind in Kind
+        for kind in ObjectKind
     }
     listed = {
         f"List{kind.title()}Response": partial(responses.read_listed, kind=kind, version=version)
-        for kind in Kind
+        for kind in ObjectKind
     }
     return {
         **watched,
@@ -80,7 +80,7 @@ def _answer(message: str, test: dict[str, Any]) -> object:
 
 def _whole(answer: object) -> None:
     """Refuse a piece of a stream whose last batch is cut, as the strict layout does."""
-    if isinstance(answer, responses.Piece) and answer.cut:
+    if isinstance(answer, responses.StreamPiece) and answer.cut:
         raise UnreadableError("records", "a batch is cut")
 
 
@@ -188,7 +188,9 @@ def test_the_kit_reads_what_golden_servers_write(records: list[Record], base: in
     assert found.crc_right
     assert found.last_offset_delta == len(records) - 1
     assert found.max_time == max(each.time for each in records)
-    assert found.records == tuple(Found(base + n, record) for n, record in enumerate(records))
+    assert found.records == tuple(
+        StoredRecord(base + n, record) for n, record in enumerate(records)
+    )
 
 
 @given(st.integers(-(2**63), 2**63 - 1))

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from lance_conformance.client.driver import Driver, Drivers
-from lance_conformance.client.target import Client
+from lance_conformance.client.target import ClientTarget
 from lance_conformance.engine.conditions import Target
 
 _NUMBERS = itertools.count(1)
-_STANDING: dict[int, Client] = {}
+_STANDING: dict[int, ClientTarget] = {}
 
 
 @asynccontextmanager
@@ -28,7 +28,7 @@ async def standing(name: str, make: Callable[[], Driver]) -> AsyncIterator[int]:
         return make()
 
     number = next(_NUMBERS)
-    client = Client(line=name, drivers=Drivers(made))
+    client = ClientTarget(line=name, drivers=Drivers(made))
     _STANDING[number] = client
     try:
         yield number
@@ -37,6 +37,6 @@ async def standing(name: str, make: Callable[[], Driver]) -> AsyncIterator[int]:
         await client.drivers.end()
 
 
-def client_of(target: Target) -> Client:
+def client_of(target: Target) -> ClientTarget:
     """The client that a target stands for."""
-    return target if isinstance(target, Client) else _STANDING[target.port]
+    return target if isinstance(target, ClientTarget) else _STANDING[target.port]

@@ -10,7 +10,7 @@ from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.driver import DriverDiedError
 from lance_conformance.client.inprocess import client_of
 from lance_conformance.client.operations import Op, list_topics, send
-from lance_conformance.client.target import Client
+from lance_conformance.client.target import ClientTarget
 from lance_conformance.dialect import PRESETS
 from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.failures import Failure, NotApplicable
@@ -80,7 +80,7 @@ async def preflight(
     return replace(found, target=target), skills
 
 
-async def _refuses_nonsense(client: Client, step_timeout: float) -> None:
+async def _refuses_nonsense(client: ClientTarget, step_timeout: float) -> None:
     try:
         driver = await client.drivers.take()
     except DriverDiedError as problem:

@@ -19,7 +19,7 @@ from lance_conformance.client.driver import (
     Request,
     Response,
 )
-from lance_conformance.client.target import Client
+from lance_conformance.client.target import ClientTarget
 
 LONGEST_LINE = 64 * 1024 * 1024
 PAUSE = 0.002
@@ -133,9 +133,9 @@ def _kill(process: asyncio.subprocess.Process) -> None:
             os.kill(process.pid, signal.SIGKILL)
 
 
-def client_started_by(command: str) -> Client:
+def client_started_by(command: str) -> ClientTarget:
     """Return the client that a command line starts a driver of."""
-    return Client(line=command, drivers=Drivers(processes(command)), pause=PAUSE)
+    return ClientTarget(line=command, drivers=Drivers(processes(command)), pause=PAUSE)
 
 
 def processes(command: str) -> Maker:

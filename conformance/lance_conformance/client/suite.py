@@ -24,11 +24,11 @@ from lance_conformance.client.cases.registry import AREAS, CASES, client_clauses
 from lance_conformance.client.inprocess import client_of
 from lance_conformance.client.preflight import preflight
 from lance_conformance.client.process import client_started_by
-from lance_conformance.client.target import Client
+from lance_conformance.client.target import ClientTarget
 from lance_conformance.dialect import PRESETS
 from lance_conformance.engine.conditions import Conditions, Target
 from lance_conformance.engine.registry import Case
-from lance_conformance.engine.suite import Found, Proof, Suite
+from lance_conformance.engine.suite import PreflightResult, Proof, Suite
 from lance_conformance.server.suite import LwpFrameFormatter
 from lance_conformance.spec.clauses import Clause
 
@@ -62,11 +62,11 @@ class LwpClients(Suite):
 
     async def preflight(
         self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
-    ) -> tuple[Conditions, Found]:
+    ) -> tuple[Conditions, PreflightResult]:
         """Find out what the client can do."""
         return await preflight(base, timeout_scale, **timeouts)
 
-    def target(self, text: str) -> Client:
+    def target(self, text: str) -> ClientTarget:
         """A run file names the command that starts a driver."""
         return client_started_by(text)
 

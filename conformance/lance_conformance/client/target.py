@@ -11,7 +11,7 @@ async def _nobody() -> Driver:
 
 
 @dataclass(frozen=True, slots=True)
-class Client(Target):
+class ClientTarget(Target):
     """The client under test.
 
     Attributes:

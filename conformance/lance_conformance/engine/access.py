@@ -1,4 +1,4 @@
-"""What the kit shows at the door of a target: certificates and a token."""
+"""What the kit shows a target to be admitted: certificates and a token."""
 
 import ssl
 from dataclasses import dataclass, field

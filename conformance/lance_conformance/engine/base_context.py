@@ -41,11 +41,11 @@ class BaseContext(ABC):
         self.transcript = Transcript(lambda: loop.time() - began)
         self._slug = case_id.replace("/", "-")
         self._beginning = f"{conditions.prefix}-{conditions.run_id}-"
-        self._links: list[RawConnection] = []
+        self._connections: list[RawConnection] = []
         self._names = 0
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._slug} connections={len(self._links)}>"
+        return f"<{type(self).__name__} {self._slug} connections={len(self._connections)}>"
 
     @property
     def deadline(self) -> float:
@@ -100,8 +100,8 @@ class BaseContext(ABC):
 
     def hang_up(self) -> None:
         """End all connections."""
-        for link in self._links:
-            link.drop()
+        for connection in self._connections:
+            connection.drop()
 
     # -- connections -------------------------------------------------------------------------------
 
@@ -118,16 +118,16 @@ class BaseContext(ABC):
         Raises:
             Failure: The target does not accept it.
         """
-        link = RawConnection(len(self._links) + 1, self.transcript)
+        connection = RawConnection(len(self._connections) + 1, self.transcript)
         target, access = self.conditions.target, self.conditions.access
         if host is not None and port is not None:
-            self.transcript.elsewhere[link.number] = (host, port)
+            self.transcript.elsewhere[connection.number] = (host, port)
             target = Target(host, port)
         try:
             await connect(
                 target.address or target.host,
                 target.port,
-                link,
+                connection,
                 self.deadline,
                 context=access.context(way),
                 server_name=access.server_name,
@@ -135,8 +135,8 @@ class BaseContext(ABC):
         except OSError as problem:
             reason = "timeout" if isinstance(problem, TimeoutError) else "refused"
             raise Failure(reason, f"no connection to {target}: {problem}") from problem
-        self._links.append(link)
-        return link
+        self._connections.append(connection)
+        return connection
 
     async def still_alive(self) -> None:
         """After a hostile stimulus: a fresh connection must be served as before.

@@ -42,40 +42,43 @@ class EventReader(Generic[F]):
     """What comes on one connection.
 
     Args:
-        link: The open connection.
+        connection: The open connection.
         decoder: Takes its bytes apart.
         deadline: When the case ends; each right answer moves it.
     """
 
-    def __init__(self, link: RawConnection, decoder: Decoder[F], deadline: Deadline) -> None:
-        self.number = link.number
+    def __init__(self, connection: RawConnection, decoder: Decoder[F], deadline: Deadline) -> None:
+        self.number = connection.number
         self._deadline = deadline
-        self._link = link
+        self._connection = connection
         self._decoder = decoder
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.number} {self._link!r}>"
+        return f"<{type(self).__name__} {self.number} {self._connection!r}>"
 
     @property
     def usable(self) -> bool:
         """Whether the connection stands and everything that came on it was taken."""
-        return self._link.closed is None and not self._decoder.pending
+        return self._connection.closed is None and not self._decoder.pending
 
     async def receive(self) -> F | Violation | Closed | Silence:
         """The next event of this connection, at the latest at the deadline."""
         while True:
-            data = self._link.take()
+            data = self._connection.take()
             self._deadline.heard(len(data))
             self._decoder.feed(data)
             found = self._decoder.next()
             if found is not None:
                 self.note(found)
                 return found
-            if self._link.closed is not None:
-                return self._ended(self._link.closed)
-            if not await self._link.wait(self._deadline.at) and self._clock() >= self._deadline.at:
+            if self._connection.closed is not None:
+                return self._ended(self._connection.closed)
+            if (
+                not await self._connection.wait(self._deadline.at)
+                and self._clock() >= self._deadline.at
+            ):
                 return Silence(self._deadline.at - self._began)
 
     async def receive_any(self) -> F | Violation | Closed | Silence:
@@ -141,7 +144,7 @@ class EventReader(Generic[F]):
 
     def drop(self) -> None:
         """End the connection."""
-        self._link.drop()
+        self._connection.drop()
 
 
 def _general_reason(event: object, allowed: Sequence[Allowed]) -> str:

@@ -23,7 +23,7 @@ class RawConnection(asyncio.Protocol):
     """Bytes in and bytes out of one connection, every one of them recorded.
 
     Unlike a stream reader it hands out what had arrived before a reset: an error frame that a
-    target sends before it slams the door still counts.
+    target sends before it closes the connection still counts.
 
     Args:
         number: The number of the connection within its case.
@@ -160,7 +160,7 @@ class RawConnection(asyncio.Protocol):
 async def connect(
     host: str,
     port: int,
-    link: RawConnection,
+    connection: RawConnection,
     deadline: float,
     *,
     context: ssl.SSLContext | None = None,
@@ -171,7 +171,7 @@ async def connect(
     Args:
         host: Where the target listens.
         port: Where the target listens.
-        link: The protocol that takes the connection.
+        connection: The protocol that takes the connection.
         deadline: Time of the event loop's clock.
         context: For a TLS connection.
         server_name: The name that the target's certificate must be for.
@@ -183,7 +183,7 @@ async def connect(
     try:
         async with asyncio.timeout_at(deadline):
             await loop.create_connection(
-                lambda: link,
+                lambda: connection,
                 host,
                 port,
                 ssl=context,

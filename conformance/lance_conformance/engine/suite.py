@@ -15,11 +15,11 @@ from lance_conformance.spec.clauses import Clause
 PLAIN = ""
 """The setting of most cases: no TLS, no tokens."""
 
-ScriptedServer = Callable[[], AbstractAsyncContextManager[int]]
+StartServer = Callable[[], AbstractAsyncContextManager[int]]
 """Makes a fresh server; it serves for as long as the context lasts, and its port comes out."""
 
 
-class Found(Protocol):
+class PreflightResult(Protocol):
     """What the preflight found the target to do."""
 
     @property
@@ -94,7 +94,7 @@ class Proof(ABC):
     budget: ClassVar[float] = 0.5
 
     @abstractmethod
-    def golden(self, dialect: str, setting: str) -> ScriptedServer:
+    def golden(self, dialect: str, setting: str) -> StartServer:
         """The server that does everything right, in one of the settings of `Suite.setting`."""
 
     @abstractmethod
@@ -102,7 +102,7 @@ class Proof(ABC):
         """The servers that are wrong in one way, by id."""
 
     @abstractmethod
-    def mutant(self, name: str, dialect: str, setting: str) -> ScriptedServer:
+    def mutant(self, name: str, dialect: str, setting: str) -> StartServer:
         """One of them."""
 
     def equipped(self, base: Conditions, setting: str) -> Conditions:
@@ -111,11 +111,11 @@ class Proof(ABC):
         return base
 
     @abstractmethod
-    def null_servers(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def null_servers(self, dialect: str) -> Mapping[str, StartServer]:
         """Servers that do not speak the protocol at all."""
 
     @abstractmethod
-    def hostile(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def hostile(self, dialect: str) -> Mapping[str, StartServer]:
         """Servers that attack the kit."""
 
 
@@ -189,7 +189,7 @@ class Suite(ABC):
     @abstractmethod
     async def preflight(
         self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
-    ) -> tuple[Conditions, Found]:
+    ) -> tuple[Conditions, PreflightResult]:
         """Probe the target, and say under which conditions its cases are to be asked.
 
         Args:
@@ -217,7 +217,7 @@ class Suite(ABC):
 
     @abstractmethod
     def in_words(self, facts: Mapping[str, Any]) -> str:
-        """What was found (see `Found.facts`), for the head of a report."""
+        """What was found (see `PreflightResult.facts`), for the head of a report."""
 
     @abstractmethod
     def anatomy(self, dialect: Any) -> FrameFormatter:

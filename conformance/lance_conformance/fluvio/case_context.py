@@ -22,9 +22,9 @@ from lance_conformance.fluvio.wire.calls import (
 )
 from lance_conformance.fluvio.wire.compression import Compression
 from lance_conformance.fluvio.wire.errors import Outcome
-from lance_conformance.fluvio.wire.objects import Kind, Partition
-from lance_conformance.fluvio.wire.records import Found, Record, batch
-from lance_conformance.fluvio.wire.responses import Appended, Piece, Produced
+from lance_conformance.fluvio.wire.objects import ObjectKind, Partition
+from lance_conformance.fluvio.wire.records import Record, StoredRecord, batch
+from lance_conformance.fluvio.wire.responses import Appended, Produced, StreamPiece
 
 A = TypeVar("A")
 Role = Literal["sc", "spu"]
@@ -55,7 +55,7 @@ class FluvioDialect:
 
 
 @dataclass(slots=True)
-class Reading:
+class OpenStream:
     """A stream that is being read.
 
     Attributes:
@@ -65,10 +65,10 @@ class Reading:
     """
 
     peer: Peer
-    ticket: Ticket[Piece]
+    ticket: Ticket[StreamPiece]
     stream: int = -1
 
-    async def piece(self) -> Piece:
+    async def piece(self) -> StreamPiece:
         """The next piece, which must be no error."""
         found = await self.peer.answer(self.ticket)
         expect_done(found.outcome, "a piece of a stream", self.peer)
@@ -161,7 +161,7 @@ class CaseContext(BaseContext):
         wanted = [(f"{name}-{number}", end) for number, end in enumerate(ends)]
         until = self.deadline  # of now: each answer moves it
         while True:
-            found = (await self.sc.ask(list_objects(Kind.PARTITION))).objects
+            found = (await self.sc.ask(list_objects(ObjectKind.PARTITION))).objects
             told = {each.name: each.end for each in found if isinstance(each, Partition)}
             if all(told.get(part) == end for part, end in wanted):
                 return True
@@ -291,10 +291,10 @@ class CaseContext(BaseContext):
         self.check(len(entries) == 1, "body:entries", f"1 entry sent, {len(entries)} answered")
         return entries[0]
 
-    async def reading(self, call: Call[Piece], peer: Peer | None = None) -> Reading:
+    async def reading(self, call: Call[StreamPiece], peer: Peer | None = None) -> OpenStream:
         """A stream on a connection of its own, or on this one."""
         asked = peer or await self.open("spu")
-        return Reading(asked, asked.post(call))
+        return OpenStream(asked, asked.post(call))
 
     async def read(
         self,
@@ -303,13 +303,13 @@ class CaseContext(BaseContext):
         partition: int = 0,
         offset: int = 0,
         max_bytes: int = FETCH_BYTES,
-    ) -> list[Found]:
+    ) -> list[StoredRecord]:
         """Some records from an offset on, however many pieces they take.
 
         Raises:
             Failure: The stream ends, or brings nothing, before they all came.
         """
-        found: list[Found] = []
+        found: list[StoredRecord] = []
         empty = 0
         stream = await self.reading(stream_fetch(topic, partition, offset, max_bytes=max_bytes))
         while len(found) < count:

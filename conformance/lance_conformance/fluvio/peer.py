@@ -76,17 +76,17 @@ class Peer(EventReader[Response]):
     """The target, as one connection shows it.
 
     Args:
-        link: The open connection.
+        connection: The open connection.
         deadline: When the case ends; each right answer moves it.
     """
 
-    def __init__(self, link: RawConnection, deadline: Deadline) -> None:
-        super().__init__(link, Frames(), deadline)
+    def __init__(self, connection: RawConnection, deadline: Deadline) -> None:
+        super().__init__(connection, Frames(), deadline)
         self._kept: deque[Response] = deque()
         self._last = 0
 
     def __repr__(self) -> str:
-        return f"<Peer {self.number} {self._link!r} last id {self._last}>"
+        return f"<Peer {self.number} {self._connection!r} last id {self._last}>"
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -100,7 +100,9 @@ class Peer(EventReader[Response]):
     def send(self, *calls: Call[Any]) -> list[Ticket[Any]]:
         """Send requests in one write."""
         tickets = [self.ticket(call) for call in calls]
-        self._link.write(b"".join(ticket.call.frame(ticket.correlation) for ticket in tickets))
+        self._connection.write(
+            b"".join(ticket.call.frame(ticket.correlation) for ticket in tickets)
+        )
         return tickets
 
     def post(
@@ -114,16 +116,16 @@ class Peer(EventReader[Response]):
             client: Its client id, that of published clients unless it is the question.
         """
         ticket = self.ticket(call, correlation)
-        self._link.write(call.frame(ticket.correlation, client))
+        self._connection.write(call.frame(ticket.correlation, client))
         return ticket
 
     def send_faulty(self, data: bytes, field: str) -> None:
         """Send bytes that are wrong on purpose, in one field."""
-        self._link.write(data, field)
+        self._connection.write(data, field)
 
     def send_bytes(self, data: bytes) -> None:
         """Send a piece of a request, for cases about segmentation."""
-        self._link.write(data)
+        self._connection.write(data)
 
     # -- in ----------------------------------------------------------------------------------------
 

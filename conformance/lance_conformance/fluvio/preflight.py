@@ -11,7 +11,7 @@ from lance_conformance.engine.failures import Failure
 from lance_conformance.fluvio.case_context import CaseContext, FluvioDialect
 from lance_conformance.fluvio.peer import Peer
 from lance_conformance.fluvio.wire.calls import api_versions, list_objects, watch
-from lance_conformance.fluvio.wire.objects import Kind, Partition, Spu
+from lance_conformance.fluvio.wire.objects import ObjectKind, Partition, Spu
 from lance_conformance.fluvio.wire.responses import Versions
 from lance_conformance.server.preflight import STEP_TIMEOUT, PreflightError, budget_of, reached
 
@@ -87,7 +87,7 @@ async def _introduction(ctx: CaseContext) -> tuple[Versions, tuple[str, int]]:
 
 
 async def _spu(ctx: CaseContext, peer: Peer) -> tuple[str, int]:
-    found = (await peer.ask(watch(Kind.SPU))).all
+    found = (await peer.ask(watch(ObjectKind.SPU))).all
     spus = [each for each in found if isinstance(each, Spu) and each.online and each.hosts]
     ctx.check(spus, "spu-missing", "it tells of no SPU that is online")
     ctx.check(len(spus) == 1, "spus", f"it has {len(spus)} SPUs; the kit asks clusters of one")
@@ -117,7 +117,7 @@ async def _late(ctx: CaseContext) -> bool:
     with suppress(Failure):
         topic = await ctx.topic()
         await ctx.put(topic, ctx.records(1))
-        found = (await ctx.sc.ask(list_objects(Kind.PARTITION))).objects
+        found = (await ctx.sc.ask(list_objects(ObjectKind.PARTITION))).objects
         ends = {each.name: each.end for each in found if isinstance(each, Partition)}
         if ends.get(f"{topic}-0") != 1 and await ctx.settled(topic, [1]):
             return True

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.failures import Failure
 from lance_conformance.engine.registry import Case
-from lance_conformance.engine.suite import Found, Proof, Suite
+from lance_conformance.engine.suite import PreflightResult, Proof, Suite
 from lance_conformance.fluvio.case_context import DIALECT, CaseContext, FluvioDialect
 from lance_conformance.fluvio.cases import all_cases
 from lance_conformance.fluvio.cases.registry import AREAS
@@ -41,7 +41,7 @@ class Fluvio(Suite):
 
     async def preflight(
         self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
-    ) -> tuple[Conditions, Found]:
+    ) -> tuple[Conditions, PreflightResult]:
         """Find the SPU."""
         return await preflight(base, timeout_scale, **timeouts)
 

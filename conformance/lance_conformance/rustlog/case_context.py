@@ -70,8 +70,8 @@ class CaseContext(BaseContext):
 
     async def open(self) -> Peer:
         """A fresh connection."""
-        link = await self.connected()
-        return Peer(link, self.time, read_only=self.conditions.read_only)
+        connection = await self.connected()
+        return Peer(connection, self.time, read_only=self.conditions.read_only)
 
     async def topic(self, partitions: int = 2) -> str:
         """A topic of this case's own.

@@ -13,13 +13,15 @@ class Peer(EventReader[Heard]):
     """The target, as one connection shows it.
 
     Args:
-        link: The open connection.
+        connection: The open connection.
         deadline: When the case ends; each right answer moves it.
         read_only: Nothing may be sent that could change something at the target.
     """
 
-    def __init__(self, link: RawConnection, deadline: Deadline, *, read_only: bool = False) -> None:
-        super().__init__(link, Decoder(), deadline)
+    def __init__(
+        self, connection: RawConnection, deadline: Deadline, *, read_only: bool = False
+    ) -> None:
+        super().__init__(connection, Decoder(), deadline)
         self._read_only = read_only
 
     def send(self, *requests: Message) -> None:
@@ -43,19 +45,19 @@ class Peer(EventReader[Heard]):
         """
         if self._read_only and (name := may_change(data)):
             raise NotApplicable(f"--read-only: {name} could change something at the target")
-        self._link.write(data, fault)
+        self._connection.write(data, fault)
 
     def finish(self) -> None:
         """Send nothing more, and go on listening."""
-        self._link.finish()
+        self._connection.finish()
 
     def read_late(self) -> None:
         """Take nothing from the connection until `read_on`, and let the target feel it."""
-        self._link.stop_reading()
+        self._connection.stop_reading()
 
     def read_on(self) -> None:
         """Take what has come meanwhile."""
-        self._link.read_on()
+        self._connection.read_on()
 
     async def told(self, *allowed: Allowed) -> Message:
         """The next answer, when it is one of the allowed ones, all of which are answers."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.registry import Case
-from lance_conformance.engine.suite import Found, Proof, Suite
+from lance_conformance.engine.suite import PreflightResult, Proof, Suite
 from lance_conformance.rustlog.cases import CASES
 from lance_conformance.rustlog.cases.registry import clauses
 from lance_conformance.rustlog.dialect import PRESETS
@@ -36,7 +36,7 @@ class Rustlog(Suite):
 
     async def preflight(
         self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
-    ) -> tuple[Conditions, Found]:
+    ) -> tuple[Conditions, PreflightResult]:
         """Find out which forms are spoken."""
         return await preflight(base, timeout_scale, **timeouts)
 

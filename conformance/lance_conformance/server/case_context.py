@@ -42,7 +42,7 @@ BETWEEN_ATTEMPTS = 0.05
 ALIVE = answer(Command.TOPIC_RESPONSE, "5.4/answer")
 """The control probe: ListTopics must bring a TopicResponse, which no echo can."""
 
-Outcome = Sequence[Allowed] | Quiet
+AllowedOutcome = Sequence[Allowed] | Quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +116,17 @@ class CaseContext(BaseContext):
         """
         moved = self._moved
         if moved is None:
-            link = await self.connected(way=way)
+            connection = await self.connected(way=way)
         else:
-            link = await self.connected(moved.port, moved.address or moved.host, way=way)
-        peer = self._speaking(link, dialect)
+            connection = await self.connected(moved.port, moved.address or moved.host, way=way)
+        peer = self._speaking(connection, dialect)
         if authenticated and self.conditions.access.token is not None:
             await self.log_in(peer)
         return peer
 
-    def _speaking(self, link: RawConnection, dialect: Dialect | None = None) -> Peer:
+    def _speaking(self, connection: RawConnection, dialect: Dialect | None = None) -> Peer:
         return Peer(
-            link,
+            connection,
             dialect or self.dialect,
             self.time,
             self._own_topics.adopt,
@@ -226,8 +226,8 @@ class CaseContext(BaseContext):
         wrong: Frame,
         *,
         answer: Allowed,
-        specified: Outcome,
-        deployed: Outcome,
+        specified: AllowedOutcome,
+        deployed: AllowedOutcome,
     ) -> tuple[Peer, Event | None]:
         """Send a right frame, then its twin with exactly one fault on a fresh connection.
 
@@ -249,7 +249,9 @@ class CaseContext(BaseContext):
         await self.still_alive()
         return peer, event
 
-    async def expect(self, peer: Peer, *, specified: Outcome, deployed: Outcome) -> Event | None:
+    async def expect(
+        self, peer: Peer, *, specified: AllowedOutcome, deployed: AllowedOutcome
+    ) -> Event | None:
         """Expect what the dialect in force allows; `Quiet` asks for silence."""
         allowed = specified if self.specified else deployed
         if isinstance(allowed, Quiet):

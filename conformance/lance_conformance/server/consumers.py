@@ -5,7 +5,7 @@ from collections.abc import Collection
 from lance_conformance.engine.expectations import ANOTHER_KIND, Allowed
 from lance_conformance.server.expect import Event
 from lance_conformance.wire.consumers import read_consumer_at
-from lance_conformance.wire.frame import Command, Frame, Kind, command_name
+from lance_conformance.wire.frame import Command, Frame, FrameKind, command_name
 
 
 def consumer_ack(
@@ -21,7 +21,7 @@ def consumer_ack(
     """
 
     def judge(event: Event) -> str | None:
-        if not isinstance(event, Frame) or event.kind is not Kind.CONTROL:
+        if not isinstance(event, Frame) or event.kind is not FrameKind.CONTROL:
             return ANOTHER_KIND
         if event.batch_id != command:
             return ANOTHER_KIND

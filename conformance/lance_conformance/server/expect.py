@@ -19,12 +19,12 @@ from lance_conformance.engine.expectations import (
 )
 from lance_conformance.wire.access import read_authenticated
 from lance_conformance.wire.control import read_json, read_offset
-from lance_conformance.wire.frame import Command, Frame, Kind, command_name
+from lance_conformance.wire.frame import Command, Frame, FrameKind, command_name
 
 Event = Frame | Violation | Closed | Silence
 
 
-def _frames(kind: Kind, judge: Callable[[Frame], str | None]) -> Judge:
+def _frames(kind: FrameKind, judge: Callable[[Frame], str | None]) -> Judge:
     def judge_event(event: Event) -> str | None:
         return judge(event) if isinstance(event, Frame) and event.kind is kind else ANOTHER_KIND
 
@@ -36,13 +36,13 @@ def ack(batch_id: int, cite: str = "4.2/batch-id") -> Allowed:
     return Allowed(
         f"Ack of batch {batch_id:#x}",
         cite,
-        _frames(Kind.ACK, lambda f: None if f.batch_id == batch_id else "field:batch_id"),
+        _frames(FrameKind.ACK, lambda f: None if f.batch_id == batch_id else "field:batch_id"),
     )
 
 
 def keepalive(cite: str = "4.3/answer") -> Allowed:
     """A Keepalive."""
-    return Allowed("Keepalive", cite, _frames(Kind.KEEPALIVE, lambda _: None))
+    return Allowed("Keepalive", cite, _frames(FrameKind.KEEPALIVE, lambda _: None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def answer(command: int, cite: str) -> Allowed:
     return Allowed(
         f"Control {command_name(command)}",
         cite,
-        _frames(Kind.CONTROL, lambda f: None if f.batch_id == command else ANOTHER_KIND),
+        _frames(FrameKind.CONTROL, lambda f: None if f.batch_id == command else ANOTHER_KIND),
     )
 
 
@@ -86,7 +86,7 @@ def _authenticated(words: str, cite: str, *, accepted: bool) -> Allowed:
             return "unauthorised-accepted" if said.ok else "authorised-refused"
         return None
 
-    return Allowed(f"AuthenticateResponse {words}", cite, _frames(Kind.CONTROL, judge))
+    return Allowed(f"AuthenticateResponse {words}", cite, _frames(FrameKind.CONTROL, judge))
 
 
 def topic_response(cite: str) -> Allowed:
@@ -97,7 +97,7 @@ def topic_response(cite: str) -> Allowed:
             return ANOTHER_KIND
         return "body:not-json" if read_json(frame.payload) is None else None
 
-    return Allowed("TopicResponse with a JSON object", cite, _frames(Kind.CONTROL, judge))
+    return Allowed("TopicResponse with a JSON object", cite, _frames(FrameKind.CONTROL, judge))
 
 
 def fetched(data: bytes, header: int, cite: str) -> Allowed:
@@ -115,7 +115,7 @@ def fetched(data: bytes, header: int, cite: str) -> Allowed:
         return None if frame.payload[header:] == data else "data"
 
     what = f"FetchResponse with {len(data)} bytes of data"
-    return Allowed(what, cite, _frames(Kind.CONTROL, judge))
+    return Allowed(what, cite, _frames(FrameKind.CONTROL, judge))
 
 
 def catching_up(offset: int) -> Allowed:
@@ -127,7 +127,7 @@ def catching_up(offset: int) -> Allowed:
         return None if read_offset(frame.payload) == offset else "field:current_max_offset"
 
     what = f"CatchingUp (0x12) with offset {offset}"
-    return Allowed(what, "AMB-18", _frames(Kind.CONTROL, judge))
+    return Allowed(what, "AMB-18", _frames(FrameKind.CONTROL, judge))
 
 
 def error(codes: Collection[int], text: str, dialect: Dialect, cite: str) -> Allowed:
@@ -152,7 +152,7 @@ def _errors(judge: Callable[[Frame], str | None]) -> Judge:
     def judge_frame(frame: Frame) -> str | None:
         return judge(frame) if frame.batch_id == Command.ERROR_RESPONSE else ANOTHER_KIND
 
-    return _frames(Kind.CONTROL, judge_frame)
+    return _frames(FrameKind.CONTROL, judge_frame)
 
 
 def _judge_json(frame: Frame, codes: Collection[int]) -> str | None:

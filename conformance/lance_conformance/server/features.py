@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lance_conformance.wire.frame import Command, Flag, Frame, Kind
+from lance_conformance.wire.frame import Command, Flag, Frame, FrameKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ FEATURES: Mapping[str, Feature] = MappingProxyType(
 
 def feature_of(frame: Frame) -> str | None:
     """The feature that a frame belongs to, if it belongs to one."""
-    if frame.kind is not Kind.CONTROL:
+    if frame.kind is not FrameKind.CONTROL:
         return "lz4" if frame.flags & Flag.BATCH_MODE and frame.flags & Flag.COMPRESSED else None
     found = (name for name, each in FEATURES.items() if frame.batch_id in each.commands)
     return next(found, None)

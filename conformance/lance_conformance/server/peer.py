@@ -15,7 +15,7 @@ from lance_conformance.server.features import feature_of
 from lance_conformance.wire.access import may_change
 from lance_conformance.wire.control import KEEPALIVE
 from lance_conformance.wire.crc import Checksum
-from lance_conformance.wire.frame import Decoder, Flag, Frame, Kind
+from lance_conformance.wire.frame import Decoder, Flag, Frame, FrameKind
 
 _KEEPALIVE = int(Flag.KEEPALIVE)
 SMALL = 65536
@@ -26,7 +26,7 @@ class Peer(EventReader[Frame]):
     """The target, as one connection shows it.
 
     Args:
-        link: The open connection.
+        connection: The open connection.
         dialect: The dialect the target was found to speak.
         deadline: When the case ends; each right answer moves it.
         on_frame: Told of every frame that comes.
@@ -36,7 +36,7 @@ class Peer(EventReader[Frame]):
 
     def __init__(
         self,
-        link: RawConnection,
+        connection: RawConnection,
         dialect: Dialect,
         deadline: Deadline,
         on_frame: Callable[[Frame], None] = lambda _: None,
@@ -44,7 +44,7 @@ class Peer(EventReader[Frame]):
         read_only: bool = False,
         left_out: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        super().__init__(link, Decoder(dialect.compute), deadline)
+        super().__init__(connection, Decoder(dialect.compute), deadline)
         self._read_only = read_only
         self._left_out = left_out
         self._dialect = dialect
@@ -58,7 +58,7 @@ class Peer(EventReader[Frame]):
 
     def send(self, *frames: Frame) -> None:
         """Send frames in one write, after making sure that they are right."""
-        self._link.write(b"".join(self._checked(frame) for frame in frames))
+        self._connection.write(b"".join(self._checked(frame) for frame in frames))
 
     def send_secret(self, frames: Sequence[Frame], masked: Sequence[Frame]) -> None:
         """Send frames in one write of which the transcript must not have every payload.
@@ -68,20 +68,20 @@ class Peer(EventReader[Frame]):
             masked: What is recorded in their place.
         """
         shown = b"".join(_right_bytes(frame, self._dialect.compute) for frame in masked)
-        self._link.write(b"".join(self._checked(frame) for frame in frames), shown=shown)
+        self._connection.write(b"".join(self._checked(frame) for frame in frames), shown=shown)
 
     def read_slowly(self) -> None:
         """Take nothing more from the connection, and let the target feel it."""
-        self._link.stop_reading()
+        self._connection.stop_reading()
 
     @property
     def held(self) -> int:
         """Bytes that came and wait in our socket; 0 where the system does not tell."""
-        return self._link.held
+        return self._connection.held
 
     def read_on(self) -> None:
         """Take what has come meanwhile."""
-        self._link.read_on()
+        self._connection.read_on()
 
     def send_faulty(self, frame: Frame, field: str) -> None:
         """Send a frame that is wrong on purpose.
@@ -92,11 +92,11 @@ class Peer(EventReader[Frame]):
         """
         self._allow(frame)
         self._note_keepalive(frame)
-        self._link.write(frame.encode(self._dialect.compute), field)
+        self._connection.write(frame.encode(self._dialect.compute), field)
 
     def send_bytes(self, data: bytes) -> None:
         """Send a piece of a frame, for cases about segmentation."""
-        self._link.write(data)
+        self._connection.write(data)
 
     def encode(self, frame: Frame) -> bytes:
         """A right frame as bytes, to be sent in pieces."""
@@ -125,17 +125,17 @@ class Peer(EventReader[Frame]):
     def note(self, event: Frame | Violation) -> None:
         """Count the answers to our Keepalives."""
         if isinstance(event, Frame):
-            self._keepalives_owed -= event.kind is Kind.KEEPALIVE
+            self._keepalives_owed -= event.kind is FrameKind.KEEPALIVE
             self._on_frame(event)
 
     def ambient(self, event: object) -> bool:
         """Backpressure, and Keepalives that answer none of ours, may come at any time."""
         if not isinstance(event, Frame):
             return False
-        unasked = event.kind is Kind.KEEPALIVE and self._keepalives_owed < 0
+        unasked = event.kind is FrameKind.KEEPALIVE and self._keepalives_owed < 0
         if unasked:
             self._keepalives_owed = 0
-        return unasked or event.kind is Kind.BACKPRESSURE
+        return unasked or event.kind is FrameKind.BACKPRESSURE
 
     async def frame(self, *allowed: Allowed) -> Frame:
         """Like `expect`, for alternatives that are all frames."""

@@ -135,25 +135,25 @@ def _preset(checksums: Sequence[str]) -> Dialect:
 async def reached(base: Conditions) -> Target:
     """The target with the address at which it answered, so that its name is looked up once."""
     target = base.target
-    link = RawConnection(0, Transcript(lambda: 0.0))
+    connection = RawConnection(0, Transcript(lambda: 0.0))
     deadline = asyncio.get_running_loop().time() + base.budget
     try:
         access = base.access
         await connect(
             target.host,
             target.port,
-            link,
+            connection,
             deadline,
             context=access.context(EntryMode.USUAL),
             server_name=access.server_name,
         )
-        return replace(target, address=link.address)
+        return replace(target, address=connection.address)
     except OSError as problem:
         raise PreflightError(
             f"cannot reach {target}: {problem}; is the server running and listening there?"
         ) from problem
     finally:
-        link.drop()
+        connection.drop()
 
 
 async def _checksums(base: Conditions) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from lance_conformance.dialect import PRESETS, Dialect
 from lance_conformance.dump import Row
 from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.registry import Case
-from lance_conformance.engine.suite import PLAIN, Found, Proof, Suite
+from lance_conformance.engine.suite import PLAIN, PreflightResult, Proof, Suite
 from lance_conformance.engine.transcript import Direction
 from lance_conformance.server.anchor import begin_run, finish_run
 from lance_conformance.server.cases import AREAS, all_cases
@@ -73,7 +73,7 @@ class Lwp(Suite):
 
     async def preflight(
         self, base: Conditions, timeout_scale: float = 1.0, **timeouts: float
-    ) -> tuple[Conditions, Found]:
+    ) -> tuple[Conditions, PreflightResult]:
         """Find out which dialect is spoken."""
         return await preflight(base, timeout_scale, **timeouts)
 

@@ -67,7 +67,7 @@ class Command(IntEnum):
     ERROR_RESPONSE = 0xFF
 
 
-class Kind(Enum):
+class FrameKind(Enum):
     """What a frame from a server is: exactly one kind flag makes it one of these."""
 
     ACK = "Ack"
@@ -78,10 +78,10 @@ class Kind(Enum):
 
 
 _KINDS = {
-    int(Flag.ACK): Kind.ACK,
-    int(Flag.BACKPRESSURE): Kind.BACKPRESSURE,
-    int(Flag.KEEPALIVE): Kind.KEEPALIVE,
-    int(Flag.CONTROL): Kind.CONTROL,
+    int(Flag.ACK): FrameKind.ACK,
+    int(Flag.BACKPRESSURE): FrameKind.BACKPRESSURE,
+    int(Flag.KEEPALIVE): FrameKind.KEEPALIVE,
+    int(Flag.CONTROL): FrameKind.CONTROL,
 }
 _RESERVED = int(Flag.RESERVED)  # plain numbers, for enum arithmetic is slow
 
@@ -119,9 +119,9 @@ class Frame:
     payload_crc: int | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FrameKind:
         """What the flags byte makes of this frame."""
-        return _KINDS.get(int(self.flags), Kind.OTHER)
+        return _KINDS.get(int(self.flags), FrameKind.OTHER)
 
     @property
     def prefix(self) -> bytes:
@@ -162,12 +162,12 @@ class Frame:
 
 def describe(frame: Frame) -> str:
     """A frame in a few words: its kind, and its command or batch."""
-    if frame.kind is Kind.CONTROL:
+    if frame.kind is FrameKind.CONTROL:
         return f"Control {command_name(frame.batch_id)}"
-    if frame.kind is Kind.ACK:
+    if frame.kind is FrameKind.ACK:
         return f"Ack of batch {frame.batch_id:#x}"
     name: str = frame.kind.value
-    return f"{name} (flags {frame.flags:#04x})" if frame.kind is Kind.OTHER else name
+    return f"{name} (flags {frame.flags:#04x})" if frame.kind is FrameKind.OTHER else name
 
 
 def command_name(code: int) -> str:

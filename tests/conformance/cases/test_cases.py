@@ -104,7 +104,7 @@ def test_nobody_sleeps() -> None:
     allowed = {
         "admin.py": {"0.01"},
         "case_context.py": {"0", "_LOOK", 'op.arguments["part"] * self._timeouts.operation'},
-        "connection.py": {"0", "self._stage.pause", "item"},
+        "server.py": {"0", "self._server.pause", "item"},
         "target_watch.py": {"BETWEEN"},
         "waiting.py": {"seconds * ctx.conditions.pace", "left"},
     }

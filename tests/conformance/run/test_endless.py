@@ -11,7 +11,7 @@ from lance_conformance.engine.deadline import LONGEST, Deadline
 from lance_conformance.engine.failures import Failure
 from lance_conformance.engine.run.schedule import ask_all
 from lance_conformance.engine.run.verdict import Result, Verdict
-from lance_conformance.engine.suite import ScriptedServer, Suite
+from lance_conformance.engine.suite import StartServer, Suite
 from lance_conformance.engine.suites import suite_named
 from lance_conformance.server.case_context import ALIVE, CaseContext
 from lance_conformance.server.golden.server import serving, sessions
@@ -22,7 +22,7 @@ LIMIT = 30.0
 """Seconds in which a case of the self-test's budget must have ended, however busy the machine."""
 
 
-def asked(suite: Suite, server: ScriptedServer, name: str) -> Result:
+def asked(suite: Suite, server: StartServer, name: str) -> Result:
     """Ask one case of a server that is made for it, within the limit."""
 
     async def run() -> Result:

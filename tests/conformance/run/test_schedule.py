@@ -67,7 +67,7 @@ async def has_a_bug(_ctx: CaseContext) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "level", "verdict", "reason"),
+    ("function", "level", "verdict", "reason"),
     [
         (passes, Level.MUST, Verdict.PASS, ""),
         (fails, Level.MUST, Verdict.FAIL, "field:id"),

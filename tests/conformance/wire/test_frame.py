@@ -15,7 +15,7 @@ from lance_conformance.wire.frame import (
     Decoder,
     Flag,
     Frame,
-    Kind,
+    FrameKind,
     faulty_field,
 )
 
@@ -140,12 +140,12 @@ def test_kinds() -> None:
     """Exactly one kind flag makes a kind."""
     kinds = {flags: Frame(flags=flags).kind for flags in (0x08, 0x10, 0x20, 0x40, 0x28, 0x00)}
     assert list(kinds.values()) == [
-        Kind.ACK,
-        Kind.BACKPRESSURE,
-        Kind.KEEPALIVE,
-        Kind.CONTROL,
-        Kind.OTHER,
-        Kind.OTHER,
+        FrameKind.ACK,
+        FrameKind.BACKPRESSURE,
+        FrameKind.KEEPALIVE,
+        FrameKind.CONTROL,
+        FrameKind.OTHER,
+        FrameKind.OTHER,
     ]
 
 

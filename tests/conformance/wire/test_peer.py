@@ -72,11 +72,11 @@ def talk(
     async def run() -> Transcript:
         loop = asyncio.get_running_loop()
         transcript = Transcript(loop.time)
-        link = RawConnection(1, transcript)
+        connection = RawConnection(1, transcript)
         async with serving(protocol) as port:
             deadline = loop.time() + seconds
-            await connect("127.0.0.1", port, link, deadline)
-            peer = Peer(link, SPECIFIED, Deadline(deadline))
+            await connect("127.0.0.1", port, connection, deadline)
+            peer = Peer(connection, SPECIFIED, Deadline(deadline))
             try:
                 await dialogue(peer)
             finally:

@@ -37,8 +37,8 @@ HANDFULS = (9, 17, 65, 129)
 
 # -- late on a connection --------------------------------------------------------------------------
 
-Fault = tuple[str, str, Carrier, Answer, tuple[str, ...]]
-FAULTS: Mapping[str, Fault] = {
+FaultRow = tuple[str, str, Carrier, Answer, tuple[str, ...]]
+FAULTS: Mapping[str, FaultRow] = {
     "magic": ("11.1/magic", "wrong magic bytes", TOPICS, Answer(header={"magic": b"LANX"}), ()),
     "version": ("17.5/version", "version 2", TOPICS, Answer(header={"version": 2}), ()),
     "header-crc": ("17.3/header-crc", "a wrong header CRC", TOPICS,

@@ -5,8 +5,8 @@ import contextlib
 import time
 from collections.abc import Sequence
 
+from lance_conformance.client.golden.connection import Connection
 from lance_conformance.client.golden.deployed import Deployed
-from lance_conformance.client.golden.link import Link
 from lance_conformance.client.golden.specified import Specified
 from lance_conformance.client.golden.values import (
     BACKPRESSURE,
@@ -38,14 +38,14 @@ class Client:
         self.settings = settings
         self.batches: list[Batch] = []
         self.clock = asyncio.get_running_loop().time
-        self._link: Link | None = None
+        self._connection: Connection | None = None
         self._place = (settings.host, settings.port)
         self._last_id = 0
         self._attempts = 0
         self._not_before = 0.0
         self._window = WINDOW
         self._on_their_way: set[int] = set()
-        self._suspicion: tuple[ProblemError, int] | None = None
+        self._unattributed: tuple[ProblemError, int] | None = None
         self._beat: asyncio.Task[None] | None = None
 
     # -- connections -------------------------------------------------------------------------------
@@ -54,47 +54,47 @@ class Client:
         """When an operation that begins now ends."""
         return self.clock() + self.rules.operation_timeout(self.settings.timeout)
 
-    async def link(self, deadline: float) -> Link:
+    async def connection(self, deadline: float) -> Connection:
         """The connection, made if there is none.
 
         Raises:
             ProblemError: There is none in time.
         """
-        if self._link is not None and self._link.problem is None:
-            return self._link
-        if self._link is not None and not self.rules.reconnects():
-            raise self._link.problem or ProblemError("closed", "closed")
+        if self._connection is not None and self._connection.problem is None:
+            return self._connection
+        if self._connection is not None and not self.rules.reconnects():
+            raise self._connection.problem or ProblemError("closed", "closed")
         self._on_their_way.clear()
-        self._suspicion = None
+        self._unattributed = None
         await self._sleep_until(self._not_before, deadline)
         self._attempts += 1
         self._not_before = self.clock() + self.rules.delay(self._attempts, self.settings.timeout)
-        self._link = await self.dial(deadline)
+        self._connection = await self.dial(deadline)
         if self.settings.keepalive and self._beat is None:
             self._beat = asyncio.get_running_loop().create_task(self._beating())
-        return self._link
+        return self._connection
 
-    async def dial(self, deadline: float) -> Link:
+    async def dial(self, deadline: float) -> Connection:
         """A fresh connection, authenticated.
 
         Raises:
             ProblemError: It cannot be made, or the server does not let us in.
         """
         loop = asyncio.get_running_loop()
-        ca, link = self.settings.ca, Link(self.rules)
+        ca, connection = self.settings.ca, Connection(self.rules)
         context = None if ca is None else self.rules.tls(ca)
         try:
             async with asyncio.timeout_at(deadline):
-                await loop.create_connection(lambda: link, *self._place, ssl=context)
+                await loop.create_connection(lambda: connection, *self._place, ssl=context)
         except TimeoutError:
             raise ProblemError("timeout", "no connection in time") from None
         except OSError as problem:
             raise ProblemError("closed", f"no connection: {problem}") from problem
         hello = self.rules.hello(self.settings.token)
         if hello is not None:
-            link.write(self.rules.control(0x08, hello))
-            self.rules.admitted((await self.answer(link, 0x09, deadline)).payload)
-        return link
+            connection.write(self.rules.control(0x08, hello))
+            self.rules.admitted((await self.answer(connection, 0x09, deadline)).payload)
+        return connection
 
     async def _sleep_until(self, moment: float, deadline: float) -> None:
         if moment > deadline:
@@ -107,11 +107,11 @@ class Client:
         interval = self.settings.keepalive
         while True:
             await asyncio.sleep(interval / 4)
-            link = self._link
-            if link is not None and link.problem is None:
-                quiet = self.clock() - link.last_traffic
+            connection = self._connection
+            if connection is not None and connection.problem is None:
+                quiet = self.clock() - connection.last_traffic
                 if self.rules.keepalive_due(quiet, interval):
-                    link.ping()
+                    connection.ping()
 
     async def close(self) -> None:
         """End everything."""
@@ -119,8 +119,8 @@ class Client:
             self._beat.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._beat
-        if self._link is not None:
-            self._link.drop()
+        if self._connection is not None:
+            self._connection.drop()
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -134,9 +134,9 @@ class Client:
         lost: ProblemError | None = None
         while True:
             try:
-                link = await self.link(deadline)
-                link.write(self.rules.control(command, payload))
-                return await self.answer(link, wanted, deadline)
+                connection = await self.connection(deadline)
+                connection.write(self.rules.control(command, payload))
+                return await self.answer(connection, wanted, deadline)
             except ProblemError as problem:
                 lost = problem if problem.kind == "timeout" else lost or problem
                 again = problem.kind == "closed" and self.rules.reconnects()
@@ -145,39 +145,39 @@ class Client:
                 if not again:
                     raise lost from None
 
-    async def answer(self, link: Link, wanted: int, deadline: float) -> Wire:
+    async def answer(self, connection: Connection, wanted: int, deadline: float) -> Wire:
         """The answer to what was asked over a connection.
 
         Raises:
             ProblemError: The server refused, or there is no answer.
         """
         while True:
-            while link.frames:
-                frame = link.frames.popleft()
+            while connection.frames:
+                frame = connection.frames.popleft()
                 if self.rules.kind(frame.flags) == CONTROL:
-                    return self._judged(link, frame, wanted)
+                    return self._judged(connection, frame, wanted)
                 self._aside(frame)
-            if link.problem is not None:
-                raise link.problem
+            if connection.problem is not None:
+                raise connection.problem
             if self.clock() >= deadline:
                 late = ProblemError("timeout", "no answer in time")
                 if self.rules.gives_up_late():
-                    link.problem = late
-                    link.drop()
+                    connection.problem = late
+                    connection.drop()
                 raise late
-            await link.wait(deadline)
+            await connection.wait(deadline)
 
-    def _judged(self, link: Link, frame: Wire, wanted: int) -> Wire:
+    def _judged(self, connection: Connection, frame: Wire, wanted: int) -> Wire:
         self._attempts = 0
         if frame.batch_id == ERROR:
             raise self.told(frame.payload)
         fits = self.rules.answers(wanted, frame.batch_id)
         if not fits and not (wanted == FETCH_RESPONSE and frame.batch_id == CATCHING_UP):
-            link.problem = ProblemError(
+            connection.problem = ProblemError(
                 "protocol", f"an answer of command {frame.batch_id:#x}, not {wanted:#x}"
             )
-            link.drop()
-            raise link.problem
+            connection.drop()
+            raise connection.problem
         return frame
 
     def told(self, payload: bytes) -> ProblemError:
@@ -219,45 +219,45 @@ class Client:
     async def push(self) -> None:
         """Send what may leave, if there is a connection or one can be had at once."""
         with contextlib.suppress(ProblemError):
-            link = await self.link(self.until())
-            self._fill(link)
-            self._drain(link)
+            connection = await self.connection(self.until())
+            self._fill(connection)
+            self._drain(connection)
 
-    def _fill(self, link: Link) -> None:
+    def _fill(self, connection: Connection) -> None:
         """Send every batch that is not on its way, in order."""
         for batch in self.rules.to_send(self.batches):
-            if len(self._on_their_way) >= self._window or self._suspicion:
+            if len(self._on_their_way) >= self._window or self._unattributed:
                 return
             if batch.ticket not in self._on_their_way and batch.not_before <= self.clock():
                 self._on_their_way.add(batch.ticket)
-                link.write(self.rules.again(batch))
+                connection.write(self.rules.again(batch))
 
-    def _drain(self, link: Link) -> None:
-        while link.frames:
-            frame = link.frames.popleft()
+    def _drain(self, connection: Connection) -> None:
+        while connection.frames:
+            frame = connection.frames.popleft()
             if self.rules.kind(frame.flags) == CONTROL and frame.batch_id == ERROR:
-                self._refuse(link, self.told(frame.payload))
+                self._refuse(connection, self.told(frame.payload))
             else:
                 self._aside(frame)
         for batch in self.batches:
             if batch.settled:
                 self._on_their_way.discard(batch.ticket)
-        self._convict(link)
+        self._attribute(connection)
 
-    def _refuse(self, link: Link, problem: ProblemError) -> None:
+    def _refuse(self, connection: Connection, problem: ProblemError) -> None:
         sent = [batch for batch in self._waiting() if batch.ticket in self._on_their_way]
         about = self.rules.refused(sent, problem)
         for batch in about:
             self._fail(batch, problem)
-        if not about and sent and self._suspicion is None:
-            self._suspicion = (problem, link.sent + BARRIERS)
+        if not about and sent and self._unattributed is None:
+            self._unattributed = (problem, connection.sent + BARRIERS)
             for _ in range(BARRIERS):
-                link.ping()
+                connection.ping()
 
-    def _convict(self, link: Link) -> None:
-        """Behind the barriers, whatever is not acknowledged is what was refused."""
-        if self._suspicion is not None and link.received >= self._suspicion[1]:
-            problem, self._suspicion = self._suspicion[0], None
+    def _attribute(self, connection: Connection) -> None:
+        """After the barriers, whatever is not acknowledged is what was refused."""
+        if self._unattributed is not None and connection.received >= self._unattributed[1]:
+            problem, self._unattributed = self._unattributed[0], None
             for batch in self._waiting():
                 if batch.ticket in self._on_their_way:
                     self._fail(batch, problem)
@@ -273,10 +273,10 @@ class Client:
 
     def _follow(self, problem: ProblemError) -> None:
         leader = self.rules.leader(problem) if problem.kind == "redirect" else None
-        if leader is not None and self._link is not None:
+        if leader is not None and self._connection is not None:
             self._place = leader
-            self._link.problem = ProblemError("closed", "the leader is elsewhere")
-            self._link.drop()
+            self._connection.problem = ProblemError("closed", "the leader is elsewhere")
+            self._connection.drop()
 
     async def settle(self) -> None:
         """Wait until every batch is acknowledged or has failed."""
@@ -285,21 +285,25 @@ class Client:
         while self._waiting():
             if self.clock() >= deadline:
                 break
-            if self._link is not None and self._link.problem and self._link.frames:
-                self._drain(self._link)  # it ended behind them
+            if (
+                self._connection is not None
+                and self._connection.problem
+                and self._connection.frames
+            ):
+                self._drain(self._connection)  # it ended after them
                 continue
             try:
-                link = await self.link(deadline)
+                connection = await self.connection(deadline)
             except ProblemError as problem:
                 lost = problem if problem.kind == "timeout" else lost or problem
                 if problem.kind != "closed" or not self.rules.reconnects():
                     break
                 continue
-            self._drain(link)
-            self._fill(link)  # what was answered made room
-            if self._waiting() and link.problem is None and not link.frames:
-                await link.wait(min(deadline, self._next_try()))
-            lost = link.problem or lost
+            self._drain(connection)
+            self._fill(connection)  # what was answered made room
+            if self._waiting() and connection.problem is None and not connection.frames:
+                await connection.wait(min(deadline, self._next_try()))
+            lost = connection.problem or lost
         late = ProblemError("timeout", f"not acknowledged in time: {lost}")
         if self.clock() >= deadline:
             lost = late

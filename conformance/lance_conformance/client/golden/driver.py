@@ -6,8 +6,8 @@ from typing import Any
 
 from lance_conformance.client.driver import DriverDiedError
 from lance_conformance.client.golden.client import GOLDEN, Client
-from lance_conformance.client.golden.feed import Feed, consumer_number
 from lance_conformance.client.golden.specified import Specified
+from lance_conformance.client.golden.subscription import Subscription, consumer_number
 from lance_conformance.client.golden.values import Batch, Body, ProblemError, Record, Settings
 
 Request = Mapping[str, Any]
@@ -32,7 +32,7 @@ class GoldenDriver:
     ) -> None:
         self._rules = rules
         self.client: Client | None = None
-        self.feed: Feed | None = None
+        self.subscription: Subscription | None = None
         self.waiting: list[Batch] = []
 
     async def call(self, request: Request) -> Body:
@@ -58,7 +58,7 @@ class GoldenDriver:
             request["host"], request["port"], request["timeout"], request.get("token"),
             request.get("ca"), request.get("keepalive", 0.0),
         )  # fmt: skip
-        self.client, self.feed, self.waiting = Client(rules, settings), None, []
+        self.client, self.subscription, self.waiting = Client(rules, settings), None, []
 
 
 def _client(driver: GoldenDriver) -> Client:
@@ -66,9 +66,9 @@ def _client(driver: GoldenDriver) -> Client:
     return driver.client
 
 
-def _feed(driver: GoldenDriver) -> Feed:
-    assert driver.feed is not None, "subscribe comes first"
-    return driver.feed
+def _subscription(driver: GoldenDriver) -> Subscription:
+    assert driver.subscription is not None, "subscribe comes first"
+    return driver.subscription
 
 
 def _records(request: Request) -> list[Record]:
@@ -80,8 +80,8 @@ def _shown(records: list[Record]) -> list[Body]:
 
 
 async def _close(driver: GoldenDriver, _request: Request) -> Body:
-    if driver.feed is not None:
-        await driver.feed.end()
+    if driver.subscription is not None:
+        await driver.subscription.end()
     if driver.client is not None:
         await driver.client.close()
     return {}
@@ -101,7 +101,7 @@ async def connect(driver: GoldenDriver, request: Request) -> Body:
 async def ping(driver: GoldenDriver, _request: Request) -> Body:
     """Make the connection."""
     client = _client(driver)
-    await client.link(client.until())
+    await client.connection(client.until())
     return {}
 
 
@@ -202,19 +202,19 @@ async def subscribe(driver: GoldenDriver, request: Request) -> Body:
     """Begin to read."""
     number = consumer_number(request["consumer"])
     place = request["topic"]["id"], request["offset"], request["max_bytes"]
-    driver.feed = Feed(_client(driver), *place, number)
-    await driver.feed.begin()
+    driver.subscription = Subscription(_client(driver), *place, number)
+    await driver.subscription.begin()
     return {}
 
 
 @_operation
 async def poll(driver: GoldenDriver, _request: Request) -> Body:
     """The next records."""
-    return {"records": _shown(await _feed(driver).poll())}
+    return {"records": _shown(await _subscription(driver).poll())}
 
 
 @_operation
 async def commit(driver: GoldenDriver, request: Request) -> Body:
     """Commit an offset."""
-    await _feed(driver).commit(request["offset"])
+    await _subscription(driver).commit(request["offset"])
     return {}

@@ -7,7 +7,7 @@ from typing import Any
 from lance_conformance.client.driver import DriverDiedError
 
 Request = Mapping[str, Any]
-Answer = Callable[[Request], Mapping[str, Any]]
+Respond = Callable[[Request], Mapping[str, Any]]
 
 
 class NullDriver:
@@ -17,7 +17,7 @@ class NullDriver:
         answer: What it says.
     """
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Respond) -> None:
         self._answer = answer
 
     async def call(self, request: Request) -> Mapping[str, Any]:
@@ -36,7 +36,7 @@ class Caller(NullDriver):
         first: What it sends when it has connected.
     """
 
-    def __init__(self, answer: Answer, first: bytes = b"") -> None:
+    def __init__(self, answer: Respond, first: bytes = b"") -> None:
         super().__init__(answer)
         self._first = first
         self._writer: asyncio.StreamWriter | None = None

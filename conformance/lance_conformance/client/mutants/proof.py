@@ -9,7 +9,7 @@ from lance_conformance.client.inprocess import standing
 from lance_conformance.client.mutants import all_mutants
 from lance_conformance.client.mutants.hostile import HOSTILE
 from lance_conformance.client.mutants.null import NULLS
-from lance_conformance.engine.suite import Mutant, Proof, ScriptedServer
+from lance_conformance.engine.suite import Mutant, Proof, StartServer
 
 
 class ClientProof(Proof):
@@ -18,7 +18,7 @@ class ClientProof(Proof):
     budget = 1.2
     attacked: ClassVar[tuple[str, ...]] = ("ack/awaited", "admin/get-request")
 
-    def golden(self, dialect: str, setting: str = "") -> ScriptedServer:
+    def golden(self, dialect: str, setting: str = "") -> StartServer:
         """The client that does everything right."""
         del dialect, setting
         return partial(standing, "the golden client", GoldenDriver)
@@ -27,17 +27,17 @@ class ClientProof(Proof):
         """The clients that are wrong in one way."""
         return all_mutants()
 
-    def mutant(self, name: str, dialect: str, setting: str = "") -> ScriptedServer:
+    def mutant(self, name: str, dialect: str, setting: str = "") -> StartServer:
         """One of them."""
         del dialect, setting
         return partial(standing, name, lambda: GoldenDriver(all_mutants()[name].rules))
 
-    def null_servers(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def null_servers(self, dialect: str) -> Mapping[str, StartServer]:
         """Drivers without a client."""
         del dialect
         return {name: partial(standing, name, make) for name, make in NULLS.items()}
 
-    def hostile(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def hostile(self, dialect: str) -> Mapping[str, StartServer]:
         """Drivers that attack the kit."""
         del dialect
         return {name: partial(standing, name, make) for name, make in HOSTILE.items()}

@@ -8,7 +8,7 @@ from lance_conformance import __version__
 from lance_conformance.engine.access import Access
 from lance_conformance.engine.conditions import Conditions
 from lance_conformance.engine.run.verdict import Exit, Result, Verdict, totals
-from lance_conformance.engine.suite import Found, Suite
+from lance_conformance.engine.suite import PreflightResult, Suite
 from lance_conformance.engine.suites import suite_named
 from lance_conformance.spec.clauses import Level
 
@@ -39,7 +39,7 @@ class Run:
     """
 
     conditions: Conditions
-    axes: Found
+    axes: PreflightResult
     profile: str
     dialect_asked: str
     selected: int

@@ -19,7 +19,7 @@ from lance_conformance.wire.consumers import (
     subscribe,
 )
 from lance_conformance.wire.control import KEEPALIVE, ingest, set_retention
-from lance_conformance.wire.frame import Command, Flag, Frame, Kind
+from lance_conformance.wire.frame import Command, Flag, Frame, FrameKind
 from lance_conformance.wire.partitions import create_partitioned
 
 CAPABILITIES: Final[Mapping[str, str]] = {
@@ -138,7 +138,7 @@ async def _pushes(ctx: CaseContext, topic: Topic) -> bool:
 
 
 def _is_keepalive(event: object) -> bool:
-    return isinstance(event, Frame) and event.kind is Kind.KEEPALIVE
+    return isinstance(event, Frame) and event.kind is FrameKind.KEEPALIVE
 
 
 def _is_fetch_response(event: object) -> bool:

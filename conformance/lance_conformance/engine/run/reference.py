@@ -12,7 +12,7 @@ from lance_conformance.engine.report.run import Run
 from lance_conformance.engine.run.schedule import ask_all
 from lance_conformance.engine.run.select import NothingSelectedError
 from lance_conformance.engine.run.verdict import exit_code
-from lance_conformance.engine.suite import Found, Suite
+from lance_conformance.engine.suite import PreflightResult, Suite
 
 
 def golden_run(suite: Suite, dialect: str, only: Collection[str], seed: int) -> Told:
@@ -50,7 +50,7 @@ async def _golden_run(suite: Suite, dialect: str, only: Collection[str], seed: i
 
 async def _conditions(
     suite: Suite, dialect: str, setting: str, port: int, seed: int
-) -> tuple[Conditions, Found]:
+) -> tuple[Conditions, PreflightResult]:
     preset = suite.presets[dialect]
     base = Conditions(Target("127.0.0.1", port), preset, preset, seed=seed)
     found, axes = await suite.preflight(suite.proof().equipped(base, setting))

@@ -8,7 +8,7 @@ from lance_conformance.engine.conditions import Conditions, Target
 from lance_conformance.engine.run.schedule import ask_all
 from lance_conformance.engine.run.verdict import Result, Verdict
 from lance_conformance.engine.selftest.gates import Gate
-from lance_conformance.engine.suite import ScriptedServer, Suite
+from lance_conformance.engine.suite import StartServer, Suite
 from lance_conformance.server.preflight import PreflightError
 
 BUDGET = 0.3
@@ -16,7 +16,7 @@ LIMIT = 10.0
 """Seconds in which a whole run against a hostile server must end."""
 
 
-async def attacked(suite: Suite, name: str, server: ScriptedServer) -> list[str]:
+async def attacked(suite: Suite, name: str, server: StartServer) -> list[str]:
     """Run the preflight and some cases against one hostile server; say what went wrong."""
     try:
         async with asyncio.timeout(LIMIT), server() as port:
@@ -53,7 +53,7 @@ def _judged(reaching: Mapping[str, Mapping[str, str]], name: str, result: Result
     return "" if fits else f"{name}: {case} is {result.verdict} ({result.reason})"
 
 
-async def _all(suite: Suite, servers: Mapping[str, ScriptedServer]) -> list[str]:
+async def _all(suite: Suite, servers: Mapping[str, StartServer]) -> list[str]:
     found = [await attacked(suite, name, server) for name, server in servers.items()]
     return [fault for faults in found for fault in faults]
 

@@ -22,7 +22,7 @@ Again = Callable[[Mapping[SelftestTarget, Collection[str]]], list[Findings]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SelfTestResult:
     """What the self-test found.
 
     Attributes:
@@ -57,7 +57,7 @@ def selftest(
     update: bool = False,
     whole: bool = False,
     again: Collection[str] = (),
-) -> Outcome:
+) -> SelfTestResult:
     """Put everybody on trial and look at all gates.
 
     Args:
@@ -74,7 +74,7 @@ def selftest(
     trials |= second_opinions(trials, before)
     matrix = merged(before, trials, asked, suite.by_id)
     known = matrix if update else before
-    return Outcome(
+    return SelfTestResult(
         (
             gates.golden_passes(suite, trials),
             gates.every_case_can_fail(suite, matrix),

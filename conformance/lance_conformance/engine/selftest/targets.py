@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 from lance_conformance.engine.conditions import Conditions, Target
 from lance_conformance.engine.run.schedule import ask_all
 from lance_conformance.engine.run.select import shuffled
-from lance_conformance.engine.suite import ScriptedServer, Suite
+from lance_conformance.engine.suite import StartServer, Suite
 from lance_conformance.engine.suites import suite_named
 from lance_conformance.server.preflight import PreflightError
 
-Kind = Literal["golden", "mutant", "null"]
+TargetKind = Literal["golden", "mutant", "null"]
 
 
 class Finding(NamedTuple):
@@ -57,7 +57,7 @@ class SelftestTarget:
     """
 
     protocol: str
-    kind: Kind
+    kind: TargetKind
     name: str
     dialect: str
     seed: int = 0
@@ -71,7 +71,7 @@ class SelftestTarget:
         """The suite that it is tried by."""
         return suite_named(self.protocol)
 
-    def server(self, setting: str) -> ScriptedServer:
+    def server(self, setting: str) -> StartServer:
         """Servers of this sort, in some setting."""
         proof = self.suite.proof()
         if self.kind == "null":

@@ -12,7 +12,7 @@ from lance_conformance.fluvio.wire.calls import (
     list_objects,
 )
 from lance_conformance.fluvio.wire.errors import Code
-from lance_conformance.fluvio.wire.objects import Kind, Object, Partition, Spu, Topic
+from lance_conformance.fluvio.wire.objects import Object, ObjectKind, Partition, Spu, Topic
 from lance_conformance.fluvio.wire.primitives import sized
 from lance_conformance.fluvio.wire.responses import Status
 
@@ -20,7 +20,7 @@ OFFSETS = "consumer-offset"
 """The cluster's own topic."""
 
 
-async def _listed(ctx: CaseContext, kind: Kind, *names: str) -> dict[str, Object]:
+async def _listed(ctx: CaseContext, kind: ObjectKind, *names: str) -> dict[str, Object]:
     return {each.name: each for each in (await ctx.sc.ask(list_objects(kind, names))).objects}
 
 
@@ -42,7 +42,7 @@ async def create(ctx: CaseContext) -> None:
 async def created_is_listed(ctx: CaseContext) -> None:
     """A topic is listed with its number of partitions as soon as its creation is answered."""
     name = await ctx.topic(3)
-    topic = (await _listed(ctx, Kind.TOPIC)).get(name)
+    topic = (await _listed(ctx, ObjectKind.TOPIC)).get(name)
     ctx.check(isinstance(topic, Topic), "topic-missing", f"{name} is not listed")
     assert isinstance(topic, Topic)
     ctx.check(topic.partitions == 3, "field:partitions", f"3 were made, {topic.partitions} listed")
@@ -52,9 +52,9 @@ async def created_is_listed(ctx: CaseContext) -> None:
 async def list_by_name(ctx: CaseContext) -> None:
     """A list of names brings those topics and no others."""
     first, second = await ctx.topic(), await ctx.topic()
-    found = set(await _listed(ctx, Kind.TOPIC, second))
+    found = set(await _listed(ctx, ObjectKind.TOPIC, second))
     ctx.check(found == {second}, "objects", f"asked for {second}, got {sorted(found)}")
-    found = set(await _listed(ctx, Kind.TOPIC, first, second))
+    found = set(await _listed(ctx, ObjectKind.TOPIC, first, second))
     ctx.check(found == {first, second}, "objects", f"asked for both, got {sorted(found)}")
 
 
@@ -62,7 +62,7 @@ async def list_by_name(ctx: CaseContext) -> None:
 async def list_partitions(ctx: CaseContext) -> None:
     """Partitions are listed as they are watched."""
     name = await ctx.topic(2)
-    found = await _listed(ctx, Kind.PARTITION)
+    found = await _listed(ctx, ObjectKind.PARTITION)
     wanted = [f"{name}-{number}" for number in (0, 1)]
     parts = [part for each in wanted if isinstance(part := found.get(each), Partition)]
     ctx.check(len(parts) == 2, "partition-missing", f"{len(parts)} of {wanted} are listed")
@@ -72,8 +72,11 @@ async def list_partitions(ctx: CaseContext) -> None:
 async def list_own(ctx: CaseContext) -> None:
     """The cluster's own topics are listed to who asks for them, and among no others."""
     name = await ctx.topic()
-    users = {each.name for each in (await ctx.sc.ask(list_objects(Kind.TOPIC))).objects}
-    own = {each.name for each in (await ctx.sc.ask(list_objects(Kind.TOPIC, system=True))).objects}
+    users = {each.name for each in (await ctx.sc.ask(list_objects(ObjectKind.TOPIC))).objects}
+    own = {
+        each.name
+        for each in (await ctx.sc.ask(list_objects(ObjectKind.TOPIC, system=True))).objects
+    }
     ctx.check(name in users and name not in own, "objects", f"{name} is listed among {sorted(own)}")
     ctx.check(OFFSETS in own and OFFSETS not in users, "objects", f"{OFFSETS} is among {users}")
 
@@ -81,7 +84,7 @@ async def list_own(ctx: CaseContext) -> None:
 @case("fl-topic/list-spus", "topics/list")
 async def list_spus(ctx: CaseContext) -> None:
     """The SPUs are listed."""
-    spus = [each for each in (await _listed(ctx, Kind.SPU)).values() if isinstance(each, Spu)]
+    spus = [each for each in (await _listed(ctx, ObjectKind.SPU)).values() if isinstance(each, Spu)]
     ctx.check(spus, "spu-missing", "no SPU is listed")
 
 
@@ -114,7 +117,9 @@ async def dry_run(ctx: CaseContext) -> None:
     """A dry run is answered like a creation, and creates nothing."""
     name = ctx.own(ctx.name())
     await _done(ctx, create_topic(name, dry_run=True))
-    ctx.check(name not in await _listed(ctx, Kind.TOPIC), "topic-there", f"{name} was created")
+    ctx.check(
+        name not in await _listed(ctx, ObjectKind.TOPIC), "topic-there", f"{name} was created"
+    )
 
 
 @case("fl-topic/no-partitions", "topics/refused")
@@ -151,7 +156,9 @@ async def delete(ctx: CaseContext) -> None:
     await ctx.before_deletion(name, 0)
     status = await _done(ctx, delete_topic(name))
     ctx.check(status.name == name, "field:name", f"{name} was deleted, {status.name!r} is told")
-    ctx.check(name not in await _listed(ctx, Kind.TOPIC), "topic-there", f"{name} is still listed")
+    ctx.check(
+        name not in await _listed(ctx, ObjectKind.TOPIC), "topic-there", f"{name} is still listed"
+    )
 
 
 @case("fl-topic/delete-one", "topics/delete")
@@ -213,5 +220,7 @@ async def create_cut(ctx: CaseContext) -> None:
     """A Create request that is cut short ends the connection; nothing is created."""
     name = ctx.own(ctx.name())
     call = create_topic(name)
-    await ctx.closes("sc", list_objects(Kind.TOPIC), sized(call.message(1)[:-6]), "body")
-    ctx.check(name not in await _listed(ctx, Kind.TOPIC), "topic-there", f"{name} was created")
+    await ctx.closes("sc", list_objects(ObjectKind.TOPIC), sized(call.message(1)[:-6]), "body")
+    ctx.check(
+        name not in await _listed(ctx, ObjectKind.TOPIC), "topic-there", f"{name} was created"
+    )

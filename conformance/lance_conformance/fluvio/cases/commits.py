@@ -1,6 +1,6 @@
 """Cases about the offsets that consumers have a server keep."""
 
-from lance_conformance.fluvio.case_context import CaseContext, Reading
+from lance_conformance.fluvio.case_context import CaseContext, OpenStream
 from lance_conformance.fluvio.cases.registry import case
 from lance_conformance.fluvio.wire.calls import (
     commit,
@@ -16,7 +16,7 @@ UNKNOWN_STREAM = 0xFFFF_FF00
 
 async def _stream(
     ctx: CaseContext, topic: str, consumer: str | None, partition: int = 0
-) -> Reading:
+) -> OpenStream:
     """A stream of a consumer, which has one piece of it."""
     stream = await ctx.reading(stream_fetch(topic, partition, consumer=consumer))
     await stream.piece()
@@ -30,7 +30,7 @@ async def _filled(ctx: CaseContext, partitions: int = 1) -> str:
     return topic
 
 
-async def _commit(ctx: CaseContext, stream: Reading, offset: int) -> None:
+async def _commit(ctx: CaseContext, stream: OpenStream, offset: int) -> None:
     told = await stream.peer.ask(commit(offset, stream.stream))
     ctx.expect_code(told.outcome, Code.NONE)
     ctx.check(told.offset == offset, "field:offset", f"{offset} was stored, {told.offset} is told")

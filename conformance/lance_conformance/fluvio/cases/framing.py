@@ -19,11 +19,11 @@ from lance_conformance.fluvio.wire.calls import (
     watch,
 )
 from lance_conformance.fluvio.wire.compression import Compression
-from lance_conformance.fluvio.wire.objects import Kind
+from lance_conformance.fluvio.wire.objects import ObjectKind
 from lance_conformance.fluvio.wire.primitives import i32, sized
 from lance_conformance.fluvio.wire.responses import Produced
 
-TOPICS = list_objects(Kind.TOPIC)
+TOPICS = list_objects(ObjectKind.TOPIC)
 
 
 @case("fl-frame/one-answer", "frames/response")
@@ -282,7 +282,7 @@ async def _noise(ctx: CaseContext, role: Role, calls: Sequence[Call[Any]]) -> No
 @case("fl-frame/noise-sc", "frames/noise", quick=False)
 async def noise_sc(ctx: CaseContext) -> None:
     """Requests to the SC with random bytes in them harm nobody else."""
-    calls: list[Call[Any]] = [TOPICS, watch(Kind.PARTITION), api_versions()]
+    calls: list[Call[Any]] = [TOPICS, watch(ObjectKind.PARTITION), api_versions()]
     await _noise(ctx, "sc", calls * 5)
     await ctx.sc.ask(TOPICS)
 

@@ -8,18 +8,18 @@ from lance_conformance.fluvio.wire.calls import (
     update_offsets,
 )
 from lance_conformance.fluvio.wire.errors import Code
-from lance_conformance.fluvio.wire.responses import Piece
+from lance_conformance.fluvio.wire.responses import StreamPiece
 
 PIECE = 4000
 """Bytes of a piece in cases about many pieces."""
 
 
-async def _piece(ctx: CaseContext, call: Call[Piece]) -> Piece:
+async def _piece(ctx: CaseContext, call: Call[StreamPiece]) -> StreamPiece:
     """The first piece of a stream on a connection of its own."""
     return await (await ctx.reading(call)).piece()
 
 
-async def _error(ctx: CaseContext, call: Call[Piece], *codes: int) -> None:
+async def _error(ctx: CaseContext, call: Call[StreamPiece], *codes: int) -> None:
     peer = await ctx.open("spu")
     piece = await peer.answer(peer.post(call))
     ctx.expect_code(piece.outcome, *codes)

@@ -13,7 +13,7 @@ from lance_conformance.fluvio.wire.calls import (
     list_objects,
     watch,
 )
-from lance_conformance.fluvio.wire.objects import Kind, Object, Partition, Spu, Topic
+from lance_conformance.fluvio.wire.objects import Object, ObjectKind, Partition, Spu, Topic
 from lance_conformance.fluvio.wire.primitives import sized
 from lance_conformance.fluvio.wire.responses import Watched
 
@@ -22,7 +22,7 @@ FLOOD = 100
 """Pieces about other topics after which a case gives up."""
 
 
-async def _first(ctx: CaseContext, kind: Kind, version: int = 19) -> Watched:
+async def _first(ctx: CaseContext, kind: ObjectKind, version: int = 19) -> Watched:
     peer = await ctx.open("sc")
     return await peer.ask(watch(kind, version))
 
@@ -32,7 +32,7 @@ def _named(objects: tuple[Object, ...], name: str, kind: type[O]) -> O | None:
 
 
 async def _online_spus(ctx: CaseContext) -> list[Spu]:
-    found = (await _first(ctx, Kind.SPU)).all
+    found = (await _first(ctx, ObjectKind.SPU)).all
     return [each for each in found if isinstance(each, Spu) and each.online]
 
 
@@ -57,7 +57,7 @@ async def spu_reached(ctx: CaseContext) -> None:
 async def topics(ctx: CaseContext) -> None:
     """The first piece about topics has a topic with its number of partitions."""
     name = await ctx.topic(2)
-    topic = _named((await _first(ctx, Kind.TOPIC)).all, name, Topic)
+    topic = _named((await _first(ctx, ObjectKind.TOPIC)).all, name, Topic)
     ctx.check(topic, "topic-missing", f"{name} is not among the topics")
     assert topic is not None
     ctx.check(
@@ -70,7 +70,7 @@ async def topics(ctx: CaseContext) -> None:
 async def replica_map(ctx: CaseContext) -> None:
     """A topic says for each of its partitions which SPUs keep it."""
     name = await ctx.topic(2)
-    topic = _named((await _first(ctx, Kind.TOPIC)).all, name, Topic)
+    topic = _named((await _first(ctx, ObjectKind.TOPIC)).all, name, Topic)
     ids = {spu.id for spu in await _online_spus(ctx)}
     replicas = topic.replicas if topic else {}
     ctx.check(
@@ -86,7 +86,7 @@ async def replica_map(ctx: CaseContext) -> None:
 async def partitions(ctx: CaseContext) -> None:
     """The first piece about partitions names each: topic, dash, number."""
     name = await ctx.topic(2)
-    found = (await _first(ctx, Kind.PARTITION)).all
+    found = (await _first(ctx, ObjectKind.PARTITION)).all
     for number in (0, 1):
         part = _named(found, f"{name}-{number}", Partition)
         ctx.check(part, "partition-missing", f"{name}-{number} is not among the partitions")
@@ -98,7 +98,7 @@ async def partitions(ctx: CaseContext) -> None:
 async def leader(ctx: CaseContext) -> None:
     """The leader of a partition is one of the SPUs."""
     name = await ctx.topic()
-    part = _named((await _first(ctx, Kind.PARTITION)).all, f"{name}-0", Partition)
+    part = _named((await _first(ctx, ObjectKind.PARTITION)).all, f"{name}-0", Partition)
     ids = {spu.id for spu in await _online_spus(ctx)}
     ctx.check(part and part.leader in ids, "field:leader", f"{part} is led by none of {ids}")
 
@@ -106,7 +106,7 @@ async def leader(ctx: CaseContext) -> None:
 @case("fl-watch/never-empty", "watch/never-empty")
 async def never_empty(ctx: CaseContext) -> None:
     """There is always a topic with a partition: clients wait for one before they do anything."""
-    for kind in (Kind.TOPIC, Kind.PARTITION):
+    for kind in (ObjectKind.TOPIC, ObjectKind.PARTITION):
         found = (await _first(ctx, kind)).all
         ctx.check(found, "body:empty", f"the first piece about {kind} objects is empty")
 
@@ -114,7 +114,7 @@ async def never_empty(ctx: CaseContext) -> None:
 @case("fl-watch/offsets-topic", "watch/offsets-topic")
 async def offsets_topic(ctx: CaseContext) -> None:
     """There is a topic `consumer-offset` with a partition 0, which clients that commit look for."""
-    found = (await _first(ctx, Kind.PARTITION)).all
+    found = (await _first(ctx, ObjectKind.PARTITION)).all
     part = _named(found, "consumer-offset-0", Partition)
     ctx.check(part, "partition-missing", "consumer-offset-0 is not among the partitions")
 
@@ -123,7 +123,7 @@ async def offsets_topic(ctx: CaseContext) -> None:
 async def version_15(ctx: CaseContext) -> None:
     """At version 15 partitions are told without their lowest offset."""
     name = await ctx.topic()
-    found = (await _first(ctx, Kind.PARTITION, 15)).all
+    found = (await _first(ctx, ObjectKind.PARTITION, 15)).all
     part = _named(found, f"{name}-0", Partition)
     ctx.check(part, "partition-missing", f"{name}-0 is not among the partitions")
 
@@ -137,7 +137,7 @@ async def _until(peer: Peer, ticket: Ticket[Watched], seen: Callable[[Watched], 
     raise peer.failure("flood", f"{FLOOD} pieces about other topics")
 
 
-async def _pushed(ctx: CaseContext, kind: Kind, name: str, *, gone: bool = False) -> None:
+async def _pushed(ctx: CaseContext, kind: ObjectKind, name: str, *, gone: bool = False) -> None:
     """Watch, then let a topic come or go, and see that this is told."""
     peer = await ctx.open("sc")
     topic = await ctx.topic() if gone else ctx.own(ctx.name())
@@ -163,32 +163,32 @@ def _names(piece: Watched) -> list[str]:
 @case("fl-watch/topic-comes", "watch/push")
 async def topic_comes(ctx: CaseContext) -> None:
     """A topic that is created is told to a watch that is open."""
-    await _pushed(ctx, Kind.TOPIC, "{}")
+    await _pushed(ctx, ObjectKind.TOPIC, "{}")
 
 
 @case("fl-watch/partition-comes", "watch/push")
 async def partition_comes(ctx: CaseContext) -> None:
     """The partition of a topic that is created is told to a watch that is open."""
-    await _pushed(ctx, Kind.PARTITION, "{}-0")
+    await _pushed(ctx, ObjectKind.PARTITION, "{}-0")
 
 
 @case("fl-watch/topic-goes", "watch/push")
 async def topic_goes(ctx: CaseContext) -> None:
     """A topic that is deleted is told to a watch that is open."""
-    await _pushed(ctx, Kind.TOPIC, "{}", gone=True)
+    await _pushed(ctx, ObjectKind.TOPIC, "{}", gone=True)
 
 
 @case("fl-watch/partition-goes", "watch/push")
 async def partition_goes(ctx: CaseContext) -> None:
     """The partition of a topic that is deleted is told to a watch that is open."""
-    await _pushed(ctx, Kind.PARTITION, "{}-0", gone=True)
+    await _pushed(ctx, ObjectKind.PARTITION, "{}-0", gone=True)
 
 
 @case("fl-watch/twice", "watch/streams")
 async def twice(ctx: CaseContext) -> None:
     """One connection holds the three watches twice, as clients do, and each is told of changes."""
     peer = await ctx.open("sc")
-    tickets = [peer.post(watch(kind)) for _ in range(2) for kind in Kind]
+    tickets = [peer.post(watch(kind)) for _ in range(2) for kind in ObjectKind]
     for ticket in tickets:
         await peer.answer(ticket)
     topic = await ctx.topic()
@@ -200,7 +200,7 @@ async def twice(ctx: CaseContext) -> None:
 async def epoch(ctx: CaseContext) -> None:
     """The epoch of what is pushed is not below that of the first piece."""
     peer = await ctx.open("sc")
-    ticket = peer.post(watch(Kind.TOPIC))
+    ticket = peer.post(watch(ObjectKind.TOPIC))
     first = await peer.answer(ticket)
     topic = await ctx.topic()
     later = await _until(peer, ticket, lambda piece: topic in _names(piece))
@@ -211,13 +211,13 @@ async def epoch(ctx: CaseContext) -> None:
 async def requests_beside(ctx: CaseContext) -> None:
     """A connection with watches answers other requests."""
     peer = await ctx.open("sc")
-    await peer.answer(peer.post(watch(Kind.TOPIC)))
-    await peer.ask(list_objects(Kind.TOPIC))
+    await peer.answer(peer.post(watch(ObjectKind.TOPIC)))
+    await peer.ask(list_objects(ObjectKind.TOPIC))
 
 
 @case("fl-watch/kind-unknown", "watch/kind")
 async def kind_unknown(ctx: CaseContext) -> None:
     """A watch of objects that there are not ends the connection."""
-    call = watch(Kind.SPU)
+    call = watch(ObjectKind.SPU)
     wrong = call.message(1).replace(b"\0\3SPU", b"\0\3ZZZ")
-    await ctx.closes("sc", list_objects(Kind.SPU), sized(wrong), "object_type")
+    await ctx.closes("sc", list_objects(ObjectKind.SPU), sized(wrong), "object_type")

@@ -35,7 +35,7 @@ class Asked(NamedTuple):
     topics: list[tuple[str, list[Item]]]
 
 
-class Answer(NamedTuple):
+class EntryResult(NamedTuple):
     """What became of an entry."""
 
     partition: int
@@ -145,7 +145,7 @@ class Produce(Objects):
         """The offset of the first record of an entry."""
         return base
 
-    def append(self, topic: str, item: Item, /) -> Answer:
+    def append(self, topic: str, item: Item, /) -> EntryResult:
         """Store one entry, whole or not at all."""
         lists: Lists = []
         partition = None
@@ -157,22 +157,24 @@ class Produce(Objects):
         except Refused as refused:
             if partition is not None:
                 self.stored_though_refused(partition, lists)
-            return Answer(item.partition, refused.outcome, -1)
+            return EntryResult(item.partition, refused.outcome, -1)
         base = partition.end
         for entries in lists:
             if entries:
                 self.stored(partition, entries)
-        return Answer(item.partition, code(0), self.told_base_offset(base, sum(map(len, lists))))
+        return EntryResult(
+            item.partition, code(0), self.told_base_offset(base, sum(map(len, lists)))
+        )
 
     # Answering -----------------------------------------------------------------------------------
 
-    def answered(self, answers: list[Answer], /) -> list[Answer]:
+    def answered(self, answers: list[EntryResult], /) -> list[EntryResult]:
         """One answer for each entry, in order."""
         return answers
 
     def appended_topics(
-        self, topics: list[tuple[str, list[Answer]]], /
-    ) -> list[tuple[str, list[Answer]]]:
+        self, topics: list[tuple[str, list[EntryResult]]], /
+    ) -> list[tuple[str, list[EntryResult]]]:
         """Every topic of the request, in order."""
         return topics
 
@@ -188,7 +190,7 @@ class Produce(Objects):
         """Whether the answer ends in a time of throttling."""
         return version >= 1
 
-    def produced(self, answers: list[tuple[str, list[Answer]]], version: int, /) -> bytes:
+    def produced(self, answers: list[tuple[str, list[EntryResult]]], version: int, /) -> bytes:
         """The answer to Produce."""
         topics = each(
             words(name) + each(self._told(answer, version) for answer in self.answered(told_of))
@@ -196,7 +198,7 @@ class Produce(Objects):
         )
         return topics + (struct.pack(">i", 0) if self.tells_throttle(version) else b"")
 
-    def _told(self, answer: Answer, version: int) -> bytes:
+    def _told(self, answer: EntryResult, version: int) -> bytes:
         data = struct.pack(">I", answer.partition) + answer.outcome + struct.pack(">q", answer.base)
         data += struct.pack(">q", -1) if self.tells_time(version) else b""
         return data + (struct.pack(">q", 0) if self.tells_start(version) else b"")

@@ -21,7 +21,7 @@ Commit = tuple[str, str, int, int]
 """Consumer, topic, partition, offset."""
 
 
-class Reading(Produce):
+class ReadingRules(Produce):
     """Rules about what is read. Every public method is a hook."""
 
     # Offsets -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from lance_conformance.fluvio.golden.objects import (
     read_creation,
     read_deletion,
 )
-from lance_conformance.fluvio.golden.reading import Reading
+from lance_conformance.fluvio.golden.reading import ReadingRules
 from lance_conformance.fluvio.golden.state import (
     Connection,
     Memory,
@@ -23,7 +23,7 @@ from lance_conformance.fluvio.golden.state import (
 DIALECT = "published"
 
 
-class Rules(Reading):
+class Rules(ReadingRules):
     """All hooks together."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from lance_conformance.engine.selftest.hostile_servers import Floods, Resets, dr
 from lance_conformance.engine.selftest.null_servers import COMMON, NullServer, React, named
 from lance_conformance.engine.selftest.test_server import Connections
 from lance_conformance.engine.selftest.test_server import serving as listening
-from lance_conformance.engine.suite import ScriptedServer
+from lance_conformance.engine.suite import StartServer
 from lance_conformance.fluvio.golden.framing import Reply
 from lance_conformance.fluvio.golden.server import Rules, Session, serving
 
@@ -60,16 +60,16 @@ def _announces(length: int) -> React:
     return react
 
 
-def _listen(connections: Connections) -> ScriptedServer:
+def _listen(connections: Connections) -> StartServer:
     return lambda: listening(connections)
 
 
-def null_servers() -> Mapping[str, ScriptedServer]:
+def null_servers() -> Mapping[str, StartServer]:
     """Every null server by its name."""
     return {name: _listen(reacting(react)) for name, react in NULLS.items()}
 
 
-def hostile() -> Mapping[str, ScriptedServer]:
+def hostile() -> Mapping[str, StartServer]:
     """Every hostile server by its name."""
     versions = Rules().encode(Reply(1, Rules().versions("sc")))
     return {

@@ -2,12 +2,12 @@
 
 from lance_conformance.fluvio.golden.codec import Entry, Malformed
 from lance_conformance.fluvio.golden.objects import code
-from lance_conformance.fluvio.golden.produce import Answer, Asked, Item, Lists
+from lance_conformance.fluvio.golden.produce import Asked, EntryResult, Item, Lists
 from lance_conformance.fluvio.golden.server import Rules
 from lance_conformance.fluvio.golden.state import Partition, Refused, Topic
 from lance_conformance.fluvio.mutants.registry import golden, mutant
 
-Topics = list[tuple[str, list[Answer]]]
+Topics = list[tuple[str, list[EntryResult]]]
 TENTH = 10
 
 
@@ -263,7 +263,7 @@ def tells_the_next_offset(_server: Rules, base: int, entries: int, /) -> int:
 
 
 @mutant(Rules.append)
-def stores_nothing_behind_a_refusal(server: Rules, topic: str, item: Item, /) -> Answer:
+def stores_nothing_behind_a_refusal(server: Rules, topic: str, item: Item, /) -> EntryResult:
     """After an entry that was refused its topic takes no more."""
     answer = golden(server).append(topic, item)
     if topic in server.memory.scars:
@@ -274,39 +274,39 @@ def stores_nothing_behind_a_refusal(server: Rules, topic: str, item: Item, /) ->
 
 
 @mutant(Rules.answered)
-def answers_entries_backwards(_server: Rules, answers: list[Answer], /) -> list[Answer]:
+def answers_entries_backwards(_server: Rules, answers: list[EntryResult], /) -> list[EntryResult]:
     """Entries are answered from the last to the first."""
     return answers[::-1]
 
 
 @mutant(Rules.answered)
-def answers_by_partition(_server: Rules, answers: list[Answer], /) -> list[Answer]:
+def answers_by_partition(_server: Rules, answers: list[EntryResult], /) -> list[EntryResult]:
     """Entries are answered in the order of their partitions."""
     return sorted(answers, key=lambda answer: answer.partition)
 
 
 @mutant(Rules.answered)
-def answers_once_a_partition(_server: Rules, answers: list[Answer], /) -> list[Answer]:
+def answers_once_a_partition(_server: Rules, answers: list[EntryResult], /) -> list[EntryResult]:
     """Several entries for one partition are answered by the last one's answer."""
     return list({answer.partition: answer for answer in answers}.values())
 
 
 @mutant(Rules.answered)
-def fails_the_whole_request(_server: Rules, answers: list[Answer], /) -> list[Answer]:
+def fails_the_whole_request(_server: Rules, answers: list[EntryResult], /) -> list[EntryResult]:
     """When one entry is refused all of them are told to be."""
     bad = [answer.outcome for answer in answers if answer.outcome != code(0)]
     return [answer._replace(outcome=bad[0]) if bad else answer for answer in answers]
 
 
 @mutant(Rules.answered)
-def praises_the_whole_request(_server: Rules, answers: list[Answer], /) -> list[Answer]:
+def praises_the_whole_request(_server: Rules, answers: list[EntryResult], /) -> list[EntryResult]:
     """When one entry is stored all of them are told to be."""
     good = any(answer.outcome == code(0) for answer in answers)
     return [answer._replace(outcome=code(0)) if good else answer for answer in answers]
 
 
 @mutant(Rules.answered)
-def answers_for_partition_0(_server: Rules, answers: list[Answer], /) -> list[Answer]:
+def answers_for_partition_0(_server: Rules, answers: list[EntryResult], /) -> list[EntryResult]:
     """Every answer names partition 0."""
     return [answer._replace(partition=0) for answer in answers]
 

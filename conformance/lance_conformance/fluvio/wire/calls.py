@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from lance_conformance.fluvio.wire import responses
 from lance_conformance.fluvio.wire.errors import Outcome
-from lance_conformance.fluvio.wire.objects import Kind
+from lance_conformance.fluvio.wire.objects import ObjectKind
 from lance_conformance.fluvio.wire.primitives import (
     Reader,
     i16,
@@ -95,7 +95,7 @@ def api_versions() -> Call[responses.Versions]:
 # The SC ------------------------------------------------------------------------------------------
 
 
-def watch(kind: Kind, version: int = OBJECTS) -> Call[responses.Watched]:
+def watch(kind: ObjectKind, version: int = OBJECTS) -> Call[responses.Watched]:
     """All objects of a kind, and whatever changes."""
     body = text(kind) + sized(i64(0) + b"\0")
     read = partial(responses.read_watched, kind=kind, version=version)
@@ -103,7 +103,7 @@ def watch(kind: Kind, version: int = OBJECTS) -> Call[responses.Watched]:
 
 
 def list_objects(
-    kind: Kind, names: Sequence[str] = (), version: int = OBJECTS, *, system: bool = False
+    kind: ObjectKind, names: Sequence[str] = (), version: int = OBJECTS, *, system: bool = False
 ) -> Call[responses.Listed]:
     """The objects of a kind, or those with some names; users' topics, or the cluster's own."""
     body = text(kind) + sized(many(map(text, names)) + bytes([False, system]))
@@ -176,7 +176,7 @@ def stream_fetch(
     isolation: int = 0,
     consumer: str | None = None,
     version: int = SPU_VERSION,
-) -> Call[responses.Piece]:
+) -> Call[responses.StreamPiece]:
     """Records of a partition, and those to come.
 
     Args:

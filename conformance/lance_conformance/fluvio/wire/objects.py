@@ -8,7 +8,7 @@ from typing import TypeAlias
 from lance_conformance.fluvio.wire.primitives import Reader
 
 
-class Kind(StrEnum):
+class ObjectKind(StrEnum):
     """The kinds that a client asks for by name."""
 
     SPU = "SPU"
@@ -193,8 +193,8 @@ def _replica(reader: Reader) -> int:
     return reader.number(8, "end_offset")
 
 
-READERS: Mapping[Kind, Callable[[Reader, int], Object]] = {
-    Kind.SPU: read_spu,
-    Kind.TOPIC: read_topic,
-    Kind.PARTITION: read_partition,
+READERS: Mapping[ObjectKind, Callable[[Reader, int], Object]] = {
+    ObjectKind.SPU: read_spu,
+    ObjectKind.TOPIC: read_topic,
+    ObjectKind.PARTITION: read_partition,
 }

@@ -41,7 +41,7 @@ class Record(NamedTuple):
     time: int = NOW_MS
 
 
-class Found(NamedTuple):
+class StoredRecord(NamedTuple):
     """A record as a stream brought it."""
 
     offset: int
@@ -66,7 +66,7 @@ class Batch:
     last_offset_delta: int
     max_time: int
     size: int
-    records: tuple[Found, ...]
+    records: tuple[StoredRecord, ...]
 
 
 def record_bytes(record: Record, number: int, first_time: int) -> bytes:
@@ -139,13 +139,13 @@ def _read_batch(reader: Reader) -> Batch:
     return Batch(base, crc == crc32c(rest), last, max_time, size, records)
 
 
-def _read_records(reader: Reader, base: int, first_time: int) -> list[Found]:
+def _read_records(reader: Reader, base: int, first_time: int) -> list[StoredRecord]:
     found = reader.many(lambda: _read_record(reader, base, first_time), "record_count")
     reader.end()
     return found
 
 
-def _read_record(reader: Reader, base: int, first_time: int) -> Found:
+def _read_record(reader: Reader, base: int, first_time: int) -> StoredRecord:
     body = Reader(reader.take(reader.varint("record_length"), "record_length"))
     body.number(1, "attributes")
     time = first_time + body.varint("timestamp_delta")
@@ -154,7 +154,7 @@ def _read_record(reader: Reader, base: int, first_time: int) -> Found:
     value = body.take(body.varint("value"), "value")
     if body.varint("headers") != 0 or body.left:
         raise UnreadableError("field:headers", "a record does not end in a header count of 0")
-    return Found(offset, Record(value, key, time))
+    return StoredRecord(offset, Record(value, key, time))
 
 
 def with_schema(data: bytes) -> bytes:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from lance_conformance.fluvio.wire.errors import Outcome, read_outcome
-from lance_conformance.fluvio.wire.objects import READERS, Kind, Object
+from lance_conformance.fluvio.wire.objects import READERS, Object, ObjectKind
 from lance_conformance.fluvio.wire.primitives import Reader
-from lance_conformance.fluvio.wire.records import Batch, Found, read_batches
+from lance_conformance.fluvio.wire.records import Batch, StoredRecord, read_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Watched:
     all: tuple[Object, ...]
 
 
-def read_watched(reader: Reader, *, kind: Kind, version: int) -> Watched:
+def read_watched(reader: Reader, *, kind: ObjectKind, version: int) -> Watched:
     """A piece of a watch of one kind."""
     body = _of_kind(reader, kind)
     read = READERS[kind]
@@ -80,7 +80,7 @@ class Listed:
     objects: tuple[Object, ...]
 
 
-def read_listed(reader: Reader, *, kind: Kind, version: int) -> Listed:
+def read_listed(reader: Reader, *, kind: ObjectKind, version: int) -> Listed:
     """The answer to List of one kind."""
     body = _of_kind(reader, kind)
     found = body.many(lambda: READERS[kind](body, version), "objects")
@@ -88,7 +88,7 @@ def read_listed(reader: Reader, *, kind: Kind, version: int) -> Listed:
     return Listed(tuple(found))
 
 
-def _of_kind(reader: Reader, kind: Kind) -> Reader:
+def _of_kind(reader: Reader, kind: ObjectKind) -> Reader:
     found = reader.text("object_type")
     if found != kind:
         reader.fault("object_type", f"expected {kind}, got {found!r}")
@@ -209,7 +209,7 @@ def _partition_offsets(reader: Reader) -> PartitionOffsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StreamPiece:
     """One piece of a stream.
 
     Attributes:
@@ -233,12 +233,12 @@ class Piece:
     cut: int = 0
 
     @property
-    def records(self) -> list[Found]:
+    def records(self) -> list[StoredRecord]:
         """The records of all batches."""
         return [each for batch in self.batches for each in batch.records]
 
 
-def read_piece(reader: Reader, *, version: int) -> Piece:
+def read_piece(reader: Reader, *, version: int) -> StreamPiece:
     """A piece of a stream; from version 11 on it tells where a SmartModule goes on."""
     topic, stream = reader.text("topic"), reader.natural(4, "stream_id")
     partition, outcome = reader.natural(4, "partition"), read_outcome(reader)
@@ -248,7 +248,9 @@ def read_piece(reader: Reader, *, version: int) -> Piece:
     log_start = reader.number(8, "log_start_offset")
     reader.option(lambda: reader.many(lambda: reader.take(16, "aborted"), "aborted"), "aborted")
     batches, cut = read_batches(reader.sized("records"))
-    return Piece(topic, stream, partition, outcome, high_watermark, log_start, tuple(batches), cut)
+    return StreamPiece(
+        topic, stream, partition, outcome, high_watermark, log_start, tuple(batches), cut
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from lance_conformance.engine.selftest.hostile_servers import Floods, Resets, dribbles, reacting
 from lance_conformance.engine.selftest.null_servers import COMMON, NullServer, React, answers_with
 from lance_conformance.engine.selftest.test_server import Connections, serving
-from lance_conformance.engine.suite import Mutant, Proof, ScriptedServer
+from lance_conformance.engine.suite import Mutant, Proof, StartServer
 from lance_conformance.rustlog.golden import codec
 from lance_conformance.rustlog.golden.rules import GOLDEN
 from lance_conformance.rustlog.golden.server import Session, sessions
@@ -53,7 +53,7 @@ class RustlogProof(Proof):
         },
     }
 
-    def golden(self, dialect: str, setting: str) -> ScriptedServer:
+    def golden(self, dialect: str, setting: str) -> StartServer:
         """The server that does everything right."""
         del setting
         return lambda: serving(sessions(GOLDEN[dialect]()))
@@ -62,18 +62,18 @@ class RustlogProof(Proof):
         """The servers that are wrong in one way."""
         return MUTANTS.registered()
 
-    def mutant(self, name: str, dialect: str, setting: str) -> ScriptedServer:
+    def mutant(self, name: str, dialect: str, setting: str) -> StartServer:
         """One of them."""
         del setting
         rules = MUTANTS.registered()[name].rules
         return lambda: serving(sessions(rules(dialect)))
 
-    def null_servers(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def null_servers(self, dialect: str) -> Mapping[str, StartServer]:
         """Servers that speak no RustLog, whatever the dialect."""
         del dialect
         return {name: partial(serving, reacting(react)) for name, react in NULLS.items()}
 
-    def hostile(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def hostile(self, dialect: str) -> Mapping[str, StartServer]:
         """Servers that attack the kit."""
         rules = GOLDEN[dialect]()
         attacks: Mapping[str, Connections] = {

@@ -11,7 +11,7 @@ from lance_conformance.rustlog.wire.layout import (
     REQUESTS,
     Cursor,
     Fields,
-    Piece,
+    LocatedField,
 )
 from lance_conformance.rustlog.wire.message import UnreadableError
 
@@ -72,7 +72,7 @@ def _fields(frame: bytes, fields: Fields, fault: str | None) -> Iterator[Row]:
         yield from hexdump(rest, cursor.at, "behind", fault=fault == "behind")
 
 
-def _row(frame: bytes, piece: Piece, fault: str | None) -> Row:
+def _row(frame: bytes, piece: LocatedField, fault: str | None) -> Row:
     data = frame[piece.start : piece.end]
     value = repr(piece.value)
     if isinstance(piece.value, tuple):

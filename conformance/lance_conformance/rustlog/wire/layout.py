@@ -58,7 +58,7 @@ _SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LocatedField:
     """A field where it stands.
 
     Attributes:
@@ -158,7 +158,7 @@ class Cursor:
             )
         return flag
 
-    def pieces(self, fields: Fields) -> Iterator[Piece]:
+    def pieces(self, fields: Fields) -> Iterator[LocatedField]:
         """The fields, as far as they can be read.
 
         Raises:
@@ -167,7 +167,7 @@ class Cursor:
         for name, kind in fields:
             start = self.at
             value = self.value(kind, name)
-            yield Piece(name, start, self.at, value)
+            yield LocatedField(name, start, self.at, value)
 
 
 def put(kind: str, value: Any) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from lance_conformance.engine.expectations import Allowed, closed
-from lance_conformance.server.case_context import ALIVE, CaseContext, Outcome, Topic
+from lance_conformance.server.case_context import ALIVE, AllowedOutcome, CaseContext, Topic
 from lance_conformance.server.expect import Event, Quiet, ack, fetched, keepalive, topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.control import LIST_TOPICS
@@ -95,7 +95,7 @@ class PlayedCase:
 
     # -- outcomes ----------------------------------------------------------------------------------
 
-    def allowed(self, outcomes: Sequence[Row]) -> Outcome:
+    def allowed(self, outcomes: Sequence[Row]) -> AllowedOutcome:
         """What may come."""
         if outcomes[0]["expect"] == "quiet":
             return Quiet(outcomes[0].get("cite", self.cite))
@@ -229,7 +229,7 @@ async def _send(
     peer.send_bytes(data)
 
 
-async def _answers(peer: Peer, answers: Sequence[Outcome], *, any_order: bool) -> None:
+async def _answers(peer: Peer, answers: Sequence[AllowedOutcome], *, any_order: bool) -> None:
     wanted = [list(each) for each in answers if not isinstance(each, Quiet)]
     while wanted:
         now = [choice for each in wanted for choice in each] if any_order else wanted[0]

@@ -8,7 +8,7 @@ from lance_conformance.engine.access import Access, Tls
 from lance_conformance.server.golden.restartable import Restartable
 from lance_conformance.server.golden.server import Connections, sessions
 from lance_conformance.server.golden.specified import Specified
-from lance_conformance.server.golden.tls import Door
+from lance_conformance.server.golden.tls import TlsAcceptor
 
 if TYPE_CHECKING:
     import trustme
@@ -27,7 +27,7 @@ def furnished(rules: Specified, setting: str) -> Connections:
     if not setting.endswith("tls"):
         return sessions(rules)
     context = _server_context(rules, demanded=setting == "mtls")
-    return lambda: Door(rules, context)
+    return lambda: TlsAcceptor(rules, context)
 
 
 def access_in(setting: str) -> Access:

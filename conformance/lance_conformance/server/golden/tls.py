@@ -13,29 +13,29 @@ _READ = 65536
 
 
 class _Inside:
-    """The transport of the session behind the door."""
+    """The transport of a session inside TLS."""
 
-    def __init__(self, door: "Door") -> None:
-        self._door = door
+    def __init__(self, acceptor: "TlsAcceptor") -> None:
+        self._acceptor = acceptor
 
     def write(self, data: bytes) -> None:
         """Seal bytes and send them."""
-        self._door.seal(data)
+        self._acceptor.seal(data)
 
     def close(self) -> None:
         """Say goodbye and hang up."""
-        self._door.hang_up()
+        self._acceptor.hang_up()
 
     def is_closing(self) -> bool:
         """Whether nothing more can be said."""
-        return self._door.gone
+        return self._acceptor.gone
 
     def get_write_buffer_size(self) -> int:
         """Bytes the peer has not taken."""
-        return self._door.unsent
+        return self._acceptor.unsent
 
 
-class Door(asyncio.Protocol):
+class TlsAcceptor(asyncio.Protocol):
     """One connection to a TLS port.
 
     Args:

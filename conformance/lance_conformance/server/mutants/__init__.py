@@ -12,10 +12,10 @@ from lance_conformance.server.mutants.frames import (
 )
 from lance_conformance.server.mutants.node import (
     clustering,
-    doors,
     grouping,
     node,
     restarting,
+    tls_and_load,
     tokens,
 )
 from lance_conformance.server.mutants.operators import (
@@ -51,7 +51,7 @@ MODULES = (
     naming,
     retention,
     tokens,
-    doors,
+    tls_and_load,
     restarting,
     clustering,
     grouping,

@@ -6,11 +6,13 @@ from typing import Any
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.mutants.registry import golden, mutant
 
-Judge = Callable[..., bool]
+Predicate = Callable[..., bool]
 """Judges the arguments of the hook, the server before them."""
 
 
-def also_takes(hook: Judge, name: str, title: str, taken: Judge, only: str | None = None) -> None:
+def also_takes(
+    hook: Predicate, name: str, title: str, taken: Predicate, only: str | None = None
+) -> None:
     """Register a server that lets something pass that its rule does not.
 
     Args:
@@ -28,7 +30,7 @@ def also_takes(hook: Judge, name: str, title: str, taken: Judge, only: str | Non
 
 
 def also_refuses(
-    hook: Judge, name: str, title: str, refused: Judge, only: str | None = None
+    hook: Predicate, name: str, title: str, refused: Predicate, only: str | None = None
 ) -> None:
     """Register a server that refuses something that its rule lets pass.
 
@@ -46,8 +48,8 @@ def also_refuses(
     register(hook, name, title, replacement, only)
 
 
-def _golden(server: Specified, hook: Judge) -> Judge:
-    judge: Judge = getattr(golden(server), hook.__name__)
+def _golden(server: Specified, hook: Predicate) -> Predicate:
+    judge: Predicate = getattr(golden(server), hook.__name__)
     return judge
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import ClassVar
 
 from lance_conformance.engine.conditions import Conditions
-from lance_conformance.engine.suite import Mutant, Proof, ScriptedServer
+from lance_conformance.engine.suite import Mutant, Proof, StartServer
 from lance_conformance.server.golden.pair import pair, second_of
 from lance_conformance.server.golden.restartable import restart
 from lance_conformance.server.golden.server import GOLDEN, Connections, serving
@@ -20,11 +20,11 @@ RESTART_TIMEOUT = 0.5
 """Seconds that the restart of a server in this process may take."""
 
 
-def _server(connections: Connections) -> ScriptedServer:
+def _server(connections: Connections) -> StartServer:
     return partial(serving, connections)
 
 
-def _served(rules: Callable[[], Specified], setting: str) -> ScriptedServer:
+def _served(rules: Callable[[], Specified], setting: str) -> StartServer:
     if setting == "second-target":
         return lambda: pair(rules())
     return lambda: serving(furnished(rules(), setting))
@@ -38,7 +38,7 @@ class LwpProof(Proof):
         "never-closes": {"hdr/magic-closes": "not-closed"}
     }
 
-    def golden(self, dialect: str, setting: str) -> ScriptedServer:
+    def golden(self, dialect: str, setting: str) -> StartServer:
         """The server that does everything right."""
         return _served(GOLDEN[dialect], setting)
 
@@ -46,7 +46,7 @@ class LwpProof(Proof):
         """The servers that are wrong in one way."""
         return all_mutants()
 
-    def mutant(self, name: str, dialect: str, setting: str) -> ScriptedServer:
+    def mutant(self, name: str, dialect: str, setting: str) -> StartServer:
         """One of them."""
         return _served(partial(all_mutants()[name].rules, dialect), setting)
 
@@ -57,10 +57,10 @@ class LwpProof(Proof):
         equipped = replace(base, access=access, restart=restart, restart_timeout=RESTART_TIMEOUT)
         return replace(equipped, second=second, coordinator=base.target)
 
-    def null_servers(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def null_servers(self, dialect: str) -> Mapping[str, StartServer]:
         """Servers that do not speak LWP at all."""
         return {name: _server(connections(name, dialect)) for name in null_names()}
 
-    def hostile(self, dialect: str) -> Mapping[str, ScriptedServer]:
+    def hostile(self, dialect: str) -> Mapping[str, StartServer]:
         """Servers that attack the kit."""
         return {name: _server(made) for name, made in hostile(dialect).items()}

@@ -9,7 +9,7 @@ from lance_conformance.server.expect import ack, topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ANY_ERROR
 from lance_conformance.wire.control import create_topic, delete_topic, ingest, read_json
-from lance_conformance.wire.frame import Frame, Kind
+from lance_conformance.wire.frame import Frame, FrameKind
 from lance_conformance.wire.tlv import RAW_DATA, record
 
 PRODUCER_ID = 0x1122_3344_5566_7788
@@ -57,7 +57,9 @@ def _any_ack() -> Allowed:
     return Allowed(
         "Ack of a batch of the pipeline",
         "10.2/pipelined",
-        lambda event: None if isinstance(event, Frame) and event.kind is Kind.ACK else ANOTHER_KIND,
+        lambda event: (
+            None if isinstance(event, Frame) and event.kind is FrameKind.ACK else ANOTHER_KIND
+        ),
     )
 
 

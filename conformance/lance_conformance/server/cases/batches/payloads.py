@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from lance_conformance.engine.expectations import Allowed
 from lance_conformance.engine.failures import NotApplicable
-from lance_conformance.server.case_context import CaseContext, Outcome
+from lance_conformance.server.case_context import AllowedOutcome, CaseContext
 from lance_conformance.server.cases import requests
 from lance_conformance.server.cases.registry import BOTH, case
 from lance_conformance.server.cases.requests import CONSUMER, Request
@@ -75,7 +75,7 @@ class Sized:
             right, wrong, answer=self.good, specified=[invalid], deployed=self._deployed(ctx)
         )
 
-    def _deployed(self, ctx: CaseContext) -> Outcome:
+    def _deployed(self, ctx: CaseContext) -> AllowedOutcome:
         if isinstance(self.deployed, str):
             return [ctx.error(ErrorCode.INVALID_PAYLOAD, cite="AMB-26", text=self.deployed)]
         return [] if self.deployed is None else [self.deployed]

@@ -18,7 +18,7 @@ from lance_conformance.wire.control import (
     ingest,
     read_json,
 )
-from lance_conformance.wire.frame import Command, Kind
+from lance_conformance.wire.frame import Command, FrameKind
 from lance_conformance.wire.tlv import RECORD_HEADER, boundaries
 
 RECORD = RECORD_HEADER + 20
@@ -289,7 +289,9 @@ async def own_writes(ctx: CaseContext) -> None:
     peer.send(frame)
     acked, push = ack(frame.batch_id, "5.12/push-own"), pushed(topic.id, "5.12/push-own")
     kinds = {(await peer.frame(acked, push)).kind for _ in range(2)}
-    ctx.check(kinds == {Kind.ACK, Kind.CONTROL}, "count", f"one of each must come, not {kinds}")
+    ctx.check(
+        kinds == {FrameKind.ACK, FrameKind.CONTROL}, "count", f"one of each must come, not {kinds}"
+    )
 
 
 @push_case("sub/push-twice-refused", "5.12/once-a-topic")

@@ -143,7 +143,7 @@ async def ends(ctx: CaseContext) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class FuzzedBatch:
     """A batch whose records were damaged, or not."""
 
     payload: bytes
@@ -159,7 +159,7 @@ class Batch:
         return ends[-1] == len(self.payload) and len(ends) - 1 == self.count > 0
 
 
-def _batch(ctx: CaseContext) -> Batch:
+def _batch(ctx: CaseContext) -> FuzzedBatch:
     """A batch that is damaged in one place, mostly."""
     sizes = [ctx.rng.randrange(12) for _ in range(ctx.rng.randrange(1, 8))]
     data = b"".join(record(ctx.rng.randbytes(n), ctx.rng.randrange(1, 6)) for n in sizes)
@@ -171,7 +171,7 @@ def _batch(ctx: CaseContext) -> Batch:
         data = data[: max(at, 1)]
     elif damage == 2:
         data += ctx.rng.randbytes(ctx.rng.randrange(1, RECORD_HEADER))
-    return Batch(data, len(sizes) + (damage == 3))
+    return FuzzedBatch(data, len(sizes) + (damage == 3))
 
 
 @case("fuzz/chains", "8.4/any-chain", quick=False, weight=3)
@@ -182,7 +182,7 @@ async def chains(ctx: CaseContext) -> None:
     """
     batches = [_batch(ctx) for _ in range(30)]
 
-    async def attempt(some: Sequence[Batch]) -> None:
+    async def attempt(some: Sequence[FuzzedBatch]) -> None:
         topic, peer = await ctx.topic(), await ctx.open()
         for number, batch in enumerate(some, 1):
             await _judged(ctx, peer, topic, number, batch)
@@ -196,7 +196,9 @@ async def chains(ctx: CaseContext) -> None:
     await hunt(ctx, batches, attempt)
 
 
-async def _judged(ctx: CaseContext, peer: Peer, topic: Topic, number: int, batch: Batch) -> None:
+async def _judged(
+    ctx: CaseContext, peer: Peer, topic: Topic, number: int, batch: FuzzedBatch
+) -> None:
     frame = ingest(topic.id, number, [])
     frame = replace(frame, payload=batch.payload, record_count=batch.count)
     codes = (ErrorCode.INVALID_PAYLOAD, ErrorCode.PAYLOAD_TOO_LARGE)

@@ -4,7 +4,7 @@ from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import answer, keepalive
 from lance_conformance.wire.control import KEEPALIVE, LIST_TOPICS
-from lance_conformance.wire.frame import Command, Kind
+from lance_conformance.wire.frame import Command, FrameKind
 
 
 @case("kal/answered", "4.3/answer")
@@ -29,7 +29,7 @@ async def one_answer_each(ctx: CaseContext) -> None:
     rest = [keepalive("4.3/one-each"), answer(Command.TOPIC_RESPONSE, "5.4/answer")]
     kinds = [(await ctx.side.frame(*rest)).kind for _ in range(4)]
     ctx.check(
-        kinds.count(Kind.KEEPALIVE) == 3,
+        kinds.count(FrameKind.KEEPALIVE) == 3,
         "count",
         f"3 Keepalives and a ListTopics were answered by {[kind.value for kind in kinds]}",
     )

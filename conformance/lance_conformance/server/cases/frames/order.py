@@ -7,7 +7,7 @@ from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import ack, answer, keepalive, topic_response
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.control import KEEPALIVE, fetch, get_topic, ingest
-from lance_conformance.wire.frame import Command, Kind
+from lance_conformance.wire.frame import Command, FrameKind
 
 
 @case("ord/control-and-keepalive", "10.2/answers-in-order")
@@ -37,7 +37,11 @@ async def ingest_then_fetch(ctx: CaseContext) -> None:
         ctx.check(got.data == frame.payload, "data", "the Fetch must see the batch before it")
         return
     kinds = {(await ctx.side.frame(acked, fetched)).kind for _ in range(2)}
-    ctx.check(kinds == {Kind.ACK, Kind.CONTROL}, "count", f"one answer each must come, not {kinds}")
+    ctx.check(
+        kinds == {FrameKind.ACK, FrameKind.CONTROL},
+        "count",
+        f"one answer each must come, not {kinds}",
+    )
 
 
 @case("ord/refused-then-accepted", "10.2/answers-in-order", quick=False)
@@ -56,4 +60,4 @@ async def refused_then_accepted(ctx: CaseContext) -> None:
             await ctx.side.expect(outcome)
         return
     kinds = [(await ctx.side.frame(acks[0], refused, acks[2])).kind for _ in range(3)]
-    ctx.check(kinds.count(Kind.CONTROL) == 1, "count", f"one refusal must come, not {kinds}")
+    ctx.check(kinds.count(FrameKind.CONTROL) == 1, "count", f"one refusal must come, not {kinds}")

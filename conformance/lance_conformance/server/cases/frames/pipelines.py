@@ -9,7 +9,7 @@ from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import ack, answer, keepalive, topic_response
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.control import KEEPALIVE, fetch, get_topic, ingest
-from lance_conformance.wire.frame import Command, Frame, Kind
+from lance_conformance.wire.frame import Command, Frame, FrameKind
 
 LARGE_AND_SMALL = (150_000, 20, 70_000, 20, 20)
 """Bytes of the values."""
@@ -74,8 +74,8 @@ async def mixed(ctx: CaseContext) -> None:
     seen = []
     for _ in range(3 * len(frames)):
         seen.append((await peer.frame(*allowed, *acks[:1])).kind)
-        acks = acks[1:] if seen[-1] is Kind.ACK else acks
-    for kind in (Kind.ACK, Kind.KEEPALIVE, Kind.CONTROL):
+        acks = acks[1:] if seen[-1] is FrameKind.ACK else acks
+    for kind in (FrameKind.ACK, FrameKind.KEEPALIVE, FrameKind.CONTROL):
         count = seen.count(kind)
         ctx.check(
             count == len(frames), "count", f"{len(frames)} {kind.value}s must come, not {count}"

@@ -21,7 +21,7 @@ from lance_conformance.wire.control import (
     ingest,
     read_json,
 )
-from lance_conformance.wire.frame import Command, Frame, Kind
+from lance_conformance.wire.frame import Command, Frame, FrameKind
 
 Status = Mapping[str, Any]
 
@@ -105,7 +105,7 @@ async def write_is_led(ctx: CaseContext) -> None:
     missing = ctx.error(ErrorCode.TOPIC_NOT_FOUND, cite="6.4/unknown-topic", text="topic")
     reply = await pair.follower.ask(frame, acked, _not_leader(ctx, "12.2/not-leader"), missing)
     stored = await _all_of(ctx, pair.leader, topic)
-    right = frame.payload if reply.kind is Kind.ACK else b""
+    right = frame.payload if reply.kind is FrameKind.ACK else b""
     ctx.check(stored == right, "data", f"the leader must hold {len(right)} bytes: {len(stored)}")
 
 
@@ -149,7 +149,7 @@ async def _refused_write(ctx: CaseContext, pair: Pair) -> Frame:
     frame = ingest(await _led_topic(ctx, pair), ctx.batch(), ctx.values(1))
     refused = answer(Command.ERROR_RESPONSE, "12.2/not-leader")
     reply = await pair.follower.ask(frame, refused, ack(frame.batch_id, "12.2/not-leader"))
-    if reply.kind is Kind.ACK:
+    if reply.kind is FrameKind.ACK:
         raise NotApplicable("the follower hands writes on to the leader")
     return reply
 

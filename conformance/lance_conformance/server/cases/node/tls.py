@@ -52,11 +52,11 @@ async def plain_text(ctx: CaseContext) -> None:
 @tls("tls/no-hello", "7.1/hostile-hello")
 async def no_hello(ctx: CaseContext) -> None:
     """A connection that begins with noise is closed."""
-    link = await ctx.connected(way=EntryMode.PLAIN)
-    link.write(bytes(range(250, 256)) * 100, "ClientHello")
-    while link.closed is None and await link.wait(ctx.deadline):
-        link.take()
-    ctx.check(link.closed is not None, "not-closed", "noise must end the connection")
+    connection = await ctx.connected(way=EntryMode.PLAIN)
+    connection.write(bytes(range(250, 256)) * 100, "ClientHello")
+    while connection.closed is None and await connection.wait(ctx.deadline):
+        connection.take()
+    ctx.check(connection.closed is not None, "not-closed", "noise must end the connection")
     await ctx.still_alive()
 
 

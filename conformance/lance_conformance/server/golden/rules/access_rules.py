@@ -1,4 +1,4 @@
-"""The golden rules at the door: tokens, certificates, and how one visitor affects the others."""
+"""The golden rules of access: tokens, certificates, and how one visitor affects the others."""
 
 import ssl
 

@@ -35,7 +35,7 @@ class Description(NamedTuple):
     end: int
 
 
-class Compression(Framing):
+class CompressionRules(Framing):
     """Rules about compressed payloads. Every public method is a hook."""
 
     def opened(self, frame: Wire, /) -> bytes:

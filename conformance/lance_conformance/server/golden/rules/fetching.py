@@ -3,13 +3,13 @@
 import struct
 
 from lance_conformance.server.golden.codec import Reply, walk
-from lance_conformance.server.golden.rules.topics import Topics
+from lance_conformance.server.golden.rules.topics import TopicRules
 from lance_conformance.server.golden.state import Refused, Topic
 
 SENTINEL = 2**64 - 1
 
 
-class Fetching(Topics):
+class Fetching(TopicRules):
     """Rules about Fetch. Every public method is a hook."""
 
     def fetch_size_ok(self, size: int, /) -> bool:

@@ -1,4 +1,4 @@
-"""The golden rules of frames: what is refused at the door, and what goes out."""
+"""The golden rules of frames: what is refused as it comes in, and what goes out."""
 
 from collections.abc import Sequence
 

@@ -3,14 +3,14 @@
 from typing import Literal
 
 from lance_conformance.server.golden.codec import Reply, Wire, begun, walk
-from lance_conformance.server.golden.rules.compression import Compression
+from lance_conformance.server.golden.rules.compression import CompressionRules
 from lance_conformance.server.golden.state import Body, Connection, Memory, Refused, Replies, Topic
 
 INVALID_PAYLOAD = 0x04
 ANYWHERE = 1 << 40
 
 
-class Ingest(Compression):
+class Ingest(CompressionRules):
     """Rules about batches. Every public method is a hook."""
 
     memory: Memory

@@ -9,7 +9,7 @@ from lance_conformance.server.golden.state import Body, Refused, Replies, Topic
 INVALID_NAME = 0x12
 
 
-class Topics(Ingest):
+class TopicRules(Ingest):
     """Rules about topics. Every public method is a hook."""
 
     def name_of(self, raw: bytes, /) -> str:

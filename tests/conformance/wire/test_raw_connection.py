@@ -16,12 +16,12 @@ class Gone(asyncio.Transport):
 
 def test_a_lost_connection_can_be_dropped() -> None:
     """Tidying up after a case never stumbles over what the target did."""
-    link = RawConnection(1, Transcript(lambda: 0.0))
-    link.connection_made(Gone())
-    link.connection_lost(None)
-    link.drop()
-    link.write(b"into the void")
-    assert link.closed == "fin"
+    connection = RawConnection(1, Transcript(lambda: 0.0))
+    connection.connection_made(Gone())
+    connection.connection_lost(None)
+    connection.drop()
+    connection.write(b"into the void")
+    assert connection.closed == "fin"
 
 
 def test_of_a_large_write_the_beginning_is_kept() -> None:

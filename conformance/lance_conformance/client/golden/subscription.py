@@ -7,10 +7,10 @@ from lance_conformance.client.golden.client import Client
 from lance_conformance.client.golden.values import CONTROL, ProblemError, Record
 
 if TYPE_CHECKING:
-    from lance_conformance.client.golden.link import Link
+    from lance_conformance.client.golden.connection import Connection
 
 
-class Feed:
+class Subscription:
     """A subscription, on a connection of its own.
 
     Args:
@@ -30,7 +30,7 @@ class Feed:
         self._rules = client.rules
         self._offset = offset
         self._max_bytes = max_bytes
-        self._link: Link | None = None
+        self._connection: Connection | None = None
 
     async def begin(self) -> None:
         """Subscribe, where the server pushes.
@@ -41,16 +41,16 @@ class Feed:
         if not self._rules.pushes():
             return
         deadline = self._client.until()
-        link = await self._client.dial(deadline)
+        connection = await self._client.dial(deadline)
         payload = self._rules.subscribe(self.topic, self._offset, self._max_bytes, self.consumer)
-        link.write(self._rules.control(0x20, payload))
+        connection.write(self._rules.control(0x20, payload))
         try:
-            frame = await self._client.answer(link, 0x23, deadline)
+            frame = await self._client.answer(connection, 0x23, deadline)
             self._offset = self._rules.subscribed(frame.payload, self.consumer)
         except ProblemError:
-            link.drop()
+            connection.drop()
             raise
-        self._link = link
+        self._connection = connection
 
     async def poll(self) -> list[Record]:
         """The next records; none when none come in time.
@@ -64,23 +64,23 @@ class Feed:
             return found.records
         deadline = self._client.until()
         while self._client.clock() < deadline:
-            if self._link is None or self._link.problem is not None:
-                problem = self._link.problem if self._link else None
+            if self._connection is None or self._connection.problem is not None:
+                problem = self._connection.problem if self._connection else None
                 if problem is not None and problem.kind == "protocol":
-                    self._link = None
+                    self._connection = None
                     raise problem
                 await self.begin()
             if records := self._pushed():
                 return records
-            assert self._link is not None
-            if self._link.problem is None and not self._link.frames:
-                await self._link.wait(deadline)
+            assert self._connection is not None
+            if self._connection.problem is None and not self._connection.frames:
+                await self._connection.wait(deadline)
         return []
 
     def _pushed(self) -> list[Record]:
-        assert self._link is not None
-        while self._link.frames:
-            frame = self._link.frames.popleft()
+        assert self._connection is not None
+        while self._connection.frames:
+            frame = self._connection.frames.popleft()
             if frame.batch_id == 0xFF and self._rules.kind(frame.flags) == CONTROL:
                 raise self._client.told(frame.payload)
             if frame.batch_id == 0x11 and self._rules.is_ours(self.topic, frame):
@@ -91,10 +91,10 @@ class Feed:
 
     async def end(self) -> None:
         """Unsubscribe and hang up."""
-        if self._link is not None and self._link.problem is None:
+        if self._connection is not None and self._connection.problem is None:
             payload = self._rules.unsubscribe(self.topic, self.consumer)
-            self._link.write(self._rules.control(0x21, payload))
-            self._link.drop()
+            self._connection.write(self._rules.control(0x21, payload))
+            self._connection.drop()
 
     async def commit(self, offset: int) -> None:
         """Commit an offset.

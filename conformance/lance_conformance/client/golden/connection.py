@@ -11,7 +11,7 @@ from lance_conformance.client.golden.values import KEEPALIVE, ProblemError
 from lance_conformance.server.golden.codec import SIZE, Wire, parse
 
 
-class Link(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection.
 
     Args:
