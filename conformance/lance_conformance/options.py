@@ -33,7 +33,7 @@ class _TargetType(_ParamType):
             r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:/\[\]\s]+))(?::(?P<port>\d+))?", text
         )
         if found is None:
-            self.fail(f"{value!r} is no HOST:PORT; write for example 127.0.0.1:1992", param, ctx)
+            self.fail(f"{value!r} is not HOST:PORT; write for example 127.0.0.1:1992", param, ctx)
         port = int(found["port"] or 0)
         if found["port"] and not 0 < port < 65536:
             self.fail(f"port {port} of {value!r} is not between 1 and 65535", param, ctx)

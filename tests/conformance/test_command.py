@@ -170,7 +170,7 @@ def test_an_unproven_must_is_4(serve: Serve) -> None:
     [
         ([], 2, "Missing option '--target'"),
         (["run", "127.0.0.1:1992"], 2, "is not a case: write --target 127.0.0.1:1992"),
-        (["--target", "nowhere:port"], 2, "is no HOST:PORT"),
+        (["--target", "nowhere:port"], 2, "is not HOST:PORT"),
         (["--target", "127.0.0.1:0"], 2, "not between 1 and 65535"),
         (["--target", "h:1", "--dialect", "klingon"], 2, "klingon"),
         (["--target", "h:1", "--level", "ought"], 2, "levels are must, should and may"),

@@ -90,7 +90,7 @@ def test_a_driver_must_refuse_what_it_does_not_know(
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("print('hello')", "which is no JSON"),
+        ("print('hello')", "which is not JSON"),
         ("print(json.dumps({'id': 0}))", "expected an object with id 1"),
         ("sys.exit(3)", "ended with exit code 3"),
         ("raise ValueError('broken')", "ValueError: broken"),

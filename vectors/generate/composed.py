@@ -104,7 +104,7 @@ class Example:
         comment: what is special about it.
         value: the values.
         version: of the protocol.
-        others: versions in which the same bytes are no such message.
+        others: versions in which the same bytes are not such a message.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Family:
         section: what their clauses begin with.
         basis: where the rules come from.
         versioned: whether messages have versions.
-        lenient: the row that leaves it open to ignore bytes behind a message, or ``""``.
+        lenient: the row that leaves it open to ignore bytes after a message, or ``""``.
     """
 
     prefix: str
@@ -226,7 +226,7 @@ class _Faults:
             yield from self._cuts(data, location)
             for mutation in location.shape.mutations(location.raw):
                 if not self._is_another(data, location, mutation):
-                    yield from self._slip(data, location, mutation)
+                    yield from self._mutated(data, location, mutation)
         if not locations or not _takes_a_byte(locations[-1].shape):
             for test in self._trailing(data):
                 yield self._open(test, data) if self.family.lenient else test
@@ -250,7 +250,7 @@ class _Faults:
         return self._fault("and-a-byte", "One byte follows.", data + b"\0", fault, "Trailing")
 
     def _open(self, test: Test, data: bytes) -> Test:
-        """Leave it open whether bytes behind the message are ignored."""
+        """Leave it open whether bytes after the message are ignored."""
         version = self.example.version
         fields = self.struct.show(self.struct.decode(data, version), version)
         outcomes = [test["outcome"], ACCEPT]
@@ -270,7 +270,7 @@ class _Faults:
             fault = {"kind": "truncate", "length": length}
             yield from self._fault(f"cut-at-{length}", comment, data[:length], fault, "Short")
 
-    def _slip(self, data: bytes, location: Location, mutation: Mutation) -> Iterator[Test]:
+    def _mutated(self, data: bytes, location: Location, mutation: Mutation) -> Iterator[Test]:
         at = location.place + mutation.at
         spoilt = data[:at] + mutation.insert + data[at + mutation.remove :]
         fault: Record = {

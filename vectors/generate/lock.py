@@ -12,7 +12,7 @@ from typing import Any
 ASKED = ("bytes", "version", "crc", "cuts")
 """What a test asks; its comment, clause and flags may be worded better."""
 WITHDRAWN = "withdrawn"
-"""Stands behind the digest of a test that is in no file any more."""
+"""Stands after the digest of a test that is in no file any more."""
 
 Lines = dict[str, str]
 

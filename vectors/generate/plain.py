@@ -1,4 +1,4 @@
-"""Tests of bytes that are no message with fields: a file, a stream, a text; and their faults."""
+"""Tests of bytes that are not a message with fields: a file, a stream, a text; and their faults."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,7 +39,7 @@ class Plain:
         )
 
     def more(self, pair: Test, name: str, comment: str, tail: bytes, *, flag: str) -> Test:
-        """Return a valid test with bytes behind it."""
+        """Return a valid test with bytes after it."""
         fault = {"kind": "append", "bytes": tail.hex()}
         spoilt = bytes.fromhex(pair["bytes"]) + tail
         return self._faulty(pair, name, comment, spoilt, fault=fault, flag=flag)

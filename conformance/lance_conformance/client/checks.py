@@ -249,7 +249,7 @@ class After:
         """Wait for it."""
         await server.until(lambda: self._count(server) >= self.at_least, deadline)
         if self._count(server) < self.at_least:
-            wanted = f"{self.at_least} {self.what} behind the {self.first}"
+            wanted = f"{self.at_least} {self.what} after the {self.first}"
             found = f"{self._count(server)} of them"
             raise _failure(f"missing:{self.what}", wanted, found, late=True)
 

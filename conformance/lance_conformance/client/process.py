@@ -78,7 +78,7 @@ class ProcessDriver:
         try:
             answer = json.loads(line)
         except ValueError:
-            raise DriverDiedError(f"the driver said {line[:200]!r}, which is no JSON") from None
+            raise DriverDiedError(f"the driver said {line[:200]!r}, which is not JSON") from None
         if not isinstance(answer, dict) or answer.get("id") != self._last_id:
             raise DriverDiedError(
                 f"the driver said {line[:200]!r}; expected an object with id {self._last_id}"

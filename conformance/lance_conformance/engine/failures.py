@@ -42,7 +42,7 @@ class Failure(Exception):  # noqa: N818 - a failure of the target, not an error 
 
         Args:
             kind: What it means: a `Failure`, or that a case is `Blocked`.
-            message: One sentence, behind which this failure's own stands.
+            message: One sentence, after which this failure's own stands.
             reason: Another reason code.
         """
         return kind(

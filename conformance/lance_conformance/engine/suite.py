@@ -202,7 +202,7 @@ class Suite(ABC):
         """
 
     def target(self, text: str) -> Target | None:
-        """The target that a run file names, where that is no HOST:PORT."""
+        """The target that a run file names, where that is not HOST:PORT."""
         del text
         return None
 

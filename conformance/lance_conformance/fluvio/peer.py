@@ -60,7 +60,7 @@ class Frames:
         self._unread += data
 
     def next(self) -> Response | Violation | None:
-        """The next response, or what is no response."""
+        """The next response, or what is not a response."""
         if len(self._unread) < 4:
             return None
         length = int.from_bytes(self._unread[:4], "big", signed=True)
@@ -136,7 +136,7 @@ class Peer(EventReader[Response]):
             wanted: What is expected, for the report.
 
         Raises:
-            Failure: The connection ended, nothing came, or it is no response.
+            Failure: The connection ended, nothing came, or it is not a response.
         """
         found: Response = await self.expect(Allowed(str(wanted), CITE, _is_response))
         return found
@@ -210,7 +210,7 @@ class Peer(EventReader[Response]):
         """A response to whatever request, or the end of the connection.
 
         Raises:
-            Failure: Nothing happens, or what comes is no response.
+            Failure: Nothing happens, or what comes is not a response.
         """
         either = Allowed("any response", CITE, _is_response), closed(CITE)
         await self.expect(*either)

@@ -33,7 +33,7 @@ class Authenticated(NamedTuple):
 
 
 def read_authenticated(payload: bytes) -> Authenticated | None:
-    """What an AuthenticateResponse says, `None` when it is empty or its words are no UTF-8."""
+    """What an AuthenticateResponse says, `None` when it is empty or its words are not UTF-8."""
     try:
         return Authenticated(payload[0], payload[1:].decode()) if payload else None
     except UnicodeDecodeError:

@@ -89,7 +89,7 @@ class Fetched:
         next_offset: Where the next Fetch starts.
         bytes_returned: The number of data bytes it announces.
         record_count: The number of records it announces; ``None`` in the 24-byte form.
-        data: The data behind the header.
+        data: The data after the header.
     """
 
     next_offset: int

@@ -18,7 +18,7 @@ HEADER_SIZE = 44
 MAX_PAYLOAD = 16 * 1024 * 1024 + 5
 """The largest Ingest payload: one record of 16 MiB and its TLV header (AMB-32)."""
 MAX_ANSWER = MAX_PAYLOAD + 24
-"""The largest payload a server may send: as much data, behind a FetchResponse header."""
+"""The largest payload a server may send: as much data, after a FetchResponse header."""
 
 _HEADER = struct.Struct("<4sBBHIQQIIII")
 
@@ -96,7 +96,7 @@ class Frame:
         timestamp_ns: Nanoseconds since the Unix epoch.
         record_count: Number of records in the payload.
         topic_id: The topic; 0 is the default topic.
-        payload: The bytes behind the header.
+        payload: The bytes after the header.
         magic: Four bytes, ``LANC`` when right.
         version: 1 when right.
         reserved: 0 when right.

@@ -20,7 +20,7 @@ def record(value: bytes, record_type: int = RAW_DATA) -> bytes:
 
 
 def records(values: Iterable[bytes]) -> bytes:
-    """Raw records packed one behind the other (sections 8.4 and 8.8)."""
+    """Raw records packed one after the other (sections 8.4 and 8.8)."""
     return b"".join(record(value) for value in values)
 
 

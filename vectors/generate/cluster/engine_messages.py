@@ -213,7 +213,7 @@ OTHERS: tuple[tuple[str, Struct, tuple[Example, ...]], ...] = (
         (
             named(
                 "third",
-                "The third use of a file; the checksum is of the two fields behind it.",
+                "The third use of a file; the checksum is of the two fields after it.",
                 crc=checksum(FILE_ID + (3).to_bytes(8, "little")),
                 file_id=FILE_ID,
                 generation=3,

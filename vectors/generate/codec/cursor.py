@@ -12,7 +12,7 @@ class RefusedError(Exception):
 
     Attributes:
         reason: ``short``, ``trailing``, ``value`` or ``checksum``.
-        field: the innermost field at fault, or ``""`` behind the last one.
+        field: the innermost field at fault, or ``""`` after the last one.
         offset: where the piece that cannot be read begins.
     """
 

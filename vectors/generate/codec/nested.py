@@ -1,4 +1,4 @@
-"""Messages, and shapes that hold others: options, lists, choices, messages behind a length."""
+"""Messages, and shapes that hold others: options, lists, choices, messages after a length."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -59,7 +59,7 @@ class Seal:
     Attributes:
         name: the field that holds it.
         start: first byte that it covers.
-        end: byte behind the last, None for the end of the message, or -4 for the checksum itself.
+        end: byte after the last, None for the end of the message, or -4 for the checksum itself.
         order: which of its bytes comes first.
     """
 

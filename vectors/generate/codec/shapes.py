@@ -242,7 +242,7 @@ class Const(Shape):
 
 
 class Blob(Shape):
-    """Bytes or a text behind their length."""
+    """Bytes or a text after their length."""
 
     def __init__(self, prefix: Num | Varint, *, text: bool = False) -> None:
         self.prefix, self.text = prefix, text
@@ -264,7 +264,7 @@ class Blob(Shape):
             raise reader.refused("value", reader.place - len(raw) + error.start) from None
 
     def mutations(self, raw: bytes) -> Iterator[Mutation]:
-        """A length that cannot be, and bytes that are no text."""
+        """A length that cannot be, and bytes that are not text."""
         size = len(raw) - self._size(raw)
         most = 2**31 if isinstance(self.prefix, Varint) else self.prefix.most
         yield Mutation("length-beyond", "Length", f"Its length says {most}.", 0, size,

@@ -2,7 +2,7 @@
 
 from generate.codec.nested import Choice, Field, Many, Maybe, Nested, Sized, Struct
 from generate.codec.shapes import FLAG, I16, I32, I64, U8, U16, U32, U64, Blob, Const
-from generate.fluvio.parts import (
+from generate.fluvio.common_types import (
     BATCHES,
     BYTES,
     DURATION,

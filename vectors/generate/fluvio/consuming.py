@@ -4,7 +4,7 @@ from typing import Any
 
 from generate.codec.nested import Struct
 from generate.composed import Example
-from generate.fluvio import calls, parts
+from generate.fluvio import calls, common_types
 from generate.fluvio.examples import EVICTED, INVOKED, K1, MAX64, NONE, batch, ex
 
 REPLICA = {"topic": "t", "partition": 1}
@@ -27,7 +27,7 @@ PIECE: dict[str, Any] = {
     "aborted": None,
     "records": {"batches": [batch(K1)]},
 }
-WHOLE = parts.BATCH.encode(batch(K1))
+WHOLE = common_types.BATCH.encode(batch(K1))
 """A batch as bytes."""
 STORED: dict[str, Any] = {
     "consumer_id": "c",

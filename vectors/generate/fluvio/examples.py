@@ -3,7 +3,7 @@
 from typing import Any
 
 from generate.composed import Example
-from generate.fluvio import parts
+from generate.fluvio import common_types
 
 MAX31, MAX32, MAX63, MAX64 = 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1
 NOON = 1_706_918_400_000
@@ -34,7 +34,7 @@ def batch(
     *records: dict[str, Any], attributes: int = 0, content: bytes | None = None
 ) -> dict[str, Any]:
     """Return a batch as producers write it."""
-    inner = parts.RECORDS.encode({"records": list(records)}) if content is None else content
+    inner = common_types.RECORDS.encode({"records": list(records)}) if content is None else content
     return {
         "base_offset": 0,
         "partition_leader_epoch": -1,

@@ -6,7 +6,7 @@ from generate.codec.nested import Nested, Sized, Struct
 from generate.codec.shapes import I32
 from generate.composed import NOTES, Example, Family, used
 from generate.document import document, group
-from generate.fluvio import calls, captured, cluster, parts
+from generate.fluvio import calls, captured, cluster, common_types
 from generate.fluvio.admin import ADMIN
 from generate.fluvio.consuming import CONSUMING
 from generate.fluvio.inside import INNER
@@ -29,7 +29,7 @@ KEYS: dict[str, int] = {
 }
 """The number of each request; those of the SC and of the SPU overlap."""
 ANSWERS = (
-    parts.VERSIONS,
+    common_types.VERSIONS,
     calls.PRODUCED,
     calls.OFFSETS,
     calls.STREAM_FETCHED,
@@ -50,10 +50,10 @@ EXAMPLES = {
 
 def framed(struct: Struct, *, request: bool) -> Struct:
     """Return a message in its header and frame."""
-    header = parts.REQUEST if request else parts.RESPONSE
+    header = common_types.REQUEST if request else common_types.RESPONSE
     opening = tuple(each for each in header.fields if each.name != "body")
-    inner = Struct(header.name, (*opening, parts.f("body", Nested(struct))))
-    return Struct(struct.name, (parts.f("frame", Sized(I32, Nested(inner))),))
+    inner = Struct(header.name, (*opening, common_types.f("body", Nested(struct))))
+    return Struct(struct.name, (common_types.f("frame", Sized(I32, Nested(inner))),))
 
 
 def build() -> dict[str, Any]:

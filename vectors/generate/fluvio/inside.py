@@ -2,7 +2,7 @@
 
 from generate.codec.nested import Struct
 from generate.composed import Example
-from generate.fluvio import parts
+from generate.fluvio import common_types
 from generate.fluvio.examples import INVOKED, K1, MAX31, MAX32, MAX63, MAX64, batch, ex, record
 
 DELTAS = (0, -1, 1, 63, -64, 64, -65, 8191, 8192, 2**20, MAX31, -(2**31), MAX63, -MAX63 - 1)
@@ -11,7 +11,7 @@ ERRORS = (
     *(
     ex(f"code-{'minus-' if code < 0 else ''}{abs(code)}", f"Error {code}, which carries nothing.",
        code=code, detail=None)
-    for code in sorted(parts.PLAIN_CODES)
+    for code in sorted(common_types.PLAIN_CODES)
     ),
     ex("other", "A text that reaches the user.", code=2, detail={"text": "größer"}),
     ex("timed-out", "A time.", code=7, detail={"timeout_ms": 1500, "kind": 0}),
@@ -37,9 +37,12 @@ ERRORS = (
 """Every error; the last ones carry fields."""
 
 INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
-    (parts.FRAME, (ex("empty", "Nothing inside.", body=b""), ex("one", "A byte.", body=b"\x01"))),
     (
-        parts.REQUEST,
+        common_types.FRAME,
+        (ex("empty", "Nothing inside.", body=b""), ex("one", "A byte.", body=b"\x01")),
+    ),
+    (
+        common_types.REQUEST,
         (
             ex(
                 "produce",
@@ -61,9 +64,12 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
             ),
         ),
     ),
-    (parts.RESPONSE, (ex("one", "A header and some bytes.", correlation_id=1, body=b"\x00"),)),
     (
-        parts.ASK_VERSIONS,
+        common_types.RESPONSE,
+        (ex("one", "A header and some bytes.", correlation_id=1, body=b"\x00"),),
+    ),
+    (
+        common_types.ASK_VERSIONS,
         (
             ex(
                 "linux",
@@ -76,11 +82,11 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
         ),
     ),
     (
-        parts.RANGE,
+        common_types.RANGE,
         (ex("produce", "Produce, in all versions.", api_key=0, min_version=0, max_version=25),),
     ),
     (
-        parts.VERSIONS,
+        common_types.VERSIONS,
         (
             ex(
                 "one",
@@ -93,20 +99,23 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
             ex("none", "No request.", 2, error_code=0, api_keys=[], platform_version="0.9.0"),
         ),
     ),
-    (parts.ERROR_TEXT, (ex("text", "A text.", text="größer"), ex("empty", "No text.", text=""))),
-    (parts.TIMED_OUT, (ex("produce", "A Produce.", timeout_ms=1500, kind=0),)),
-    (parts.EVICTED, (ex("offsets", "Two offsets.", offset=-1, next_available=MAX63),)),
-    (parts.FULL, (ex("partition", "A partition.", topic="t", partition=MAX32),)),
     (
-        parts.MODULE_INVALID,
+        common_types.ERROR_TEXT,
+        (ex("text", "A text.", text="größer"), ex("empty", "No text.", text="")),
+    ),
+    (common_types.TIMED_OUT, (ex("produce", "A Produce.", timeout_ms=1500, kind=0),)),
+    (common_types.EVICTED, (ex("offsets", "Two offsets.", offset=-1, next_available=MAX63),)),
+    (common_types.FULL, (ex("partition", "A partition.", topic="t", partition=MAX32),)),
+    (
+        common_types.MODULE_INVALID,
         (
             ex("named", "With a name.", error="e", name="n"),
             ex("nameless", "Without.", error="e", name=None),
         ),
     ),
-    (parts.EXPORTS_INVALID, (ex("map", "Two texts.", error="e", kind="map"),)),
+    (common_types.EXPORTS_INVALID, (ex("map", "Two texts.", error="e", kind="map"),)),
     (
-        parts.RUNTIME,
+        common_types.RUNTIME,
         (
             ex(
                 "keyed",
@@ -128,11 +137,11 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
             ),
         ),
     ),
-    (parts.MEMORY, (ex("sizes", "Two sizes.", requested=MAX64, limit=1),)),
-    (parts.SYSTEM_OBJECT, (ex("topic", "A topic.", kind="Topic", name="t"),)),
-    (parts.OUTCOME, ERRORS),
+    (common_types.MEMORY, (ex("sizes", "Two sizes.", requested=MAX64, limit=1),)),
+    (common_types.SYSTEM_OBJECT, (ex("topic", "A topic.", kind="Topic", name="t"),)),
+    (common_types.OUTCOME, ERRORS),
     (
-        parts.RECORD,
+        common_types.RECORD,
         (
             ex("keyed", "A key and a value.", **K1),
             ex("keyless", "No key, which is not an empty one.", **record(b"v")),
@@ -156,7 +165,7 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
         ),
     ),
     (
-        parts.RECORDS,
+        common_types.RECORDS,
         (
             ex("two", "Two records.", records=[K1, record(b"second", at=1, delta=5)]),
             ex("none", "No record.", records=[]),
@@ -164,7 +173,7 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
         ),
     ),
     (
-        parts.BATCH,
+        common_types.BATCH,
         (
             ex("one", "One record, as producers write it.", **batch(K1)),
             ex(
@@ -204,26 +213,29 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
         ),
     ),
     (
-        parts.RECORD_SET,
+        common_types.RECORD_SET,
         (
             ex("two", "Two batches.", batches=[batch(K1), batch(record(b"v"))]),
             ex("none", "No batch.", batches=[]),
         ),
     ),
-    (parts.WASM_NAME, (ex("filter", "A name.", name="filter"),)),
-    (parts.WASM_CODE, (ex("bytes", "Some code.", code=b"\x1f\x8b"),)),
+    (common_types.WASM_NAME, (ex("filter", "A name.", name="filter"),)),
+    (common_types.WASM_CODE, (ex("bytes", "Some code.", code=b"\x1f\x8b"),)),
     (
-        parts.WASM,
+        common_types.WASM,
         (
             ex("name", "A name.", form=0, source={"name": "filter"}),
             ex("code", "Some code.", form=1, source={"code": b"\x1f\x8b"}),
         ),
     ),
-    (parts.ACCUMULATOR, (ex("bytes", "Some bytes.", accumulator=b"0"),)),
-    (parts.JOIN_TOPIC, (ex("topic", "A topic.", topic="t"),)),
-    (parts.JOIN_STREAM, (ex("stream", "A topic and a stream.", topic="t", derived_stream="s"),)),
+    (common_types.ACCUMULATOR, (ex("bytes", "Some bytes.", accumulator=b"0"),)),
+    (common_types.JOIN_TOPIC, (ex("topic", "A topic.", topic="t"),)),
     (
-        parts.CONTEXT,
+        common_types.JOIN_STREAM,
+        (ex("stream", "A topic and a stream.", topic="t", derived_stream="s"),),
+    ),
+    (
+        common_types.CONTEXT,
         (
             ex("aggregate", "A value to start from.", form=1, content={"accumulator": b"0"}),
             ex("none", "Nothing.", form=0, content=None),
@@ -237,7 +249,7 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
         ),
     ),
     (
-        parts.ROLE,
+        common_types.ROLE,
         (
             *(
                 ex(f"kind-{each}", "A role that is given nothing.", kind=each, context=None)
@@ -254,10 +266,13 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
             ex("generic", "A context.", kind=7, context={"form": 0, "content": None}),
         ),
     ),
-    (parts.PARAMETER, (ex("key", "A name and a value.", name="key", value="größe"),)),
-    (parts.DURATION, (ex("minute", "A minute and a bit.", seconds=60, nanoseconds=10**9 - 1),)),
+    (common_types.PARAMETER, (ex("key", "A name and a value.", name="key", value="größe"),)),
     (
-        parts.LOOKBACK,
+        common_types.DURATION,
+        (ex("minute", "A minute and a bit.", seconds=60, nanoseconds=10**9 - 1),),
+    ),
+    (
+        common_types.LOOKBACK,
         (
             ex("aged", "With an age.", 21, last=10, age={"seconds": 60, "nanoseconds": 0}),
             ex("ageless", "Without.", 21, (20,), last=10, age=None),
@@ -265,7 +280,7 @@ INNER: tuple[tuple[Struct, tuple[Example, ...]], ...] = (
         ),
     ),
     (
-        parts.INVOCATION,
+        common_types.INVOCATION,
         (
             ex(
                 "latest",

@@ -18,7 +18,7 @@ SEEN = {
         ]
     },
     "Trailing": NOTES["Trailing"]
-    | {"seenIn": ["The published client ignores bytes behind an answer."]},
+    | {"seenIn": ["The published client ignores bytes after an answer."]},
     "Count": NOTES["Count"]
     | {"seenIn": ["Published programs read a negative count as an empty list."]},
     "Length": NOTES["Length"]

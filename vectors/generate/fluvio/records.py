@@ -6,9 +6,9 @@ from typing import Any
 from generate.codec.containers import Lz4, gzip, lz4_literals, snappy, zstd
 from generate.document import Test, document, group, note
 from generate.fluvio import captured
+from generate.fluvio.common_types import RECORDS
 from generate.fluvio.examples import record
 from generate.fluvio.messages import SPEC
-from generate.fluvio.parts import RECORDS
 from generate.plain import Plain
 
 NOTES = {
@@ -32,7 +32,7 @@ NOTES = {
     ),
     "NoRecords": note(
         "EDGE_CASE",
-        "What the compression holds is no list of records.",
+        "What the compression holds is not a list of records.",
         "A reader that does not check returns records that nobody sent.",
         "FLV-01",
     ),

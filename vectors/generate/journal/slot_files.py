@@ -75,7 +75,7 @@ def build() -> dict[str, Any]:
         "A whole side file of a slot. Of a file that is written in turns, `fields` has the record",
         "that holds: of the whole ones that with the highest generation, or null where none was",
         "ever written. Of a symbol dictionary it has the symbols, by id, and `end`, the byte",
-        "behind the last whole chunk. An invalid file says nothing: it is as if it were not there.",
+        "after the last whole chunk. An invalid file says nothing: it is as if it were not there.",
     ]
     groups = [group("SlotFile", _in_turns(name), file=name) for name in KINDS]
     groups += [

@@ -12,9 +12,9 @@ from generate.qwp import captured
 NOTES = {
     "Torn": note(
         "STATE",
-        "A frame is not whole, or behind the frames not all bytes are zero.",
+        "A frame is not whole, or after the frames not all bytes are zero.",
         "A reader that believes it sends what nobody stored; one that looks only at the first "
-        "bytes takes it for unused space and loses frames behind it without a word.",
+        "bytes takes it for unused space and loses frames after it without a word.",
         "SF-18",
     ),
     "Header": note(
@@ -49,8 +49,8 @@ def build() -> dict[str, Any]:
     """Return the family's file."""
     header = [
         "A whole segment of a store-and-forward slot. `fields` has the frames that follow each",
-        "other from its header on and are whole, `end`, the byte behind them, and whether it is",
-        "`torn`: whether behind that any byte is not zero. What is done about that is up to the",
+        "other from its header on and are whole, `end`, the byte after them, and whether it is",
+        "`torn`: whether after that any byte is not zero. What is done about that is up to the",
         "reader. An invalid segment has no readable header.",
     ]
     plain = Plain("slot-segment", "6.2/segment")
@@ -86,7 +86,7 @@ def _torn(plain: Plain, three: Test) -> Iterator[Test]:
         (second + 19, 1, "the second frame's payload"),
         (third + 7, 2, "the third frame's length, which leads past the end"),
         (end - 1, 2, "the last frame's last byte"),
-        (end, 3, "the unused space, just behind the frames"),
+        (end, 3, "the unused space, just after the frames"),
         (SIZE - 1, 3, "the unused space, at its very end"),
     ):
         test = plain.flip(three, place, f"One bit of {what} has changed.", "Torn")
@@ -97,7 +97,7 @@ def _torn(plain: Plain, three: Test) -> Iterator[Test]:
         ("no-header", third, 8, 2, "The last frame's header was never written; its bytes were."),
         ("no-checksum", third, 4, 2, "The last frame's checksum was never written."),
         ("no-payload", third + 8, 40, 2, "The last frame's bytes were never written."),
-        ("lost-page", second, 20, 1, "The second frame is zeros; the third stands behind it."),
+        ("lost-page", second, 20, 1, "The second frame is zeros; the third stands after it."),
     ):
         test = plain.splice(three, name, comment, (place, size, bytes(size)), flag="Torn")
         yield _holding(test, kept)

@@ -27,7 +27,7 @@ NOTES = {
     ),
     "NoJson": note(
         "EDGE_CASE",
-        "The bytes are no JSON object.",
+        "The bytes are not a JSON object.",
         "A reader that does not check fails in a place that says nothing.",
         "AMB-09",
     ),
@@ -172,7 +172,7 @@ def build() -> dict[str, Any]:
     header = [
         "JSON as bytes. A valid one is what the schema of the group's name allows, and is read",
         "as `fields`; members that are not known are kept or ignored. Of an invalid one, `field`",
-        "is the member at fault, or `body` when the bytes are no JSON object.",
+        "is the member at fault, or `body` when the bytes are not a JSON object.",
     ]
     names = dict.fromkeys(schema for schema, _, _, _ in BODIES)
     groups = [group("JsonBody", _tests(name), body=name) for name in names]

@@ -154,7 +154,7 @@ UPGRADED = (
 CATCH_UP = "51575031010800000b0000000003024130027330027332"
 """The first message of a connection: the symbols of earlier ones, and no table."""
 NEXT_SYMBOL = "51575031010801001d0000000301027339056c6174657201020161090010000300000094bc3d31b017"
-"""A message behind it, with the next symbol."""
+"""A message after it, with the next symbol."""
 
 ANSWERED = SENT | {"how": "captured: answers that the published client took for what they are"}
 OK_WITHOUT_TABLES = b"\x00" + (2).to_bytes(8, "little") + b"\0\0"

@@ -63,7 +63,7 @@ def _captured() -> list[dict[str, Any]]:
     contents = [(name, comment, data[12:]) for name, comment, data in PAYLOADS]
     spoken = [
         ("catch-up", "The symbols of earlier connections.", bytes.fromhex(captured.CATCH_UP)),
-        ("next-symbol", "A message behind it.", bytes.fromhex(captured.NEXT_SYMBOL)),
+        ("next-symbol", "A message after it.", bytes.fromhex(captured.NEXT_SYMBOL)),
     ]
     answers = [
         ("one-table", "A message with one table.", bytes.fromhex(captured.OK)),

@@ -97,7 +97,7 @@ ANSWERS: tuple[tuple[str, str, dict[str, str], dict[str, Any]], ...] = (
      {ANSWER[4]: f"{ANSWER[4]}\r\nX-QWP-Durable-Ack: Enabled"}, {"durable_ack": True}),
     ("sized", "The most bytes of a message.",
      {ANSWER[4]: f"{ANSWER[4]}\r\nX-QWP-Max-Batch-Size: 131058"}, {"max_batch_size": 131058}),
-    ("size-of-words", "A size that is no number says nothing.",
+    ("size-of-words", "A size that is not a number says nothing.",
      {ANSWER[4]: f"{ANSWER[4]}\r\nX-QWP-Max-Batch-Size: many"}, {}),
 )  # fmt: skip
 REFUSALS: tuple[tuple[str, str, str, str], ...] = (
@@ -125,7 +125,7 @@ def build() -> dict[str, Any]:
         "close frame. Of a request a server reads `fields`, or does not upgrade. Of an answer a",
         "sender reads `fields`, or refuses with the reason `terminal`, which ends it, or",
         "`transient`, after which it tries another host. Of a close frame: the code, and whether",
-        "it is `orderly`, which is no sign that the message before it was bad.",
+        "it is `orderly`, which is not a sign that the message before it was bad.",
     ]
     groups = [
         group("QwpUpgrade", _requests(), side="request"),

@@ -41,7 +41,7 @@ NOTES = {
     ),
     "NoJson": note(
         "EDGE_CASE",
-        "The bytes are no JSON, or more than one.",
+        "The bytes are not JSON, or more than one.",
         "A reader that is lenient accepts what other readers refuse.",
         "RL-01",
     ),

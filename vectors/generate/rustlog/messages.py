@@ -90,7 +90,7 @@ ERRORS = (
 
 SEEN = {
     "Trailing": NOTES["Trailing"]
-    | {"seenIn": ["The published broker ignores bytes behind a valid message."]}
+    | {"seenIn": ["The published broker ignores bytes after a valid message."]}
 }
 """Notes on what the published broker does."""
 

@@ -112,7 +112,7 @@ BODIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 PAYLOADS: Mapping[str, tuple[str, bytes]] = {
     "empty": ("that is empty", b""),
-    "no-json": ("that is no JSON", b"Topic created"),
+    "no-json": ("that is not JSON", b"Topic created"),
     "half-json": ("that ends in the middle", b'{"id": 7, "name": "kit-t'),
     "array": ("that is an array", b'[{"id": 7, "name": "kit-topic"}]'),
     "number": ("that is a number", b"7"),

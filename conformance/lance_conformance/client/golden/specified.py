@@ -69,7 +69,7 @@ class Specified:
         )  # fmt: skip
 
     def chain(self, records: Sequence[Record], /) -> bytes:
-        """Records one behind the other."""
+        """Records one after the other."""
         return b"".join(struct.pack("<BI", r.type, len(r.value)) + r.value for r in records)
 
     def count(self, records: Sequence[Record], /) -> int:
@@ -151,7 +151,7 @@ class Specified:
         return header.payload_crc == self.checksum(payload)
 
     def kept(self, tail: bytes, _whole: int, /) -> bytes:
-        """What is no whole frame yet waits for the rest."""
+        """What is not a whole frame yet waits for the rest."""
         return tail
 
     def served(self, frames: Sequence[Wire], /) -> Sequence[Wire]:
@@ -206,9 +206,9 @@ class Specified:
         try:
             body = json.loads(payload.decode())
         except (ValueError, RecursionError) as problem:
-            raise ProblemError("protocol", f"the answer is no JSON: {problem}") from None
+            raise ProblemError("protocol", f"the answer is not JSON: {problem}") from None
         if not isinstance(body, dict):
-            raise ProblemError("protocol", f"the answer is no JSON object: {body!r:.80}")
+            raise ProblemError("protocol", f"the answer is not a JSON object: {body!r:.80}")
         return body
 
     def topic_of(self, body: Body, /) -> Body:
@@ -280,10 +280,10 @@ class Specified:
             raise ProblemError("protocol", f"{announced} bytes announced, {size} came")
 
     def check_next(self, offset: int, size: int, next_offset: int, /) -> None:
-        """The next offset lies behind the data."""
+        """The next offset lies after the data."""
         if next_offset < offset + size:
             raise ProblemError(
-                "protocol", f"next offset {next_offset} behind {size} bytes from {offset} on"
+                "protocol", f"next offset {next_offset} after {size} bytes from {offset} on"
             )
 
     def check_aligned(self, data: bytes, count: int, /) -> None:
@@ -304,7 +304,7 @@ class Specified:
         return record
 
     def position(self, offset: int, whole: int, next_offset: int, /) -> int:
-        """Where reading goes on: behind the last whole record."""
+        """Where reading goes on: after the last whole record."""
         return offset + whole if whole else next_offset
 
     def catching_up(self, payload: bytes, offset: int, /) -> Fetched:

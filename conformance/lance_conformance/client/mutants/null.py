@@ -70,7 +70,7 @@ def never_can(_request: Request) -> Mapping[str, Any]:
 
 
 def never_says(_request: Request) -> Mapping[str, Any]:
-    """Says something that is no answer."""
+    """Says something that is not an answer."""
     return {"maybe": 1}
 
 

@@ -17,7 +17,7 @@ def takes_any_answer(_client: Specified, _wanted: int, _command: int, /) -> bool
 
 @mutant(Specified.body)
 def takes_garbage_for_an_empty_object(client: Specified, payload: bytes, /) -> Body:
-    """An answer that is no JSON object is an empty one."""
+    """An answer that is not a JSON object is an empty one."""
     try:
         return golden(client).body(payload)
     except ProblemError:
@@ -123,7 +123,7 @@ def takes_any_topic(_client: Specified, topic: Body, _topic_id: int, /) -> Body:
 
 @mutant(Specified.error)
 def dies_of_errors_that_are_no_json(_client: Specified, payload: bytes, /) -> tuple[int, str, Body]:
-    """An error that is no JSON object with all fields ends the program."""
+    """An error that is not a JSON object with all fields ends the program."""
     body = json.loads(payload)
     return int(body["code"]), body["message"] + "", body.get("details", {}).copy()
 

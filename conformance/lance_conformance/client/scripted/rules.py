@@ -129,7 +129,7 @@ def payload_crc(seen: ReceivedFrame, dialect: Dialect) -> str:
 
 @_rule("4.3/zero")
 def keepalive_zero(seen: ReceivedFrame, _dialect: Dialect) -> str:
-    """All fields of a Keepalive behind the header checksum are 0."""
+    """All fields of a Keepalive after the header checksum are 0."""
     wrong = _is(seen.frame, KEEPALIVE) and any(seen.data[12:])
     return "a Keepalive has a field that is not 0" if wrong else ""
 
@@ -208,7 +208,7 @@ def payload_there(seen: ReceivedFrame, _dialect: Dialect) -> str:
 
 @_rule("8.4/chain")
 def record_chain(seen: ReceivedFrame, _dialect: Dialect) -> str:
-    """The payload of an Ingest is whole TLV records, one behind the other."""
+    """The payload of an Ingest is whole TLV records, one after the other."""
     if not _is_plain_ingest(seen.frame):
         return ""
     end, size = boundaries(seen.frame.payload)[-1], len(seen.frame.payload)

@@ -48,7 +48,7 @@ class Answer:
         body: Fields of a JSON payload that are replaced; None removes one.
         fetched: Fields of a FetchResponse header that are replaced.
         data: The data of a FetchResponse instead; its header follows.
-        cuts: Where its bytes are cut into pieces; ``(-n,)`` cuts behind every n bytes.
+        cuts: Where its bytes are cut into pieces; ``(-n,)`` cuts after every n bytes.
         upto: Only so many of its bytes are sent.
         spread: How long its pieces take together, in parts of the time of an operation.
         hold: It waits for the next bytes of this connection and leaves in one piece with them.

@@ -314,7 +314,7 @@ class ScriptedServer:
         seen: The frames that came, in order.
         answered: Those of them that were answered rightly.
         broken: Rules that a frame broke, with the first such frame and what is wrong with it.
-        unreadable: Why the bytes of a connection are no frames; empty when they all are.
+        unreadable: Why the bytes of a connection are not frames; empty when they all are.
         connections: The connections in order.
         foreign: Connections that began in the other dialect.
         read: The values of the records that the client has read.

@@ -50,6 +50,6 @@ def in_words(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _order(section: str) -> tuple[tuple[int, str], ...]:
-    """Sort 5.10 behind 5.9."""
+    """Sort 5.10 after 5.9."""
     parts = section.split(".")
     return tuple((int(part), "") if part.isdecimal() else (0, part) for part in parts)

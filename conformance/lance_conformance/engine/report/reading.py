@@ -16,7 +16,7 @@ SCHEMA = 1
 
 
 class RunFileError(ValueError):
-    """A file is no run file, or not a whole one; the message says where."""
+    """A file is not a run file, or not a whole one; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)

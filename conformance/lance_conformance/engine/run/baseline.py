@@ -51,7 +51,7 @@ def read_baseline(path: Path, suite: Suite) -> dict[str, KnownFailure]:
         suite: what the cases are of.
 
     Raises:
-        BaselineError: it is no baseline.
+        BaselineError: it is not a baseline.
         OSError: it cannot be read.
     """
     try:

@@ -1,7 +1,7 @@
 """What the target can do beyond what every server must: found by trying, or told by its operator.
 
 A case that needs a capability the target has not is skipped, with the reason: a server that pushes
-nothing is no broken server.
+nothing is not a broken server.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -110,7 +110,7 @@ async def _takes_lz4(ctx: CaseContext, topic: Topic) -> bool:
 
 
 async def _answers(ctx: CaseContext, request: Frame, wanted: Command) -> bool:
-    """Whether a request has its answer before a Keepalive behind it; silence costs no time."""
+    """Whether a request has its answer before a Keepalive after it; silence costs no time."""
     try:
         peer = await ctx.open()
         peer.send(request)

@@ -94,7 +94,7 @@ def second_opinions(trials: Trials, before: Matrix, again: Again = try_again) ->
 
     Args:
         trials: What was found so far.
-        before: The committed matrix; what it knows is no news.
+        before: The committed matrix; what it knows is not news.
         again: Asks.
 
     Returns:

@@ -98,7 +98,7 @@ def each(values: Iterable[bytes]) -> bytes:
 
 
 def behind_length(data: bytes) -> bytes:
-    """Bytes behind their length."""
+    """Bytes after their length."""
     return struct.pack(">i", len(data)) + data
 
 
@@ -171,7 +171,7 @@ def _unpack_entry(cursor: Cursor, first_time: int) -> Entry:
 
 
 def pack_entry(entry: Entry, number: int, first_time: int) -> bytes:
-    """A record behind its length."""
+    """A record after its length."""
     key = None if entry.key is None else zigzag(len(entry.key)) + entry.key
     body = b"\0" + zigzag(entry.time - first_time) + zigzag(number) + maybe(key)
     body += zigzag(len(entry.value)) + entry.value + b"\0"
@@ -185,7 +185,7 @@ def pack_batch(base: int, last: int, times: tuple[int, int], records: bytes, crc
         base: Offset of the first record.
         last: Number of records less 1.
         times: The first time and the highest.
-        records: The records behind their count.
+        records: The records after their count.
         crc: Bits of the checksum to turn.
     """
     covered = HEAD.pack(0, last, *times, -1, -1, -1) + records

@@ -68,7 +68,7 @@ class Framing:
         return True
 
     def kept(self, tail: bytes, _whole: int, /) -> bytes:
-        """Bytes behind the last whole frame wait for the rest."""
+        """Bytes after the last whole frame wait for the rest."""
         return tail
 
     def served(self, frames: Sequence[bytes], /) -> Sequence[bytes]:
@@ -89,7 +89,7 @@ class Framing:
         return left == 0
 
     def finished(self, cursor: Cursor, /) -> None:
-        """Make sure that nothing stands behind a request."""
+        """Make sure that nothing stands after a request."""
         if not self.spent_ok(len(cursor.data) - cursor.at):
             raise Malformed("bytes after the request")
 

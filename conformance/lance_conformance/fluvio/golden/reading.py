@@ -31,7 +31,7 @@ class ReadingRules(Produce):
         return version == 23
 
     def told_end(self, partition: Partition, /) -> int:
-        """The offset behind the last record."""
+        """The offset after the last record."""
         return partition.end
 
     def told_start(self, _partition: Partition, /) -> int:
@@ -43,7 +43,7 @@ class ReadingRules(Produce):
         return code(3001)
 
     def offsets_of(self, topic: str, number: int, /) -> bytes:
-        """Where a partition begins and ends, behind the error."""
+        """Where a partition begins and ends, after the error."""
         try:
             part = self.partition_of(topic, number)
         except Refused:

@@ -20,7 +20,7 @@ class Partition:
 
     @property
     def end(self) -> int:
-        """Offset behind the last record."""
+        """Offset after the last record."""
         if not self.batches:
             return 0
         base, entries = self.batches[-1]

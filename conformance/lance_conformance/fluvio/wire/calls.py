@@ -74,7 +74,7 @@ class Call(Generic[A]):
         return f"{self.name} v{self.version}"
 
     def message(self, correlation: int, client_id: str = CLIENT_ID) -> bytes:
-        """The bytes of the request behind the length of its frame."""
+        """The bytes of the request after the length of its frame."""
         return i16(self.key) + i16(self.version) + i32(correlation) + text(client_id) + self.body
 
     def frame(self, correlation: int, client_id: str = CLIENT_ID) -> bytes:

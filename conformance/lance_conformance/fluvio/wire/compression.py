@@ -38,7 +38,7 @@ def open_(kind: int, data: bytes) -> bytes:
     """Decompress.
 
     Raises:
-        UnreadableError: These are no bytes of that kind, or they grow too large.
+        UnreadableError: These are not bytes of that kind, or they grow too large.
         ModuleNotFoundError: The package for this kind is missing.
     """
     try:

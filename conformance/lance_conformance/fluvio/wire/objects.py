@@ -62,7 +62,7 @@ class Partition:
         name: Name of the topic, a dash, number of the partition.
         leader: Number of the SPU that takes and serves its records.
         online: Whether it can be used.
-        end: Offset behind its last record, as the SC last heard.
+        end: Offset after its last record, as the SC last heard.
         start: Its lowest offset; 0 below version 16.
     """
 

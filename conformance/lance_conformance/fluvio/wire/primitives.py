@@ -82,7 +82,7 @@ class Reader:
         return bool(found)
 
     def text(self, field: str) -> str:
-        """A text behind its signed length of two bytes."""
+        """A text after its signed length of two bytes."""
         octets = self.take(self.number(2, field), field)
         try:
             return octets.decode()
@@ -94,14 +94,14 @@ class Reader:
         return read() if self.flag(field) else None
 
     def many(self, read: Callable[[], T], field: str, size: int = 4) -> list[T]:
-        """Items behind their count."""
+        """Items after their count."""
         count = self.number(size, field)
         if not 0 <= count <= self.left:
             self.fault(field, f"{count} items in {self.left} bytes")
         return [read() for _ in range(count)]
 
     def sized(self, field: str) -> "Reader":
-        """A reader of the bytes that stand behind their length of four bytes."""
+        """A reader of the bytes that stand after their length of four bytes."""
         return Reader(self.take(self.number(4, field), field))
 
     def varint(self, field: str) -> int:
@@ -151,7 +151,7 @@ def i64(number: int) -> bytes:
 
 
 def text(words: str) -> bytes:
-    """A text behind its length."""
+    """A text after its length."""
     octets = words.encode()
     return i16(len(octets)) + octets
 
@@ -162,13 +162,13 @@ def option(data: bytes | None) -> bytes:
 
 
 def many(items: Iterable[bytes]) -> bytes:
-    """Items behind their count."""
+    """Items after their count."""
     found = list(items)
     return i32(len(found)) + b"".join(found)
 
 
 def sized(data: bytes) -> bytes:
-    """Bytes behind their length."""
+    """Bytes after their length."""
     return i32(len(data)) + data
 
 

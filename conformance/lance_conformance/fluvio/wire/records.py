@@ -70,7 +70,7 @@ class Batch:
 
 
 def record_bytes(record: Record, number: int, first_time: int) -> bytes:
-    """One record behind its length.
+    """One record after its length.
 
     Args:
         record: The record.
@@ -84,7 +84,7 @@ def record_bytes(record: Record, number: int, first_time: int) -> bytes:
 
 
 def raw_records(records: Sequence[Record]) -> bytes:
-    """Uncompressed records behind their count."""
+    """Uncompressed records after their count."""
     first = records[0].time
     return i32(len(records)) + b"".join(record_bytes(r, n, first) for n, r in enumerate(records))
 

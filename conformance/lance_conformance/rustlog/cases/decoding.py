@@ -156,7 +156,7 @@ async def topic_beyond_frame(ctx: CaseContext) -> None:
 
 @case("rl-decode/topic-not-utf8", "broker-decoding/utf-8", dialects=BINARY)
 async def topic_not_utf8(ctx: CaseContext) -> None:
-    """A topic name that is no UTF-8 is refused with code 2, not made readable."""
+    """A topic name that is not UTF-8 is refused with code 2, not made readable."""
     wrong = binary.write(create(b"\xff\xfe", 1))
     name = ctx.name()
     right = create(name, 1)
@@ -165,7 +165,7 @@ async def topic_not_utf8(ctx: CaseContext) -> None:
 
 @case("rl-decode/group-not-utf8", "broker-decoding/utf-8", dialects=BINARY, quick=False)
 async def group_not_utf8(ctx: CaseContext) -> None:
-    """A group's name that is no UTF-8 is refused with code 2."""
+    """A group's name that is not UTF-8 is refused with code 2."""
     topic = await ctx.topic()
     right = binary.write(committed("gg", topic, 0))
     wrong = right[:3] + b"\xc3\x28" + right[5:]

@@ -91,7 +91,7 @@ async def fetch_cut_short(ctx: CaseContext) -> None:
 
 @case("rl-text/not-utf8", DECODE, dialects=BINARY)
 async def not_utf8(ctx: CaseContext) -> None:
-    """A name that is no UTF-8 is told which one it is."""
+    """A name that is not UTF-8 is told which one it is."""
     ctx.side.send(create(b"\xff\xfe", 1))
     said = "Decode error: decode error: invalid utf8 topic: "
     await ctx.side.expect(refused_saying(said, DECODE, begins=True))

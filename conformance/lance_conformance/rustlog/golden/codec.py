@@ -26,7 +26,7 @@ LAYOUTS = {
 
 
 def string(text: str) -> bytes:
-    """Text behind its length."""
+    """Text after its length."""
     raw = text.encode()
     return pack(">H", len(raw)) + raw
 

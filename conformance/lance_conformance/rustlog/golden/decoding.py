@@ -113,11 +113,11 @@ class Decoding(Framing):
         raise _undecodable("truncated record")
 
     def not_utf8(self, _name: str, key: str, _raw: bytes, why: str, /) -> str:
-        """A name that is no UTF-8 is refused."""
+        """A name that is not UTF-8 is refused."""
         raise _undecodable(f"invalid utf8 {key}: {why}")
 
     def behind(self, _name: str, _rest: bytes, /) -> None:
-        """Bytes behind the last field are ignored."""
+        """Bytes after the last field are ignored."""
 
 
 def _undecodable(words: str) -> Refused:

@@ -37,7 +37,7 @@ class Framing:
         return False
 
     def kept(self, tail: bytearray, _whole: int, /) -> bytearray:
-        """Bytes behind the last whole frame wait for the rest."""
+        """Bytes after the last whole frame wait for the rest."""
         return tail
 
     def served(self, frames: list[bytes], /) -> list[bytes]:
@@ -56,7 +56,7 @@ class Framing:
         """A frame that its connection ends in the middle of comes to nothing."""
 
     def framed(self, payload: bytes, /) -> bytes:
-        """An answer behind its length."""
+        """An answer after its length."""
         return len(payload).to_bytes(4, "big") + payload
 
     def form(self, payload: bytes, /) -> str:

@@ -47,7 +47,7 @@ class Log(Decoding):
         return parts[partition] if partition < len(parts) else None
 
     def stored(self, log: list[bytes], records: list[bytes], /) -> list[bytes]:
-        """A partition with records behind those it had."""
+        """A partition with records after those it had."""
         return log + records
 
     def base(self, _connection: Connection, before: int, /) -> int:

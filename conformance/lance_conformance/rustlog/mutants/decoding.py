@@ -155,7 +155,7 @@ def dies_of_long_records(_server: Rules, rest: bytes, /) -> bytes:
 
 @mutant(Rules.not_utf8, only=BINARY)
 def makes_topics_readable(server: Rules, name: str, key: str, raw: bytes, why: str, /) -> str:
-    """What is no UTF-8 in the name of a topic is replaced."""
+    """What is not UTF-8 in the name of a topic is replaced."""
     if key != "topic":
         return golden(server).not_utf8(name, key, raw, why)
     return raw.decode(errors="replace")
@@ -163,7 +163,7 @@ def makes_topics_readable(server: Rules, name: str, key: str, raw: bytes, why: s
 
 @mutant(Rules.not_utf8, only=BINARY)
 def makes_groups_readable(server: Rules, name: str, key: str, raw: bytes, why: str, /) -> str:
-    """What is no UTF-8 in the name of a group is replaced."""
+    """What is not UTF-8 in the name of a group is replaced."""
     if key == "topic":
         return golden(server).not_utf8(name, key, raw, why)
     return raw.decode(errors="replace")
@@ -173,7 +173,7 @@ def makes_groups_readable(server: Rules, name: str, key: str, raw: bytes, why: s
 def does_not_name_what_is_no_utf8(
     _server: Rules, _name: str, _key: str, _raw: bytes, why: str, /
 ) -> str:
-    """What is no UTF-8 is refused without saying which field it is."""
+    """What is not UTF-8 is refused without saying which field it is."""
     raise Refused(2, f"Decode error: decode error: {why}")
 
 

@@ -1,4 +1,4 @@
-"""The binary form: a type, and the fields behind it."""
+"""The binary form: a type, and the fields after it."""
 
 from lance_conformance.rustlog.wire.layout import (
     ANSWERS,

@@ -15,7 +15,7 @@ MAX_FRAME = 10_485_760
 
 
 def framed(payload: bytes) -> bytes:
-    """A payload behind its length."""
+    """A payload after its length."""
     return len(payload).to_bytes(LENGTH, "big") + payload
 
 

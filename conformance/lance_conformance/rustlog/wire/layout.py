@@ -64,7 +64,7 @@ class LocatedField:
     Attributes:
         name: Its name.
         start: Its first byte.
-        end: The byte behind it.
+        end: The byte after it.
         value: What it says.
     """
 
@@ -108,18 +108,18 @@ class Cursor:
         return int.from_bytes(self.take(size, name), "big")
 
     def text(self, name: str, size: int) -> str:
-        """Text behind its length of so many bytes."""
+        """Text after its length of so many bytes."""
         start = self.at
         raw = self.take(self.number(size, name), name)
         try:
             return raw.decode()
         except UnicodeDecodeError as problem:
             raise UnreadableError(
-                f"field:{name}", f"{name} at byte {start} is no UTF-8: {problem.reason}"
+                f"field:{name}", f"{name} at byte {start} is not UTF-8: {problem.reason}"
             ) from None
 
     def blob(self, name: str) -> bytes:
-        """Bytes behind their length of four."""
+        """Bytes after their length of four."""
         return self.take(self.number(4, name), name)
 
     def value(self, kind: str, name: str) -> Any:

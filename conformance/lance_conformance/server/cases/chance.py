@@ -74,7 +74,7 @@ async def _smaller(
 
 
 async def _again(steps: Sequence[Step], failure: Failure, attempt: Attempt[Step]) -> Failure | None:
-    """The failure of fewer steps, when it has the same reason and is no lack of time."""
+    """The failure of fewer steps, when it has the same reason and is not a lack of time."""
     try:
         found = await _failure(steps, attempt)
     except Blocked:

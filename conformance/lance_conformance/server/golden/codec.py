@@ -44,7 +44,7 @@ Far = tuple[tuple[int, ...], ...]
 
 
 def _moved(register: int, far: Far) -> int:
-    """The register behind some zeros."""
+    """The register after some zeros."""
     a, b, c, d = register.to_bytes(4, "little")
     return far[0][a] ^ far[1][b] ^ far[2][c] ^ far[3][d]
 
@@ -68,7 +68,7 @@ def _far_byte(place: int, size: int) -> tuple[int, ...]:
 
 
 def _behind(register: int, zeros: int) -> int:
-    """The register behind so many zeros, in whole blocks where there are several."""
+    """The register after so many zeros, in whole blocks where there are several."""
     if zeros <= BLOCK:
         return _stepped(register, bytes(zeros))
     far = _far(BLOCK)
@@ -83,7 +83,7 @@ def ieee(data: bytes) -> int:
 
 
 class Wire(NamedTuple):
-    """A header as it stands on the wire, and the payload behind it."""
+    """A header as it stands on the wire, and the payload after it."""
 
     magic: bytes
     version: int
@@ -122,7 +122,7 @@ def prefix(flags: int, magic: bytes = b"LANC", version: int = 1, reserved: int =
 
 @lru_cache(maxsize=128)
 def walk(data: bytes) -> tuple[list[int], bool]:
-    """Where records start, with the end behind the last; whether they fill ``data`` exactly.
+    """Where records start, with the end after the last; whether they fill ``data`` exactly.
 
     The list is remembered: nobody may change it.
     """

@@ -146,5 +146,5 @@ class Deployed(Specified):
         return Topic(topic_id, "")
 
     def status_alias_ok(self) -> bool:
-        """0x30 is no command."""
+        """0x30 is not a command."""
         return False

@@ -17,7 +17,7 @@ def _json(body: Body) -> Reply:
 
 
 def _named(rules: Specified, command: int, payload: bytes, form: str) -> tuple[str, bytes]:
-    """The name in a request, and the fields behind it, filled up where the rules let them."""
+    """The name in a request, and the fields after it, filled up where the rules let them."""
     size = int.from_bytes(payload[:2], "little")
     wanted = 2 + size + struct.calcsize(form)
     fits = rules.partition_size_ok(command, len(payload), wanted)

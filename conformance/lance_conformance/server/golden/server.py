@@ -137,7 +137,7 @@ class Session(asyncio.Protocol):
         return [*self._rules.arranged(replies), *last_words]
 
     def _frames(self, last_words: Replies) -> Iterator[Wire]:
-        """Whole frames; where the stream is no good, what is said before it is closed."""
+        """Whole frames; where the stream is not valid, what is said before it is closed."""
         tail, at = self._state.tail, 0
         while len(tail) - at >= SIZE:
             header = parse(tail[at : at + SIZE])

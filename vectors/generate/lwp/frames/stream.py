@@ -48,7 +48,7 @@ def build() -> dict[str, Any]:
         "Every way of cutting gives the same result.",
         "`frames` are the kind, batch id and payload of each whole frame, in order.",
         "accept: nothing is left. wait: `missing` bytes are needed to complete the last one.",
-        "close: the frames before the fault are read, and nothing at or behind it; `offset` is",
+        "close: the frames before the fault are read, and nothing at or after it; `offset` is",
         "counted from the start of the stream.",
     ]
     groups = [_group(name, facts) for name, facts in DIALECTS.items()]

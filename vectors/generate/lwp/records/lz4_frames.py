@@ -55,7 +55,7 @@ FRAMES: tuple[tuple[str, str, Lz4], ...] = (
     ("stored", "A stored block, with a checksum of the content.", stored(HELLO)),
     ("bare", "No checksum and no size.", stored(HELLO, checked=False)),
     ("sized", "The size of the content in the header.", stored(HELLO, sized=True)),
-    ("block-checks", "A checksum behind the block.", stored(HELLO, blocks_checked=True)),
+    ("block-checks", "A checksum after the block.", stored(HELLO, blocks_checked=True)),
     ("all", "Everything that a header can ask for.",
      stored(LONG, sized=True, blocks_checked=True, largest=7)),
     ("literals", "A compressed block that copies nothing.",

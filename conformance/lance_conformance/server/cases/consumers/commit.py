@@ -238,7 +238,11 @@ async def gone_with_topic(ctx: CaseContext) -> None:
         await ctx.side.ask(delete_topic(first.id), topic_response("5.6/delete"))
         frame = await ctx.side.ask(create_topic(first.name), topic_response("5.3/answer"))
     topic_id = (read_json(frame.payload) or {}).get("id")
-    ctx.check(isinstance(topic_id, int), "field:id", f"the id of a topic is no {topic_id!r}")
+    ctx.check(
+        isinstance(topic_id, int),
+        "field:id",
+        f"the id of a topic is not a number: {topic_id!r}",
+    )
     await _must_resume(ctx, Topic(topic_id or 0, first.name), 0)
 
 

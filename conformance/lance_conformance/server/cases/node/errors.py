@@ -184,7 +184,7 @@ async def quotes_in_name(ctx: CaseContext) -> None:
         create_topic(ctx.name('"\\"}/x')), answer(Command.ERROR_RESPONSE, "5.7/answer")
     )
     body = read_json(frame.payload)
-    ctx.check(body is not None, "body:not-json", f"this is no JSON object: {frame.payload[:200]!r}")
+    ctx.check(body is not None, "body:not-json", f"not a JSON object: {frame.payload[:200]!r}")
 
 
 @case("err/text-is-utf8", "5.7/utf8", dialects=("deployed",), quick=False)

@@ -35,7 +35,7 @@ async def _status(ctx: CaseContext, cite: str) -> Mapping[str, Any]:
     frame = await ctx.side.ask(CLUSTER_STATUS, answer(Command.CLUSTER_STATUS_RESPONSE, cite))
     body = read_json(frame.payload)
     if body is None:
-        raise ctx.side.failure("body:not-json", f"this is no JSON object: {frame.payload[:200]!r}")
+        raise ctx.side.failure("body:not-json", f"not a JSON object: {frame.payload[:200]!r}")
     return body
 
 

@@ -122,7 +122,7 @@ async def large_answer(ctx: CaseContext) -> None:
 
 @tls("tls/bad-frame-closes", "11.1/magic")
 async def bad_frame_closes(ctx: CaseContext) -> None:
-    """A frame that is no LWP ends a TLS connection as it ends a plain one."""
+    """A frame that is not LWP ends a TLS connection as it ends a plain one."""
     peer = await ctx.open()
     peer.send_bytes(b"XANC" + peer.encode(LIST_TOPICS)[4:])
     await peer.expect(closed("11.1/magic"))

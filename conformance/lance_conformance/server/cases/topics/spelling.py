@@ -22,19 +22,19 @@ async def _refused(ctx: CaseContext, tail: bytes, cite: str) -> None:
 
 @case("name/overlong", "5.3/name-utf8", quick=False)
 async def overlong(ctx: CaseContext) -> None:
-    """A slash in two bytes is no UTF-8, and no way around the rule against slashes."""
+    """A slash in two bytes is not UTF-8, and no way around the rule against slashes."""
     await _refused(ctx, b"\xc0\xafx", "AMB-34")
 
 
 @case("name/surrogate", "5.3/name-utf8", quick=False)
 async def surrogate(ctx: CaseContext) -> None:
-    """Half a surrogate pair is no UTF-8."""
+    """Half a surrogate pair is not UTF-8."""
     await _refused(ctx, b"\xed\xa0\x80", "AMB-34")
 
 
 @case("name/cut-character", "5.3/name-utf8", quick=False)
 async def cut_character(ctx: CaseContext) -> None:
-    """A character that lacks its last byte is no UTF-8."""
+    """A character that lacks its last byte is not UTF-8."""
     await _refused(ctx, "ł".encode()[:1], "AMB-34")
 
 

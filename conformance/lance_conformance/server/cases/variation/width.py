@@ -29,7 +29,7 @@ NOT_FOUND = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.TOPIC_DELETED)
 
 
 async def _topic_id(ctx: CaseContext, bit: int) -> None:
-    """An id that differs from that of a topic in one high bit is no topic."""
+    """An id that differs from that of a topic in one high bit is not a topic."""
     topic, payload = await ctx.filled(2)
     other = topic.id | 1 << bit
     if other == topic.id:

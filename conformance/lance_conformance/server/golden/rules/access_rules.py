@@ -9,7 +9,7 @@ from lance_conformance.server.golden.state import Connection, Refused
 AUTHENTICATION_REQUIRED = 0x40
 READS = frozenset({0x03, 0x04, 0x07, 0x10, 0x20, 0x21, 0x30, 0x70})
 INGEST, KEEPALIVE = -1, -2
-"""Stand for frames that are no command where a command is asked for."""
+"""Stand for frames that are not a command where one is asked for."""
 
 
 class AccessRules(Cluster):
@@ -75,7 +75,7 @@ class AccessRules(Cluster):
         return False
 
     def hangs_up_on_noise(self) -> bool:
-        """What is no handshake ends the connection."""
+        """What is not a handshake ends the connection."""
         return True
 
     def hangs_up_inside(self) -> bool:

@@ -83,7 +83,7 @@ class Consumers(Fetching):
         return replies
 
     def pushed(self, topic: Topic, subscription: Subscription, /) -> Replies:
-        """All records behind the cursor, batch by batch."""
+        """All records after the cursor, batch by batch."""
         replies: Replies = []
         log = self.readable(topic)
         while subscription.cursor < len(log):

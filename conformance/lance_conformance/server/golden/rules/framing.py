@@ -68,7 +68,7 @@ class Framing:
         return there >= needed
 
     def kept(self, tail: bytes, _whole: int, /) -> bytes:
-        """Bytes behind the last whole frame wait for the rest."""
+        """Bytes after the last whole frame wait for the rest."""
         return tail
 
     def served(self, frames: Sequence[Wire], /) -> Sequence[Wire]:

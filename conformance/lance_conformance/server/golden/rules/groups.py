@@ -57,7 +57,7 @@ class Groups(Partitions):
         return Reply(0x40, 0x65, struct.pack("<QBB", generation, 1, 0))
 
     def left(self, members: Members, name: str, /) -> None:
-        """Who leaves is no member any more."""
+        """Who leaves is not a member any more."""
         del members[name]
 
     def commit_code(self, _topic_id: int, /) -> int:
@@ -79,7 +79,7 @@ class Groups(Partitions):
         return Reply(0x40, 0x6F, struct.pack("<HQH", code, 0, 7) + b"refused")
 
     def group_size_ok(self, left: bytes, /) -> bool:
-        """Nothing stands behind a request."""
+        """Nothing stands after a request."""
         return not left
 
 

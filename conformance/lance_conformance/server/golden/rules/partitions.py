@@ -25,7 +25,7 @@ class Partitions(Node):
     """Rules about partitioned topics. Every public method is a hook."""
 
     def partition_name(self, name: str, index: int, /) -> str:
-        """A partition is a topic with its number behind the name."""
+        """A partition is a topic with its number after the name."""
         return f"{name}-{index}"
 
     def partition_size_ok(self, _command: int, size: int, wanted: int, /) -> bool:

@@ -140,7 +140,7 @@ class TopicRules(Ingest):
         return size >= 18
 
     def limits_ok(self, payload: bytes, name_end: int, /) -> bool:
-        """Two limits of 8 bytes stand behind the name and nothing behind them."""
+        """Two limits of 8 bytes stand after the name and nothing after them."""
         return len(payload) == name_end + 16
 
     def set_size_ok(self, size: int, /) -> bool:

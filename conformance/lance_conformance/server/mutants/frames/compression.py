@@ -87,8 +87,8 @@ def makes_no_copies(
 
 @mutant(Specified.bare, only=ONLY)
 def knows_no_bare_blocks(_server: Specified, _data: bytes, /) -> bytes:
-    """A payload that is no LZ4 frame is refused."""
-    raise Refused(INVALID, "that is no LZ4 frame")
+    """A payload that is not an LZ4 frame is refused."""
+    raise Refused(INVALID, "that is not an LZ4 frame")
 
 
 @mutant(Specified.unpacked, only=ONLY)

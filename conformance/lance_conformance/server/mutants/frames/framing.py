@@ -127,7 +127,7 @@ def skips_the_payload_crc_of_control(server: Specified, header: Wire, payload: b
 @mutant(Specified.last_words)
 def explains_bad_headers(server: Specified, _header: Wire, /) -> Replies:
     """A bad header is answered with an error before the connection is closed."""
-    return [server.error(0x02, "that was no LWP", {})]
+    return [server.error(0x02, "that was not LWP", {})]
 
 
 @mutant(Specified.oversize_words, only="specified")
