@@ -31,7 +31,9 @@ SERVER: Final = _names(
     """
 )
 """Options of ``lance-server``, without the prefix."""
-CLIENT: Final = _names("COORDINATOR OFFSETS TLS_CA TLS_CERT TLS_KEY TLS_SERVER_NAME TOKEN URL")
+CLIENT: Final = _names(
+    "CONSUMER_NAMES COORDINATOR OFFSETS TLS_CA TLS_CERT TLS_KEY TLS_SERVER_NAME TOKEN URL"
+)
 """Options of ``lwp`` and of the conformance kit."""
 DEVELOPMENT: Final = _names(
     """

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.sdk_cli.conftest import Call
 
-from lance_sdk.offsets import consumer_id
+from lance_sdk import Client, Producer
+from lance_sdk.offsets import Commit, FileStore, TopicIdentity, consumer_id
 from lance_server.config.settings import Address
 from lance_server.embedded import EmbeddedServer, running
 from lance_server.testing import RawClient
@@ -65,11 +67,75 @@ def test_a_consumer_is_named_as_its_program_names_it(lwp: Call, server: Embedded
     assert committed(lwp, server) == ["7", "42"]
 
 
-def test_commits_are_not_set_from_outside(lwp: Call, server: EmbeddedServer) -> None:
-    """Consumers do that; the message says what can be done."""
+def offset_of(lwp: Call, server: EmbeddedServer, consumer: str) -> int:
+    """Return what a consumer has committed."""
+    shown = lwp("offsets", "show", consumer, "--store", store_of(server), "--json")
+    (commit,) = json.loads(shown.stdout)
+    return int(commit["offset"])
+
+
+def test_a_commit_is_set(lwp: Call, server: EmbeddedServer) -> None:
+    """As in every store; the topic is the one in which the consumer has committed."""
     result = lwp("offsets", "set", "42", "default", "0", "--store", store_of(server))
-    assert result.exit_code != 0
-    assert "reset" in result.stderr
+    assert result.exit_code == 0, result.stderr
+    assert offset_of(lwp, server, "42") == 0
+
+
+def test_a_name_is_committed_for_the_first_time(lwp: Call, server: EmbeddedServer) -> None:
+    """The server's URL says which topic is meant, and where it ends."""
+    place = ("--store", store_of(server), "--url", server.url)
+    with Client(server.url) as client, Producer(f"{server.url}/orders", create_topic=True) as to:
+        to.send(b"one").result()
+        end = client.get_topic("orders").end_offset
+    assert lwp("offsets", "set", "billing", "orders", "end", *place).exit_code == 0
+    assert offset_of(lwp, server, "billing") == end
+
+
+def test_the_commit_of_a_connected_consumer_is_not_set(lwp: Call, server: EmbeddedServer) -> None:
+    """It would commit over it."""
+    with RawClient(server.address) as client:
+        client.ask(Command.COMMIT_OFFSET, CommitOffset(0, 42, 8).encode())
+        result = lwp("offsets", "set", "42", "default", "0", "--store", store_of(server))
+    assert result.exit_code == 1
+    assert "Consumer 42 is connected; stop it first" in result.stderr
+
+
+def test_a_commit_beyond_the_end_is_not_set(lwp: Call, server: EmbeddedServer) -> None:
+    """The consumer would wait there for ever."""
+    result = lwp("offsets", "set", "42", "default", "99", "--store", store_of(server))
+    assert result.exit_code == 1
+    assert "Topic 0 ends at 8" in result.stderr
+
+
+def test_a_commit_is_not_copied_into_another_topic(
+    lwp: Call, server: EmbeddedServer, tmp_path: Path
+) -> None:
+    """Two servers give the same number to topics of different names."""
+    other = f"file:{tmp_path / 'offsets'}"
+    topic = TopicIdentity(0, "orders")
+    with closing(FileStore(tmp_path / "offsets")) as store:
+        store.claim("billing", topic)
+        store.save(Commit(consumer="billing", topic=topic, offset=0))
+    result = lwp("offsets", "export", "--store", other, "--to", store_of(server))
+    assert result.exit_code == 1
+    assert "Topic 0 is called 'default' here" in result.stderr
+
+
+def test_numbers_are_shown_as_the_names_that_the_command_was_told(
+    lwp: Call, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the server was not told them."""
+    with RawClient(server.address) as client:
+        client.ask(Command.COMMIT_OFFSET, CommitOffset(0, consumer_id("billing"), 8).encode())
+    monkeypatch.setenv("LANCE_CONSUMER_NAMES", "search, billing")
+    assert committed(lwp, server) == ["7", "42", "billing"]
+
+
+def test_a_store_without_an_address_is_answered_with_the_forms(lwp: Call) -> None:
+    """A server's is one of them."""
+    result = lwp("offsets", "show", "--store", "server")
+    assert result.exit_code == 2
+    assert "'server' is not a kind of offset store: expected server:HOST:PORT, " in result.stderr
 
 
 def test_a_server_that_does_not_answer_is_named(lwp: Call) -> None:

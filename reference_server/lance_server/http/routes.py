@@ -22,12 +22,14 @@ from lance_server.http.page import HEADERS, render_page
 from lance_server.http.snapshot import take_snapshot
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.retention_plan import retention_plan
+from lance_server.log.topic import Topic
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import settled
 
 _View: TypeAlias = Callable[[Request], Awaitable[Response]]
 _JSON: Final = "application/json"
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
+_MOST: Final = 2**64 - 1
 
 
 class Routes:
@@ -62,6 +64,7 @@ class Routes:
             "/admin/role": self._set_role,
             "/admin/faults": self._set_faults,
             "/admin/offsets/delete": self._delete_offset,
+            "/admin/offsets/set": self._set_offset,
             "/admin/clock/confirm": self._confirm_clock,
             "/admin/snapshot": self._copy_data,
         }
@@ -223,6 +226,24 @@ class Routes:
             return text(503, refusal.message)
         return as_json(200, {"topic_id": topic_id, "consumer_id": consumer_id, "deleted": True})
 
+    async def _set_offset(self, body: Any) -> Response:
+        """Commit an offset for a consumer that is not there; answered when that is durable."""
+        body = body if isinstance(body, dict) else {}
+        numbers = [body.get(name) for name in ("topic_id", "consumer_id", "offset")]
+        if not all(type(number) is int and 0 <= number <= _MOST for number in numbers):
+            return text(400, "Send topic_id, consumer_id and offset, numbers of 64 bits")
+        topic_id, consumer_id, offset = numbers
+        topic = self._server.engine.find(topic_id)
+        if topic is None:
+            return text(404, f"There is no topic {topic_id}")
+        if (conflict := _conflict(topic, body.get("topic"), consumer_id, offset)) is not None:
+            return text(409, conflict)
+        try:
+            await settled(topic.consumers.commit(consumer_id, offset))
+        except Refusal as refusal:
+            return text(503, refusal.message)
+        return as_json(200, {"topic_id": topic_id, "consumer_id": consumer_id, "offset": offset})
+
     async def _confirm_clock(self, _: Any) -> Response:
         """Take the machine's clock for right; answered when that is durable."""
         try:
@@ -261,6 +282,18 @@ def _asked(query: str) -> tuple[str | None, Retention | None]:
             raise ConfigError(f"{name} is a number, not '{value}'")
     limits = {name: int(value) for name, value in given.items()}
     return topic, Retention(**limits) if limits else None
+
+
+def _conflict(topic: Topic, name: str | None, consumer_id: int, offset: int) -> str | None:
+    """Return why a consumer's offset cannot be set; None where it can."""
+    known = topic.file.identity
+    if name not in (None, known.name):
+        return f"Topic {known.id} is called '{known.name}' here"
+    if offset > topic.partition.end_offset:
+        return f"Topic {known.id} ends at {topic.partition.end_offset}"
+    if topic.consumers.is_connected(consumer_id):
+        return f"Consumer {consumer_id} is connected; stop it first"
+    return None
 
 
 def _host_name(host: str) -> str:

@@ -35,7 +35,7 @@ def consumers(shown: Mapping[str, Any]) -> str:
     rows = (
         _row(
             ("name", escape(each["topic"])),
-            ("", escape(each["name"] or str(each["consumer_id"]))),
+            ("", escape(each["name"]) if each["name"] else _number(each["consumer_id"])),
             ("n", exact(each["committed"])),
             ("n", size(each["lag"])),
             ("", meter(each["share"], 1.0)),
@@ -111,6 +111,12 @@ def _row(*cells: tuple[str, str]) -> str:
 def _name(topic: Mapping[str, Any]) -> str:
     name = escape(topic["name"])
     return f'<span title="{name}">{name}</span>'
+
+
+def _number(consumer_id: int) -> str:
+    """Return a consumer without a name, with what gives it one."""
+    told = "LWP carries its number alone: start the server with --consumer-names NAME,…"
+    return f'<span title="{told}">{consumer_id}</span>'
 
 
 def _share_of(part: int, whole: int) -> str:

@@ -21,7 +21,8 @@ from lance_sdk.offsets.memory import MemoryStore
 
 __all__ = ["open_store"]
 
-_FORMS: Final = "memory:, file:FOLDER, sqlite:FILE, redis://HOST or postgresql://HOST/DATABASE"
+DURABLE_FORMS: Final = "file:FOLDER, sqlite:FILE, redis://HOST or postgresql://HOST/DATABASE"
+"""The URLs of stores that outlive their process, for messages."""
 
 
 def open_store(url: str | OffsetStore) -> OffsetStore:
@@ -36,12 +37,22 @@ def open_store(url: str | OffsetStore) -> OffsetStore:
     """
     if not isinstance(url, str):
         return url
-    scheme, colon, rest = url.partition(":")
-    make = _KINDS.get(scheme.lower()) if colon else None
-    if make is None:
-        shown = scheme if colon else url
-        raise ConfigError(f"{shown[:80]!r} is not a kind of offset store: expected {_FORMS}")
-    return make(url, rest)
+    if not is_store(url):
+        raise ConfigError(no_store(url, f"memory:, {DURABLE_FORMS}"))
+    scheme, _, rest = url.partition(":")
+    return _KINDS[scheme.lower()](url, rest)
+
+
+def is_store(url: str) -> bool:
+    """Return whether a URL names a kind of store that there is."""
+    scheme, colon, _ = url.partition(":")
+    return bool(colon) and scheme.lower() in _KINDS
+
+
+def no_store(url: str, forms: str) -> str:
+    """Return the sentence that says that a URL names no store, and what is expected."""
+    kind = url.partition(":")[0]
+    return f"{kind[:80]!r} is not a kind of offset store: expected {forms}"
 
 
 def local_path(url: str) -> str | None:

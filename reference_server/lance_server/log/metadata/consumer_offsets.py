@@ -176,6 +176,10 @@ class ConsumerOffsets:
         """Note that a consumer uses a connection: its commit does not expire."""
         self._connected[consumer_id] += 1
 
+    def is_connected(self, consumer_id: int) -> bool:
+        """Return whether a consumer uses a connection now."""
+        return consumer_id in self._connected
+
     def disconnect(self, consumer_id: int) -> None:
         """Note that it left; its commit is kept for the full time from now on."""
         self._connected[consumer_id] -= 1

@@ -14,6 +14,7 @@ from lance_sdk.cli import _types
 from lance_sdk.cli._sections import SectionedGroup
 from lance_sdk.cli._settings import common_options, current_settings
 from lance_sdk.cli._target import client_options, topic_name
+from lance_sdk.cli.admin.consumer_names import consumer_names_option
 from lance_sdk.cli.console import number_format
 from lance_sdk.cli.console.exit_codes import Failure, printable, require_command
 from lance_sdk.cli.console.output import print_json, print_line, print_table
@@ -55,15 +56,22 @@ def offsets(ctx: click.Context) -> None:
 
 
 @contextmanager
-def _opened(url: str) -> Iterator["OffsetStore"]:
-    from lance_sdk.offsets import open_store  # noqa: PLC0415 - loaded when it is needed
+def _opened(url: str) -> Iterator["OffsetStore | ServerCommits"]:
+    from lance_sdk.cli.admin.server_offsets import (  # noqa: PLC0415 - loaded when it is needed
+        PREFIX,
+        ServerCommits,
+    )
+    from lance_sdk.offsets.urls import (  # noqa: PLC0415 - likewise
+        DURABLE_FORMS,
+        is_store,
+        no_store,
+        open_store,
+    )
 
-    if url.startswith("server:"):
-        raise Failure(
-            "a server's commits are set by its consumers, by their numbers; "
-            "'lwp offsets reset' removes them"
-        )
-    store = open_store(url)
+    is_server = url.startswith(PREFIX)
+    if not (is_server or is_store(url)):
+        raise click.UsageError(no_store(url, f"{PREFIX}HOST:PORT, {DURABLE_FORMS}"))
+    store = ServerCommits(url) if is_server else open_store(url)
     try:
         yield store
     finally:
@@ -72,18 +80,10 @@ def _opened(url: str) -> Iterator["OffsetStore"]:
 
 @contextmanager
 def _opened_to_read(url: str) -> Iterator["OffsetStore | ServerCommits"]:
-    """Open a store whose commits are read or removed: a server's, too."""
-    from lance_sdk.cli.admin.server_offsets import (  # noqa: PLC0415 - loaded when it is needed
-        PREFIX,
-        ServerCommits,
-    )
-
-    if url.startswith(PREFIX):
-        yield ServerCommits(url)
-    else:
-        _check_is_there(url)
-        with _opened(url) as store:
-            yield store
+    """Open a store whose commits are read or removed, where it is there."""
+    _check_is_there(url)
+    with _opened(url) as store:
+        yield store
 
 
 def _check_is_there(url: str) -> None:
@@ -98,6 +98,7 @@ def _check_is_there(url: str) -> None:
 @offsets.command("show")
 @click.argument("consumer", required=False, metavar="[CONSUMER]")
 @_store_option
+@consumer_names_option
 @common_options
 def show(consumer: str | None, store: str) -> None:
     """Show the commits of CONSUMER, or of all."""
@@ -160,6 +161,7 @@ def reset(consumer: str, topic: str | None, *, yes: bool, store: str) -> None:
 @click.argument("consumer", required=False, metavar="[CONSUMER]")
 @click.option("--to", "target", metavar="STORE", help="Copy into another store.")
 @_store_option
+@consumer_names_option
 @common_options
 def export(consumer: str | None, target: str | None, store: str) -> None:
     """Print the commits of CONSUMER, or of all, as lines of JSON, or copy them elsewhere.
@@ -180,7 +182,7 @@ def export(consumer: str | None, target: str | None, store: str) -> None:
 
 
 def _place(
-    store: "OffsetStore", consumer: str, topic: str, where: str | int
+    store: "OffsetStore | ServerCommits", consumer: str, topic: str, where: str | int
 ) -> tuple["TopicIdentity", int]:
     """Return which topic is meant and the offset in it."""
     settings = current_settings()
@@ -202,7 +204,9 @@ def _place(
     return TopicIdentity.of(info), offset
 
 
-def _save(store: "OffsetStore", consumer: str, topic: "TopicIdentity", offset: int) -> None:
+def _save(
+    store: "OffsetStore | ServerCommits", consumer: str, topic: "TopicIdentity", offset: int
+) -> None:
     from lance_sdk.offsets import Commit, StaleGeneration  # noqa: PLC0415 - as above
 
     generation = 0

@@ -1,8 +1,9 @@
-"""What consumers have committed to a server, over its HTTP port: listed, and removed."""
+"""What consumers have committed to a server, over its HTTP port: listed, set and removed."""
 
 import json
 from typing import Any, Final
 
+from lance_sdk.cli.admin.consumer_names import known_name
 from lance_sdk.cli.admin.http_port import ask, chosen_token
 from lance_sdk.offsets import Commit, TopicIdentity, consumer_id
 
@@ -25,7 +26,7 @@ class ServerCommits:
         wanted = None if consumer is None else _number_of(consumer)
         return [
             Commit(
-                consumer=consumer or each.get("name") or str(each["consumer_id"]),
+                consumer=consumer or known_name(each) or str(each["consumer_id"]),
                 topic=TopicIdentity(each["topic_id"], each["topic"]),
                 offset=each["offset"],
                 committed_at_ns=each["committed_at_ns"],
@@ -33,6 +34,23 @@ class ServerCommits:
             for each in answer["offsets"]
             if wanted in {None, each["consumer_id"]}
         ]
+
+    def claim(self, consumer: str, topic: TopicIdentity, generation: int = 0) -> None:
+        """Do nothing: the server itself refuses to set what a connected consumer has committed."""
+
+    def release(self, consumer: str, topic: TopicIdentity) -> None:
+        """Do nothing; see `claim`."""
+
+    def save(self, commit: Commit) -> None:
+        """Have a consumer go on elsewhere; the server was started with ``--admin``."""
+        body: dict[str, Any] = {
+            "topic_id": commit.topic.id,
+            "consumer_id": _number_of(commit.consumer),
+            "offset": commit.offset,
+        }
+        if commit.topic.name is not None:
+            body["topic"] = commit.topic.name
+        self._ask("POST", "/admin/offsets/set", json.dumps(body))
 
     def forget(self, consumer: str, topic: TopicIdentity) -> None:
         """Remove what a consumer committed; the server was started with ``--admin``."""

@@ -10,6 +10,7 @@ from lance_sdk._api.interruptible import pause
 from lance_sdk.cli import _types
 from lance_sdk.cli._sections import Command
 from lance_sdk.cli._settings import common_options, current_settings
+from lance_sdk.cli.admin.consumer_names import consumer_names_option
 from lance_sdk.cli.admin.http_port import chosen_token
 from lance_sdk.cli.console.exit_codes import Failure, printable
 from lance_sdk.cli.console.output import print_json, print_line, print_table
@@ -37,6 +38,7 @@ _TIMEOUT: Final = 5.0
     show_default=True,
     help="How many topics, consumers and connections are shown at most.",
 )
+@consumer_names_option
 @common_options
 def top(addresses: tuple[str, ...], once: bool, interval: float, rows: int) -> None:
     """Show what servers do, again and again, until Ctrl-C.

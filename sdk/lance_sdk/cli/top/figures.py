@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from lance_sdk.cli.admin.consumer_names import known_name
 from lance_sdk.cli.admin.http_port import ask
 from lance_sdk.cli.console.exit_codes import Failure, printable
 
@@ -135,7 +136,7 @@ def _consumers(looks: Iterable[Look]) -> list[dict[str, Any]]:
             key = (_group(look), each["topic_id"], each["consumer_id"])
             names = ("topic", "consumer_id", "committed", "lag")
             consumer = {"server": look.address} | {name: each[name] for name in names}
-            consumer["name"] = each.get("name")
+            consumer["name"] = known_name(each)
             if key not in found or consumer["committed"] > found[key]["committed"]:
                 found[key] = consumer
     return sorted(found.values(), key=lambda each: -each["lag"])
