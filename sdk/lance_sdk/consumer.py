@@ -325,7 +325,7 @@ class Consumer(Lifecycle):
             self._driver.dispatcher.warn("commit", f"a position was not committed: {error}")
 
     def _finish(self, until: float, *, failed: bool) -> float:
-        if self._plan.automatic and self._driver.guard is None:
+        if self._plan.automatic and self._driver.usage_error is None:
             self._commit_last(until, failed=failed)
         return until
 

@@ -282,7 +282,7 @@ class Producer(Lifecycle, Generic[V]):
 
     def _finish(self, until: float, *, failed: bool) -> float:
         del failed
-        if self._core.spill is None or self._driver.guard is not None:
+        if self._core.spill is None or self._driver.usage_error is not None:
             return until
         with self._driver.lock:
             batches = [] if self._sender.spooler.active else self._sender.flush()

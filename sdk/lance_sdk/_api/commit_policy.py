@@ -131,7 +131,7 @@ class CommitPlan:
             consumer=self.consumer,
             topic=self.topic,
             offset=offset,
-            fingerprint=Fingerprint.of(self._cursor.evidence(offset), offset),
+            fingerprint=Fingerprint.of(self._cursor.records_before(offset), offset),
             generation=self.generation,
             committed_at_ns=time.time_ns(),
         )

@@ -104,7 +104,7 @@ def fetch_settings(url: URL, config: ConsumerConfig) -> FetchSettings:
         max_fetch_bytes=config.max_fetch_bytes,
         prefetch_bytes=config.prefetch_bytes,
         poll_interval=seconds("poll_interval", config.poll_interval),
-        take_evidence=Fingerprint.of,
+        take_fingerprint=Fingerprint.of,
         hosts=len(url.endpoints),
         reset_on_truncation=config.on_truncation == "reset",
         on_opaque=config.on_opaque,

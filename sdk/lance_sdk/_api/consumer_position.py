@@ -8,7 +8,7 @@ from lance_sdk.types import Buffer, Record, RecordBatch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_EVIDENCE = 64 * 1024
+_FINGERPRINTED = 64 * 1024
 """Bytes of records before an offset that are enough to recognise it by."""
 
 
@@ -19,7 +19,7 @@ class ConsumerPosition:
     batch is still here, for the next loop or for `rest`.
 
     Args:
-        commits: whether `evidence` is needed: the two batches taken up last are kept for it.
+        commits: whether `records_before` is needed: the two batches taken up last are kept for it.
 
     Attributes:
         records: the records of the batch that have not been handed out; replaced by a seek.
@@ -108,10 +108,10 @@ class ConsumerPosition:
             self._previous, self._newest = self._newest, batch
             self._anchor = batch.offset
 
-    def evidence(self, offset: int) -> Buffer:
+    def records_before(self, offset: int) -> Buffer:
         """Return whole records that end at an offset, as far as they are at hand.
 
-        They begin where a batch began or where `evidence` was asked for before, so that the
+        They begin where a batch began or where `records_before` was asked for before, so that the
         cost of a commit does not grow with the batch.
         """
         batches = (self._newest, self._previous)
@@ -119,6 +119,6 @@ class ConsumerPosition:
         if (batch := next(held, None)) is None or batch.opaque:
             return b""
         begin = self._anchor if batch.offset <= self._anchor < offset else batch.offset
-        if offset - begin > _EVIDENCE:
+        if offset - begin > _FINGERPRINTED:
             self._anchor = offset
         return memoryview(batch.data)[begin - batch.offset : offset - batch.offset]

@@ -50,7 +50,7 @@ class AsyncLifecycle(NotPicklable, OpenedByAsyncWith):
             ServerError: the server refused, for example the token.
             UsageError: it is open already, or was closed.
         """
-        if not isinstance(self._driver.guard, NotOpenError):
+        if not isinstance(self._driver.usage_error, NotOpenError):
             self._driver.check()
             raise UsageError(f"{self._name} is open already; use it, or make another one")
         await self._begin()
@@ -127,11 +127,11 @@ class AsyncLifecycle(NotPicklable, OpenedByAsyncWith):
 
     def __del__(self) -> None:
         driver = getattr(self, "_driver", None)
-        if driver is not None and driver.guard is None:
+        if driver is not None and driver.usage_error is None:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
             driver.let_go()
 
     @property
     def _state(self) -> str:
-        guard = self._driver.guard
-        return "OPEN" if guard is None else type(guard).__name__.removesuffix("Error").upper()
+        error = self._driver.usage_error
+        return "OPEN" if error is None else type(error).__name__.removesuffix("Error").upper()

@@ -318,7 +318,7 @@ class AsyncConsumer(AsyncLifecycle):
             self._driver.dispatcher.warn("commit", f"a position was not committed: {error}")
 
     async def _finish(self, until: float, *, failed: bool) -> float:
-        if self._plan.automatic and self._driver.guard is None:
+        if self._plan.automatic and self._driver.usage_error is None:
             await self._commit_last(until, failed=failed)
         return until
 

@@ -280,7 +280,7 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
 
     async def _finish(self, until: float, *, failed: bool) -> float:
         del failed
-        if self._core.spill is None or self._driver.guard is not None:
+        if self._core.spill is None or self._driver.usage_error is not None:
             return until
         batches = [] if self._sender.spooler.active else self._sender.flush()
         self._driver.wake()

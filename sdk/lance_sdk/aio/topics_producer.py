@@ -65,7 +65,7 @@ class AsyncTopicsProducer:
         self._close_timeout = seconds("close_timeout", config.close_timeout)
         self._targets: dict[str, AsyncPartitionedProducer] = {}
         self._opening = anyio.Lock()
-        self._guard: UsageError | None = NotOpenError(f"{self!r} is not open")
+        self._usage_error: UsageError | None = NotOpenError(f"{self!r} is not open")
 
     def __repr__(self) -> str:
         return f"<AsyncTopicsProducer {self._server} topics={len(self._targets)}>"
@@ -82,9 +82,9 @@ class AsyncTopicsProducer:
             LanceError: that topic cannot be opened.
             UsageError: it is open already, or was closed.
         """
-        if not isinstance(self._guard, NotOpenError):
-            raise self._guard or UsageError(f"{self!r} is open already")
-        self._guard = None
+        if not isinstance(self._usage_error, NotOpenError):
+            raise self._usage_error or UsageError(f"{self!r} is open already")
+        self._usage_error = None
         if self._server.topic is not None:
             await self._target(self._server.topic)
         return self
@@ -130,8 +130,8 @@ class AsyncTopicsProducer:
         if topic is None:
             raise ConfigError(f"send() needs topic=: {self._server} names none")
         async with self._opening:
-            if self._guard is not None:
-                raise self._guard
+            if self._usage_error is not None:
+                raise self._usage_error
             if (found := self._targets.get(topic)) is None:
                 url = replace(self._server, topic=topic, topic_id=None)
                 found = AsyncPartitionedProducer(
@@ -173,7 +173,7 @@ class AsyncTopicsProducer:
         """
         until = deadline_after(self._close_timeout if timeout is None else timeout)
         async with self._opening:
-            self._guard = ClosedError(f"{self!r} is closed; make a new one")
+            self._usage_error = ClosedError(f"{self!r} is closed; make a new one")
             targets = list(self._targets.values())
         return merged([await each.close(max(0.0, until - monotonic())) for each in targets])
 

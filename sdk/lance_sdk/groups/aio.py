@@ -397,7 +397,7 @@ class AsyncGroupConsumer(Membership, AsyncLifecycle):
         """Give up every topic in good order, and leave."""
         self._reading.leave()
         topics = self._reading.topics
-        if topics and self._driver.guard is None:
+        if topics and self._driver.usage_error is None:
             change = Change(self.generation, revoked=topics)
             try:
                 with self._rebalance.timed(change, self.member):

@@ -125,7 +125,7 @@ class ConsumerRig(Rig):
             max_fetch_bytes=max_fetch_bytes,
             prefetch_bytes=prefetch_bytes,
             poll_interval=0.05,
-            take_evidence=Fingerprint.of,
+            take_fingerprint=Fingerprint.of,
             reset_on_truncation=reset,
             **more,
         )

@@ -105,7 +105,7 @@ def test_missing_partition_leaves_nothing_open(server: Any) -> None:
     producer = PartitionedProducer(server.url, names)
     with pytest.raises(TopicNotFound):
         producer.open()
-    assert all(each._driver.guard is not None for each in producer._producers)
+    assert all(each._driver.usage_error is not None for each in producer._producers)
 
 
 @pytest.mark.parametrize("names", [[], "orders", ["a", "a"]], ids=str)

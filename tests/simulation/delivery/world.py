@@ -370,7 +370,7 @@ class World:
             return
         finally:
             there = self._consumer is not None and self._consumer[0] == first
-            if intruder._driver.guard is None and there and store is self._store:
+            if intruder._driver.usage_error is None and there and store is self._store:
                 self.violate("a second consumer of one name was let in")
             await intruder.close()
 

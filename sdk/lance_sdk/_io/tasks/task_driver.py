@@ -58,7 +58,7 @@ class TaskDriver:
 
     Attributes:
         lock: does nothing; what both APIs share takes it, as tasks of one thread need not.
-        guard: why the object cannot be used at the moment; None while it can.
+        usage_error: why the object cannot be used at the moment; None while it can.
         dispatcher: tells hooks and the log.
         count_lost: returns the number of records lost that nobody was told of.
         count_delivered: returns the number of records acknowledged; None for what sends none.
@@ -100,12 +100,12 @@ class TaskDriver:
         self._look = anyio.Event()
         self._fill = anyio.Event()
         self._stopped = anyio.Event()
-        self.guard: UsageError | None = NotOpenError(
+        self.usage_error: UsageError | None = NotOpenError(
             f"{name} is not open: use it in an `async with` block, or await open() first"
         )
 
     def __repr__(self) -> str:
-        return f"<TaskDriver {self._name} guard={self.guard!r} {self._core!r}>"
+        return f"<TaskDriver {self._name} usage_error={self.usage_error!r} {self._core!r}>"
 
     # What the client calls
 
@@ -115,12 +115,12 @@ class TaskDriver:
         Raises:
             UsageError: not open, closed, forked.
         """
-        if self.guard is not None:
-            raise self.guard.with_traceback(None)
+        if self.usage_error is not None:
+            raise self.usage_error.with_traceback(None)
 
     def start(self) -> None:
         """Start the tasks."""
-        self.guard = None
+        self.usage_error = None
         at_fork.register(self)
         at_exit.register(self)
         self._call_soon = task_spawner.start(self._run, self._name)
@@ -162,7 +162,7 @@ class TaskDriver:
 
     async def close(self, timeout: float) -> None:
         """Finish within ``timeout`` seconds, even when the caller is being cancelled."""
-        if isinstance(self.guard, ForkedError):
+        if isinstance(self.usage_error, ForkedError):
             return  # everything that was here belongs to the parent
         self._closed_by_caller = True
         with anyio.CancelScope(shield=True):
@@ -189,16 +189,17 @@ class TaskDriver:
 
     def forked(self) -> None:
         """Refuse further use; called in a forked child, where the event loop is the parent's."""
-        self.guard = ForkedError(
+        self.usage_error = ForkedError(
             f"{self._name} was opened before os.fork(); open a new one in the child process"
         )
         at_exit.unregister(self)
         with contextlib.suppress(Exception):  # the core may have been forked in mid-step
-            self._core.fail(self.guard, time.monotonic())  # nobody here may wait for the parent
+            # Nobody here may wait for the parent.
+            self._core.fail(self.usage_error, time.monotonic())
 
     def _refuse(self, reason: UsageError) -> None:
-        if self.guard is None or isinstance(self.guard, NotOpenError):
-            self.guard = reason
+        if self.usage_error is None or isinstance(self.usage_error, NotOpenError):
+            self.usage_error = reason
 
     def _fail(self, error: LanceError) -> None:
         self._core.fail(error, time.monotonic())

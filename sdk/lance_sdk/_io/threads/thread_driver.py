@@ -63,7 +63,7 @@ class ThreadDriver:
         lock: guards the core; user code never runs under it.
         batches: what is sent, where a lone batch may be sent and acknowledged on the thread that
             waits for it.
-        guard: why the object cannot be used at the moment; None while it can.
+        usage_error: why the object cannot be used at the moment; None while it can.
         count_lost: returns the number of records lost, for the report at interpreter exit.
         count_delivered: returns the number of records acknowledged; None for what sends none.
         tell_loss: tells how many records were lost where no caller can be told, and when.
@@ -95,7 +95,7 @@ class ThreadDriver:
         self._writing = False
         self._buffer = memoryview(bytearray())
         self.lock = threading.Lock()
-        self.guard: UsageError | None = NotOpenError(
+        self.usage_error: UsageError | None = NotOpenError(
             f"{name} is not open: use it in a `with` block, or call open() first"
         )
         self.count_lost: Callable[[], int] = int
@@ -103,7 +103,7 @@ class ThreadDriver:
         self.tell_loss: Callable[[int, str], None] = at_exit.warn_of_loss
 
     def __repr__(self) -> str:
-        return f"<ThreadDriver {self._name} guard={self.guard!r} {self._core!r}>"
+        return f"<ThreadDriver {self._name} usage_error={self.usage_error!r} {self._core!r}>"
 
     # What the client calls
 
@@ -113,8 +113,8 @@ class ThreadDriver:
         Raises:
             UsageError: not open, closed, forked.
         """
-        if self.guard is not None:
-            raise self.guard.with_traceback(None)
+        if self.usage_error is not None:
+            raise self.usage_error.with_traceback(None)
 
     def start(self) -> None:
         """Start the thread."""
@@ -122,7 +122,7 @@ class ThreadDriver:
         if self.batches is not None and not self.dispatcher.hooks:  # hooks run on the I/O thread
             self._direct = DirectExchange(self._core, self.batches, self._waiter)
         self._buffer = memoryview(bytearray(_RECEIVE_BYTES))
-        self.guard = None
+        self.usage_error = None
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         at_fork.register(self)
         at_exit.register(self)
@@ -222,7 +222,7 @@ class ThreadDriver:
             ConcurrencyError: when called from a callback.
         """
         thread = self._thread
-        if isinstance(self.guard, ForkedError):
+        if isinstance(self.usage_error, ForkedError):
             return  # everything that was here belongs to the parent
         if thread is threading.current_thread():
             raise ConcurrencyError(f"{self._name}: close() must not be called from a callback")
@@ -268,18 +268,19 @@ class ThreadDriver:
     def forked(self) -> None:
         """Let go of everything inherited; called in a forked child."""
         self.lock = threading.Lock()  # the old one may be held by a thread that is not here
-        self.guard = ForkedError(
+        self.usage_error = ForkedError(
             f"{self._name} was opened before os.fork(); open a new one in the child process"
         )
         self._thread = None
         self._close_descriptors()
         at_exit.unregister(self)
         with contextlib.suppress(Exception):  # the core may have been forked in mid-step
-            self._core.fail(self.guard, time.monotonic())  # nobody here may wait for the parent
+            # Nobody here may wait for the parent.
+            self._core.fail(self.usage_error, time.monotonic())
 
     def _refuse(self, reason: UsageError) -> None:
-        if self.guard is None or isinstance(self.guard, NotOpenError):
-            self.guard = reason
+        if self.usage_error is None or isinstance(self.usage_error, NotOpenError):
+            self.usage_error = reason
 
     def _fail(self, error: LanceError) -> None:
         with self.lock:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lance_sdk._protocol.consume.reassembly import Reassembly
-from lance_sdk._protocol.consume.truncation_check import Evidence, TakeEvidence
+from lance_sdk._protocol.consume.truncation_check import LogFingerprint, TakeFingerprint
 from lance_sdk.types import RecordBatch
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class FetchBuffer:
             self._newest = replace(self._newest, offset=offset - len(left), data=left)
         self.pieces = Reassembly(offset)
 
-    def evidence(self, take: TakeEvidence) -> Evidence | None:
+    def fingerprint(self, take: TakeFingerprint) -> LogFingerprint | None:
         """Return what the last records before the place reached are recognised by (AMB-30)."""
         newest = self._newest
         if newest is None or newest.opaque or newest.next_offset != self.pieces.offset:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from lance_sdk._protocol.connection import Connection, Request
-from lance_sdk._protocol.consume.fetch_response import FETCH_ANSWERS, Answer, read_answer
+from lance_sdk._protocol.consume.fetch_response import FETCH_ANSWERS, DecodedFetch, read_answer
 from lance_sdk.errors import RemoteProtocolError, ServerError
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command
@@ -12,7 +12,7 @@ from lance_spec.errors import DecodeError
 from lance_spec.limits import END_OFFSET
 from lance_spec.messages.lwp import Fetch, OffsetForTime, OffsetForTimeResponse
 
-OnAnswer: TypeAlias = Callable[[Answer, float], None]
+OnAnswer: TypeAlias = Callable[[DecodedFetch, float], None]
 OnError: TypeAlias = Callable[[ServerError, float], None]
 
 
@@ -99,7 +99,7 @@ class FetchRequests:
         self.data = Request(Command.OFFSET_FOR_TIME, payload, expects, answered, refused)
         connection.ask(self.data, now)
 
-    def read(self, code: int, payload: memoryview, dialect: Dialect) -> Answer | None:
+    def read(self, code: int, payload: memoryview, dialect: Dialect) -> DecodedFetch | None:
         """Read an answer to Fetch, or a push; None when it cannot be read."""
         try:
             return read_answer(code, payload, dialect)

@@ -11,7 +11,7 @@ FETCH_ANSWERS = frozenset({Command.FETCH_RESPONSE, Command.CATCHING_UP})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DecodedFetch:
     """What a server says to a Fetch.
 
     Attributes:
@@ -28,7 +28,7 @@ class Answer:
     catching_up: bool = False
 
 
-def read_answer(code: int, payload: memoryview, dialect: Dialect) -> Answer:
+def read_answer(code: int, payload: memoryview, dialect: Dialect) -> DecodedFetch:
     """Read an answer to Fetch; its header must agree with its length (AMB-05).
 
     Raises:
@@ -36,10 +36,10 @@ def read_answer(code: int, payload: memoryview, dialect: Dialect) -> Answer:
     """
     if code == Command.CATCHING_UP:
         end = CatchingUp.decode(payload).current_max_offset
-        return Answer(end, memoryview(b""), catching_up=True)
+        return DecodedFetch(end, memoryview(b""), catching_up=True)
     if dialect.fetch_header == 24:
         extended = FetchResponseExtended.decode(payload)
-        return Answer(extended.end_offset, memoryview(extended.data))
+        return DecodedFetch(extended.end_offset, memoryview(extended.data))
     response = FetchResponse.decode(payload)
     count = response.record_count if dialect.strict else None
-    return Answer(response.next_offset, memoryview(response.data), count)
+    return DecodedFetch(response.next_offset, memoryview(response.data), count)

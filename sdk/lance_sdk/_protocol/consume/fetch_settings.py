@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from lance_sdk._protocol.consume.truncation_check import TakeEvidence
+from lance_sdk._protocol.consume.truncation_check import TakeFingerprint
 
 if TYPE_CHECKING:
     from lance_sdk.values.contract import Codec
@@ -44,7 +44,7 @@ class FetchSettings:
         request_timeout: seconds for a control request.
         codec: how ``value`` of the records reads the payload; None leaves it as bytes.
         stop_at: with ``stop_at_end``, the offset to end at where that comes first.
-        take_evidence: makes what records are recognised by after a reconnect.
+        take_fingerprint: makes what records are recognised by after a reconnect.
         hosts: how many hosts may be asked; one that ends before the position is believed when
             there is no other.
     """
@@ -55,7 +55,7 @@ class FetchSettings:
     max_fetch_bytes: int
     prefetch_bytes: int
     poll_interval: float
-    take_evidence: TakeEvidence
+    take_fingerprint: TakeFingerprint
     reset_on_truncation: bool = False
     on_opaque: Literal["raise", "skip", "bytes"] = "raise"
     mode: Literal["auto", "push", "poll"] = "auto"

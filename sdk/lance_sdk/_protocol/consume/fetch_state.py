@@ -19,7 +19,7 @@ from lance_sdk._protocol.consume.consume_errors import (
 )
 from lance_sdk._protocol.consume.dialect_fallback import DialectFallback
 from lance_sdk._protocol.consume.fetch_buffer import FetchBuffer
-from lance_sdk._protocol.consume.fetch_response import Answer
+from lance_sdk._protocol.consume.fetch_response import DecodedFetch
 from lance_sdk._protocol.consume.fetch_settings import FetchSettings, Moment, Start
 from lance_sdk._protocol.consume.relocation import OVERLAP, Relocation
 from lance_sdk._protocol.consume.truncation_check import CheckResult, TruncationCheck
@@ -70,7 +70,7 @@ class FetchState:
         fetch_buffer: the records up to the place that was reached.
         to_end: the place is the end, which is not known yet.
         to_time: the place is that of a time, which is not known yet.
-        proof: what has to be compared before anything is read.
+        truncation_check: what has to be compared before anything is read.
         relocation: looks for the place, where the server's offsets moved.
         stable: whether the server's offsets name the same byte for ever (AMB-29).
         fallback: the bytes here are not records, and are handed out all the same.
@@ -105,7 +105,7 @@ class FetchState:
         self._from_beginning = where == "beginning"
         self.to_end = where == "end"
         self.to_time = where if isinstance(where, Moment) else None
-        self.proof: TruncationCheck | None = None
+        self.truncation_check: TruncationCheck | None = None
         self.relocation: Relocation | None = None
         self.fallback: DialectFallback | None = None
         self._stop: int | None = None
@@ -123,9 +123,9 @@ class FetchState:
 
     def lost(self) -> None:
         """Take note that the connection is gone: on the next one, compare first, and at once."""
-        found = self.fetch_buffer.evidence(self._settings.take_evidence)
-        if self.proof is None and found is not None:
-            self.proof = TruncationCheck(found)
+        found = self.fetch_buffer.fingerprint(self._settings.take_fingerprint)
+        if self.truncation_check is None and found is not None:
+            self.truncation_check = TruncationCheck(found)
         if self.at_tail:
             self.resume_at = -math.inf
 
@@ -181,7 +181,7 @@ class FetchState:
 
     # What answers mean
 
-    def take_end(self, answer: Answer, now: float) -> None:
+    def take_end(self, answer: DecodedFetch, now: float) -> None:
         """Take the answer to a Fetch at the end sentinel (AMB-06)."""
         self.end, self._end_at = answer.next_offset, now
         if self.to_end:
@@ -194,7 +194,7 @@ class FetchState:
             limit = self._settings.stop_at
             self._stop = answer.next_offset if limit is None else min(limit, answer.next_offset)
 
-    def take_data(self, answer: Answer, asked: Asked | None, now: float) -> None:
+    def take_data(self, answer: DecodedFetch, asked: Asked | None, now: float) -> None:
         """Take the answer to a Fetch, or data that was pushed when nothing was asked."""
         start = self.fetch_buffer.pieces.next_fetch
         if asked is not None and len(answer.data) > asked.size:
@@ -237,7 +237,7 @@ class FetchState:
         """Whether the last records may be looked for elsewhere."""
         return not self.stable and self.fallback is None and bool(self.fetch_buffer.last_records)
 
-    def _after_overlap(self, answer: Answer, asked: Asked) -> Answer | None:
+    def _after_overlap(self, answer: DecodedFetch, asked: Asked) -> DecodedFetch | None:
         """Return what is new in an answer; None where it is not what was read there before."""
         overlap, found = asked.overlap, answer.data
         if not found and not answer.catching_up and answer.next_offset > asked.start:
@@ -261,11 +261,11 @@ class FetchState:
         """Look for the last records where the server has them now."""
         place = self.fetch_buffer.pieces.offset
         self.fetch_buffer.pieces.drop_held()
-        self.proof = None
+        self.truncation_check = None
         records = self.fetch_buffer.last_records
         self.relocation = Relocation(records, place if end is None else min(place, end))
 
-    def take_relocation(self, relocation: Relocation, answer: Answer) -> None:
+    def take_relocation(self, relocation: Relocation, answer: DecodedFetch) -> None:
         """Take the answer to a Fetch of the place that is looked for."""
         relocation.take(answer)
         place = self.fetch_buffer.pieces.offset
@@ -297,7 +297,7 @@ class FetchState:
         text = f"{message}: going on at the end of the log (on_truncation='reset')"
         self._events.append(Notice(text, "truncated"))
 
-    def _add(self, answer: Answer, asked: Asked | None) -> None:
+    def _add(self, answer: DecodedFetch, asked: Asked | None) -> None:
         pieces = self.fetch_buffer.pieces
         fresh = pieces.held == 0
         start = pieces.next_fetch
@@ -403,14 +403,16 @@ class FetchState:
             return
         text = f"{message}: going on at its end (on_truncation='reset')"
         self._events.append(Notice(text, "truncated"))
-        self.proof = None
+        self.truncation_check = None
         self.fetch_buffer.place(end)
         self._truncation.reset()
 
-    def take_proof(self, proof: TruncationCheck, answer: Answer, now: float) -> None:
+    def take_truncation_check(
+        self, check: TruncationCheck, answer: DecodedFetch, now: float
+    ) -> None:
         """Take the answer to a Fetch of the records before the place (AMB-30)."""
-        start = proof.next_fetch
-        verdict = proof.judge(answer)
+        start = check.next_fetch
+        verdict = check.judge(answer)
         if verdict is CheckResult.OPEN:
             return
         if verdict in {CheckResult.SHORT, CheckResult.OTHER} and self._may_have_moved:
@@ -418,7 +420,7 @@ class FetchState:
         elif verdict is CheckResult.SHORT:
             self._beyond_end(answer.next_offset, self.fetch_buffer.pieces.offset, now)
         elif verdict is CheckResult.OTHER:
-            self.proof = None
+            self.truncation_check = None
             place = self.fetch_buffer.pieces.offset
             message = f"the records before offset {place} are not those that were read there"
             if self._settings.reset_on_truncation:
@@ -426,15 +428,16 @@ class FetchState:
             else:
                 self._cut(f"{message} (from offset {start} on): the log was cut and grew again", 0)
         else:
-            self.proof = None
+            self.truncation_check = None
             self.progressed()
 
     def take_error(self, error: ServerError, now: float) -> None:
         """Take an ErrorResponse: ask again, go on elsewhere, or end."""
         place = self.fetch_buffer.pieces.offset
         earliest = error.earliest if isinstance(error, InvalidOffset) else None
-        if earliest is not None and self.proof is not None and earliest <= place:
-            self.proof = None  # what would be compared is gone: the topic's identity decides
+        if earliest is not None and self.truncation_check is not None and earliest <= place:
+            # What would be compared is gone: the topic's identity decides.
+            self.truncation_check = None
         elif self._from_beginning and earliest is not None and earliest > place:
             self.fetch_buffer.place(earliest)  # retention has moved the beginning
         elif isinstance(error, InvalidOffset) and not self.stable and self._overlaps:

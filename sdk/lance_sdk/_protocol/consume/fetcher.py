@@ -23,12 +23,12 @@ from lance_sdk._protocol.consume.consumer_acks import commit_call
 from lance_sdk._protocol.consume.dialect_fallback import DialectFallback
 from lance_sdk._protocol.consume.fetch_buffer import FetchBuffer
 from lance_sdk._protocol.consume.fetch_requests import FetchRequests
-from lance_sdk._protocol.consume.fetch_response import Answer
+from lance_sdk._protocol.consume.fetch_response import DecodedFetch
 from lance_sdk._protocol.consume.fetch_settings import FetchSettings, Moment, Start
 from lance_sdk._protocol.consume.fetch_state import FetchState
 from lance_sdk._protocol.consume.relocation import Relocation
 from lance_sdk._protocol.consume.subscription import Subscription, SubscriptionPhase
-from lance_sdk._protocol.consume.truncation_check import Evidence, TruncationCheck
+from lance_sdk._protocol.consume.truncation_check import LogFingerprint, TruncationCheck
 from lance_sdk._protocol.events import Event, Fetched, Notice
 from lance_sdk._protocol.read_only_handler import ReadOnlyHandler
 from lance_sdk._protocol.request_tracker import PendingRequest, RequestTracker
@@ -76,7 +76,7 @@ class Fetcher(ReadOnlyHandler):
         self._settings = settings
         self._progress = progress
         self._events = events
-        self._asking = FetchRequests(settings.topic_id, self._on_error, self.fail)
+        self._fetch_requests = FetchRequests(settings.topic_id, self._on_error, self.fail)
         self._fetch_state = FetchState(settings, retry, events)
         self._push = Subscription(
             settings.subscriber,
@@ -107,15 +107,17 @@ class Fetcher(ReadOnlyHandler):
 
     # What the client calls
 
-    def begin(self, where: Start, evidence: Evidence | None, now: float) -> None:
+    def begin(self, where: Start, fingerprint: LogFingerprint | None, now: float) -> None:
         """Begin to fetch, where that was held up; the records before may have to be proved."""
         self._held = False
         self.seek(where, now)
-        self._fetch_state.proof = None if evidence is None else TruncationCheck(evidence)
+        self._fetch_state.truncation_check = (
+            None if fingerprint is None else TruncationCheck(fingerprint)
+        )
 
     def seek(self, where: Start, now: float) -> None:
         """Go on from somewhere else; what was fetched ahead is dropped."""
-        self._asking.forget()
+        self._fetch_requests.forget()
         self._push.end(now, drop=True)
         self._fetch_state.seek(where)
 
@@ -127,7 +129,7 @@ class Fetcher(ReadOnlyHandler):
 
     def commit(self, consumer_id: int, offset: int, now: float) -> PendingRequest:
         """Commit an offset at the server (LWP section 5.14)."""
-        call = commit_call(self._asking.topic_id, consumer_id, offset)
+        call = commit_call(self._fetch_requests.topic_id, consumer_id, offset)
         self.calls.submit(call, now)
         return call
 
@@ -207,7 +209,7 @@ class Fetcher(ReadOnlyHandler):
         self._may_push = self._settings.mode != "poll" and connection.dialect.push
         if self._settings.mode == "push" and not self._may_push and self.fallback is None:
             raise no_push(f"of dialect {connection.dialect.name!r}")
-        number = self._asking.topic_id if topic is None else topic.id
+        number = self._fetch_requests.topic_id if topic is None else topic.id
         if not number and not connection.dialect.strict:
             text = "records in topic 0 of a published server cannot be read (AMB-34)"
             self._events.append(Notice(f"{text}: name a topic", "topic-0"))
@@ -216,13 +218,13 @@ class Fetcher(ReadOnlyHandler):
         before, self.topic = self.topic, topic
         if before is not None and _identity(before) != _identity(topic):
             raise changed(topic, self._fetch_state.fetch_buffer.pieces.offset)
-        self._asking.topic_id = topic.id
+        self._fetch_requests.topic_id = topic.id
 
     def fill(self, connection: Connection, now: float) -> None:
         """Ask for the end, for data, for pushes, or for nothing."""
         self.calls.fill(connection, now)
         if self._lookup is not None and not self._lookup.done:
-            self._lookup.fill(connection, self._asking.topic_id, now)
+            self._lookup.fill(connection, self._fetch_requests.topic_id, now)
         fetch_state = self._fetch_state
         if fetch_state.error is not None or now < fetch_state.resume_at or self._held:
             return
@@ -232,8 +234,8 @@ class Fetcher(ReadOnlyHandler):
             self._ask_time(connection, fetch_state.to_time, now)
         elif fetch_state.relocation is not None:
             self._ask_relocation(connection, fetch_state.relocation, now)
-        elif fetch_state.proof is not None:
-            self._ask_proof(connection, fetch_state.proof, now)
+        elif fetch_state.truncation_check is not None:
+            self._ask_truncation_check(connection, fetch_state.truncation_check, now)
         else:
             self._ask_end_and_data(connection, now)
 
@@ -243,11 +245,11 @@ class Fetcher(ReadOnlyHandler):
         self._push.check(now)
 
     def _ask_end_and_data(self, connection: Connection, now: float) -> None:
-        if self._asking.end is None and self._wants_end(now):
-            self._asking.fetch_end(connection, self._on_end, now)
-        if self._asking.data is not None or self.paused or not self._fetch_state.wants_data:
+        if self._fetch_requests.end is None and self._wants_end(now):
+            self._fetch_requests.fetch_end(connection, self._on_end, now)
+        if self._fetch_requests.data is not None or self.paused or not self._fetch_state.wants_data:
             return
-        if self._asking.end is None and self._wants_push():
+        if self._fetch_requests.end is None and self._wants_push():
             self._subscribe(connection, now)
         else:
             self._ask_data(connection, now)
@@ -256,7 +258,9 @@ class Fetcher(ReadOnlyHandler):
         fetch_state = self._fetch_state
         if fetch_state.to_end or fetch_state.wants_stop:
             return True
-        streaming = self._asking.data is None and fetch_state.wants_data and not fetch_state.at_tail
+        streaming = (
+            self._fetch_requests.data is None and fetch_state.wants_data and not fetch_state.at_tail
+        )
         return streaming and fetch_state.end_is_old(now)
 
     def _wants_push(self) -> bool:
@@ -267,12 +271,12 @@ class Fetcher(ReadOnlyHandler):
         self._fetch_state.at_tail = False
         offset, size = self._fetch_state.fetch_buffer.pieces.offset, self._settings.max_fetch_bytes
         self._push_dialect = connection.dialect
-        self._push.begin(connection, self._asking.topic_id, offset, size, now)
+        self._push.begin(connection, self._fetch_requests.topic_id, offset, size, now)
 
     def _ask_data(self, connection: Connection, now: float) -> None:
         asked = self._fetch_state.next_fetch(connection.dialect)
 
-        def on_data(answer: Answer, at: float) -> None:
+        def on_data(answer: DecodedFetch, at: float) -> None:
             size = len(answer.data)
             if size:
                 self._progress()
@@ -282,7 +286,7 @@ class Fetcher(ReadOnlyHandler):
             self._judge_push(size)
             self._open_gate()
 
-        self._asking.fetch(connection, asked.start, asked.size, on_data, now)
+        self._fetch_requests.fetch(connection, asked.start, asked.size, on_data, now)
         self.fetches += 1
 
     def _judge_push(self, found: int) -> None:
@@ -297,24 +301,26 @@ class Fetcher(ReadOnlyHandler):
             text = "the server takes Subscribe and does not push: polling instead"
             self._events.append(Notice(text, "push"))
 
-    def _ask_proof(self, connection: Connection, proof: TruncationCheck, now: float) -> None:
-        def on_data(answer: Answer, at: float) -> None:
-            self._fetch_state.take_proof(proof, answer, at)
+    def _ask_truncation_check(
+        self, connection: Connection, check: TruncationCheck, now: float
+    ) -> None:
+        def on_data(answer: DecodedFetch, at: float) -> None:
+            self._fetch_state.take_truncation_check(check, answer, at)
             self._open_gate()
 
-        if self._asking.data is None:
-            size = min(proof.missing, connection.dialect.max_fetch_data)
-            self._asking.fetch(connection, proof.next_fetch, size, on_data, now)
+        if self._fetch_requests.data is None:
+            size = min(check.missing, connection.dialect.max_fetch_data)
+            self._fetch_requests.fetch(connection, check.next_fetch, size, on_data, now)
             self.fetches += 1
 
     def _ask_relocation(self, connection: Connection, search: Relocation, now: float) -> None:
-        def on_data(answer: Answer, _at: float) -> None:
+        def on_data(answer: DecodedFetch, _at: float) -> None:
             self._fetch_state.take_relocation(search, answer)
             self._open_gate()
 
-        if self._asking.data is None:
+        if self._fetch_requests.data is None:
             size = min(search.missing, connection.dialect.max_fetch_data)
-            self._asking.fetch(connection, search.next_fetch, size, on_data, now)
+            self._fetch_requests.fetch(connection, search.next_fetch, size, on_data, now)
             self.fetches += 1
 
     def _ask_time(self, connection: Connection, moment: Moment, now: float) -> None:
@@ -324,13 +330,13 @@ class Fetcher(ReadOnlyHandler):
             else:
                 self._on_error(error, at)
 
-        if self._asking.data is None:
+        if self._fetch_requests.data is None:
             time_ns, place = moment.time_ns, self._fetch_state.place
-            self._asking.offset_for_time(
+            self._fetch_requests.offset_for_time(
                 connection, time_ns, lambda offset, _: place(offset), refused, now
             )
 
-    def _on_end(self, answer: Answer, now: float) -> None:
+    def _on_end(self, answer: DecodedFetch, now: float) -> None:
         self._fetch_state.take_end(answer, now)
         self._open_gate()
 
@@ -350,7 +356,7 @@ class Fetcher(ReadOnlyHandler):
         if self.fetch_buffer.buffered > self._settings.prefetch_bytes + _ON_THE_WAY:
             raise RemoteProtocolError("the server goes on pushing although it was asked to stop")
         start = self._fetch_state.fetch_buffer.pieces.next_fetch
-        answer = self._asking.read(Command.FETCH_RESPONSE, payload, self._push_dialect)
+        answer = self._fetch_requests.read(Command.FETCH_RESPONSE, payload, self._push_dialect)
         if answer is not None:
             self.pushes += 1
             self._progress()
@@ -390,7 +396,7 @@ class Fetcher(ReadOnlyHandler):
     def lost(self, now: float) -> None:
         """Forget what was asked: it is asked again on the next connection, after a comparison."""
         self._judge_loss(self.situation().cause)
-        self._asking.forget()
+        self._fetch_requests.forget()
         self._push.lost()
         self.calls.lost(now)
         if self._lookup is not None:

@@ -7,7 +7,7 @@ more must be the same. Where it is not, the last records are looked for, from th
 
 from typing import Final
 
-from lance_sdk._protocol.consume.fetch_response import Answer
+from lance_sdk._protocol.consume.fetch_response import DecodedFetch
 from lance_spec.limits import RECORD_HEADER_SIZE
 
 OVERLAP: Final = 1024
@@ -67,7 +67,7 @@ class Relocation:
         """Bytes that are needed from there."""
         return self._high - self.next_fetch
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: DecodedFetch) -> None:
         """Take the answer to a Fetch at `next_fetch`."""
         self._data += answer.data[: self.missing]
         if answer.data and self.missing:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-from lance_sdk._protocol.consume.fetch_response import Answer
+from lance_sdk._protocol.consume.fetch_response import DecodedFetch
 from lance_spec.checksum import Buffer
 from lance_spec.limits import MAX_PAYLOAD
 
 
-class Evidence(Protocol):
+class LogFingerprint(Protocol):
     """What whole records are recognised by; `lance_sdk.offsets.contract.Fingerprint` is one."""
 
     @property
@@ -27,8 +27,8 @@ class Evidence(Protocol):
         ...
 
 
-TakeEvidence: TypeAlias = Callable[[Buffer, int], Evidence | None]
-"""Makes evidence of whole records and the offset after them; None when there is no record."""
+TakeFingerprint: TypeAlias = Callable[[Buffer, int], LogFingerprint | None]
+"""Makes a fingerprint of whole records and the offset after them; None when there is no record."""
 
 
 class CheckResult(Enum):
@@ -45,36 +45,36 @@ class TruncationCheck:
     """Reads the fingerprinted records again, across any cut.
 
     Args:
-        evidence: of the records before the position.
+        fingerprint: of the records before the position.
     """
 
-    def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
+    def __init__(self, fingerprint: LogFingerprint) -> None:
+        self._fingerprint = fingerprint
         self._data = b""
 
     def __repr__(self) -> str:
-        return f"<TruncationCheck of {self._evidence} {len(self._data)} read>"
+        return f"<TruncationCheck of {self._fingerprint} {len(self._data)} read>"
 
     @property
     def next_fetch(self) -> int:
         """Offset of the next byte that is needed."""
-        return self._evidence.start + len(self._data)
+        return self._fingerprint.start + len(self._data)
 
     @property
     def missing(self) -> int:
         """Bytes that are needed from there."""
-        return self._evidence.length - len(self._data)
+        return self._fingerprint.length - len(self._data)
 
-    def judge(self, answer: Answer) -> CheckResult:
+    def judge(self, answer: DecodedFetch) -> CheckResult:
         """Take the answer to a Fetch at `next_fetch`."""
         if answer.catching_up:
             return CheckResult.SHORT
         if not answer.data:
             gap = answer.next_offset > self.next_fetch
             return CheckResult.GONE if gap else CheckResult.SHORT
-        if self._evidence.length > MAX_PAYLOAD:
+        if self._fingerprint.length > MAX_PAYLOAD:
             return CheckResult.OTHER  # no records that were ever read together
         self._data += answer.data[: self.missing]
         if self.missing:
             return CheckResult.OPEN
-        return CheckResult.SAME if self._evidence.matches(self._data) else CheckResult.OTHER
+        return CheckResult.SAME if self._fingerprint.matches(self._data) else CheckResult.OTHER

@@ -19,7 +19,7 @@ class ErrorAttribution:
         attributed: called with the error once every other acknowledgement must have come.
 
     Attributes:
-        error: what the server said; None while there is no suspicion.
+        error: what the server said; None while none waits to be attributed.
     """
 
     __slots__ = ("_attributed", "_connection", "error")
@@ -32,7 +32,7 @@ class ErrorAttribution:
     def __repr__(self) -> str:
         return f"<ErrorAttribution {self.error!r}>"
 
-    def arise(self, error: ServerError, connection: Connection, now: float) -> None:
+    def begin(self, error: ServerError, connection: Connection, now: float) -> None:
         """Begin, unless one is being looked into already."""
         if self.error is None:
             self.error, self._connection = error, connection

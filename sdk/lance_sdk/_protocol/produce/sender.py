@@ -378,7 +378,7 @@ class Sender:
             _, batch = self._in_flight.popitem()
             self._judge(batch, error, now)
         elif self._in_flight and self._connection is not None:
-            self._error_attribution.arise(error, self._connection, now)
+            self._error_attribution.begin(error, self._connection, now)
         elif self._orphans:
             self._orphans.pop()
         elif not self.spooler.active:

@@ -13,7 +13,7 @@ from lance_spec.enums import Command
 from lance_spec.messages.groups import DescribedGroup, GroupDescribe, GroupDescription
 
 
-class _Asking(Lifecycle):
+class _OneRequest(Lifecycle):
     def __init__(self, url: str | URL, options: Mapping[str, Any]) -> None:
         self._core = build_client(url, options, GroupCaller)
         super().__init__(self._core)
@@ -54,6 +54,6 @@ def describe_groups(
         GroupDescription.decode,
         repeatable=True,
     )
-    with _Asking(coordinator, options) as asking:
+    with _OneRequest(coordinator, options) as asking:
         answer: GroupDescription = asking.ask(call)
     return answer.groups

@@ -109,7 +109,7 @@ class AsyncTopicReader(AsyncClient):
     @property
     def usable(self) -> bool:
         """Whether it is open."""
-        return self._driver.guard is None
+        return self._driver.usage_error is None
 
     def let_go(self) -> None:
         """Start closing without waiting; the member that it belongs to warns."""

@@ -69,14 +69,18 @@ class TopicFetcher(Fetcher):
 
     def intent(self, now: float) -> Intent:
         """Return what it would do with the connection."""
-        fetch_state, asking = self._fetch_state, self._asking
+        fetch_state, requests = self._fetch_state, self._fetch_requests
         if self._push.phase is not SubscriptionPhase.NONE:
             return Intent.PUSH
-        if asking.data is not None or asking.end is not None:
+        if requests.data is not None or requests.end is not None:
             return Intent.FETCH
         if fetch_state.error is not None or now < fetch_state.resume_at or self._held:
             return Intent.REST
-        if fetch_state.to_time is not None or fetch_state.proof is not None or self._wants_end(now):
+        if (
+            fetch_state.to_time is not None
+            or fetch_state.truncation_check is not None
+            or self._wants_end(now)
+        ):
             return Intent.FETCH
         if self.paused or not fetch_state.wants_data:
             return Intent.REST
@@ -98,7 +102,7 @@ class TopicFetcher(Fetcher):
             self.on_ready()
 
 
-class CommitEvidence:
+class CommitFingerprint:
     """What the records before a commit are recognised by (AMB-30).
 
     Args:
@@ -111,7 +115,7 @@ class CommitEvidence:
     """
 
     def __init__(self, commit: Commit) -> None:
-        assert commit.fingerprint is not None, "only such a commit is evidence"
+        assert commit.fingerprint is not None, "only such a commit can be compared"
         self._commit = commit
         self.start = commit.fingerprint.start
         self.length = commit.fingerprint.length
@@ -177,16 +181,16 @@ class TopicFetch:
         known: whether the server has said on this connection that it is still the same topic.
         asked: whether it was asked to.
         retry_at: when to ask again.
-        evidence: of the records before the commit where it began.
+        fingerprint: of the records before the commit where it began.
     """
 
-    __slots__ = ("asked", "evidence", "fetcher", "known", "line", "retry_at", "topic")
+    __slots__ = ("asked", "fetcher", "fingerprint", "known", "line", "retry_at", "topic")
 
     def __init__(self, topic: TopicIdentity, fetcher: TopicFetcher) -> None:
         self.topic = topic
         self.fetcher = fetcher
         self.line: Connection | None = None
-        self.evidence: CommitEvidence | None = None
+        self.fingerprint: CommitFingerprint | None = None
         self.retry_at = -math.inf
         self.known = self.asked = False
 
@@ -195,7 +199,7 @@ class TopicFetch:
         """Why there will be no more of it, once what is there was taken."""
         if self.fetcher.error is None or (self.fetcher.fetch_buffer and not self.fetcher.paused):
             return None
-        changed = None if self.evidence is None else self.evidence.changed
+        changed = None if self.fingerprint is None else self.fingerprint.changed
         return changed or self.fetcher.error
 
     def lost(self, now: float) -> None:
@@ -248,9 +252,9 @@ class MultiFetcher(RequestTracker):
         fetch = TopicFetch(topic, self._make(topic))
         fetch.fetcher.on_ready = self._open
         if commit is not None and commit.fingerprint is not None:
-            fetch.evidence = CommitEvidence(commit)
+            fetch.fingerprint = CommitFingerprint(commit)
         fetch.fetcher.finding = not isinstance(where, int) and where != "beginning"
-        fetch.fetcher.begin(where, fetch.evidence, now)
+        fetch.fetcher.begin(where, fetch.fingerprint, now)
         self._fetches[topic.id] = fetch
         self._order.append(fetch)
 
@@ -264,7 +268,7 @@ class MultiFetcher(RequestTracker):
     def seek(self, topic_id: int, where: Start, now: float) -> None:
         """Go on from somewhere else in a topic, also after its error."""
         fetch = self._fetches[topic_id]
-        fetch.evidence = None
+        fetch.fingerprint = None
         fetch.fetcher.finding = not isinstance(where, int) and where != "beginning"
         fetch.fetcher.seek(where, now)
 

@@ -109,7 +109,7 @@ def test_evidence_is_whole_records_that_end_at_the_offset(
         getattr(application, step)()
         position = application.cursor.position
         if position:
-            records = bytes(application.cursor.evidence(position))
+            records = bytes(application.cursor.records_before(position))
             assert records
             assert LOG[position - len(records) : position] == records
             assert scan_records(records).fault is None
@@ -123,14 +123,14 @@ def test_evidence_stays_small_however_large_the_batch() -> None:
     walked = 0
     for record in cursor.records:
         cursor.last = record
-        evidence = cursor.evidence(record.next_offset)
-        walked += len(evidence) > 70_000
-        assert Fingerprint.of(evidence, record.next_offset) is not None
+        records = cursor.records_before(record.next_offset)
+        walked += len(records) > 70_000
+        assert Fingerprint.of(records, record.next_offset) is not None
     assert walked == 0
 
 
 def test_without_commits_what_was_taken_up_is_let_go() -> None:
-    """Nobody will ask for evidence, so only the application may keep a batch."""
+    """Nobody will ask for a fingerprint, so only the application may keep a batch."""
     data = encode_records([bytes(995)] * 1000)
     cursor = ConsumerPosition(commits=False)
     for offset in (0, len(data)):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk._protocol.consume.fetch_response import Answer
+from lance_sdk._protocol.consume.fetch_response import DecodedFetch
 from lance_sdk._protocol.consume.truncation_check import CheckResult, TruncationCheck
 from lance_sdk._protocol.events import Notice
 from lance_sdk.errors import LogTruncated
@@ -19,21 +19,21 @@ PRINT = Fingerprint.of(RECORDS, 100)
 assert PRINT is not None
 
 
-def answer(data: bytes, next_offset: int) -> Answer:
+def answer(data: bytes, next_offset: int) -> DecodedFetch:
     """Return an answer to a Fetch."""
-    return Answer(next_offset, memoryview(data))
+    return DecodedFetch(next_offset, memoryview(data))
 
 
 @given(st.lists(st.integers(1, 12), max_size=30))
 def test_any_cut_comes_to_the_same_verdict(cuts: list[int]) -> None:
     """However the server cuts its answers (AMB-19)."""
-    proof, verdict = TruncationCheck(PRINT), CheckResult.OPEN
+    check, verdict = TruncationCheck(PRINT), CheckResult.OPEN
     for cut in [*cuts, len(RECORDS)]:
-        if not proof.missing:
+        if not check.missing:
             break
-        done = proof.next_fetch - PRINT.start
-        piece = RECORDS[done : done + min(cut, proof.missing)]
-        verdict = proof.judge(answer(piece, proof.next_fetch + len(piece)))
+        done = check.next_fetch - PRINT.start
+        piece = RECORDS[done : done + min(cut, check.missing)]
+        verdict = check.judge(answer(piece, check.next_fetch + len(piece)))
     assert verdict is CheckResult.SAME
 
 
@@ -49,20 +49,20 @@ def test_one_other_byte_is_noticed(place: int) -> None:
     ("found", "verdict"),
     [
         (answer(b"", PRINT.start), CheckResult.SHORT),
-        (Answer(3, memoryview(b""), catching_up=True), CheckResult.SHORT),
+        (DecodedFetch(3, memoryview(b""), catching_up=True), CheckResult.SHORT),
         (answer(b"", PRINT.start + 50), CheckResult.GONE),
         (answer(RECORDS[:4], PRINT.start + 4), CheckResult.OPEN),
     ],
 )
-def test_what_is_not_there_is_told_apart(found: Answer, verdict: CheckResult) -> None:
+def test_what_is_not_there_is_told_apart(found: DecodedFetch, verdict: CheckResult) -> None:
     """A log that ends before, a gap, and a cut answer."""
     assert TruncationCheck(PRINT).judge(found) is verdict
 
 
 def test_a_fingerprint_of_more_than_was_ever_read_is_no_proof() -> None:
     """A stored number cannot make the consumer hold a whole log in memory."""
-    proof = TruncationCheck(Fingerprint(0, 2**60, "00"))
-    assert proof.judge(answer(RECORDS, len(RECORDS))) is CheckResult.OTHER
+    check = TruncationCheck(Fingerprint(0, 2**60, "00"))
+    assert check.judge(answer(RECORDS, len(RECORDS))) is CheckResult.OTHER
 
 
 def resumed(consumer: Any, **options: Any) -> Any:
