@@ -126,11 +126,11 @@ def test_numbers_never_overlap_and_fill_the_room(
     content[start] ^= data.draw(st.integers(1, 255))
     found = scan(memoryview(content))
     following = base + least_width(found) + more
-    placed = assign_sequence(found, base, following)
-    used = [n for run in placed.runs for n in range(run.fsn, run.fsn + run.count)]
-    used += [n for _, first, last in placed.lost for n in range(first, last + 1)]
+    assignment = assign_sequence(found, base, following)
+    used = [n for run in assignment.runs for n in range(run.fsn, run.fsn + run.count)]
+    used += [n for _, first, last in assignment.lost for n in range(first, last + 1)]
     assert sorted(used) == list(range(base, following))
-    assert placed.next_fsn == following
+    assert assignment.next_fsn == following
 
 
 @given(frames=payloads, base=st.integers(0, 2**62), data=st.data())

@@ -16,9 +16,9 @@ from lance_sdk.errors import (
 )
 from lance_sdk.fluvio import AsyncFluvioClient, FluvioClient, FluvioRefused, StoredRecords
 from lance_sdk.fluvio._asks import Ask, Pause
-from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._retries import Retries
+from lance_sdk.fluvio._send_buffer import SendBuffer
 from lance_sdk.fluvio._topics import Leader, Leaders
 from lance_sdk.fluvio.types import FluvioSettings
 from lance_sdk.testing import LoadedDice, ManualClock
@@ -124,35 +124,35 @@ def test_a_client_outlives_an_outage_while_it_was_idle(proxy: Proxy, retry_for: 
 
 def test_records_that_cannot_go_now_hold_up_no_others() -> None:
     """A partition without a leader does not keep another partition's records from the log."""
-    outbox, known = two_partitions()
-    steps = deliver(outbox, known, FluvioSettings(), Retries(10, ManualClock(), LoadedDice()))
+    send_buffer, known = two_partitions()
+    steps = deliver(send_buffer, known, FluvioSettings(), Retries(10, ManualClock(), LoadedDice()))
     assert asked(next(steps)) == (0, ("one", 1))
     assert asked(steps.throw(ConnectFailed("one:1", []))) == (0, ("two", 2))
     assert steps.send(produced(7)) == Pause(0.02)
-    assert len(outbox) == 1
+    assert len(send_buffer) == 1
     steps.close()
 
 
 def test_a_cancelled_flush_keeps_its_records() -> None:
     """What may not have been stored waits for the next flush, under at least once."""
-    outbox, known = two_partitions()
-    steps = deliver(outbox, known, FluvioSettings(), Retries(10, ManualClock(), LoadedDice()))
+    send_buffer, known = two_partitions()
+    steps = deliver(send_buffer, known, FluvioSettings(), Retries(10, ManualClock(), LoadedDice()))
     next(steps)
     steps.close()
-    assert len(outbox) == 2
+    assert len(send_buffer) == 2
 
 
 def test_a_batch_that_a_leader_refused_alone_goes_again_alone() -> None:
     """Of several batches in a request only those that were not stored are sent again."""
     known = Leaders("t", [Leader(("one", 1), online=True)])
-    outbox = SendBuffer(known, fluvio_partition, 1000)
+    send_buffer = SendBuffer(known, fluvio_partition, 1000)
     for value in (b"a" * 10, b"b" * 10):
-        outbox.add(value, None, 0, None)
+        send_buffer.add(value, None, 0, None)
     settings = FluvioSettings(batch_bytes=10)
-    steps = deliver(outbox, known, settings, Retries(10, ManualClock(), LoadedDice()))
+    steps = deliver(send_buffer, known, settings, Retries(10, ManualClock(), LoadedDice()))
     assert asked(next(steps)) == (0, ("one", 1))
     assert steps.send(produced(0, None)) == Pause(0.02)
-    assert [each.value for each in outbox.take(0)] == [b"b" * 10]
+    assert [each.value for each in send_buffer.take(0)] == [b"b" * 10]
     steps.close()
 
 
@@ -160,10 +160,10 @@ def two_partitions() -> tuple[SendBuffer, Leaders]:
     """Return a record for each of two partitions with leaders of their own."""
     found = [Leader(("one", 1), online=True), Leader(("two", 2), online=True)]
     known = Leaders("t", found)
-    outbox = SendBuffer(known, fluvio_partition, 1000)
+    send_buffer = SendBuffer(known, fluvio_partition, 1000)
     for partition in (0, 1):
-        outbox.add(b"v", None, 0, partition)
-    return outbox, known
+        send_buffer.add(b"v", None, 0, partition)
+    return send_buffer, known
 
 
 def produced(*offsets: int | None) -> SimpleNamespace:
@@ -267,9 +267,9 @@ def test_a_producer_follows_the_leader() -> None:
     known = Leaders("t", [Leader(old, online=True)])
     settings = FluvioSettings(delivery="at_most_once")
     retries = Retries(10, ManualClock(), LoadedDice())
-    outbox = SendBuffer(known, fluvio_partition, 1000)
-    outbox.add(b"a", None, 0, None)
-    steps = deliver(outbox, known, settings, retries)
+    send_buffer = SendBuffer(known, fluvio_partition, 1000)
+    send_buffer.add(b"a", None, 0, None)
+    steps = deliver(send_buffer, known, settings, retries)
     assert asked(next(steps)) == (0, old)
     moved = FluvioRefused("produce", ErrorCode.NOT_LEADER_FOR_PARTITION)
     assert steps.throw(moved) == Pause(0.02)

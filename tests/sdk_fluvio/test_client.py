@@ -40,7 +40,7 @@ def test_every_compression_is_spoken(address: str, compression: str) -> None:
             assert [each.value for each in consumer] == values
 
 
-def test_a_full_outbox_is_sent(address: str) -> None:
+def test_a_full_send_buffer_is_sent(address: str) -> None:
     """Nobody needs to flush by hand, and memory stays bounded."""
     with FluvioClient(address, buffer_bytes=1000, batch_bytes=300) as client:
         client.create_topic("orders")

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from lance_sdk.errors import ConfigError
 from lance_sdk.fluvio import FluvioClient
-from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._partitioner import partitioner_of
+from lance_sdk.fluvio._send_buffer import SendBuffer
 from lance_sdk.fluvio._topics import Leader, Leaders
 from lance_spec.codec.siphash import fluvio_partition, siphash24
 
@@ -74,12 +74,12 @@ def leaders(*online: bool) -> Leaders:
 
 def chosen(known: Leaders, count: int) -> list[int]:
     """Return which partitions records without a key go to."""
-    outbox = SendBuffer(known, fluvio_partition, 1000)
+    send_buffer = SendBuffer(known, fluvio_partition, 1000)
     for number in range(count):
-        outbox.add(b"%d" % number, None, 0, None)
+        send_buffer.add(b"%d" % number, None, 0, None)
     where = {}
-    for partition in outbox.partitions:
-        where |= {int(each.value): partition for each in outbox.take(partition)}
+    for partition in send_buffer.partitions:
+        where |= {int(each.value): partition for each in send_buffer.take(partition)}
     return [where[number] for number in range(count)]
 
 
@@ -104,9 +104,9 @@ def test_a_partitioner_may_be_named(name: str) -> None:
 
 def test_a_partitioner_may_be_given() -> None:
     """Any function of the key and the number of partitions will do."""
-    outbox = SendBuffer(leaders(True, True), lambda key, count: len(key) % count, 1000)
-    outbox.add(b"v", b"odd", 0, None)
-    assert outbox.partitions == [1]
+    send_buffer = SendBuffer(leaders(True, True), lambda key, count: len(key) % count, 1000)
+    send_buffer.add(b"v", b"odd", 0, None)
+    assert send_buffer.partitions == [1]
 
 
 def test_an_unknown_partitioner_is_refused() -> None:

@@ -11,7 +11,7 @@ from anyio import to_thread
 from lance_sdk.rustlog import AsyncRustlogClient, RustlogClient
 from lance_server.listeners.rustlog.testing import Broker, broker
 
-FACES = ("threads", "asyncio", "trio")
+APIS = ("threads", "asyncio", "trio")
 
 
 class Threaded:
@@ -65,7 +65,7 @@ class Client:
         return lambda *args, **options: found(*args, Options(options))
 
 
-@pytest.fixture(params=FACES)
+@pytest.fixture(params=APIS)
 def api(request: pytest.FixtureRequest) -> str:
     """Return the client that is tested."""
     return str(request.param)

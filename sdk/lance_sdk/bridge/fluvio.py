@@ -55,9 +55,9 @@ class _FluvioSource(End):
                 yield [_carried(each) for each in self._poll(consumer)]
 
     def _poll(self, consumer: FluvioConsumer) -> Sequence[ReceivedRecord]:
-        follow, patience = self._reading.follow, self._client.settings.timeout
+        follow, timeout = self._reading.follow, self._client.settings.timeout
         try:
-            found = consumer.poll(self._reading.wait if follow else patience)
+            found = consumer.poll(self._reading.wait if follow else timeout)
         except FluvioRefused as refused:
             if refused.code is ErrorCode.OFFSET_EVICTED:
                 raise RecordsGoneError(str(refused)) from refused
@@ -65,7 +65,7 @@ class _FluvioSource(End):
         if not (found or follow):
             raise DeadlineExceeded(
                 f"consume {self._place}: nothing came from offset {consumer.offset} on in "
-                f"{patience:g} s, though there is more"
+                f"{timeout:g} s, though there is more"
             )
         return found
 

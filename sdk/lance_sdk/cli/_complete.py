@@ -8,7 +8,7 @@ from lance_sdk.cli._settings import Settings
 from lance_sdk.cli._target import client_options
 from lance_sdk.errors import LanceError
 
-_PATIENCE: Final = 1.0
+_TIMEOUT: Final = 1.0
 """Seconds for each step; somebody sits there and waits for the Tab key."""
 
 
@@ -34,8 +34,8 @@ def _names(settings: Settings) -> list[str]:
     from lance_sdk import Client  # noqa: PLC0415 - the network is loaded when it is needed
 
     url = settings.require_url()
-    patience = {"connect_timeout": _PATIENCE, "request_timeout": _PATIENCE}
-    with Client(url, **{**client_options(settings, url), **patience}) as client:
+    timeouts = {"connect_timeout": _TIMEOUT, "request_timeout": _TIMEOUT}
+    with Client(url, **{**client_options(settings, url), **timeouts}) as client:
         return [topic.name for topic in client.list_topics()]
 
 

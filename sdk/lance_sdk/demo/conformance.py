@@ -12,7 +12,7 @@ from lance_sdk.cli.console.exit_codes import Failure, printable
 from lance_sdk.url import Endpoint
 
 _DEADLINE: Final = 120.0  # seconds; the quick profile takes under 5
-_PATIENCE: Final = "5"  # the demo may share its machine; what is slow is not wrong
+_TIMEOUT_SCALE: Final = "5"  # the demo may share its machine; what is slow is not wrong
 _KIT: Final = "lance_conformance"
 
 
@@ -70,7 +70,7 @@ def judge(server: Endpoint, dialect: str) -> KitVerdict:
         Failure: when the kit does not end in time or does not say anything.
     """
     command = [sys.executable, "-m", _KIT, "--target", str(server), "--profile", "quick"]
-    command += ["--timeout-scale", _PATIENCE]
+    command += ["--timeout-scale", _TIMEOUT_SCALE]
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, and an address that was parsed
             [*command, "--dialect", dialect, "--json"],

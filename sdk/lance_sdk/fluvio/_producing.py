@@ -5,8 +5,8 @@ from typing import Final
 
 from lance_sdk.errors import LanceError, RemoteProtocolError
 from lance_sdk.fluvio._asks import Ask, Pause, Steps
-from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._retries import Retries, is_passing
+from lance_sdk.fluvio._send_buffer import SendBuffer
 from lance_sdk.fluvio._topics import Leaders, leaders
 from lance_sdk.fluvio.errors import FluvioRefused, check
 from lance_sdk.fluvio.types import FluvioSettings, StoredRecords
@@ -39,12 +39,12 @@ def batches_of(records: Iterable[FluvioRecord], settings: FluvioSettings) -> lis
 
 
 def deliver(
-    outbox: SendBuffer, known: Leaders, settings: FluvioSettings, retries: Retries
+    send_buffer: SendBuffer, known: Leaders, settings: FluvioSettings, retries: Retries
 ) -> Steps[list[StoredRecords]]:
     """Store what waits, one request a partition; those that fail for now do not hold up others.
 
     Args:
-        outbox: the records. Those of a partition at fault are gone from it after an error.
+        send_buffer: the records. Those of a partition at fault are gone from it after an error.
         known: who leads the partitions; what is found out goes in here.
         settings: how to pack, and whether to send again.
         retries: how long to go on while nothing can be stored.
@@ -54,47 +54,47 @@ def deliver(
         TransportError: the network failed for too long.
     """
     stored: list[StoredRecords] = []
-    while waiting := outbox.partitions:
+    while waiting := send_buffer.partitions:
         failed: list[tuple[int, LanceError]] = []
         for partition in waiting:
-            error = yield from _try(outbox, known, partition, settings, stored)
+            error = yield from _try(send_buffer, known, partition, settings, stored)
             if error is not None:
                 failed.append((partition, error))
         if failed:
             if len(failed) < len(waiting):
                 retries.progressed()
-            yield from _look_again(outbox, known, retries, *failed[0])
+            yield from _look_again(send_buffer, known, retries, *failed[0])
     return stored
 
 
 def _try(
-    outbox: SendBuffer,
+    send_buffer: SendBuffer,
     known: Leaders,
     partition: int,
     settings: FluvioSettings,
     stored: list[StoredRecords],
 ) -> Steps[LanceError | None]:
     """Send what waits for one partition; return why some of it waits still, if it may pass."""
-    records = outbox.take(partition)
+    records = send_buffer.take(partition)
     again = settings.delivery == "at_least_once"
     try:
         left, refused = yield from _produce(known, partition, records, settings, stored)
     except LanceError as error:
         if not is_passing(error, again=again):
             raise
-        outbox.put_back(partition, records)
+        send_buffer.put_back(partition, records)
         return error
     except GeneratorExit:  # the caller was cancelled; nobody knows whether they were stored
         if again:
-            outbox.put_back(partition, records)
+            send_buffer.put_back(partition, records)
         raise
     if left:
-        outbox.put_back(partition, left)
+        send_buffer.put_back(partition, left)
     return refused
 
 
 def _look_again(
-    outbox: SendBuffer, known: Leaders, retries: Retries, partition: int, error: LanceError
+    send_buffer: SendBuffer, known: Leaders, retries: Retries, partition: int, error: LanceError
 ) -> Steps[None]:
     """Wait, and find out who leads the partitions now; give up a partition in the end."""
     while True:
@@ -103,7 +103,7 @@ def _look_again(
             known.learn((yield from leaders(known.topic)))
         except LanceError as again:
             if again is error or not is_passing(again, again=True):
-                outbox.take(partition)
+                send_buffer.take(partition)
                 raise
             error = again
         else:

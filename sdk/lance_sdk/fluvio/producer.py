@@ -6,9 +6,9 @@ import time
 from types import TracebackType
 from typing import Self
 
-from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._retries import Retries
+from lance_sdk.fluvio._send_buffer import SendBuffer
 from lance_sdk.fluvio._topics import Leaders
 from lance_sdk.fluvio.connections import Connections
 from lance_sdk.fluvio.types import StoredRecords
@@ -21,15 +21,15 @@ class FluvioProducer:
     written.
     """
 
-    def __init__(self, client: Connections, leaders: Leaders, outbox: SendBuffer) -> None:
+    def __init__(self, client: Connections, leaders: Leaders, send_buffer: SendBuffer) -> None:
         self._client = client
         self._leaders = leaders
-        self._outbox = outbox
+        self._send_buffer = send_buffer
         self._lock = threading.Lock()
         self.topic = leaders.topic
 
     def __repr__(self) -> str:
-        return f"<FluvioProducer {self.topic!r}, {self._outbox!r}>"
+        return f"<FluvioProducer {self.topic!r}, {self._send_buffer!r}>"
 
     def __enter__(self) -> Self:
         return self
@@ -64,8 +64,8 @@ class FluvioProducer:
             TransportError: the network failed; what was sent may be stored.
         """
         now = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
-        self._outbox.add(value, key, now, partition)
-        return self.flush() if self._outbox.is_full else []
+        self._send_buffer.add(value, key, now, partition)
+        return self.flush() if self._send_buffer.is_full else []
 
     def flush(self) -> list[StoredRecords]:
         """Send what was collected; return where it is stored.
@@ -81,4 +81,4 @@ class FluvioProducer:
         settings = self._client.settings
         with self._lock:
             retries = Retries(settings.retry_for)
-            return self._client.run(deliver(self._outbox, self._leaders, settings, retries))
+            return self._client.run(deliver(self._send_buffer, self._leaders, settings, retries))

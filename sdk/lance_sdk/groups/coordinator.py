@@ -30,7 +30,11 @@ from anyio.streams.tls import TLSListener
 from lance_sdk._api.unit_parsing import Duration, seconds
 from lance_sdk._io.platform import seconds_asleep
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UsageError
-from lance_sdk.groups._coordinator.connection import PATIENCE, Conversation, CoordinatorConnection
+from lance_sdk.groups._coordinator.connection import (
+    WRITE_TIMEOUT,
+    CoordinatorContext,
+    PeerConnection,
+)
 from lance_sdk.groups._coordinator.service import CoordinatorLink, GroupService
 from lance_sdk.groups._coordinator.text_protocol import TextService
 from lance_sdk.groups._protocol.limits import Limits
@@ -103,7 +107,7 @@ class Coordinator:
         if text_group is not None:
             topics = [TopicIdentity(topic_id) for topic_id in text_topics]
             text = TextService(self._service, check_consumer_name(text_group), topics)
-        self._talk = CoordinatorConnection(self._service, text, token)
+        self._shared = CoordinatorContext(self._service, text, token)
         self._links: set[CoordinatorLink] = set()
         self._port: int | None = None
         self._thread: threading.Thread | None = None
@@ -242,10 +246,10 @@ class Coordinator:
                 return
             self._links.add(link)
             try:
-                await Conversation(self._talk, stream, link).run()
+                await PeerConnection(self._shared, stream, link).run()
             finally:
                 self._links.discard(link)
-                with anyio.move_on_after(PATIENCE, shield=True):
+                with anyio.move_on_after(WRITE_TIMEOUT, shield=True):
                     await anyio.aclose_forcefully(stream)
 
 

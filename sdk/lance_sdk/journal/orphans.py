@@ -115,8 +115,8 @@ def inspect(
 
 def _counts(snapshot: SlotSnapshot, waiting: int) -> dict[str, int]:
     """Return how many frames there are, by what becomes of them."""
-    placed = zip(snapshot.chain.order, snapshot.assignments, strict=True)
-    by_file = {found.path: sum(run.count for run in each.runs) for (found, _), each in placed}
+    pairs = zip(snapshot.chain.order, snapshot.assignments, strict=True)
+    by_file = {found.path: sum(run.count for run in each.runs) for (found, _), each in pairs}
     return {
         "on_disk": sum(by_file.values()),
         "acknowledged": sum(by_file.values()) - waiting,
@@ -128,8 +128,8 @@ def _counts(snapshot: SlotSnapshot, waiting: int) -> dict[str, int]:
 def _backlog(snapshot: SlotSnapshot) -> tuple[int, int]:
     """Return the first number that can be delivered, and how many can."""
     after, frames, first = snapshot.acked_fsn, 0, snapshot.next_fsn
-    for placed in snapshot.assignments:
-        for run in placed.runs:
+    for assignment in snapshot.assignments:
+        for run in assignment.runs:
             start = max(run.fsn, after + 1)
             if start < run.fsn + run.count:
                 frames += run.fsn + run.count - start

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lance_sdk.config import ProducerConfig
     from lance_sdk.url import URL
 
-_PATIENCE: Final = 1.0
+_TIMEOUT: Final = 1.0
 """Seconds that one append waits for room; the producer comes again."""
 _COUNTING: Final = 2.0
 """Seconds that closing spends on counting the records that stay."""
@@ -148,9 +148,9 @@ class JournalSpill:
         Raises:
             JournalError: it was not stored; `JournalFull` where another try may succeed.
         """
-        patience = min(_PATIENCE, self._settings.forward.journal.append_timeout)
+        timeout = min(_TIMEOUT, self._settings.forward.journal.append_timeout)
         try:
-            ticket = self._sender.store(batch, patience)
+            ticket = self._sender.store(batch, timeout)
         except LanceError:
             raise
         except OSError as error:  # the disk, before the first frame too: it may have room again

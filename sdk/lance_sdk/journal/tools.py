@@ -87,13 +87,13 @@ def frames_of(
     files, path = files or RealFiles(), Path(slot)
     snapshot = read_slot(files, path, kind_of(path, files))
     after = -1 if acked else snapshot.acked_fsn
-    for (found, _), placed in zip(snapshot.chain.order, snapshot.assignments, strict=True):
+    for (found, _), assignment in zip(snapshot.chain.order, snapshot.assignments, strict=True):
         file = files.open(found.path, writable=False)
         try:
             data = memoryview(file.read(0, file.size))
         finally:
             file.close()
-        for run in placed.runs:
+        for run in assignment.runs:
             yield from _frames(data, run.offset, run.fsn, run.count, after)
 
 
@@ -249,8 +249,8 @@ def repair(slot: str | os.PathLike[str], *, files: Files | None = None) -> Repai
 def _copy_holes(files: Files, path: Path, kind: SlotKind) -> None:
     """Copy damaged bytes that stay in their segments until these are given up."""
     snapshot = read_slot(files, path, kind)
-    for (found, _), placed in zip(snapshot.chain.order, snapshot.assignments, strict=True):
-        holes = [hole for hole, _, _ in placed.lost if hole.end > hole.offset]
+    for (found, _), assignment in zip(snapshot.chain.order, snapshot.assignments, strict=True):
+        holes = [hole for hole, _, _ in assignment.lost if hole.end > hole.offset]
         if not holes:
             continue
         file = files.open(found.path, writable=False)

@@ -77,37 +77,37 @@ class FileStore:
 
     def claim(self, consumer: str, topic: TopicIdentity, generation: int = 0) -> Commit | None:
         """Lock an offset and return its commit; see `OffsetStore.claim`."""
-        place = self._place(consumer, topic)
-        with self._mutex, _as_unavailable(place.folder):
-            _make_folder(place.folder)
-            lock = self._lock(place.lock)
+        files = self._files(consumer, topic)
+        with self._mutex, _as_unavailable(files.folder):
+            _make_folder(files.folder)
+            lock = self._lock(files.lock)
             try:
-                entry = self._take_over(place, topic, generation)
+                entry = self._take_over(files, topic, generation)
             except BaseException:
                 _unlock(lock)
                 raise
-            self._locks[place.lock] = lock
+            self._locks[files.lock] = lock
             at_fork.register(self)
         return None if entry is None else entry.found
 
     def save(self, commit: Commit) -> None:
         """Replace the files of a commit and sync them; see `OffsetStore.save`."""
-        place = self._place(commit.consumer, commit.topic)
-        with self._mutex, _as_unavailable(place.folder):
-            if place.lock in self._locks:
-                _write(place, commit)
+        files = self._files(commit.consumer, commit.topic)
+        with self._mutex, _as_unavailable(files.folder):
+            if files.lock in self._locks:
+                _write(files, commit)
                 return
-            _make_folder(place.folder)
-            lock = self._lock(place.lock)
+            _make_folder(files.folder)
+            lock = self._lock(files.lock)
             try:
-                _write(place, commit)
+                _write(files, commit)
             finally:
                 _unlock(lock)
 
     def release(self, consumer: str, topic: TopicIdentity) -> None:
         """Unlock an offset; see `OffsetStore.release`."""
         with self._mutex:
-            lock = self._locks.pop(self._place(consumer, topic).lock, None)
+            lock = self._locks.pop(self._files(consumer, topic).lock, None)
             if lock is not None:
                 _unlock(lock)
 
@@ -115,21 +115,21 @@ class FileStore:
         """Return commits; see `OffsetStore.commits`."""
         with _as_unavailable(self._folder):
             folders = self._consumers() if consumer is None else [self._folder_of(consumer)]
-            places = (place for folder in folders for place in _places(folder))
-            found = [entry.found for place in places if (entry := _read(place)) is not None]
+            known = (files for folder in folders for files in _files_in(folder))
+            found = [entry.found for files in known if (entry := _read(files)) is not None]
         commits = [commit for commit in found if commit is not None]
         return sorted(commits, key=lambda each: (each.consumer, each.topic.label))
 
     def forget(self, consumer: str, topic: TopicIdentity) -> bool:
         """Remove the files of a commit, but not its lock; see `OffsetStore.forget`."""
-        place = self._place(consumer, topic)
-        with self._mutex, _as_unavailable(place.folder):
-            if not place.folder.is_dir():
+        files = self._files(consumer, topic)
+        with self._mutex, _as_unavailable(files.folder):
+            if not files.folder.is_dir():
                 return False
-            held = place.lock in self._locks
-            lock = None if held else self._lock(place.lock)
+            held = files.lock in self._locks
+            lock = None if held else self._lock(files.lock)
             try:
-                return _remove(place)
+                return _remove(files)
             finally:
                 if lock is not None:
                     _unlock(lock)
@@ -151,28 +151,28 @@ class FileStore:
         self._forked = True
 
     def _take_over(
-        self, place: "_Place", topic: TopicIdentity, generation: int
+        self, files: "_OffsetFiles", topic: TopicIdentity, generation: int
     ) -> StoredOffset | None:
         """Return what is kept, with its generation raised on disk."""
-        entry = _read(place)
+        entry = _read(files)
         if entry is None:
-            entry = self._namesake(place, topic)
+            entry = self._namesake(files, topic)
             if entry is None and generation:
-                blank = Commit(consumer=place.consumer, topic=topic, offset=0)
+                blank = Commit(consumer=files.consumer, topic=topic, offset=0)
                 entry = StoredOffset(blank, written=False)
         current = 0 if entry is None else entry.commit.generation
         if generation < current:
             raise StaleGeneration(topic.label, generation, current)
         if entry is not None and generation > current:
             entry = entry.claimed(generation)
-            replace_files({place.commit: encode(entry)})
+            replace_files({files.commit: encode(entry)})
         return entry
 
-    def _namesake(self, place: "_Place", topic: TopicIdentity) -> StoredOffset | None:
+    def _namesake(self, files: "_OffsetFiles", topic: TopicIdentity) -> StoredOffset | None:
         """Return what is kept for another topic of the same name, so that it is noticed."""
         if topic.name is None:
             return None
-        for other in _places(place.folder):
+        for other in _files_in(files.folder):
             entry = _read(other)
             if entry is not None and entry.commit.topic.name == topic.name:
                 return entry
@@ -203,13 +203,13 @@ class FileStore:
     def _folder_of(self, consumer: str) -> Path:
         return self._folder / check_consumer_name(consumer)
 
-    def _place(self, consumer: str, topic: TopicIdentity) -> "_Place":
+    def _files(self, consumer: str, topic: TopicIdentity) -> "_OffsetFiles":
         number = consumer_id(consumer) if self._consumer_id is None else self._consumer_id
-        return _Place(self._folder_of(consumer), OffsetFileName(topic.id, number))
+        return _OffsetFiles(self._folder_of(consumer), OffsetFileName(topic.id, number))
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _OffsetFiles:
     """The files of one consumer's offset in one topic."""
 
     folder: Path
@@ -238,31 +238,31 @@ class _Place:
         return self.folder / f"{str(self.name).removesuffix(_OFFSET)}{suffix}"
 
 
-def _places(folder: Path) -> Iterator[_Place]:
-    """Return the places in a folder of which there is any file."""
+def _files_in(folder: Path) -> Iterator[_OffsetFiles]:
+    """Return the files in a folder, by consumer and topic."""
     names = {path.with_suffix(_OFFSET).name for path in folder.glob("topic*")}
-    places = set()
+    found = set()
     for name in names:
         with suppress(DecodeError):  # a file of somebody else
-            places.add(_Place(folder, OffsetFileName.parse(name)))
-    return iter(sorted(places, key=lambda place: str(place.name)))
+            found.add(_OffsetFiles(folder, OffsetFileName.parse(name)))
+    return iter(sorted(found, key=lambda files: str(files.name)))
 
 
-def _read(place: _Place) -> StoredOffset | None:
-    entry = _read_commit(place)
-    offset = _read_offset(place.offset)
+def _read(files: _OffsetFiles) -> StoredOffset | None:
+    entry = _read_commit(files)
+    offset = _read_offset(files.offset)
     if offset is None:
         return None if entry is None else replace(entry, written=False)
     if entry is not None and entry.written and entry.commit.offset == offset:
         return entry
-    known = Commit(consumer=place.consumer, topic=TopicIdentity(place.name.topic_id), offset=0)
+    known = Commit(consumer=files.consumer, topic=TopicIdentity(files.name.topic_id), offset=0)
     base = known if entry is None else entry.commit
     return StoredOffset(replace(base, offset=offset, fingerprint=None, committed_at_ns=0))
 
 
-def _read_commit(place: _Place) -> StoredOffset | None:
-    data = _content(place.commit, MAX_DOCUMENT)
-    return None if data is None else decode(data, str(place.commit))
+def _read_commit(files: _OffsetFiles) -> StoredOffset | None:
+    data = _content(files.commit, MAX_DOCUMENT)
+    return None if data is None else decode(data, str(files.commit))
 
 
 def _read_offset(path: Path) -> int | None:
@@ -282,22 +282,22 @@ def _content(path: Path, limit: int) -> bytes | None:
         return None
 
 
-def _write(place: _Place, commit: Commit) -> None:
-    before = _read_commit(place)
+def _write(files: _OffsetFiles, commit: Commit) -> None:
+    before = _read_commit(files)
     if before is not None and commit.generation < before.commit.generation:
         raise StaleGeneration(commit.topic.label, commit.generation, before.commit.generation)
     # In this order: a crash between the two leaves an offset without its fingerprint, as after
     # a commit of another program, and never a fingerprint that belongs to another offset.
     replace_files(
-        {place.offset: encode_offset(commit.offset), place.commit: encode(StoredOffset(commit))}
+        {files.offset: encode_offset(commit.offset), files.commit: encode(StoredOffset(commit))}
     )
 
 
-def _remove(place: _Place) -> bool:
-    existed = place.offset.exists()
-    for path in (place.offset, place.commit):
+def _remove(files: _OffsetFiles) -> bool:
+    existed = files.offset.exists()
+    for path in (files.offset, files.commit):
         path.unlink(missing_ok=True)
-    platform.sync_folder(place.folder)
+    platform.sync_folder(files.folder)
     return existed
 
 

@@ -371,14 +371,14 @@ def test_connections_over_the_limit_are_closed() -> None:
 
 def test_silent_connection_is_closed(coordinator: Coordinator) -> None:
     """Who says nothing does not keep a connection."""
-    coordinator._talk = replace(coordinator._talk, silence=0.05)
+    coordinator._shared = replace(coordinator._shared, silence=0.05)
     with connected(coordinator) as peer:
         assert peer.closed
 
 
 def test_peer_that_does_not_read_is_closed(coordinator: Coordinator) -> None:
     """Who asks and does not take the answers is closed, instead of filling memory."""
-    coordinator._talk = replace(coordinator._talk, patience=0.1)
+    coordinator._shared = replace(coordinator._shared, write_timeout=0.1)
     many = [replace(TOPIC, topic_id=number, name=str(number)) for number in range(4000)]
     with connected(coordinator) as peer:
         peer.ask(replace(JOIN, topics=many))

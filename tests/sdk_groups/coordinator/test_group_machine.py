@@ -189,7 +189,7 @@ class GroupMachine(RuleBasedStateMachine):
                 self.held.setdefault(name, {})
                 keep = {t.identity.id for t in self.group.topics.values() if not t.moving}
                 self.sync(name, keep)
-        read = {t.id for m in self.group.members.values() for t in m.wishes.topics}
+        read = {t.id for m in self.group.members.values() for t in m.joining.topics}
         owned = [topic_id for name in self.group.members for topic_id in self.held[name]]
         assert sorted(owned) == sorted(read)
         assert self.group.state in {GroupState.STABLE, GroupState.EMPTY}

@@ -45,7 +45,7 @@ class Talk:
         core, self.member = build_member("lance://coordinator:1", settings, options)
         self.asleep = 0.0
         self.member._asleep = lambda: self.asleep
-        self.member.enter(settings.wishes([ORDERS]))
+        self.member.enter(settings.subscription([ORDERS]))
         self.clock = ManualClock()
         self.session = core.session
         self.session.open(self.clock.now)

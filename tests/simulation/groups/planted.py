@@ -150,7 +150,7 @@ def _generation_unlearnt(group: Group, joining: Joining, now: float) -> Any:
 
 
 def _always_free(group: Group, member: Any) -> None:
-    for topic_id in member.wishes.owned & member.view.topics:
+    for topic_id in member.joining.owned & member.view.topics:
         group.topics[topic_id].target = member.name
         group.topics[topic_id].give(member.name, group.generation, recognised=True)
 

@@ -24,7 +24,7 @@ from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import ClosedError, ConsumeError, TopicChanged, TopicDeleted, TopicNotFound
 from lance_sdk.groups import AsyncGroupConsumer
 from lance_sdk.groups._coordinator import service
-from lance_sdk.groups._coordinator.connection import Conversation, CoordinatorConnection
+from lance_sdk.groups._coordinator.connection import CoordinatorContext, PeerConnection
 from lance_sdk.groups._coordinator.service import CoordinatorLink, GroupService
 from lance_sdk.groups._member import factory as member_factory
 from lance_sdk.groups._protocol.group import Group
@@ -252,11 +252,11 @@ class World:
         service = GroupService(
             self._store, strategies, Limits(), heartbeat_interval=0.5, clock=self._loop.monotonic
         )
-        talk = CoordinatorConnection(service, None, None)
+        shared = CoordinatorContext(service, None, None)
 
         async def serve(stream: ServerEnd) -> None:
             peer: Any = stream  # has what a conversation needs of anyio's streams
-            await Conversation(talk, peer, CoordinatorLink(stream.address)).run()
+            await PeerConnection(shared, peer, CoordinatorLink(stream.address)).run()
 
         self._network.services["coordinator"] = serve
 
@@ -271,7 +271,7 @@ class World:
         """Take note that a coordinator takes a commit."""
         owner = group.topics[commit.topic.id].owner
         with self._violations():
-            self._model.taken(commit, member.name, member.wishes.secret, owner)
+            self._model.taken(commit, member.name, member.joining.secret, owner)
 
     # Members
 

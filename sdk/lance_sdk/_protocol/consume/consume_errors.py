@@ -14,7 +14,7 @@ from lance_sdk.errors import (
 )
 from lance_spec.bodies import TopicInfo
 
-_PATIENCE: Final = 3
+_CONFIRMATIONS: Final = 3
 """CATCHING_UP answers with an unmoved end after which a host knows no more (AMB-31)."""
 LONGEST_WAIT: Final = 5.0
 """Seconds after which a host that ends before the position is asked again, at most."""
@@ -62,7 +62,7 @@ class TruncationDetector:
         self._since = min(self._since, now)
         self._count = self._count + 1 if end == self._end else 1
         self._end = end
-        if self._count < _PATIENCE:
+        if self._count < _CONFIRMATIONS:
             return LogEndVerdict.WAIT
         self._count, self._short = 0, self._short + 1
         if self._short >= self._hosts and now - self._since >= BELIEVED_AFTER:

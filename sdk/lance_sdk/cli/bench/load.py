@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SLICE: Final = 512
 """Records that are handed over at a time when there is no schedule."""
-_PATIENCE: Final = 30.0
+_LIMIT: Final = 30.0
 _GLANCE: Final = 0.5  # seconds between two looks whether to stop
 _STEP: Final = 0.01
 _STAMP: Final = Struct("<Q")
@@ -141,7 +141,7 @@ class Consuming:
 
     def _await_end(self) -> None:
         """Let the consumer find the end while it is still where the first record will stand."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _LIMIT
         while self._consumer.position is None:
             if time.monotonic() > deadline:
                 raise Failure(f"the server did not tell the end of {self._url}")
@@ -166,11 +166,11 @@ class Consuming:
         Raises:
             Failure: when they do not come.
         """
-        patience = timeout or _PATIENCE
+        limit = timeout or _LIMIT
         seen = -1
         while self._thread.is_alive() and self._seen > seen:
             seen = self._seen
-            join(self._thread, patience)
+            join(self._thread, limit)
         if self._error is not None:
             raise self._error
         if self._thread.is_alive():

@@ -55,7 +55,7 @@ class Skipping:
                 return batch
 
 
-_PATIENCE: Final = 30.0  # seconds
+_TIMEOUT: Final = 30.0  # seconds
 
 _GLANCE: Final = 1.0
 """Seconds between two looks whether anybody still reads what a quiet topic will bring."""
@@ -71,12 +71,12 @@ def to_the_end(consumer: "BatchSource", settings: Settings) -> Iterator["RecordB
     Raises:
         Failure: when nothing came in that time.
     """
-    patience = settings.timeout or _PATIENCE
+    timeout = settings.timeout or _TIMEOUT
     while True:
         began = monotonic()
-        batch = consumer.poll(patience)
-        if batch is None and monotonic() - began >= patience:
-            raise Failure(f"nothing came for {patience:g} s; the server may be down or stuck")
+        batch = consumer.poll(timeout)
+        if batch is None and monotonic() - began >= timeout:
+            raise Failure(f"nothing came for {timeout:g} s; the server may be down or stuck")
         if batch is None:
             return
         yield batch

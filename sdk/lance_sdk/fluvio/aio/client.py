@@ -12,9 +12,9 @@ from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Pause, Steps, with_retries
 from lance_sdk.fluvio._async_pump import AsyncPump
 from lance_sdk.fluvio._consuming import PartitionStream
-from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
 from lance_sdk.fluvio._retries import Retries
+from lance_sdk.fluvio._send_buffer import SendBuffer
 from lance_sdk.fluvio._topics import Leaders
 from lance_sdk.fluvio.aio.consumer import AsyncFluvioConsumer
 from lance_sdk.fluvio.aio.producer import AsyncFluvioProducer

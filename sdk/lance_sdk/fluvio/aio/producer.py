@@ -6,9 +6,9 @@ from typing import Self
 
 import anyio
 
-from lance_sdk.fluvio._outbox import SendBuffer
 from lance_sdk.fluvio._producing import deliver
 from lance_sdk.fluvio._retries import Retries
+from lance_sdk.fluvio._send_buffer import SendBuffer
 from lance_sdk.fluvio._topics import Leaders
 from lance_sdk.fluvio.aio.connections import AsyncConnections
 from lance_sdk.fluvio.types import StoredRecords
@@ -21,15 +21,15 @@ class AsyncFluvioProducer:
     written.
     """
 
-    def __init__(self, client: AsyncConnections, leaders: Leaders, outbox: SendBuffer) -> None:
+    def __init__(self, client: AsyncConnections, leaders: Leaders, send_buffer: SendBuffer) -> None:
         self._client = client
         self._leaders = leaders
-        self._outbox = outbox
+        self._send_buffer = send_buffer
         self._lock = anyio.Lock()
         self.topic = leaders.topic
 
     def __repr__(self) -> str:
-        return f"<AsyncFluvioProducer {self.topic!r}, {self._outbox!r}>"
+        return f"<AsyncFluvioProducer {self.topic!r}, {self._send_buffer!r}>"
 
     async def __aenter__(self) -> Self:
         return self
@@ -64,8 +64,8 @@ class AsyncFluvioProducer:
             TransportError: the network failed; what was sent may be stored.
         """
         now = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
-        self._outbox.add(value, key, now, partition)
-        return await self.flush() if self._outbox.is_full else []
+        self._send_buffer.add(value, key, now, partition)
+        return await self.flush() if self._send_buffer.is_full else []
 
     async def flush(self) -> list[StoredRecords]:
         """Send what was collected; return where it is stored.
@@ -81,4 +81,6 @@ class AsyncFluvioProducer:
         settings = self._client.settings
         async with self._lock:
             retries = Retries(settings.retry_for)
-            return await self._client.run(deliver(self._outbox, self._leaders, settings, retries))
+            return await self._client.run(
+                deliver(self._send_buffer, self._leaders, settings, retries)
+            )

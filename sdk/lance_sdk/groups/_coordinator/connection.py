@@ -23,12 +23,12 @@ _log = logging.getLogger("lance_sdk.groups")
 _CHUNK: Final = 64 * 1024
 SILENCE: Final = 60.0
 """Seconds after which a connection that says nothing is closed; members say something each 10 s."""
-PATIENCE: Final = 10.0
+WRITE_TIMEOUT: Final = 10.0
 """Seconds that a peer may take to accept an answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class CoordinatorConnection:
+class CoordinatorContext:
     """What all connections of a coordinator share.
 
     Attributes:
@@ -36,38 +36,38 @@ class CoordinatorConnection:
         text: the published text protocol, where it is spoken.
         token: what a peer has to authenticate with, or None.
         silence: seconds after which a silent connection is closed.
-        patience: seconds that a peer may take to accept an answer.
+        write_timeout: seconds that a peer may take to accept an answer.
     """
 
     service: GroupService
     text: TextService | None
     token: str | None
     silence: float = SILENCE
-    patience: float = PATIENCE
+    write_timeout: float = WRITE_TIMEOUT
 
 
-class Conversation:
+class PeerConnection:
     """Speaks with one peer until it goes away, breaks LWP, or is silent for too long.
 
     Args:
-        talk: what all connections share.
+        shared: what all connections share.
         stream: the connection.
         link: stands for it in the groups.
     """
 
     def __init__(
-        self, talk: CoordinatorConnection, stream: ByteStream, link: CoordinatorLink
+        self, shared: CoordinatorContext, stream: ByteStream, link: CoordinatorLink
     ) -> None:
-        self._talk = talk
+        self._shared = shared
         self._stream = stream
         self._link = link
         self._splitter = FrameSplitter(
-            tuple(DIALECTS.values()), max_payload=talk.service.limits.request_bytes
+            tuple(DIALECTS.values()), max_payload=shared.service.limits.request_bytes
         )
-        self._trusted = talk.token is None
+        self._trusted = shared.token is None
 
     def __repr__(self) -> str:
-        return f"<Conversation {self._link.peer} {self._splitter!r}>"
+        return f"<PeerConnection {self._link.peer} {self._splitter!r}>"
 
     async def run(self) -> None:
         """Speak."""
@@ -84,8 +84,8 @@ class Conversation:
 
     async def _converse(self) -> None:
         data = await self._receive()
-        if self._talk.text is not None and not MAGIC.startswith(data[: len(MAGIC)]):
-            await self._converse_in_text(self._talk.text, data)
+        if self._shared.text is not None and not MAGIC.startswith(data[: len(MAGIC)]):
+            await self._converse_in_text(self._shared.text, data)
             return
         while self._splitter.fault is None:
             for frame in self._splitter.receive_data(data):
@@ -101,11 +101,11 @@ class Conversation:
             data = await self._receive()
 
     async def _receive(self) -> bytes:
-        with anyio.fail_after(self._talk.silence):
+        with anyio.fail_after(self._shared.silence):
             return await self._stream.receive(_CHUNK)
 
     async def _send(self, data: bytes) -> None:
-        with anyio.fail_after(self._talk.patience):
+        with anyio.fail_after(self._shared.write_timeout):
             await self._stream.send(data)
 
     async def _take(self, frame: Frame) -> bool:
@@ -130,7 +130,7 @@ class Conversation:
 
     async def _answer(self, frame: Frame, dialect: Dialect) -> bytes:
         payload = bytes(frame.payload)  # the view does not outlive the next read
-        answer = await self._talk.service.answer(frame.batch_id, payload, self._link)
+        answer = await self._shared.service.answer(frame.batch_id, payload, self._link)
         if answer is None:
             name = getattr(frame.command, "name", f"{frame.batch_id:#x}")
             message = f"a coordinator of groups does not answer {name}"
@@ -143,8 +143,8 @@ class Conversation:
         except DecodeError as error:
             await self._send(_error(dialect, ErrorCode.INVALID_PAYLOAD, str(error)))
             return False
-        expected = (self._talk.token or "").encode()
-        self._trusted = self._talk.token is None or hmac.compare_digest(bytes(token), expected)
+        expected = (self._shared.token or "").encode()
+        self._trusted = self._shared.token is None or hmac.compare_digest(bytes(token), expected)
         message = b"" if self._trusted else b"wrong token"
         answer = AuthenticateResponse(ok=self._trusted, message=message)
         code = Command.AUTHENTICATE_RESPONSE

@@ -34,8 +34,8 @@ def _member(group: Group, member: Member, now: float) -> DescribedMember:
     topics, name = group.topics.items(), member.name
     return DescribedMember(
         member=name,
-        client=member.wishes.client,
-        session_timeout_ms=round(member.wishes.session_timeout * 1000),
+        client=member.joining.client,
+        session_timeout_ms=round(member.joining.session_timeout * 1000),
         idle_ms=round(max(0.0, now - member.seen) * 1000),
         generation=member.generation,
         owned=sorted(topic_id for topic_id, topic in topics if topic.owner == name),

@@ -39,7 +39,9 @@ def build_member(
     shared = {name: settings.options[name] for name in _SHARED if name in settings.options}
     options = {**shared, **options}
     secret = _DICE.getrandbits(64) | 1
-    make = partial(MemberHandler, settings.wishes(()), retry, secret=secret, asleep=seconds_asleep)
+    make = partial(
+        MemberHandler, settings.subscription(()), retry, secret=secret, asleep=seconds_asleep
+    )
     if settings.store is None:
         core = build_client(coordinator, options, make)
     else:
@@ -54,7 +56,7 @@ def _build_in_text(
     options: Mapping[str, Any],
     make: Callable[..., MemberHandler],
 ) -> ClientCore:
-    kind = partial(TextSession, wishes=settings.wishes(()), store=store)
+    kind = partial(TextSession, subscription=settings.subscription(()), store=store)
     one = {**options, "dialect": "specified"}  # nothing is spoken in it, and no other is tried
     core = build_client(coordinator, one, make, kind)
     if core.config.token is not None:

@@ -279,7 +279,9 @@ class Membership(TopicsView):
 
     def _enter(self, found: "Sequence[TopicInfo]") -> None:
         """Ask for these topics; where some are partitions, also for those that come later."""
-        self._member.enter(self._settings.wishes([TopicIdentity.of(topic) for topic in found]))
+        self._member.enter(
+            self._settings.subscription([TopicIdentity.of(topic) for topic in found])
+        )
         self._wholes = wholes_of(found, self._settings.topics)
         if self._wholes and self._settings.store is None:  # the text protocol has no word for it
             self._refresh_at = monotonic() + self._settings.refresh_interval

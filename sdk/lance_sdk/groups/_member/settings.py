@@ -65,7 +65,7 @@ class GroupSettings:
     store: OffsetStoreAdapter | None
     options: Mapping[str, Any]
 
-    def wishes(self, topics: Sequence[TopicIdentity]) -> SubscriptionRequest:
+    def subscription(self, topics: Sequence[TopicIdentity]) -> SubscriptionRequest:
         """Return what the member asks its coordinator for."""
         return SubscriptionRequest(
             group=self.group,

@@ -130,7 +130,7 @@ class Group:
     def join(self, joining: Joining, now: float) -> Member:
         """Take a member in, or back, after `admit` and with every topic learnt."""
         known = self.members.get(joining.name)
-        if known is not None and known.wishes.secret != joining.secret:
+        if known is not None and known.joining.secret != joining.secret:
             self._replace(known)
         member = Member(joining, joining.link, now, generation=joining.generation)
         self.members[joining.name] = member
@@ -166,8 +166,8 @@ class Group:
         later generation, or the later owner comes back, too. The later assignment counts, unless
         the other one has committed already.
         """
-        for topic_id in member.wishes.owned & member.view.topics:
-            topic, since = self.topics[topic_id], member.wishes.held_since(topic_id)
+        for topic_id in member.joining.owned & member.view.topics:
+            topic, since = self.topics[topic_id], member.joining.held_since(topic_id)
             if since < topic.fence:
                 continue
             free = topic.owner is None and topic.target is None
@@ -260,7 +260,7 @@ class Group:
         A connection that only looks alive, because its other end is gone without a word, gives
         way to the one whose member knows the secret.
         """
-        same = secret != 0 and secret == member.wishes.secret
+        same = secret != 0 and secret == member.joining.secret
         if member.link is not link and self.is_alive(member.link) and not same:
             message = f"another connection has the name {member.name!r} and is alive"
             raise Refusal(GroupErrorCode.NAME_TAKEN, message)
@@ -333,7 +333,7 @@ class Group:
                 "group %r: member %r (%s) was silent for %.1f s and is taken for dead",
                 self.name,
                 member.name,
-                member.wishes.client,
+                member.joining.client,
                 now - member.seen,
             )
             self._remove(member.name)
@@ -386,7 +386,7 @@ class Group:
                 topic.release_by = math.inf
             elif topic.release_by == math.inf and topic.owner in self.members:
                 owner = self.members[topic.owner]
-                topic.release_by = now + owner.wishes.rebalance_timeout
+                topic.release_by = now + owner.joining.rebalance_timeout
 
     def _divide(self) -> dict[int, str]:
         members = [self.members[name].view for name in sorted(self.members)]

@@ -65,7 +65,7 @@ class Member:
     """A member of a group.
 
     Attributes:
-        wishes: what it brought.
+        joining: what it brought.
         link: stands for the connection that it uses.
         seen: when it was last heard of.
         busy: commits of it that are being stored.
@@ -73,7 +73,7 @@ class Member:
         told: what it was told in its last sync.
     """
 
-    wishes: Joining
+    joining: Joining
     link: object
     seen: float
     busy: int = 0
@@ -83,18 +83,18 @@ class Member:
     @property
     def name(self) -> str:
         """Unique in the group."""
-        return self.wishes.name
+        return self.joining.name
 
     @property
     def view(self) -> MemberView:
         """The member as a strategy sees it."""
-        topics = frozenset(topic.id for topic in self.wishes.topics)
-        return MemberView(self.name, topics, self.wishes.metadata)
+        topics = frozenset(topic.id for topic in self.joining.topics)
+        return MemberView(self.name, topics, self.joining.metadata)
 
     @property
     def expires_at(self) -> float:
         """When it is taken for dead; never while its own commit is being stored."""
-        return math.inf if self.busy else self.seen + self.wishes.session_timeout
+        return math.inf if self.busy else self.seen + self.joining.session_timeout
 
 
 @dataclass(slots=True, eq=False)

@@ -65,7 +65,7 @@ class MemberHandler(GroupCaller):
     """The application of a session with a coordinator.
 
     Args:
-        wishes: what it asks for; `enter` completes them.
+        subscription: what it asks for; `enter` completes them.
         retry: delays after a refusal that may pass.
         timeout: seconds that a call may take.
         progress: called upon every answer.
@@ -86,7 +86,7 @@ class MemberHandler(GroupCaller):
 
     def __init__(
         self,
-        wishes: SubscriptionRequest,
+        subscription: SubscriptionRequest,
         retry: Backoff,
         *,
         timeout: float,
@@ -102,7 +102,7 @@ class MemberHandler(GroupCaller):
         self._since: dict[int, int] = {}
         self._outside_since = math.inf
         self._last_refusal: LanceError | None = None
-        self._wishes = wishes
+        self._subscription = subscription
         self._retry = retry
         self._identities: dict[int, TopicIdentity] = {}
         self._joined_for: tuple[TopicIdentity, ...] = ()
@@ -113,41 +113,41 @@ class MemberHandler(GroupCaller):
         self._joins = 0
         self._retry_at = -math.inf
         self._heartbeat_at = -math.inf
-        self._heartbeat_every = wishes.session_timeout / 3
-        self._session_timeout = wishes.session_timeout
+        self._heartbeat_every = subscription.session_timeout / 3
+        self._session_timeout = subscription.session_timeout
         self._alive_until = math.inf
         self._release_by: dict[int, float] = {}
-        self.name = wishes.member
+        self.name = subscription.member
         self.phase = MembershipPhase.OUTSIDE
         self.generation = 0
-        self.strategy = wishes.strategy
+        self.strategy = subscription.strategy
         self.held: dict[int, TopicIdentity] = {}
         self.changes = Changes(events)
         self.brief = False
 
     def __repr__(self) -> str:
         return (
-            f"<MemberHandler {self.name!r} of {self._wishes.group!r} {self.phase.name} "
+            f"<MemberHandler {self.name!r} of {self._subscription.group!r} {self.phase.name} "
             f"generation={self.generation} held={len(self.held)}>"
         )
 
     # What the client calls
 
-    def enter(self, wishes: SubscriptionRequest) -> None:
+    def enter(self, subscription: SubscriptionRequest) -> None:
         """Ask for these topics, once the session is open."""
-        self._wishes = wishes
-        self._identities = {topic.id: topic for topic in wishes.topics}
+        self._subscription = subscription
+        self._identities = {topic.id: topic for topic in subscription.topics}
 
     def extend(self, topics: Iterable[TopicIdentity]) -> None:
         """Ask for these topics besides; what is held stays held."""
         more = tuple(each for each in topics if each.id not in self._identities)
-        self._wishes = replace(self._wishes, topics=(*self._wishes.topics, *more))
+        self._subscription = replace(self._subscription, topics=(*self._subscription.topics, *more))
         self._identities.update((each.id, each) for each in more)
 
     @property
     def topics(self) -> tuple[TopicIdentity, ...]:
         """The topics that it asks for."""
-        return self._wishes.topics
+        return self._subscription.topics
 
     def release(self, topics: Iterable[TopicIdentity]) -> None:
         """Give topics up: everything about them is finished and committed."""
@@ -201,7 +201,7 @@ class MemberHandler(GroupCaller):
                 self._ask_join(connection, now)
         elif self._closing and super().drained:
             self._ask_leave(connection, now)
-        elif self._wishes.topics != self._joined_for and now >= self._retry_at:
+        elif self._subscription.topics != self._joined_for and now >= self._retry_at:
             self._ask_join(connection, now)
         elif self._wants_sync:
             self._ask_sync(connection, now)
@@ -229,7 +229,7 @@ class MemberHandler(GroupCaller):
             and now >= self._outside_since + self._session_timeout
         ):
             self.changes.trouble = self._last_refusal or CoordinatorLost(
-                f"the coordinator of group {self._wishes.group!r} was not heard of for "
+                f"the coordinator of group {self._subscription.group!r} was not heard of for "
                 f"{now - self._outside_since:.1f} s; the member goes on looking for it"
             )
             self.changes.tell_trouble()
@@ -276,8 +276,8 @@ class MemberHandler(GroupCaller):
     # Requests
 
     def _ask_join(self, connection: Connection, now: float) -> None:
-        topics = self._wishes.topics
-        message = join_of(self._wishes, self.name, self.generation, self._since, self._secret)
+        topics = self._subscription.topics
+        message = join_of(self._subscription, self.name, self.generation, self._since, self._secret)
 
         def joined(answer: m.GroupJoinAck, at: float) -> None:
             self._joined_for = topics
@@ -303,7 +303,7 @@ class MemberHandler(GroupCaller):
     def _who(self) -> dict[str, Any]:
         """How every request of a member begins."""
         return {
-            "group": self._wishes.group,
+            "group": self._subscription.group,
             "member": self.name,
             "generation": self.generation,
         }
@@ -393,7 +393,7 @@ class MemberHandler(GroupCaller):
         for carried in answer.assigned:
             identity = self._asked_for(carried.topic)
             if identity.id not in self.held:
-                commit = commit_of(self._wishes.group, carried)
+                commit = commit_of(self._subscription.group, carried)
                 fresh.append(AssignedTopic(identity, commit, answer.generation))
                 self._since[identity.id] = answer.generation
             self.held[identity.id] = identity
@@ -438,7 +438,7 @@ class MemberHandler(GroupCaller):
             self._retry_at = now + self._retry.next_delay()
             self._heartbeat_at = self._retry_at
             self._events.append(Notice(f"the coordinator refused a request: {error}", "group"))
-        elif self.phase is MembershipPhase.INSIDE and self._wishes.topics != self._joined_for:
+        elif self.phase is MembershipPhase.INSIDE and self._subscription.topics != self._joined_for:
             self._withdraw(error)
         else:
             self._give_up_for_good(error, now)
@@ -446,9 +446,9 @@ class MemberHandler(GroupCaller):
     def _withdraw(self, error: LanceError) -> None:
         """Stay with the topics that the coordinator knows: it refuses those that came later."""
         known = {topic.id for topic in self._joined_for}
-        later = [topic for topic in self._wishes.topics if topic.id not in known]
+        later = [topic for topic in self._subscription.topics if topic.id not in known]
         names = ", ".join(topic.label for topic in later)
-        self._wishes = replace(self._wishes, topics=self._joined_for)
+        self._subscription = replace(self._subscription, topics=self._joined_for)
         self._identities = {topic.id: topic for topic in self._joined_for}
         self._events.append(Notice(f"topics {names} were refused: {error}", "group"))
 

@@ -52,7 +52,7 @@ class TextConnection(Connection):
     """Carries one request at a time, as the member asks them.
 
     Args:
-        wishes: of the member, who has a name.
+        subscription: of the member, who has a name.
         claims: of the member.
         handler: the session.
         limits: deadlines.
@@ -65,14 +65,14 @@ class TextConnection(Connection):
 
     def __init__(
         self,
-        wishes: SubscriptionRequest,
+        subscription: SubscriptionRequest,
         claims: Claims,
         handler: FrameHandler,
         limits: ConnectionLimits,
         now: float,
     ) -> None:
         super().__init__((TEXT,), TEXT, handler, limits, now)
-        self._wishes = wishes
+        self._subscription = subscription
         self._claims = claims
         self._input = bytearray()
         self.answers = 0
@@ -91,7 +91,7 @@ class TextConnection(Connection):
             self._claims.topics = {topic.id: topic for topic in topics}
         request.deadline = now + self._request_timeout
         self._requests.append(request)
-        self._output.append(text.TextRequest(verb, self._wishes.member).encode())
+        self._output.append(text.TextRequest(verb, self._subscription.member).encode())
 
     def _commit(self, request: Request) -> None:
         asked = m.GroupCommit.decode(request.payload)
@@ -115,7 +115,7 @@ class TextConnection(Connection):
     def _as_commit(self, asked: m.TopicCommit) -> Commit:
         topic_id = asked.topic.topic_id
         return Commit(
-            consumer=self._wishes.group,
+            consumer=self._subscription.group,
             topic=self._claims.topics[topic_id],
             offset=asked.offset,
             fingerprint=fingerprint_of(asked.fingerprint, asked.offset),
@@ -178,17 +178,18 @@ class TextConnection(Connection):
             self._settle(request, m.GroupLeaveAck(generation=0), now)
 
     def _joined(self, answer: text.JoinAccepted) -> m.GroupJoinAck:
-        wishes = self._wishes
-        if answer.worker_id != wishes.member:
+        subscription = self._subscription
+        if answer.worker_id != subscription.member:
             raise RemoteProtocolError(
-                f"the coordinator let in {answer.worker_id[:80]!r}, asked by {wishes.member!r}"
+                f"the coordinator let in {answer.worker_id[:80]!r}, "
+                f"asked by {subscription.member!r}"
             )
-        interval = min(HEARTBEAT_INTERVAL, wishes.session_timeout / 3)
+        interval = min(HEARTBEAT_INTERVAL, subscription.session_timeout / 3)
         return m.GroupJoinAck(
-            member=wishes.member,
+            member=subscription.member,
             generation=answer.generation,
             state=m.GroupState.STABLE,
-            session_timeout_ms=milliseconds(wishes.session_timeout),
+            session_timeout_ms=milliseconds(subscription.session_timeout),
             heartbeat_interval_ms=milliseconds(interval),
             strategy="",
         )
@@ -236,7 +237,7 @@ class TextConnection(Connection):
         return m.GroupAssignment(
             generation=generation,
             state=m.GroupState.STABLE,
-            deadline_ms=milliseconds(self._wishes.rebalance_timeout),
+            deadline_ms=milliseconds(self._subscription.rebalance_timeout),
             assigned=[
                 topic_position(claims.topics[topic_id], claims.held[topic_id].commit)
                 for topic_id in given

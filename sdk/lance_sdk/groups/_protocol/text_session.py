@@ -21,7 +21,7 @@ class TextSession(Session):
     Args:
         member: what the session carries.
         plan: of a handshake, of which there is none.
-        wishes: of the member, who has a name.
+        subscription: of the member, who has a name.
         store: its offset store.
         events: where this core's events collect.
         **rest: as for every session.
@@ -32,14 +32,14 @@ class TextSession(Session):
         member: MemberHandler,
         plan: Plan,
         *,
-        wishes: SubscriptionRequest,
+        subscription: SubscriptionRequest,
         store: ClaimStore,
         events: list[Event],
         **rest: Any,
     ) -> None:
         super().__init__(member, plan, events=events, **rest)
         self._member = member
-        self._wishes = wishes
+        self._subscription = subscription
         self._claims = Claims(store, events)
         self._farewells = _FAREWELLS
         self._not_before = math.inf
@@ -50,7 +50,7 @@ class TextSession(Session):
         del token
         self._address = address
         limits = self._settings.connection
-        self.connection = TextConnection(self._wishes, self._claims, self, limits, now)
+        self.connection = TextConnection(self._subscription, self._claims, self, limits, now)
         self._become_ready(None, now)
 
     def disconnected(self, error: Exception | None, now: float) -> None:

@@ -91,12 +91,16 @@ def fingerprint_of(data: bytes, offset: int) -> Fingerprint | None:
 
 
 def join_of(
-    wishes: SubscriptionRequest, member: str, generation: int, since: Mapping[int, int], secret: int
+    subscription: SubscriptionRequest,
+    member: str,
+    generation: int,
+    since: Mapping[int, int],
+    secret: int,
 ) -> GroupJoin:
     """Return what a member says to get into its group, or back.
 
     Args:
-        wishes: what it asks for.
+        subscription: what it asks for.
         member: its name.
         generation: the last that it knew.
         since: the topics that it holds, each with the generation that gave it to the member.
@@ -105,15 +109,15 @@ def join_of(
     owned = sorted(since)
     standing = [MemberStanding(secret=secret, since=[since[each] for each in owned])]
     return GroupJoin(
-        group=wishes.group,
+        group=subscription.group,
         member=member,
         generation=generation,
-        session_timeout_ms=milliseconds(wishes.session_timeout),
-        rebalance_timeout_ms=milliseconds(wishes.rebalance_timeout),
-        strategy=wishes.strategy,
-        client=wishes.client,
-        metadata=wishes.metadata,
-        topics=[group_topic(topic) for topic in wishes.topics],
+        session_timeout_ms=milliseconds(subscription.session_timeout),
+        rebalance_timeout_ms=milliseconds(subscription.rebalance_timeout),
+        strategy=subscription.strategy,
+        client=subscription.client,
+        metadata=subscription.metadata,
+        topics=[group_topic(topic) for topic in subscription.topics],
         owned=owned,
         standing=standing if secret else [],
     )

@@ -241,7 +241,7 @@ class Outbox:
         self._again: list[int] = []
         self._sent_now = -1
         self._in_flight_bytes = 0
-        self._judge = RejectionPolicy(limits)
+        self._rejection_policy = RejectionPolicy(limits)
         self._waiters = Waiters()
         self._stalled_until = -math.inf
         self.careful_until = -1
@@ -451,7 +451,7 @@ class Outbox:
     def _forget(self, fsn: int, rejection: Rejection | None = None) -> None:
         del self._unsettled[fsn]
         self._in_flight_bytes -= self._untaken.pop(fsn, 0)
-        self._judge.forget(fsn)
+        self._rejection_policy.forget(fsn)
         self._done.add(fsn)
         if fsn in self._again:
             self._again.remove(fsn)
@@ -491,7 +491,7 @@ class Outbox:
             policy: what is done about it, where that is not decided by its category.
         """
         self.counters.rejections += 1
-        strikes, judged = self._judge.policy(rejection, now)
+        strikes, judged = self._rejection_policy.policy(rejection, now)
         policy = policy or judged
         told = replace(
             rejection,

@@ -29,20 +29,20 @@ def part_segments(files: Files, slot: Path, kind: SlotKind) -> list[Problem]:
     """
     bearing = [each for each in read_segments(files, slot, kind) if each.width]
     bearing.sort(key=lambda each: (each.created_us, each.claim or 0))
-    placed: list[tuple[SegmentFile, int]] = []
+    numbered: list[tuple[SegmentFile, int]] = []
     following = 0
     for each in bearing:
         if each.claim is not None:
-            placed.append((each, max(each.claim, following)))
-            following = assign_sequence(each.scan, placed[-1][1], None).next_fsn
+            numbered.append((each, max(each.claim, following)))
+            following = assign_sequence(each.scan, numbered[-1][1], None).next_fsn
     files.replace(slot / WATERMARK, WatermarkSimple(NO_FSN).encode())
     said = read_manifest(files, slot).record
-    ends = placed[0][1], placed[-1][1]
+    ends = numbered[0][1], numbered[-1][1]
     manifest = SideFile.fresh(ManifestRecord, 1 + (said.generation if said else 0), *ends)
     files.replace(slot / MANIFEST, manifest)
-    for each, base in reversed(placed):
+    for each, base in reversed(numbered):
         _renumber(files, each, base)
-    return [_parted(each, base) for each, base in placed if each.claim != base]
+    return [_parted(each, base) for each, base in numbered if each.claim != base]
 
 
 def _parted(each: SegmentFile, base: int) -> Problem:
@@ -79,17 +79,17 @@ def close_gaps(files: Files, slot: Path, snapshot: SlotSnapshot) -> list[Problem
     """
     following = newest = snapshot.next_fsn
     acked = snapshot.acked_fsn
-    for (found, base), placed in zip(
+    for (found, base), assignment in zip(
         reversed(snapshot.chain.order), reversed(snapshot.assignments), strict=True
     ):
-        shift = following - _held_end(placed)
+        shift = following - _held_end(assignment)
         following = base + shift
         if found is snapshot.chain.order[-1][0] and snapshot.active is None:
             newest = following
         if not shift:
             continue
         _renumber(files, found, following)
-        if base <= snapshot.acked_fsn < _held_end(placed):
+        if base <= snapshot.acked_fsn < _held_end(assignment):
             acked = snapshot.acked_fsn + shift
     if snapshot.acked_fsn >= 0:
         files.replace(slot / WATERMARK, WatermarkSimple(max(acked, following - 1)).encode())
@@ -100,10 +100,10 @@ def close_gaps(files: Files, slot: Path, snapshot: SlotSnapshot) -> list[Problem
     return [_given_up(slot, lost) for lost in snapshot.gaps]
 
 
-def _held_end(placed: SequenceAssignment) -> int:
+def _held_end(assignment: SequenceAssignment) -> int:
     """Return the number after the last frame that the segment accounts for."""
-    short = [last - first + 1 for hole, first, last in placed.lost if hole.reason == SHORT]
-    return placed.next_fsn - sum(short)
+    short = [last - first + 1 for hole, first, last in assignment.lost if hole.reason == SHORT]
+    return assignment.next_fsn - sum(short)
 
 
 def _given_up(slot: Path, lost: tuple[int, int]) -> Problem:

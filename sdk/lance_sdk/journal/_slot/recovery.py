@@ -106,11 +106,11 @@ def _opened(files: Files, path: Path, config: JournalConfig, lock: Lock) -> Open
             files,
             slot,
             each,
-            placed,
+            assignment,
             base,
-            doubtful=_doubtful(snapshot, each, placed.next_fsn - 1, boot),
+            doubtful=_doubtful(snapshot, each, assignment.next_fsn - 1, boot),
         )
-        for (each, base), placed in zip(snapshot.chain.order, snapshot.assignments, strict=True)
+        for (each, base), assignment in zip(snapshot.chain.order, snapshot.assignments, strict=True)
     ]
     active = _active(files, slot, snapshot, segments, problems)
     if active is not None:
@@ -366,15 +366,15 @@ def _segment(
     files: Files,
     slot: DiskSlot,
     found: SegmentFile,
-    placed: SequenceAssignment,
+    assignment: SequenceAssignment,
     base: int,
     *,
     doubtful: bool,
 ) -> Segment:
-    spans = [Span(run.fsn, run.fsn + run.count, run.offset, run.end) for run in placed.runs]
+    spans = [Span(run.fsn, run.fsn + run.count, run.offset, run.end) for run in assignment.runs]
     file = files.open(found.path, writable=True)
     segment = slot.segment(file, spans, base=base, created_us=found.created_us)
-    segment.damaged = bool(placed.lost or found.scan.holes)
+    segment.damaged = bool(assignment.lost or found.scan.holes)
     if found.claim != base:
         file.write(0, SegmentHeader(HAS_MANIFEST, base, found.created_us).encode())
         file.sync()

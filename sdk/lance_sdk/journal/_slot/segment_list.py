@@ -104,7 +104,7 @@ def _by_claim(
             chain.trimmed.append(each)
         else:
             chain.order.append((each, each.claim))
-    chain.order.sort(key=lambda placed: placed[1])
+    chain.order.sort(key=lambda numbered: numbered[1])
     return chain
 
 
@@ -142,15 +142,15 @@ def _by_generation(
         return None
     ordered = sorted(bearing, key=lambda each: each.generation or 0)
     for start in range(len(ordered)):
-        placed = _counted(ordered[start:], manifest)
-        wrong = [each for each, base in placed if each.claim != base]
-        if len(wrong) != 1 or not _confirmed(placed, wrong[0], manifest):
+        numbered = _counted(ordered[start:], manifest)
+        wrong = [each for each, base in numbered if each.claim != base]
+        if len(wrong) != 1 or not _confirmed(numbered, wrong[0], manifest):
             continue
-        right = next(base for each, base in placed if each is wrong[0])
-        if right <= acked < (wrong[0].claim or 0) or _fits_better(wrong[0], placed, acked):
+        right = next(base for each, base in numbered if each is wrong[0])
+        if right <= acked < (wrong[0].claim or 0) or _fits_better(wrong[0], numbered, acked):
             continue
         if _flipped(wrong[0].claim, right) and all(each.claim != right for each in segments):
-            return SegmentList(placed, ordered[:start])
+            return SegmentList(numbered, ordered[:start])
     return None
 
 
@@ -158,26 +158,28 @@ def _counted(
     ordered: list[SegmentFile], manifest: ManifestRecord | None
 ) -> list[tuple[SegmentFile, int]]:
     first = manifest.head_base if manifest else ordered[0].claim or 0
-    placed: list[tuple[SegmentFile, int]] = []
+    numbered: list[tuple[SegmentFile, int]] = []
     for each in ordered:
-        placed.append((each, first))
+        numbered.append((each, first))
         first += each.width
-    return placed
+    return numbered
 
 
 def _confirmed(
-    placed: list[tuple[SegmentFile, int]], wrong: SegmentFile, manifest: ManifestRecord | None
+    numbered: list[tuple[SegmentFile, int]], wrong: SegmentFile, manifest: ManifestRecord | None
 ) -> bool:
     """Whether something else than the doubtful header says where it belongs."""
-    last, base = placed[-1]
+    last, base = numbered[-1]
     if manifest is not None:
         return base == manifest.active_base
     return last is not wrong and last.claim == base
 
 
-def _fits_better(doubtful: SegmentFile, placed: list[tuple[SegmentFile, int]], acked: int) -> bool:
+def _fits_better(
+    doubtful: SegmentFile, numbered: list[tuple[SegmentFile, int]], acked: int
+) -> bool:
     """Whether the watermark lies in a segment by its own claim, and otherwise beyond all frames."""
-    last, base = placed[-1]
+    last, base = numbered[-1]
     claim = doubtful.claim
     return acked >= base + last.width and claim is not None and acked < claim + doubtful.width
 

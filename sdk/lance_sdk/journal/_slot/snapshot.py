@@ -322,8 +322,8 @@ def _name_problems(snapshot: SlotSnapshot, slot: Path, reached: int | None) -> N
         text = "there is no valid manifest; it was rebuilt from the segments"
         problems.append(Problem("damaged_side_file", slot / MANIFEST, 0, text))
     _name_gaps(snapshot, slot, reached)
-    for (each, base), placed in zip(snapshot.chain.order, snapshot.assignments, strict=True):
-        problems.extend(_of_segment(each, base, placed, snapshot))
+    for (each, base), assignment in zip(snapshot.chain.order, snapshot.assignments, strict=True):
+        problems.extend(_of_segment(each, base, assignment, snapshot))
     _name_missing_files(snapshot)
     accounted = lost_in(problems)
     for each in snapshot.chain.unplaced:
@@ -375,10 +375,10 @@ def _name_missing_files(snapshot: SlotSnapshot) -> None:
     stated = [each.lost for each in snapshot.problems if each.path.name == MANIFEST and each.lost]
     missing = [] if _ends_are_there(snapshot) else stated
     order = snapshot.chain.order
-    for (one, _), placed, (two, _) in zip(order, snapshot.assignments, order[1:], strict=False):
+    for (one, _), assignment, (two, _) in zip(order, snapshot.assignments, order[1:], strict=False):
         if _names_are_complete(one, two, snapshot.generations):
             continue
-        for hole, first, last in placed.lost:
+        for hole, first, last in assignment.lost:
             lost = _unacked(first, last, snapshot.acked_fsn)
             if hole.reason == SHORT and lost is not None:
                 missing.append(lost)
@@ -432,7 +432,7 @@ def _names_are_complete(one: SegmentFile, two: SegmentFile, generations: set[int
 
 
 def _of_segment(
-    each: SegmentFile, base: int, placed: SequenceAssignment, snapshot: SlotSnapshot
+    each: SegmentFile, base: int, assignment: SequenceAssignment, snapshot: SlotSnapshot
 ) -> list[Problem]:
     problems = []
     if each.claim != base:
@@ -440,7 +440,7 @@ def _of_segment(
         text += f"; by its neighbours the segment starts at frame {base}, and is read so"
         offset = each.header_offset if each.claim is None else 8
         problems.append(Problem("damaged_header", each.path, offset, text))
-    for hole, first, last in placed.lost:
+    for hole, first, last in assignment.lost:
         lost = _unacked(first, last, snapshot.acked_fsn)
         if lost is not None:
             problems.append(_of_hole(each.path, hole, lost))

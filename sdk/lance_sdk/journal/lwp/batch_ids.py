@@ -22,7 +22,7 @@ class BatchIdAssigner:
     Args:
         journal: where frames go.
         redraw: returns a nonce (AMB-25): now, and whenever 2^40 numbers are used up.
-        patience: seconds to wait for others who are storing, unless told otherwise.
+        store_timeout: seconds to wait for others who are storing, unless told otherwise.
         wall_ns: nanoseconds since the Unix epoch.
     """
 
@@ -30,12 +30,12 @@ class BatchIdAssigner:
         self,
         journal: Journal,
         redraw: Callable[[], int],
-        patience: float,
+        store_timeout: float,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._journal = journal
         self._redraw = redraw
-        self._patience = patience
+        self._store_timeout = store_timeout
         self._wall_ns = wall_ns
         self._lock = threading.Lock()
         self._nonce = redraw()
@@ -68,9 +68,9 @@ class BatchIdAssigner:
             JournalFull: there was no room in time, or others wait for it already.
             JournalError: see `Journal.append`.
         """
-        patience = self._patience if timeout is None else timeout
-        if not acquire(self._lock, patience):
-            raise JournalFull("reserving", patience, where=str(self._journal.path or "memory"))
+        store_timeout = self._store_timeout if timeout is None else timeout
+        if not acquire(self._lock, store_timeout):
+            raise JournalFull("reserving", store_timeout, where=str(self._journal.path or "memory"))
         try:
             stamp = batch_id or self._next_id()
             # A clock before 1970 has no number here, and 0 would mean that there is no time.
