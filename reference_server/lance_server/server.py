@@ -216,12 +216,12 @@ class Server:
     async def _listen(self) -> None:
         try:
             for each in self._bound:
-                self._listeners.append(await self._open_door(each))
+                self._listeners.append(await self._start_accepting(each))
         except OSError as error:
             raise not_listening(self.config.listen, error) from error
         self.address = Address(*self._bound[0].getsockname()[:2])
 
-    async def _open_door(self, listening: "socket.socket") -> asyncio.Server | TlsAcceptor:
+    async def _start_accepting(self, listening: "socket.socket") -> asyncio.Server | TlsAcceptor:
         context = self._security.context
         if context is None:
             return await self._loop.create_server(
@@ -282,8 +282,8 @@ class Server:
             return False
         return True
 
-    def _closing(self) -> "_Waiting":
-        return _Waiting(self.engine.close())
+    def _closing(self) -> "_Awaited":
+        return _Awaited(self.engine.close())
 
     def _release(self) -> None:
         """Give up whatever is still held, in whatever state it is."""
@@ -383,7 +383,7 @@ class Server:
         }
 
 
-class _Waiting:
+class _Awaited:
     """Lets a coroutine wait for an outcome."""
 
     def __init__(self, outcome: Completion[None]) -> None:

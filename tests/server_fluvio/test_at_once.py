@@ -56,7 +56,7 @@ def test_what_it_held_of_memory_is_given_back(servers: FluvioServers, spu: Fluvi
     for _ in range(5):
         produce(spu, "orders", batch(b"x"))
     ends(spu, "orders")  # asked on the same connection: the requests before it are done with
-    assert servers.cluster.budget.used <= 100
+    assert servers.cluster.quota.used <= 100
 
 
 def test_requests_that_come_in_one_piece_are_answered_in_order(spu: FluvioPeer) -> None:

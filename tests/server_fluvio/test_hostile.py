@@ -157,7 +157,7 @@ def test_a_stalled_request_is_given_up(tmp_path: Path) -> None:
     with fluvio_servers(tmp_path / "data", options) as servers, FluvioPeer(servers.spu) as peer:
         peer.socket.sendall((1_000_000).to_bytes(4, "big") + b"x" * 1000)
         assert peer.closed()
-        eventually(lambda: servers.cluster.budget.used == 0)
+        eventually(lambda: servers.cluster.quota.used == 0)
 
 
 def test_a_silent_client_is_let_go(tmp_path: Path) -> None:
@@ -189,8 +189,8 @@ def test_a_client_that_does_not_read_is_let_go(tmp_path: Path) -> None:
             peer.socket, peer._number = deaf, 0
             for _ in range(6):
                 peer.send(1003, VERSION, fetch("large", 0, max_bytes=1 << 22))
-            eventually(lambda: servers.cluster.budget.used > 0)
-            eventually(lambda: servers.cluster.budget.used == 0)
+            eventually(lambda: servers.cluster.quota.used > 0)
+            eventually(lambda: servers.cluster.quota.used == 0)
         assert still_serves(servers)
 
 
@@ -199,7 +199,7 @@ def test_memory_that_is_used_up_makes_others_wait(tmp_path: Path) -> None:
     options = FluvioOptions(max_memory=1_000_000, frame_timeout=20)
     begun = (990_000).to_bytes(4, "big") + b"x" * 900_000
     with fluvio_servers(tmp_path / "data", options) as servers:
-        account = servers.cluster.budget
+        account = servers.cluster.quota
         with FluvioPeer(servers.sc) as sc:
             create(sc, "orders")
         with (
@@ -244,7 +244,7 @@ def test_clients_that_vanish_leave_nothing(servers: FluvioServers) -> None:
                 peer.send(1003, VERSION, fetch("orders", 0))
                 if number % 2:
                     peer.socket.sendall(b"\x00\x01\x00\x00part")
-        eventually(lambda: servers.cluster.budget.used == 0)
+        eventually(lambda: servers.cluster.quota.used == 0)
         topic = servers.cluster.engine.topic_named("orders")
         assert topic is not None
         eventually(lambda: not topic.partition._watchers)

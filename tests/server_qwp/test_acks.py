@@ -143,7 +143,7 @@ def test_waiting_rows_are_bounded(tmp_path: Path) -> None:
         with QwpPeer(qwp.addr) as peer:
             uncommitted = (longs("t", *range(20), flags=DEFER) for _ in range(20))
             assert peer.send_until_closed(*uncommitted) == 1013
-        eventually(lambda: qwp.listener.budget.used == 0)
+        eventually(lambda: qwp.listener.quota.used == 0)
         assert qwp.rows("t") == []
 
 
@@ -153,10 +153,10 @@ def test_rows_beyond_the_memory_are_refused_and_given_back(tmp_path: Path) -> No
         with QwpPeer(qwp.addr) as peer:
             peer.send(longs("t", *range(100)))
             assert peer.closed() == 1013
-        eventually(lambda: qwp.listener.budget.used == 0)
+        eventually(lambda: qwp.listener.quota.used == 0)
         with QwpPeer(qwp.addr) as peer:
             peer.ok(longs("t", 7))
-        eventually(lambda: qwp.listener.budget.used == 0)
+        eventually(lambda: qwp.listener.quota.used == 0)
         assert qwp.values("t") == [7]
 
 
@@ -166,7 +166,7 @@ def test_dictionaries_count_as_memory(tmp_path: Path) -> None:
         with QwpPeer(qwp.addr) as peer:
             peer.send(message(b"\0\x01\xa0\x1f" + b"x" * 4000, 0))
             assert peer.closed() == 1013
-        eventually(lambda: qwp.listener.budget.used == 0)
+        eventually(lambda: qwp.listener.quota.used == 0)
 
 
 def test_an_unfinished_message_counts_as_memory(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_an_unfinished_message_counts_as_memory(tmp_path: Path) -> None:
         frame = b"\x82\xff" + (1_000_000).to_bytes(8) + bytes(4)
         peer.socket.socket.sendall(frame + bytes(500_000))
         assert peer.closed() in {1013, 1006}
-        eventually(lambda: qwp.listener.budget.used == 0)
+        eventually(lambda: qwp.listener.quota.used == 0)
 
 
 def test_a_silent_peer_is_let_go(tmp_path: Path) -> None:

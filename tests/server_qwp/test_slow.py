@@ -18,7 +18,7 @@ from lance_server.testing import FaultyStorage, eventually
 
 def gone(qwp: Endpoint) -> bool:
     """Whether nothing is left of any connection."""
-    return not qwp.listener._open and qwp.listener.budget.used == 0
+    return not qwp.listener._open and qwp.listener.quota.used == 0
 
 
 def test_a_sender_that_leaves_while_the_disk_stalls_is_forgotten(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_memory_is_given_back_with_the_connection(tmp_path: Path) -> None:
         peer = QwpPeer(qwp.addr)
         peer.ok(message(b"\0\x02\x03abc\x01d", 0))
         peer.socket.socket.sendall(b"\x82\xff" + (10_000).to_bytes(8) + bytes(4000))
-        eventually(lambda: qwp.listener.budget.used > 3000)
+        eventually(lambda: qwp.listener.quota.used > 3000)
         peer.socket.socket.close()
         eventually(lambda: gone(qwp))
         peer.__exit__(None, None, None)

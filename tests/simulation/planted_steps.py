@@ -167,12 +167,12 @@ def _only_on_this_page(right: Any) -> Callable[..., Any]:
     """Return a search for duplicates that does not look at what is on its way."""
 
     def find_duplicate(self: Any, batch_id: int, content: bytes) -> Any:
-        groups = self._open_group, self._flushing
-        self._open_group = self._flushing = None
+        batches = self._open_batch, self._flushing
+        self._open_batch = self._flushing = None
         try:
             return right(self, batch_id, content)
         finally:
-            self._open_group, self._flushing = groups
+            self._open_batch, self._flushing = batches
 
     return find_duplicate
 

@@ -98,7 +98,7 @@ class _Job:
     """One partition's share of a flush, and what came of it."""
 
     partition: Partition
-    group: CommitBatch
+    commit_batch: CommitBatch
     writes: Sequence[Write] = ()
     segment: Segment | None = None
     error: OSError | None = None
@@ -106,7 +106,7 @@ class _Job:
 
     def prepare(self) -> Sequence[Write]:
         try:
-            self.writes = self.partition.prepare(self.group)
+            self.writes = self.partition.prepare(self.commit_batch)
         except OSError as error:
             self.error = error
         return self.writes
@@ -114,7 +114,7 @@ class _Job:
     def conclude(self, error: OSError | None) -> None:
         try:
             if self.error is None:
-                self.segment = self.partition.conclude(self.group, error)
+                self.segment = self.partition.conclude(self.commit_batch, error)
         except OSError as failure:
             self.error = failure
         self.done = True
@@ -280,7 +280,7 @@ class Flusher:
 
     def _note_time(self, jobs: Sequence[_Job], seconds: float) -> None:
         """Note what a flush took, if it was like one that this thread may make."""
-        if len(jobs) == 1 and len(jobs[0].group.data) <= self._policy.lone_bytes:
+        if len(jobs) == 1 and len(jobs[0].commit_batch.data) <= self._policy.lone_bytes:
             self.quick_disk.note(seconds)
 
     def _care(self) -> None:
@@ -297,7 +297,7 @@ class Flusher:
             _log.error("the write-ahead log could not be given room: %s", cared.error)
 
     def _write_all(self, jobs: Sequence[_Job]) -> float:
-        """Make the groups of several partitions durable together (any thread); return seconds."""
+        """Make what several partitions have durable together (any thread); return seconds."""
         begun, writes = self.clock(), list[Write]()
         for job in jobs:
             writes += job.prepare()
@@ -316,7 +316,7 @@ class Flusher:
             if error is None and not job.done:
                 error = OSError(f"the flush stopped: {problem}")
             try:
-                if waiters := job.partition.finish(job.group, error, job.segment):
+                if waiters := job.partition.finish(job.commit_batch, error, job.segment):
                     woken |= waiters
             except Exception:  # noqa: BLE001 - it is told, and the other partitions are finished
                 _log.exception("%r could not finish a flush", job.partition)

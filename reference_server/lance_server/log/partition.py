@@ -1,6 +1,6 @@
 """A topic's log while the server runs: a single writer, and what readers may see of it.
 
-Batches are collected in a group; a worker thread makes one group at a time durable; only then
+Batches are collected in a commit batch; a worker thread makes one at a time durable; only then
 do the batches get offsets that anyone can see, and only then are they acknowledged.
 """
 
@@ -60,7 +60,7 @@ class Partition:
         log: what recovery found.
         window: the batches that are recognised when they are sent again.
         backlog: counts what is not durable yet.
-        on_dirty: called when the first batch of a group is waiting to be flushed.
+        on_dirty: called when the first batch of a commit batch is waiting to be flushed.
         segment_size: bytes after which a segment is closed.
         synced: whether a commit outlives the machine; if not, offsets are reserved ahead of use,
             so that none is given to other bytes after a crash (AMB-29).
@@ -104,7 +104,7 @@ class Partition:
         self.deleted = False
         self._synced = synced
         self._active_segment = self._new_active_segment()
-        self._open_group: CommitBatch | None = None
+        self._open_batch: CommitBatch | None = None
         self._flushing: CommitBatch | None = None
         self._watchers: Waiters = {}
         self.last_ns = log.segments[-1].last_ns if log.segments else 0
@@ -126,23 +126,23 @@ class Partition:
     @property
     def dirty(self) -> bool:
         """Whether there is something that no flush has taken yet."""
-        return self._open_group is not None
+        return self._open_batch is not None
 
     @property
     def dirty_bytes(self) -> int:
         """Bytes that no flush has taken yet."""
-        return len(self._open_group.data) if self._open_group else 0
+        return len(self._open_batch.data) if self._open_batch else 0
 
     @property
     def flushing(self) -> bool:
-        """Whether a worker thread is making a group durable."""
+        """Whether a worker thread is making a commit batch durable."""
         return self._flushing is not None
 
     @property
     def last_outcome(self) -> Completion[None] | None:
         """What the newest batch that is not durable waits for, or None."""
-        group = self._open_group or self._flushing
-        return None if group is None else group.outcome
+        commit_batch = self._open_batch or self._flushing
+        return None if commit_batch is None else commit_batch.outcome
 
     @property
     def segments(self) -> int:
@@ -170,14 +170,14 @@ class Partition:
             batch: what is known of them.
             content: `BatchMeta.content`, which whoever looked for duplicates has at hand.
         """
-        group = self._open_group or self._new_group()
-        group.data += records
+        commit_batch = self._open_batch or self._new_commit_batch()
+        commit_batch.data += records
         self._backlog.size += len(records)
-        group.batches.append(batch)
+        commit_batch.batches.append(batch)
         if batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns:
-            group.contents[batch.batch_id] = content
+            commit_batch.contents[batch.batch_id] = content
             self._window.announce(batch.batch_id)
-        return group.outcome
+        return commit_batch.outcome
 
     def append_run(
         self, frames: list[Frame], server_time_ns: int, flags: int
@@ -189,40 +189,43 @@ class Partition:
             server_time_ns: when they arrived.
             flags: of each batch's entry.
         """
-        group = self._open_group or self._new_group()
-        before = len(group.data)
-        metas, contents = gather_run(frames, server_time_ns, flags, group.data)
-        self._backlog.size += len(group.data) - before
-        group.batches += metas
+        commit_batch = self._open_batch or self._new_commit_batch()
+        before = len(commit_batch.data)
+        metas, contents = gather_run(frames, server_time_ns, flags, commit_batch.data)
+        self._backlog.size += len(commit_batch.data) - before
+        commit_batch.batches += metas
         last = metas[-1].batch_id
         if last >= FIRST_LASTING_ID:
-            group.contents.update(zip([meta.batch_id for meta in metas], contents, strict=True))
+            commit_batch.contents.update(
+                zip([meta.batch_id for meta in metas], contents, strict=True)
+            )
             self._window.announce(last)
-        return group.outcome, metas, contents
+        return commit_batch.outcome, metas, contents
 
     def number_of_last(self) -> Callable[[], int]:
         """Return what tells, once it is stored, which record the last appended batch begins with.
 
         Records are numbered from 0 on; it is for clients that count them.
         """
-        group = self._open_group
-        assert group is not None, "a batch was just appended"
-        before = len(group.batches) - 1
+        commit_batch = self._open_batch
+        assert commit_batch is not None, "a batch was just appended"
+        before = len(commit_batch.batches) - 1
         return lambda: (
-            group.first_record + sum(each.record_count for each in group.batches[:before])
+            commit_batch.first_record
+            + sum(each.record_count for each in commit_batch.batches[:before])
         )
 
-    def _new_group(self) -> CommitBatch:
-        self._open_group = group = CommitBatch()
+    def _new_commit_batch(self) -> CommitBatch:
+        self._open_batch = commit_batch = CommitBatch()
         self._on_dirty(self)
-        return group
+        return commit_batch
 
     def roll(self) -> None:
         """Have the segment that is being written closed, although it is not full."""
         if self.closed is not None:
             return
-        group = self._open_group or self._new_group()
-        group.roll = True
+        commit_batch = self._open_batch or self._new_commit_batch()
+        commit_batch.roll = True
 
     def may_know(self, batch_id: int) -> bool:
         """Whether a batch with this lasting id may be here already; False is certain."""
@@ -235,84 +238,89 @@ class Partition:
 
     def find_duplicate(self, batch_id: int, content: bytes) -> Duplicate | None:
         """Return what is known of a batch with this lasting id, or None when it is new."""
-        for group in (self._open_group, self._flushing):
-            if group is not None and (found := group.contents.get(batch_id)) is not None:
-                return Duplicate(found == content, group.outcome)
+        for commit_batch in (self._open_batch, self._flushing):
+            if (
+                commit_batch is not None
+                and (found := commit_batch.contents.get(batch_id)) is not None
+            ):
+                return Duplicate(found == content, commit_batch.outcome)
         known = self._window.find(batch_id)
         return None if known is None else Duplicate(known == content, None)
 
     def begin_flush(self) -> CommitBatch:
         """Hand over what was collected; `prepare`, `conclude` and `finish` must follow."""
-        assert self._open_group is not None, "there is nothing to flush"
-        assert self._flushing is None, "one group at a time"
-        group, self._open_group = self._open_group, None
-        self._flushing = group
-        return group
+        assert self._open_batch is not None, "there is nothing to flush"
+        assert self._flushing is None, "one commit batch at a time"
+        commit_batch, self._open_batch = self._open_batch, None
+        self._flushing = commit_batch
+        return commit_batch
 
     def has_lone(self, most: int) -> bool:
         """Whether one batch of at most so many bytes was collected, and only needs writing.
 
         No file is to be opened or closed for it.
         """
-        group = self._open_group
+        commit_batch = self._open_batch
         return (
-            group is not None
+            commit_batch is not None
             and self.closed is None
-            and len(group.batches) == 1
-            and len(group.data) <= most
-            and self._active_segment.is_ready_for(group)
+            and len(commit_batch.batches) == 1
+            and len(commit_batch.data) <= most
+            and self._active_segment.is_ready_for(commit_batch)
         )
 
-    def prepare(self, group: CommitBatch) -> list[Write]:
-        """Return what must become durable for a group (any thread).
+    def prepare(self, commit_batch: CommitBatch) -> list[Write]:
+        """Return what must become durable for a commit batch (any thread).
 
-        A group without batches needs nothing; it only closes the segment before it.
+        A commit batch without batches needs nothing; it only closes the segment before it.
 
         Raises:
             OSError: there is no segment to write it to.
         """
         if self.closed is not None:
             raise TopicClosedError(errno.EAGAIN, self.closed)
-        return self._active_segment.prepare(group, self._resume_point)
+        return self._active_segment.prepare(commit_batch, self._resume_point)
 
     def _resume_point(self) -> ResumePoint:
         last = self._segments[-1].name if self._segments else None
         return ResumePoint(self.end_offset, self.end_record, last)
 
-    def conclude(self, group: CommitBatch, error: OSError | None) -> Segment | None:
-        """Return the segment that a group went to (any thread).
+    def conclude(self, commit_batch: CommitBatch, error: OSError | None) -> Segment | None:
+        """Return the segment that a commit batch went to (any thread).
 
         Raises:
             OSError: the group is not durable, and what was written of it is cut away, now or
                 before anything else is written.
         """
-        return self._active_segment.conclude(group, error)
+        return self._active_segment.conclude(commit_batch, error)
 
-    def finish(self, group: CommitBatch, error: OSError | None, segment: Segment | None) -> Waiters:
-        """Let a group that was written be seen, or refuse it; return who is to be woken then."""
-        assert group is self._flushing, "groups finish in order"
+    def finish(
+        self, commit_batch: CommitBatch, error: OSError | None, segment: Segment | None
+    ) -> Waiters:
+        """Let what was written be seen, or refuse it; return who is to be woken then."""
+        assert commit_batch is self._flushing, "commit batches finish in order"
         self._flushing = None
-        self._backlog.size -= len(group.data)
+        self._backlog.size -= len(commit_batch.data)
         if error is not None:
             refusal = storage_refusal(error)
             if not isinstance(error, TopicClosedError):
                 _log.error("topic %d: %s", self._file.identity.id, refusal.message)
                 self._close_if_doubtful(error)
-            return group.outcome.decide(error=refusal)
+            return commit_batch.outcome.decide(error=refusal)
         if segment is None:
             self._on_roll()
-            return group.outcome.decide()
+            return commit_batch.outcome.decide()
         is_new = not self._segments or self._segments[-1] is not segment
         if is_new:
             self._segments = [*self._segments, segment]
-        group.first_record = segment.base_record + segment.records
-        segment.extend(group.batches)
+        commit_batch.first_record = segment.base_record + segment.records
+        segment.extend(commit_batch.batches)
         self.end_offset = segment.base_offset + segment.size
         self.end_record = segment.base_record + segment.records
-        self._window.update(group.contents, group.batches[-1].server_time_ns)
+        self._window.update(commit_batch.contents, commit_batch.batches[-1].server_time_ns)
         if is_new:
             self._on_roll()
-        woken = group.outcome.decide()
+        woken = commit_batch.outcome.decide()
         return woken | self._watchers if self._watchers else woken
 
     # Closed for writing ----------------------------------------------------------------------

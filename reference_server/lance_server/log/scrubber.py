@@ -27,7 +27,7 @@ Topics: TypeAlias = Callable[[], Iterable[Topic]]
 """Returns the topics that there are now."""
 
 
-class _Place(NamedTuple):
+class _ScrubPosition(NamedTuple):
     """Where the next piece begins: the topic, the segment by its base, the entry."""
 
     topic_id: int = -1
@@ -70,14 +70,14 @@ class Scrubber:
         self._scheduler = scheduler
         self._report = report
         self._days = days
-        self._place = _Place()
+        self._position = _ScrubPosition()
         self._timer: Timer | None = None
         self._stopped = False
         self.size = 0
         self.passes = 0
 
     def __repr__(self) -> str:
-        return f"<Scrubber at {self._place}, {self.size} bytes, {self.passes} passes>"
+        return f"<Scrubber at {self._position}, {self.size} bytes, {self.passes} passes>"
 
     def start(self, topics: Topics) -> None:
         """Read a piece every few seconds from now on, until `stop`."""
@@ -94,16 +94,16 @@ class Scrubber:
         """Read on, until so many bytes were read: by default the share of ten seconds."""
         if self._stopped:
             return
-        following = _closed(topics(), self._place.topic_id)
-        found = next((each for each in following if _place_of(*each) >= self._place[:2]), None)
+        following = _closed(topics(), self._position.topic_id)
+        found = next((each for each in following if _place_of(*each) >= self._position[:2]), None)
         if found is None:
-            self.passes += self._place != _Place()
-            self._place = _Place()
+            self.passes += self._position != _ScrubPosition()
+            self._position = _ScrubPosition()
             self.start(topics)
             return
         topic, segment = found
-        resumed = _place_of(topic, segment) == self._place[:2]
-        first = self._place.entry if resumed else 0
+        resumed = _place_of(topic, segment) == self._position[:2]
+        first = self._position.entry if resumed else 0
         most = self._share(topics) if budget is None else budget
         piece = self._scheduler.run("read", lambda: self._compare(segment, first, most))
         piece.wake(lambda: self._compared(topic, segment, piece, topics, most))
@@ -137,9 +137,9 @@ class Scrubber:
         elif not isinstance(piece.error, FileNotFoundError):  # else it was dropped or merged
             _log.error("%s cannot be scrubbed: %s", segment.data_path, piece.error)
         if behind is None:
-            self._place = _Place(topic.id, segment.base_offset + 1)
+            self._position = _ScrubPosition(topic.id, segment.base_offset + 1)
         else:
-            self._place = _Place(topic.id, segment.base_offset, behind)
+            self._position = _ScrubPosition(topic.id, segment.base_offset, behind)
         if left > 0:  # a small segment is not worth a pause of its own
             self._go_on(topics, left)
         else:

@@ -41,7 +41,7 @@ TLS_LINGER_SECONDS: Final = 0.5
 LINGER_BYTES: Final = 64 * 1024 * 1024
 """How much is read and thrown away in that time."""
 
-DRAIN_PATIENCE: Final = 2.0
+DRAIN_TIMEOUT: Final = 2.0
 """How long a peer may take nothing of its answers when the server stops."""
 
 TURN_AWAY_SECONDS: Final = 2.0
@@ -119,7 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_deserted = False
         self._peer_is_done = False
         self._memory = server.service.memory
-        self._account = self._memory.account()
+        self._held_memory = self._memory.new_holder()
         self._write_buffer = WriteBuffer()
         self._line = FaultInjector(server.service.faults)
         self._received = 0
@@ -171,8 +171,9 @@ class Connection(asyncio.BufferedProtocol):
         self._lent = _LITTLE if is_many else len(buffer)
         if session.request_bytes > before:
             self._keep_account()
-            if self._account.size > _LITTLE and not self._server.connection_manager.has_memory_for(
-                self
+            if (
+                self._held_memory.size > _LITTLE
+                and not self._server.connection_manager.has_memory_for(self)
             ):
                 session.close_with_error(_no_memory())
         self._flush()
@@ -204,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         """Forget the connection; batches that were received are stored all the same."""
         self.session.close("the connection was lost")
         self._write_buffer.clear()
-        self._account.update(0)
+        self._held_memory.update(0)
         self._server.connection_manager.forget(self)
         _log.debug("%s ended: %s", self._peer, exc or self.session.closing)
 
@@ -262,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """End at once, and give back what is held."""
         self._write_buffer.clear()
-        self._account.update(0)
+        self._held_memory.update(0)
         if self._transport is not None:
             self._transport.abort()
 
@@ -270,11 +271,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         """Write what is ready, all answers of one turn in one piece."""
-        session, outbox = self.session, self._write_buffer
+        session, write_buffer = self.session, self._write_buffer
         if self._is_gone():
             return
         is_faulty = self._line.is_active
-        if is_faulty or outbox.size:
+        if is_faulty or write_buffer.size:
             self._send([], is_faulty=is_faulty)
         while answers := session.data_to_send():
             self._send(answers, is_faulty=is_faulty)
@@ -286,20 +287,20 @@ class Connection(asyncio.BufferedProtocol):
             self._server.call_soon(self._go_on)
         if session.closing is None:
             self._set_reading(session.wants_data and self._may_go_on())
-        elif outbox:
+        elif write_buffer:
             self._set_reading(wanted=False)
         else:
             self._end(session.closing)
 
     def _send(self, answers: list[Answer], *, is_faulty: bool) -> None:
         """Give the socket answers, and before them what it did not take yet."""
-        outbox = self._write_buffer
+        write_buffer = self._write_buffer
         if is_faulty:
             answers = self._through_faults(answers)
-        elif not self._is_blocked and outbox.pass_on(answers):
+        elif not self._is_blocked and write_buffer.pass_on(answers):
             self._write(answers)
             return
-        outbox.add(answers)
+        write_buffer.add(answers)
         self._hand_over()
 
     def _through_faults(self, answers: list[Answer]) -> list[Answer]:
@@ -318,10 +319,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _hand_over(self) -> None:
         """Give the socket as much as it takes."""
-        transport, outbox = self._transport, self._write_buffer
-        while outbox.size and not self._is_blocked and transport is not None:
-            self._write(outbox.next_pieces())
-        if self._line.ends and not outbox:
+        transport, write_buffer = self._transport, self._write_buffer
+        while write_buffer.size and not self._is_blocked and transport is not None:
+            self._write(write_buffer.next_pieces())
+        if self._line.ends and not write_buffer:
             self._through_faults([])
 
     def _write(self, pieces: Sequence[Answer | memoryview]) -> None:
@@ -346,7 +347,7 @@ class Connection(asyncio.BufferedProtocol):
         self._requested = requested = session.request_bytes
         idle = requested + session.remembered_bytes
         answers = session.other_bytes + self._write_buffer.size + self._written()
-        self._account.update(idle + answers, idle)
+        self._held_memory.update(idle + answers, idle)
 
     def _set_reading(self, wanted: bool) -> None:
         transport = self._transport
@@ -400,7 +401,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def held(self) -> int:
         """Bytes of memory that this connection costs."""
-        return self._account.size
+        return self._held_memory.size
 
     def now(self) -> float:
         """Return the loop's time in seconds."""
@@ -434,7 +435,7 @@ class Connection(asyncio.BufferedProtocol):
             "age_seconds": round(self._server.now() - self._begun_at, 1),
             "bytes_in": self._received,
             "bytes_out": self._write_buffer.handed_over,
-            "held": self._account.size,
+            "held": self._held_memory.size,
             "unacked": self.session.unacked_batches,
             "subscriptions": self.session.subscribed_topics,
         }
@@ -476,10 +477,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _is_stuck(self, now: float) -> bool:
         """Whether the peer has taken nothing of what it is owed for too long."""
-        patience = self._server.config.slow_peer_timeout
+        limit = self._server.config.slow_peer_timeout
         if self._server.stopping:
-            patience = min(patience, DRAIN_PATIENCE)
-        return self._must_read() and self._slow_peer.idle_for(now) >= patience
+            limit = min(limit, DRAIN_TIMEOUT)
+        return self._must_read() and self._slow_peer.idle_for(now) >= limit
 
 
 def _no_memory() -> Refusal:

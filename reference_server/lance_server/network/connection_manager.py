@@ -107,12 +107,12 @@ class ConnectionManager:
         self._service.counters.refused_for_memory += 1
         return False
 
-    def _shed(self, now: float, patience: float, *, sparing: "Connection | None" = None) -> None:
+    def _shed(self, now: float, limit: float, *, sparing: "Connection | None" = None) -> None:
         """Close who holds most and moves nothing, until memory is no longer short."""
         stalled = [
             each
             for each in self._served
-            if each is not sparing and each.held > _LITTLE and each.stalled_for(now) >= patience
+            if each is not sparing and each.held > _LITTLE and each.stalled_for(now) >= limit
         ]
         for connection in sorted(stalled, key=lambda each: each.held, reverse=True):
             if not self._memory.is_short:

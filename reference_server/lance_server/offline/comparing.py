@@ -82,7 +82,7 @@ def compare(
             note = f"it is '{file.identity.name}' here, and '{has.name}' at the server"
             _note(found, file.folder, topic_id, note)
         else:
-            _Topic(file, has, peer, found, progress).compare()
+            _TopicComparison(file, has, peer, found, progress).compare()
     for topic_id, has in sorted(theirs.items()):
         note = f"the server has '{has.name}', and the directory has not"
         _note(found, segments / str(topic_id), topic_id, note)
@@ -93,7 +93,7 @@ def _note(found: Comparison, folder: Path, topic_id: int, note: str) -> None:
     found.findings.append(Finding("other topic", topic_id, folder / _METADATA, 0, 0, note))
 
 
-class _Topic:
+class _TopicComparison:
     """Compares one topic."""
 
     def __init__(

@@ -98,11 +98,11 @@ def verify(
         except NotADirectoryError:
             continue
         found.topics += 1
-        _Topic(storage, segments / name, listed, found, progress).verify()
+        _TopicVerification(storage, segments / name, listed, found, progress).verify()
     return found
 
 
-class _Topic:
+class _TopicVerification:
     """Verifies one topic."""
 
     def __init__(

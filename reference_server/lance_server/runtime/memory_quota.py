@@ -93,8 +93,8 @@ class MemoryBudget:
         """Whether somebody has to wait for memory."""
         return bool(self._waiters) or self.level is not Level.NORMAL
 
-    def account(self) -> "HeldMemory":
-        """Return a new account, in which nothing is held yet."""
+    def new_holder(self) -> "HeldMemory":
+        """Return a new holder, for which nothing is held yet."""
         return HeldMemory(self)
 
     def may_hold(self, size: int, waiter: Callable[[], None]) -> bool:
@@ -172,7 +172,7 @@ class HeldMemory:
             self.idle = idle
         if size != self.size:
             amount, self.size = size - self.size, size
-            self._budget._change(amount)  # noqa: SLF001 - an account is a part of its budget
+            self._budget._change(amount)  # noqa: SLF001 - a holder is a part of its budget
 
 
 class Quota:

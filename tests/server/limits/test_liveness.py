@@ -83,11 +83,11 @@ def test_no_more_is_read_than_may_wait() -> None:
 def test_a_read_never_waits_for_requests_to_be_given_back() -> None:
     """Waiters that hold all memory with their requests: the first goes on, then the next."""
     memory = MemoryBudget(100 * MIB)
-    waiters = [memory.account() for _ in range(4)]
+    waiters = [memory.new_holder() for _ in range(4)]
     for each in waiters:
         each.update(25 * MIB, 25 * MIB)
     served: list[int] = []
-    answers = [memory.account() for _ in waiters]
+    answers = [memory.new_holder() for _ in waiters]
 
     def ask(number: int) -> None:
         if memory.may_hold(MIB, asking[number]):
@@ -180,7 +180,7 @@ def test_the_time_for_slow_peers_is_above_zero(tmp_path: Path) -> None:
 def test_who_does_not_wait_any_more_keeps_nobody_waiting() -> None:
     """One that waited for memory, and asks for nothing when its turn comes, leaves the queue."""
     memory = MemoryBudget(100 * MIB)
-    holder = memory.account()
+    holder = memory.new_holder()
     served: list[str] = []
     holder.update(90 * MIB)
 
@@ -201,7 +201,7 @@ def test_who_does_not_wait_any_more_keeps_nobody_waiting() -> None:
 def test_who_is_served_without_waiting_does_not_wait() -> None:
     """A small read that fits at once takes back its question for a large one."""
     memory = MemoryBudget(100 * MIB)
-    holder = memory.account()
+    holder = memory.new_holder()
     holder.update(90 * MIB)
 
     def asker() -> None:
@@ -221,7 +221,7 @@ def test_a_read_waits_for_nothing_that_is_idle() -> None:
     peer.work()
     known = peer.session.remembered_bytes
     assert known > 0
-    account = peer.service.memory.account()
+    account = peer.service.memory.new_holder()
     account.update(peer.service.memory.limit + known, peer.service.memory.limit + known)
     assert peer.service.memory.may_hold(MIB, lambda: None)
 
@@ -233,7 +233,7 @@ def test_a_producer_forgets_old_batches_while_memory_is_short() -> None:
         peer.send(peer.raw_ingest(b"\x01\x01\x00\x00\x00x", number))
     peer.work()
     before = peer.session.remembered_bytes
-    account = peer.service.memory.account()
+    account = peer.service.memory.new_holder()
     account.update(peer.service.memory.limit)
     peer.session.tick(peer.now)
     assert peer.session.remembered_bytes < before / 10

@@ -51,7 +51,7 @@ SLACK = 40 * MIB
 def test_the_marks_are_at_80_and_95_percent(held: int, level: Level) -> None:
     """Of the budget, by what is held."""
     memory = MemoryBudget(100)
-    memory.account().update(held)
+    memory.new_holder().update(held)
     assert memory.level is level
 
 
@@ -66,7 +66,7 @@ def test_what_is_not_durable_counts() -> None:
 def test_who_asks_first_gets_memory_first() -> None:
     """A small request does not overtake a large one that waits."""
     memory = MemoryBudget(100 * MIB)
-    holder = memory.account()
+    holder = memory.new_holder()
     holder.update(70 * MIB)
     served: list[str] = []
     assert not memory.may_hold(20 * MIB, first := lambda: take("first", 20 * MIB))
@@ -86,7 +86,7 @@ def test_who_asks_first_gets_memory_first() -> None:
 def test_who_waited_and_gave_up_holds_up_nobody() -> None:
     """A connection that ends leaves the queue."""
     memory = MemoryBudget(100 * MIB)
-    memory.account().update(70 * MIB)
+    memory.new_holder().update(70 * MIB)
     woken: list[bool] = []
     memory.on_relief = lambda: woken.append(True)
     memory.may_hold(50 * MIB, gone := lambda: None)
@@ -99,7 +99,7 @@ def test_who_waited_and_gave_up_holds_up_nobody() -> None:
 def test_accounts_add_up(sizes: list[int]) -> None:
     """Whatever they go through, and to nothing in the end."""
     memory = MemoryBudget(100)
-    accounts = [memory.account() for _ in range(3)]
+    accounts = [memory.new_holder() for _ in range(3)]
     for place, size in enumerate(sizes):
         accounts[place % 3].update(size)
         assert memory.held == sum(account.size for account in accounts)
@@ -120,14 +120,14 @@ def test_a_budget_must_hold_a_few_of_the_largest_frames() -> None:
 def test_producers_are_told_to_slow_down_when_memory_is_short() -> None:
     """The batch is stored, and a Backpressure frame says the rest, once in a while (AMB-35)."""
     peer = SessionPeer(max_memory=BUDGET)
-    peer.service.memory.account().update(55 * MIB)
+    peer.service.memory.new_holder().update(55 * MIB)
     assert told(peer.exchange(peer.ingest(1), peer.ingest(2))) == ["BACKPRESSURE", 1, 2]
 
 
 def test_batches_are_refused_when_memory_is_all_but_used_up() -> None:
     """Nothing of them is stored, and the error says so (AMB-35)."""
     peer = SessionPeer(max_memory=BUDGET)
-    others = peer.service.memory.account()
+    others = peer.service.memory.new_holder()
     others.update(62 * MIB)
     pressure, refused = peer.exchange(peer.ingest(1))
     assert pressure.kind is FrameKind.BACKPRESSURE
@@ -140,7 +140,7 @@ def test_batches_are_refused_when_memory_is_all_but_used_up() -> None:
 def test_deployed_clients_are_told_in_words_they_know() -> None:
     """They retry what exceeds a limit; nothing of it was stored."""
     peer = SessionPeer(DEPLOYED, max_memory=BUDGET)
-    peer.service.memory.account().update(62 * MIB)
+    peer.service.memory.new_holder().update(62 * MIB)
     _, refused = peer.exchange(peer.ingest(1))
     assert decode_error(refused.payload).code is ErrorCode.RATE_LIMITED
 
@@ -149,7 +149,7 @@ def test_a_large_read_waits_for_memory_and_keeps_its_place() -> None:
     """What comes after it on the connection waits too; then all is answered in order."""
     peer = SessionPeer(max_memory=BUDGET)
     peer.exchange(peer.ingest(1, [bytes(MIB // 2)]))
-    others = peer.service.memory.account()
+    others = peer.service.memory.new_holder()
     others.update(55 * MIB)
     fetch = peer.control(Command.FETCH, Fetch(0, 0, 2 * MIB).encode())
     assert told(peer.exchange(fetch, peer.keepalive(), peer.ingest(2))) == []
@@ -162,7 +162,7 @@ def test_a_small_read_goes_on_when_memory_is_short() -> None:
     """Who is at the end of a topic is served as ever."""
     peer = SessionPeer(max_memory=BUDGET)
     peer.exchange(peer.ingest(1, [b"one"]))
-    peer.service.memory.account().update(55 * MIB)
+    peer.service.memory.new_holder().update(55 * MIB)
     assert told(peer.exchange(peer.fetch())) == ["FETCH_RESPONSE"]
 
 
@@ -170,7 +170,7 @@ def test_a_push_waits_for_memory() -> None:
     """A subscriber is served when there is room again."""
     peer = SessionPeer(max_memory=BUDGET)
     peer.exchange(peer.control(Command.SUBSCRIBE, Subscribe(0, 0, 8 * MIB, 1).encode()))
-    others = peer.service.memory.account()
+    others = peer.service.memory.new_holder()
     others.update(55 * MIB)
     pushed = peer.exchange(peer.ingest(1, [bytes(MIB)]))
     assert told(pushed) == ["BACKPRESSURE", 1]

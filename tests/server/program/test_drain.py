@@ -10,7 +10,7 @@ from lance_server import running
 from lance_server.config.settings import Address
 from lance_server.errors import ListenError
 from lance_server.log.log_manager import LogManager
-from lance_server.lwp.connection import DRAIN_PATIENCE
+from lance_server.lwp.connection import DRAIN_TIMEOUT
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, RawClient, ServerProcess, eventually
 from lance_spec.enums import Command
@@ -48,7 +48,7 @@ def test_a_client_that_floods_and_never_reads_does_not_hold_up_the_end(tmp_path:
         flood.close()
         pouring.join()
     assert (code, "stopped" in output) == (0, True), log
-    assert took < DRAIN_PATIENCE + 6
+    assert took < DRAIN_TIMEOUT + 6
     with running(tmp_path) as again:
         assert again.report.clean
 

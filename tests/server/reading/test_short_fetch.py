@@ -93,7 +93,7 @@ class World:
         for number, group in enumerate(GROUPS):
             peer.exchange(*(peer.ingest(4 * number + n, each) for n, each in enumerate(group, 1)))
         peer.service.role.change_to(Role(behind=self.behind))
-        peer.service.memory.account().update(self.others_hold)
+        peer.service.memory.new_holder().update(self.others_hold)
         return peer
 
 

@@ -150,19 +150,19 @@ class Judging(Attacks):
         for listener in self.life.listeners:
             if getattr(listener, "_open", None):
                 raise ViolationError(f"connections are left of peers that are gone: {listener!r}")
-        for budget in (each for each in map(_budget, self.life.listeners) if each.used):
-            raise ViolationError(f"memory is held for nobody: {budget!r}")
+        for quota in (each for each in map(_quota, self.life.listeners) if each.used):
+            raise ViolationError(f"memory is held for nobody: {quota!r}")
         if server.service.stall.reason is not None:
             raise ViolationError(f"the server is not ready: {server.service.stall.reason}")
 
 
-def _budget(listener: Any) -> Quota:
-    """Return the memory account of a listener."""
+def _quota(listener: Any) -> Quota:
+    """Return the memory quota of a listener."""
     shared = getattr(listener, "_shared", None)
     if isinstance(listener, QwpListener):
-        return listener.budget
-    budget: Quota = listener._cluster.budget if shared is None else shared.memory
-    return budget
+        return listener.quota
+    quota: Quota = listener._cluster.quota if shared is None else shared.memory
+    return quota
 
 
 def _served(server: SimServer) -> list[Connection]:

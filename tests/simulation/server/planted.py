@@ -24,9 +24,9 @@ def _not_given_back(right: Any) -> Callable[..., Any]:
     """Return an end of a connection that keeps its account."""
 
     def connection_lost(self: Any, exc: Exception | None) -> None:
-        account, self._account = self._account, memory_quota.HeldMemory(self._memory)
+        account, self._held_memory = self._held_memory, memory_quota.HeldMemory(self._memory)
         right(self, exc)
-        self._account = account
+        self._held_memory = account
 
     return connection_lost
 
@@ -67,7 +67,7 @@ def _batches_count_as_answers(right: Any) -> Callable[..., Any]:
 
     def keep_account(self: Any) -> None:
         right(self)
-        account = self._account
+        account = self._held_memory
         account.update(account.size, account.idle - self.session.remembered_bytes)
 
     return keep_account

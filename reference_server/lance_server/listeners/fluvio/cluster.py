@@ -73,7 +73,7 @@ class Cluster:
     Attributes:
         options: limits and security.
         security: certificates and rules.
-        budget: the memory that clients use.
+        quota: the memory that clients use.
         readers: who opens or builds a large batch holds it.
         spu: where the SPU listens, once it does.
         epoch: rises whenever topics came or went.
@@ -83,7 +83,7 @@ class Cluster:
     def __init__(self, options: FluvioOptions | None = None) -> None:
         self.options = options or FluvioOptions()
         self.security = self.options.security or Security()
-        self.budget = Quota(self.options.max_memory)
+        self.quota = Quota(self.options.max_memory)
         self.readers = asyncio.Semaphore(_READERS)
         self.spu: Address | None = None
         self.epoch = 0
@@ -96,13 +96,13 @@ class Cluster:
         self._looking: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
-        return f"<Cluster at {self.spu}, {len(self._seen)} topics of the log, {self.budget!r}>"
+        return f"<Cluster at {self.spu}, {len(self._seen)} topics of the log, {self.quota!r}>"
 
     def open(self, engine: LogManager) -> None:
         """Serve this log from now on."""
         if self._opened is None:
-            numbering = RecordIndex(engine.storage, engine.scheduler)
-            self._opened = engine, numbering, CommittedOffsets(engine)
+            record_index = RecordIndex(engine.storage, engine.scheduler)
+            self._opened = engine, record_index, CommittedOffsets(engine)
             self._seen = [each.id for each in engine.topics()]
             self._looking = asyncio.create_task(self._look())
 
@@ -121,7 +121,7 @@ class Cluster:
         return self._opened[0]
 
     @property
-    def numbering(self) -> RecordIndex:
+    def record_index(self) -> RecordIndex:
         """Where records stand."""
         assert self._opened is not None, "it was opened"
         return self._opened[1]

@@ -187,7 +187,7 @@ class Connection:
         turn = WorkSlice()
         while True:
             await turn.step()
-            hold = self._cluster.budget.share()
+            hold = self._cluster.quota.share()
             try:
                 frame, size = await self._frame(hold)
                 request = Request.decode(frame)
@@ -259,7 +259,7 @@ class Connection:
 
     def _serve_at_once(self, data: bytes) -> bool:
         """Serve a request that came whole, with nothing before it; return whether it was served."""
-        handler, hold = self._handler, self._cluster.budget.share()
+        handler, hold = self._handler, self._cluster.quota.share()
         answered = None
         if handler is not None and self._may_serve_at_once(data, hold):
             answered = handler.at_once(data[_LENGTH:])

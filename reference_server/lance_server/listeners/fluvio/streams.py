@@ -102,10 +102,10 @@ class Stream:
         wanted = self._ack
         if place.record != wanted:
             place = await self._looked_up(
-                lambda: self._cluster.numbering.find(self._partition, wanted)
+                lambda: self._cluster.record_index.find(self._partition, wanted)
             )
             self._check(wanted)  # retention may have dropped it meanwhile
-        hold = self._cluster.budget.share()
+        hold = self._cluster.quota.share()
         try:
             await hold.wait_for(2 * self._max_bytes())
             records, place = await self._read(place, wanted)
@@ -194,7 +194,7 @@ class Stream:
 
     async def _number_at(self, offset: int) -> int:
         return await self._looked_up(
-            lambda: self._cluster.numbering.number_at(self._partition, offset)
+            lambda: self._cluster.record_index.number_at(self._partition, offset)
         )
 
     async def _looked_up(self, look: Callable[[], Completion[T]]) -> T:

@@ -87,7 +87,7 @@ class QwpListener:
         name: the protocol.
         address: where it listens; after `start` with the port that was bound.
         script: what to do wrong.
-        budget: the memory that peers use.
+        quota: the memory that peers use.
         accepted: connections that came so far.
         upgraded: those of them that became WebSocket connections.
     """
@@ -100,7 +100,7 @@ class QwpListener:
         self.options = options or QwpOptions()
         self.script = script or Script()
         self._security = self.options.security or Security()
-        self.budget = Quota(self.options.max_memory)
+        self.quota = Quota(self.options.max_memory)
         self.accepted = 0
         self.upgraded = 0
         self._servers: list[Server] = []
@@ -108,7 +108,7 @@ class QwpListener:
         self._tables: Tables | None = None
 
     def __repr__(self) -> str:
-        return f"<QwpListener {self.address}: {len(self._open)} connections, {self.budget!r}>"
+        return f"<QwpListener {self.address}: {len(self._open)} connections, {self.quota!r}>"
 
     async def start(self, engine: LogManager) -> None:
         """Listen, and write what senders send into the log.
@@ -184,7 +184,7 @@ class QwpListener:
 
         class Connected(_Socket):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                self.share = listener.budget.share()
+                self.share = listener.quota.share()
                 self.number = listener.accepted
                 listener.accepted += 1
                 listener._open.add(self)

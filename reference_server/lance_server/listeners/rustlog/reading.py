@@ -64,15 +64,15 @@ class RecordReading:
 
     Args:
         engine: the log.
-        numbering: where records stand.
+        record_index: where records stand.
         readers: who takes apart much data holds it.
     """
 
     def __init__(
-        self, engine: LogManager, numbering: RecordIndex, readers: asyncio.Semaphore
+        self, engine: LogManager, record_index: RecordIndex, readers: asyncio.Semaphore
     ) -> None:
         self._engine = engine
-        self._record_index = numbering
+        self._record_index = record_index
         self._readers = readers
         self._last: tuple[Topic | None, BatchLocation] = (None, BatchLocation(0, 0))
 

@@ -59,7 +59,7 @@ class Shared:
     Attributes:
         engine: the log.
         options: limits.
-        numbering: where records stand.
+        record_index: where records stand.
         groups: what groups have committed.
         counts: what is counted.
         memory: what requests and answers use of it.
@@ -68,7 +68,7 @@ class Shared:
 
     engine: LogManager
     options: RustlogOptions
-    numbering: RecordIndex
+    record_index: RecordIndex
     groups: Groups
     counts: Counts
     memory: Quota
@@ -99,7 +99,7 @@ class Service:
     def __init__(self, shared: Shared, authorizer: Authorizer) -> None:
         self._shared = shared
         self._topics = Topics(shared.engine, authorizer, shared.options.max_partitions)
-        self._reading = RecordReading(shared.engine, shared.numbering, shared.readers)
+        self._reading = RecordReading(shared.engine, shared.record_index, shared.readers)
         self._handlers: dict[type, Handler] = {
             ProduceRequest: self._produce,
             FetchRequest: self._fetch,

@@ -38,7 +38,7 @@ class ResumePoint(NamedTuple):
 
 
 class ActiveSegment:
-    """Writes groups of batches to the segment that is open, or to a new one.
+    """Writes commit batches to the segment that is open, or to a new one.
 
     Args:
         storage: the backend.
@@ -82,49 +82,49 @@ class ActiveSegment:
         self._file.settle()
         self._give_up()
 
-    def is_ready_for(self, group: CommitBatch) -> bool:
-        """Whether a group goes to the segment that is open, and no failure is to be undone."""
+    def is_ready_for(self, commit_batch: CommitBatch) -> bool:
+        """Whether it goes to the segment that is open, and no failure is to be undone."""
         writer = self._writer
         return (
             writer is not None
             and self._failure is None
-            and not group.roll
-            and not self._is_full(writer, group)
+            and not commit_batch.roll
+            and not self._is_full(writer, commit_batch)
         )
 
-    def prepare(self, group: CommitBatch, place: Callable[[], ResumePoint]) -> list[Write]:
-        """Return what must become durable for a group.
+    def prepare(self, commit_batch: CommitBatch, place: Callable[[], ResumePoint]) -> list[Write]:
+        """Return what must become durable for a commit batch.
 
         Args:
-            group: the batches.
+            commit_batch: the batches.
             place: tells where they go, if a segment is to be begun.
 
         Raises:
             OSError: there is no segment to write it to.
         """
         assert self._failure is None, "a topic is closed for writing until that is cut away"
-        if group.roll:
+        if commit_batch.roll:
             self._close()
-        if not group.batches:
+        if not commit_batch.batches:
             return []
         writer = self._writer
-        if writer is None or self._is_full(writer, group):
-            writer = self._next_writer(group, place())
+        if writer is None or self._is_full(writer, commit_batch):
+            writer = self._next_writer(commit_batch, place())
         end = writer.segment.base_offset + writer.size
         if self._synced:
-            return writer.writes(group.data, group.batches, end)
-        if end + len(group.data) > self._file.next_offset:
-            self._file.reserve(end + len(group.data) + _RESERVED)
-        return writer.writes(group.data, group.batches, writer.segment.base_offset)
+            return writer.writes(commit_batch.data, commit_batch.batches, end)
+        if end + len(commit_batch.data) > self._file.next_offset:
+            self._file.reserve(end + len(commit_batch.data) + _RESERVED)
+        return writer.writes(commit_batch.data, commit_batch.batches, writer.segment.base_offset)
 
-    def conclude(self, group: CommitBatch, error: OSError | None) -> Segment | None:
-        """Return the segment that a group went to, if it holds anything.
+    def conclude(self, commit_batch: CommitBatch, error: OSError | None) -> Segment | None:
+        """Return the segment that a commit batch went to, if it holds anything.
 
         Raises:
             UndecidedError: it was not written, and could not be cut away yet: `recover`.
             OSError: it was not written, and is cut away.
         """
-        if not group.batches:
+        if not commit_batch.batches:
             return None
         writer = self._writer
         assert writer is not None, "it was prepared"
@@ -137,7 +137,7 @@ class ActiveSegment:
             with contextlib.suppress(OSError):  # it goes on in the segment, then
                 self._close()
             raise error
-        writer.advance(group.data, group.batches)
+        writer.advance(commit_batch.data, commit_batch.batches)
         return writer.segment
 
     def _cut_back(self) -> None:
@@ -151,21 +151,22 @@ class ActiveSegment:
             raise
         self._failure = None
 
-    def _next_writer(self, group: CommitBatch, place: ResumePoint) -> SegmentWriter:
-        """Return the writer of a segment that is begun for a group; an empty one takes any."""
+    def _next_writer(self, commit_batch: CommitBatch, place: ResumePoint) -> SegmentWriter:
+        """Return the writer of a segment that is begun for it; an empty one takes any."""
         writer = self._writer
         if writer is not None and writer.batches:
             self._close()
             full, number = writer.segment.name.key, self._file.identity.id
             _log.info("topic %d: segment %s is full, with %d bytes", number, full, writer.size)
         if self._writer is None:
-            self._writer = self._new_writer(group.batches[0].server_time_ns, place)
+            self._writer = self._new_writer(commit_batch.batches[0].server_time_ns, place)
         return self._writer
 
-    def _is_full(self, writer: SegmentWriter, group: CommitBatch) -> bool:
+    def _is_full(self, writer: SegmentWriter, commit_batch: CommitBatch) -> bool:
         return (
-            writer.size + len(group.data) > segment_limit(self._file.retention, self._segment_size)
-            or writer.batches + len(group.batches) > _MAX_BATCHES
+            writer.size + len(commit_batch.data)
+            > segment_limit(self._file.retention, self._segment_size)
+            or writer.batches + len(commit_batch.batches) > _MAX_BATCHES
         )
 
     def _new_writer(self, now_ns: int, place: ResumePoint) -> SegmentWriter:

@@ -61,16 +61,16 @@ class Heartbeat:
     Args:
         answers: where everything is queued.
         counters: what is counted.
-        pace: how fast answers come.
+        stall_detector: how fast answers come.
         now: the current time in seconds.
     """
 
     def __init__(
-        self, answers: ResponseQueue, counters: Counters, pace: StallDetector, now: float
+        self, answers: ResponseQueue, counters: Counters, stall_detector: StallDetector, now: float
     ) -> None:
         self._answers = answers
         self._counters = counters
-        self._stall_detector = pace
+        self._stall_detector = stall_detector
         self._gate = KeepaliveGate(now)
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ class Counted:
     def open(self) -> None:
         """Open the log, again if need be."""
         self.log = LogDriver(self.storage, options=self.options)
-        self.numbering = RecordIndex(self.log.engine.storage, self.log.engine.scheduler)
+        self.record_index = RecordIndex(self.log.engine.storage, self.log.engine.scheduler)
 
     @property
     def partition(self) -> Partition:
@@ -43,13 +43,13 @@ class Counted:
 
     def find(self, number: int) -> BatchLocation:
         """Return where a record's batch begins."""
-        outcome = self.numbering.find(self.partition, number)
+        outcome = self.record_index.find(self.partition, number)
         self.log.scheduler.run_all()
         return outcome.result()
 
     def number_at(self, offset: int) -> int:
         """Return the number at a batch's beginning."""
-        outcome = self.numbering.number_at(self.partition, offset)
+        outcome = self.record_index.number_at(self.partition, offset)
         self.log.scheduler.run_all()
         return outcome.result()
 
@@ -89,11 +89,11 @@ def test_few_sums_are_kept() -> None:
     counted = Counted(100)
     for _ in range(40):
         counted.store(2)
-    counted.numbering = RecordIndex(
+    counted.record_index = RecordIndex(
         counted.log.engine.storage, counted.log.engine.scheduler, max_batches=10
     )
     counted.holds()
-    assert sum(len(each.starts) for each in counted.numbering._known.values()) <= 10
+    assert sum(len(each.starts) for each in counted.record_index._known.values()) <= 10
 
 
 def test_a_batch_knows_its_number_once_it_is_stored() -> None:
