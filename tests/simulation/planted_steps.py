@@ -166,11 +166,11 @@ def _clean_ends_wrong(right: Any) -> Callable[..., Any]:
 def _only_on_this_page(right: Any) -> Callable[..., Any]:
     """Return a search for duplicates that does not look at what is on its way."""
 
-    def find_duplicate(self: Any, batch_id: int, content: bytes) -> Any:
+    def find_duplicate(self: Any, batch_id: int, digest: bytes) -> Any:
         batches = self._open_batch, self._flushing
         self._open_batch = self._flushing = None
         try:
-            return right(self, batch_id, content)
+            return right(self, batch_id, digest)
         finally:
             self._open_batch, self._flushing = batches
 

@@ -179,9 +179,9 @@ class Life:
         """
         engine, storage = self._parts()
         topic = engine.topic(topic_id)
-        content = self._content(batch)
+        digest = self._digest(batch)
         if topic.partition.may_know(batch.id):
-            duplicate = topic.partition.find_duplicate(batch.id, content)
+            duplicate = topic.partition.find_duplicate(batch.id, digest)
             if duplicate is not None and duplicate.same:
                 return duplicate.outcome or _settled()
         refusal = storage.refusal()
@@ -189,10 +189,10 @@ class Life:
             raise refusal
         batch.stamp_ns = engine.now_ns(topic)
         meta = self._meta(batch)
-        return topic.partition.append(batch.raw, meta, content)
+        return topic.partition.append(batch.raw, meta, digest)
 
-    def _content(self, batch: Batch) -> bytes:
-        return self._meta(batch).content
+    def _digest(self, batch: Batch) -> bytes:
+        return self._meta(batch).digest
 
     def _meta(self, batch: Batch) -> BatchMeta:
         return BatchMeta(

@@ -82,9 +82,9 @@ class ReplicatedPartition(Partition):
 
     # Appending -----------------------------------------------------------------------------------
 
-    def append(self, records: Buffer, batch: BatchMeta, content: bytes) -> Completion[None]:
+    def append(self, records: Buffer, batch: BatchMeta, digest: bytes) -> Completion[None]:
         """Propose a batch; the completion is settled when it is applied, or known as applied."""
-        del content
+        del digest
         return self._propose(bytes(records), batch)
 
     def append_run(
@@ -92,12 +92,12 @@ class ReplicatedPartition(Partition):
     ) -> tuple[Completion[None], list[BatchMeta], list[bytes]]:
         """Propose a run of new batches; one completion tells the fate of all."""
         data = bytearray()
-        metas, contents = gather_run(frames, server_time_ns, flags, data)
+        metas, digests = gather_run(frames, server_time_ns, flags, data)
         place, ends = 0, list[Completion[None]]()
         for batch in metas:
             ends.append(self._propose(bytes(data[place : place + batch.length]), batch))
             place += batch.length
-        return _all_of(ends), metas, contents
+        return _all_of(ends), metas, digests
 
     def _propose(self, data: bytes, batch: BatchMeta) -> Completion[None]:
         refusal = self._node.refusal()
@@ -143,9 +143,9 @@ class ReplicatedPartition(Partition):
         del batch_id
         return False
 
-    def find_duplicate(self, batch_id: int, content: bytes) -> None:
+    def find_duplicate(self, batch_id: int, digest: bytes) -> None:
         """Return None: duplicates are found when records are applied."""
-        del batch_id, content
+        del batch_id, digest
 
     def next_time(self, now_ns: int) -> int:
         """Return when a batch is accepted; its server time follows from the log."""

@@ -14,18 +14,18 @@ class CommitBatch:
     Attributes:
         data: their bytes, back to back.
         batches: what is known of each.
-        contents: content by id of those that other connections may repeat (AMB-25).
+        digests: digest by id of those that other connections may repeat (AMB-25).
         outcome: their common fate.
         roll: whether the segment that was being written is closed before them.
         first_record: number of records in the topic before them, once they are stored.
     """
 
-    __slots__ = ("batches", "contents", "data", "first_record", "outcome", "roll")
+    __slots__ = ("batches", "data", "digests", "first_record", "outcome", "roll")
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.batches: list[BatchMeta] = []
-        self.contents: dict[int, bytes] = {}
+        self.digests: dict[int, bytes] = {}
         self.outcome: Completion[None] = Completion()
         self.roll = False
         self.first_record = 0

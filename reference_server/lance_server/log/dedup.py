@@ -13,7 +13,7 @@ FIRST_LASTING_ID: Final = 1 << NONCE_SHIFT
 _COUNTER: Final = FIRST_LASTING_ID - 1
 _GENERATION: Final = 16_384
 _ID_SIZE: Final = 8
-_CONTENT_SIZE: Final = 16
+_DIGEST_SIZE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +37,28 @@ def is_lasting(batch: BatchMeta) -> bool:
 class _Generation:
     """Batches that were remembered together, packed: 24 bytes each."""
 
-    __slots__ = ("_contents", "_ids", "highest", "newest_ns")
+    __slots__ = ("_digests", "_ids", "highest", "newest_ns")
 
-    def __init__(self, contents: dict[int, bytes], newest_ns: int) -> None:
-        self._ids = pack(f"<{len(contents)}Q", *contents)
-        self._contents = b"".join(contents.values())
+    def __init__(self, digests: dict[int, bytes], newest_ns: int) -> None:
+        self._ids = pack(f"<{len(digests)}Q", *digests)
+        self._digests = b"".join(digests.values())
         self.newest_ns = newest_ns
         # Of the ids of one nonce the highest comes last, and stays.
-        self.highest = {each >> NONCE_SHIFT: each & _COUNTER for each in sorted(contents)}
+        self.highest = {each >> NONCE_SHIFT: each & _COUNTER for each in sorted(digests)}
 
     def __len__(self) -> int:
         return len(self._ids) // _ID_SIZE
 
     def find(self, batch_id: int) -> bytes | None:
-        """Return the batch's content, or None; a search through memory, at its speed."""
+        """Return the digest of a batch, or None; a search through memory, at its speed."""
         wanted = batch_id.to_bytes(_ID_SIZE, "little")
         place = self._ids.find(wanted)
         while place % _ID_SIZE and place >= 0:
             place = self._ids.find(wanted, place + 1)
         if place < 0:
             return None
-        start = place // _ID_SIZE * _CONTENT_SIZE
-        return self._contents[start : start + _CONTENT_SIZE]
+        start = place // _ID_SIZE * _DIGEST_SIZE
+        return self._digests[start : start + _DIGEST_SIZE]
 
 
 def _always() -> bool:
@@ -108,26 +108,26 @@ class DuplicateWindow:
                 self._highest[nonce] = counter
 
     def find(self, batch_id: int) -> bytes | None:
-        """Return the content that is remembered under an id, or None."""
-        content = self._recent.get(batch_id)
-        if content is not None:
-            return content
+        """Return the digest that is remembered under an id, or None."""
+        digest = self._recent.get(batch_id)
+        if digest is not None:
+            return digest
         for generation in reversed(self._sealed):
-            content = generation.find(batch_id)
-            if content is not None:
-                return content
+            digest = generation.find(batch_id)
+            if digest is not None:
+                return digest
         return None
 
-    def update(self, contents: dict[int, bytes], now_ns: int) -> None:
+    def update(self, digests: dict[int, bytes], now_ns: int) -> None:
         """Remember batches that are durable by now.
 
         Args:
-            contents: content by batch id, in log order; each id was announced.
+            digests: digest by batch id, in log order; each id was announced.
             now_ns: the server's time.
         """
         if not self.enabled:
             return
-        self._recent.update(contents)
+        self._recent.update(digests)
         if len(self._recent) >= self._generation:
             self._sealed.append(_Generation(self._recent, now_ns))
             self._recent = {}

@@ -162,20 +162,20 @@ class Partition:
 
     # Appending -------------------------------------------------------------------------------
 
-    def append(self, records: Buffer, batch: BatchMeta, content: bytes) -> Completion[None]:
+    def append(self, records: Buffer, batch: BatchMeta, digest: bytes) -> Completion[None]:
         """Store a batch; the outcome is settled when it is durable. Its bytes are copied.
 
         Args:
             records: the bytes to store.
             batch: what is known of them.
-            content: `BatchMeta.content`, which whoever looked for duplicates has at hand.
+            digest: `BatchMeta.digest`, which whoever looked for duplicates has at hand.
         """
         commit_batch = self._open_batch or self._new_commit_batch()
         commit_batch.data += records
         self._backlog.size += len(records)
         commit_batch.batches.append(batch)
         if batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns:
-            commit_batch.contents[batch.batch_id] = content
+            commit_batch.digests[batch.batch_id] = digest
             self._window.announce(batch.batch_id)
         return commit_batch.outcome
 
@@ -191,16 +191,16 @@ class Partition:
         """
         commit_batch = self._open_batch or self._new_commit_batch()
         before = len(commit_batch.data)
-        metas, contents = gather_run(frames, server_time_ns, flags, commit_batch.data)
+        metas, digests = gather_run(frames, server_time_ns, flags, commit_batch.data)
         self._backlog.size += len(commit_batch.data) - before
         commit_batch.batches += metas
         last = metas[-1].batch_id
         if last >= FIRST_LASTING_ID:
-            commit_batch.contents.update(
-                zip([meta.batch_id for meta in metas], contents, strict=True)
+            commit_batch.digests.update(
+                zip([meta.batch_id for meta in metas], digests, strict=True)
             )
             self._window.announce(last)
-        return commit_batch.outcome, metas, contents
+        return commit_batch.outcome, metas, digests
 
     def number_of_last(self) -> Callable[[], int]:
         """Return what tells, once it is stored, which record the last appended batch begins with.
@@ -236,16 +236,16 @@ class Partition:
         self.last_ns = max(self.last_ns, now_ns)
         return self.last_ns
 
-    def find_duplicate(self, batch_id: int, content: bytes) -> Duplicate | None:
+    def find_duplicate(self, batch_id: int, digest: bytes) -> Duplicate | None:
         """Return what is known of a batch with this lasting id, or None when it is new."""
         for commit_batch in (self._open_batch, self._flushing):
             if (
                 commit_batch is not None
-                and (found := commit_batch.contents.get(batch_id)) is not None
+                and (found := commit_batch.digests.get(batch_id)) is not None
             ):
-                return Duplicate(found == content, commit_batch.outcome)
+                return Duplicate(found == digest, commit_batch.outcome)
         known = self._window.find(batch_id)
-        return None if known is None else Duplicate(known == content, None)
+        return None if known is None else Duplicate(known == digest, None)
 
     def begin_flush(self) -> CommitBatch:
         """Hand over what was collected; `prepare`, `conclude` and `finish` must follow."""
@@ -317,7 +317,7 @@ class Partition:
         segment.extend(commit_batch.batches)
         self.end_offset = segment.base_offset + segment.size
         self.end_record = segment.base_record + segment.records
-        self._window.update(commit_batch.contents, commit_batch.batches[-1].server_time_ns)
+        self._window.update(commit_batch.digests, commit_batch.batches[-1].server_time_ns)
         if is_new:
             self._on_roll()
         woken = commit_batch.outcome.decide()

@@ -19,8 +19,8 @@ from lance_spec.codec.ingest_runs import (
     ANY_TOPIC,
     BatchMeta,
     PrecedingBatch,
-    content_of,
     count_run,
+    digest_of,
 )
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode, Flag
@@ -47,7 +47,7 @@ _REMEMBERED_COST: Final = 288
 """Bytes of memory for each of them."""
 
 _Sent: TypeAlias = tuple[bytes, Completion[None]]
-"""A batch that came on this connection: its content, and what became of it."""
+"""A batch that came on this connection: its digest, and what became of it."""
 
 _Key: TypeAlias = tuple[int, int]
 """A batch's id and its topic's."""
@@ -121,21 +121,21 @@ class Ingest:
         else:
             crc = CRC32C.compute(records)
         batch_id, length = frame.batch_id, len(records)
-        content = content_of(frame.timestamp_ns, length, crc)
+        digest = digest_of(frame.timestamp_ns, length, crc)
         key = batch_id, topic.id
         if batch_id > self._highest_id and not topic.partition.may_know(batch_id):
             self._highest_id = batch_id
         elif self._looks_back:
-            known = self._find(topic, frame, key, content, dialect)
+            known = self._find(topic, frame, key, digest, dialect)
             if known is not None:
                 self._counters.duplicates += 1
                 return known
         self._judge_capacity()
         now_ns = self._engine.now_ns(topic)
         batch = BatchMeta(length, count, batch_id, frame.timestamp_ns, now_ns, crc, flags)
-        outcome = topic.partition.append(records, batch, content)
+        outcome = topic.partition.append(records, batch, digest)
         self._preceding = PrecedingBatch(topic.id, batch_id)
-        self._recent[key] = (content, outcome)
+        self._recent[key] = (digest, outcome)
         self._forget_some()
         self._count(length, (count,))
         return outcome
@@ -181,17 +181,17 @@ class Ingest:
             return None
         run = frames if count == len(frames) else frames[first : first + count]
         flags = 0 if self._validates else _UNVERIFIED
-        outcome, metas, contents = partition.append_run(run, self._engine.now_ns(topic), flags)
+        outcome, metas, digests = partition.append_run(run, self._engine.now_ns(topic), flags)
         ids: Sequence[int]
         counts: Sequence[int]
         if count == 1:
             size, records, batch_id, *_ = metas[0]
             ids, counts = (batch_id,), (records,)
-            self._recent[batch_id, preceding.topic_id] = (contents[0], outcome)
+            self._recent[batch_id, preceding.topic_id] = (digests[0], outcome)
         else:
             lengths, counts, ids, *_ = zip(*metas, strict=True)
             size, keys = sum(lengths), zip(ids, repeat(preceding.topic_id), strict=False)
-            known = zip(contents, repeat(outcome), strict=False)
+            known = zip(digests, repeat(outcome), strict=False)
             self._recent.update(zip(keys, known, strict=True))
         self._highest_id = ids[-1]
         self._preceding = PrecedingBatch(preceding.topic_id, ids[-1])
@@ -264,13 +264,13 @@ class Ingest:
         size, counts, recent = 0, list[int](), self._recent
         now_ns = self._engine.now_ns
         for topic, share in shares.items():
-            outcome, metas, contents = topic.partition.append_run(share, now_ns(topic), flags)
+            outcome, metas, digests = topic.partition.append_run(share, now_ns(topic), flags)
             topic_id = share[0].topic_id
             outcomes[topic_id] = outcome
-            for (length, records, batch_id, *_), content in zip(metas, contents, strict=True):
+            for (length, records, batch_id, *_), digest in zip(metas, digests, strict=True):
                 size += length
                 counts.append(records)
-                recent[batch_id, topic_id] = content, outcome
+                recent[batch_id, topic_id] = digest, outcome
         return outcomes, size, counts
 
     def _count(self, size: int, records: Sequence[int]) -> None:
@@ -334,18 +334,18 @@ class Ingest:
         return records, 0, scan.count
 
     def _find(
-        self, topic: Topic, frame: Frame, key: _Key, content: bytes, dialect: Dialect
+        self, topic: Topic, frame: Frame, key: _Key, digest: bytes, dialect: Dialect
     ) -> Completion[None] | None:
         """Return the outcome of the same batch when it was sent before (AMB-25)."""
         own = self._recent.get(key) or self._older.get(key)
         if own is not None and not own[1].error and frame.batch_id:
-            if own[0] != content:
+            if own[0] != digest:
                 self._counters.conflicts += 1
                 if dialect.strict:
                     raise _id_taken(frame.batch_id)
                 return None
             return own[1] if frame.timestamp_ns else None
-        duplicate = topic.partition.find_duplicate(frame.batch_id, content)
+        duplicate = topic.partition.find_duplicate(frame.batch_id, digest)
         if duplicate is None:
             return None
         if not duplicate.same:

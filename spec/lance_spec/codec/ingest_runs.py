@@ -22,7 +22,7 @@ ANY_TOPIC: Final = 1 << 32
 """In place of a topic's number, which has 32 bits: frames may go to whichever."""
 
 _ODD: Final = int(Flag.COMPRESSED | Flag.ENCRYPTED)
-_CONTENT: Final = Struct("<LLQ")
+_DIGEST: Final = Struct("<LLQ")
 _ENTRY: Final = Struct("<QLLQQQQLL4x")  # `SidecarEntry` without its checksum; a test compares
 
 
@@ -38,14 +38,14 @@ class BatchMeta(NamedTuple):
     flags: int
 
     @property
-    def content(self) -> bytes:
+    def digest(self) -> bytes:
         """What must be equal for two batches of one id to be the same batch (AMB-25)."""
-        return content_of(self.client_timestamp_ns, self.length, self.stored_crc)
+        return digest_of(self.client_timestamp_ns, self.length, self.stored_crc)
 
 
-def content_of(client_timestamp_ns: int, length: int, crc: int) -> bytes:
+def digest_of(client_timestamp_ns: int, length: int, crc: int) -> bytes:
     """Return stored CRC32C, stored length and timestamp as 16 bytes."""
-    return _CONTENT.pack(crc, length, client_timestamp_ns)
+    return _DIGEST.pack(crc, length, client_timestamp_ns)
 
 
 class PrecedingBatch(NamedTuple):
@@ -148,7 +148,7 @@ def _gather_in_python(
         for frame in frames
     ]
     data += b"".join([frame.payload for frame in frames])
-    return metas, [meta.content for meta in metas]
+    return metas, [meta.digest for meta in metas]
 
 
 def encode_entries(batches: Sequence[BatchMeta], start: int, durable_end: int) -> bytes:

@@ -9,7 +9,7 @@
 
 #define LASTING_SHIFT 40 /* the bits above are the producer's nonce */
 #define ANY_TOPIC (1ull << 32) /* no topic's number, which has 32 bits */
-#define CONTENT_SIZE 16
+#define DIGEST_SIZE 16
 #define ENTRY_SIZE 64
 
 static PyObject *slot(PyObject *frame, int field) { return *(PyObject **)((char *)frame + frame_shape.offsets[field]); }
@@ -108,13 +108,13 @@ static PyObject *meta_of(PyObject *frame, PyTypeObject *type, PyObject *server_t
     return meta;
 }
 
-static PyObject *content_of(PyObject *frame)
+static PyObject *digest_of(PyObject *frame)
 {
-    uint8_t content[CONTENT_SIZE];
-    store32(content, (uint32_t)number(frame, CRC));
-    store32(content + 4, (uint32_t)PyMemoryView_GET_BUFFER(slot(frame, PAYLOAD))->len);
-    store64(content + 8, number(frame, TIMESTAMP));
-    return PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize((const char *)content, CONTENT_SIZE);
+    uint8_t digest[DIGEST_SIZE];
+    store32(digest, (uint32_t)number(frame, CRC));
+    store32(digest + 4, (uint32_t)PyMemoryView_GET_BUFFER(slot(frame, PAYLOAD))->len);
+    store64(digest + 8, number(frame, TIMESTAMP));
+    return PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize((const char *)digest, DIGEST_SIZE);
 }
 
 /* Append payloads of `total` bytes; -1 with an error set, and nothing appended. */
@@ -137,7 +137,7 @@ static int append_payloads(PyObject *frames, Py_ssize_t total, PyObject *data)
 }
 
 PyDoc_STRVAR(gather_doc,
-"gather_run(frames, server_time_ns, flags, meta_type, frame_type, data) -> (metas, contents)\n\n"
+"gather_run(frames, server_time_ns, flags, meta_type, frame_type, data) -> (metas, digests)\n\n"
 "Append the payloads of frames to `data`, and describe each frame.");
 
 static PyObject *gather_run(PyObject *module, PyObject *args)
@@ -150,24 +150,24 @@ static PyObject *gather_run(PyObject *module, PyObject *args)
     if (type != frame_shape.type && learn_frame_shape(type) < 0)
         return NULL;
     if (!PyType_IsSubtype(meta_type, &PyTuple_Type))
-        return PyErr_Format(PyExc_TypeError, "%s is no tuple", meta_type->tp_name);
+        return PyErr_Format(PyExc_TypeError, "%s is not a tuple type", meta_type->tp_name);
     Py_ssize_t count = PyList_GET_SIZE(frames), total = 0;
-    PyObject *metas = PyList_New(count), *contents = PyList_New(count);
-    int complete = metas != NULL && contents != NULL;
+    PyObject *metas = PyList_New(count), *digests = PyList_New(count);
+    int complete = metas != NULL && digests != NULL;
     for (Py_ssize_t i = 0; complete && i < count; i++) {
         PyObject *frame = PyList_GET_ITEM(frames, i);
         if (!(complete = is_frame(frame, type)))
             break;
-        PyObject *meta = meta_of(frame, meta_type, server_time, flags), *content = content_of(frame);
-        complete = meta != NULL && content != NULL;
+        PyObject *meta = meta_of(frame, meta_type, server_time, flags), *digest = digest_of(frame);
+        complete = meta != NULL && digest != NULL;
         total += PyMemoryView_GET_BUFFER(slot(frame, PAYLOAD))->len;
         PyList_SET_ITEM(metas, i, meta);
-        PyList_SET_ITEM(contents, i, content);
+        PyList_SET_ITEM(digests, i, digest);
     }
     if (complete && append_payloads(frames, total, data) == 0)
-        return Py_BuildValue("NN", metas, contents);
+        return Py_BuildValue("NN", metas, digests);
     Py_XDECREF(metas);
-    Py_XDECREF(contents);
+    Py_XDECREF(digests);
     return NULL;
 }
 

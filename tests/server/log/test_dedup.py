@@ -14,16 +14,16 @@ NONCE = 7 << 40
 DAY_NS = 24 * 3600 * 1_000_000_000
 
 
-def content(number: int) -> bytes:
+def digest(number: int) -> bytes:
     """Return the content of one of several batches."""
     return number.to_bytes(16, "little")
 
 
-def remember(window: DuplicateWindow, contents: dict[int, int], now_ns: int = 0) -> None:
+def remember(window: DuplicateWindow, digests: dict[int, int], now_ns: int = 0) -> None:
     """Store batches, each in a group of its own."""
-    for batch_id, number in contents.items():
+    for batch_id, number in digests.items():
         window.announce(batch_id)
-        window.update({batch_id: content(number)}, now_ns)
+        window.update({batch_id: digest(number)}, now_ns)
 
 
 @settings(deadline=None)
@@ -36,16 +36,16 @@ def test_the_last_batches_are_remembered_whatever_their_order(
 ) -> None:
     """At least the stated number of distinct newest batches is found, with its content."""
     window = DuplicateWindow(WindowLimits(entries))
-    contents: dict[int, int] = {}
+    digests: dict[int, int] = {}
     for place, (nonce, counter) in enumerate(sent):
         batch_id = (nonce + 1) << 40 | counter
-        contents.pop(batch_id, None)
-        contents[batch_id] = place
+        digests.pop(batch_id, None)
+        digests[batch_id] = place
         remember(window, {batch_id: place})
-    newest = list(contents)[-entries:]
+    newest = list(digests)[-entries:]
     assert all(window.may_know(batch_id) for batch_id in newest)
     assert {batch_id: window.find(batch_id) for batch_id in newest} == {
-        batch_id: content(contents[batch_id]) for batch_id in newest
+        batch_id: digest(digests[batch_id]) for batch_id in newest
     }
 
 
@@ -64,7 +64,7 @@ def test_batches_older_than_the_window_are_forgotten() -> None:
     remember(window, {NONCE + 1: 1, NONCE + 2: 2}, now_ns=0)
     remember(window, {NONCE + 3: 3, NONCE + 4: 4}, now_ns=8 * DAY_NS)
     assert window.find(NONCE + 1) is None
-    assert window.find(NONCE + 4) == content(4)
+    assert window.find(NONCE + 4) == digest(4)
 
 
 def test_a_window_that_is_off_remembers_nothing() -> None:
@@ -88,10 +88,10 @@ def test_the_memory_is_what_is_stated() -> None:
     tracemalloc.start()
     window = DuplicateWindow(WindowLimits(count))
     for start in range(0, count, 1024):
-        contents = {NONCE + start + step + 1: content(step << 64) for step in range(1024)}
-        for batch_id in contents:
+        digests = {NONCE + start + step + 1: digest(step << 64) for step in range(1024)}
+        for batch_id in digests:
             window.announce(batch_id)
-        window.update(contents, 0)
+        window.update(digests, 0)
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(window) == count

@@ -309,7 +309,7 @@ def _rebuild_window(
     window = ExactWindow(settings.window)
     for part in reversed(parts):
         for entry in part:
-            window.add(entry.batch_id, meta_of(entry).content, entry.server_time_ns)
+            window.add(entry.batch_id, meta_of(entry).digest, entry.server_time_ns)
     return window
 
 

@@ -213,7 +213,7 @@ class ReplicatedTopic:
             OSError: the disk refused; the topic must not be used any more.
         """
         lasting, topic_id = is_lasting(batch), self.file.identity.id
-        if lasting and self.window.find(batch.batch_id, batch.server_time_ns) == batch.content:
+        if lasting and self.window.find(batch.batch_id, batch.server_time_ns) == batch.digest:
             return Result(Status.DUPLICATE, topic_id)
         state = self.state
         result = Result(Status.STORED, topic_id, state.end, state.end_record)
@@ -223,7 +223,7 @@ class ReplicatedTopic:
         state.last_ns = batch.server_time_ns
         if lasting:
             state.lasting += 1
-            self.window.add(batch.batch_id, batch.content, batch.server_time_ns)
+            self.window.add(batch.batch_id, batch.digest, batch.server_time_ns)
         return result
 
     def _write(self, data: bytes, batch: BatchMeta) -> None:

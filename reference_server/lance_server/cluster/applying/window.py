@@ -3,7 +3,7 @@
 A batch is known while it is among the last N lasting batches that the topic stored and its
 server time lies within the window's age of the record that asks. That holds however the window
 came to be: kept, or built again from sidecars. Where an id was stored more than once, the newest
-content counts.
+digest counts.
 """
 
 from array import array
@@ -15,7 +15,7 @@ from lance_spec.codec.ingest_runs import NONCE_SHIFT
 _COUNTER: Final = (1 << NONCE_SHIFT) - 1
 _GENERATION: Final = 16_384
 _ID_SIZE: Final = 8
-_CONTENT_SIZE: Final = 16
+_DIGEST_SIZE: Final = 16
 _SECOND: Final = 1_000_000_000
 
 
@@ -34,21 +34,21 @@ class WindowSize(NamedTuple):
 class _Generation:
     """Batches that were remembered together: 32 bytes each, in the order of the log."""
 
-    __slots__ = ("contents", "first", "highest", "ids", "times")
+    __slots__ = ("digests", "first", "highest", "ids", "times")
 
     def __init__(self, first: int) -> None:
         self.first = first
         self.ids = bytearray()
-        self.contents = bytearray()
+        self.digests = bytearray()
         self.times = array("Q")
         self.highest: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self.times)
 
-    def add(self, batch_id: int, content: bytes, time_ns: int) -> None:
+    def add(self, batch_id: int, digest: bytes, time_ns: int) -> None:
         self.ids += batch_id.to_bytes(_ID_SIZE, "little")
-        self.contents += content
+        self.digests += digest
         self.times.append(time_ns)
         nonce, counter = batch_id >> NONCE_SHIFT, batch_id & _COUNTER
         if counter > self.highest.get(nonce, -1):
@@ -86,7 +86,7 @@ class ExactWindow:
         return (batch_id & _COUNTER) <= self._highest.get(batch_id >> NONCE_SHIFT, -1)
 
     def find(self, batch_id: int, now_ns: int) -> bytes | None:
-        """Return the content that is known under an id at a server time, or None."""
+        """Return the digest that is known under an id at a server time, or None."""
         if not self.may_know(batch_id):
             return None
         found = self._newest(batch_id)
@@ -97,8 +97,8 @@ class ExactWindow:
         is_within = generation.first + number >= self._next - self._size.entries
         if not is_within or generation.times[number] < oldest_ns:
             return None
-        start = number * _CONTENT_SIZE
-        return bytes(generation.contents[start : start + _CONTENT_SIZE])
+        start = number * _DIGEST_SIZE
+        return bytes(generation.digests[start : start + _DIGEST_SIZE])
 
     def _newest(self, batch_id: int) -> tuple[_Generation, int] | None:
         number = self._recent.get(batch_id, -1)
@@ -110,12 +110,12 @@ class ExactWindow:
                 return generation, number
         return None
 
-    def add(self, batch_id: int, content: bytes, time_ns: int) -> None:
+    def add(self, batch_id: int, digest: bytes, time_ns: int) -> None:
         """Remember a batch that was stored.
 
         Args:
             batch_id: a lasting id.
-            content: what `BatchMeta.content` returns.
+            digest: what `BatchMeta.digest` returns.
             time_ns: its server time.
         """
         if not self._size.entries:
@@ -127,7 +127,7 @@ class ExactWindow:
             self._recent = {}
             self._forget()
         self._recent[batch_id] = len(newest)
-        newest.add(batch_id, content, time_ns)
+        newest.add(batch_id, digest, time_ns)
         nonce, counter = batch_id >> NONCE_SHIFT, batch_id & _COUNTER
         if counter > self._highest.get(nonce, -1):
             self._highest[nonce] = counter

@@ -309,7 +309,7 @@ class LogOpener:
                 batch = meta_of(entry)
                 if is_lasting(batch):
                     window.announce(batch.batch_id)
-                    window.update({batch.batch_id: batch.content}, entry.server_time_ns)
+                    window.update({batch.batch_id: batch.digest}, entry.server_time_ns)
         return window
 
     def _older(self, folder: Path, missing: int, oldest_ns: int) -> Iterator[list[SidecarEntry]]:
