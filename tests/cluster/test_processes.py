@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from tests.cluster.nodes import UNSAFE, Nodes, created, end_of, lwp_cluster, reasons
+from tests.cluster.nodes import UNSAFE, Nodes, cloned, created, end_of, lwp_cluster, reasons
 
 from lance_server.cluster.log_address import parse_address
+from lance_server.testing import RawClient
 from lance_server.testing.kafka_brokers import KafkaCluster
-from lance_server.testing.process import eventually
+from lance_server.testing.process import ServerProcess, eventually
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.frames import FrameKind
 from lance_spec.records import encode_records
@@ -44,6 +45,34 @@ def test_a_write_is_at_its_offset_on_every_node_and_files_are_equal(nodes: Nodes
     for number in (1, 2):
         nodes.stop(number)
     assert nodes.files(1) == nodes.files(2) != {}
+
+
+def test_a_cluster_begins_with_the_data_of_a_single_server(tmp_path: Path, url: str) -> None:
+    """A second node begins with a clone; both go on alike."""
+    with ServerProcess.running(tmp_path / "node1") as server, RawClient(server.address) as client:
+        for number in range(20):
+            client.store([bytes(1000)], batch_id=NONCE + number)
+        before = client.read_all()
+        assert server.end(signal.SIGTERM)[0] == 0
+    data = ("--from-data-dir", str(tmp_path / "node1"))
+    done = lwp_cluster("init", url, "--replicas", "1", *UNSAFE, *data)
+    assert done.returncode == 0, done.stderr
+    with ExitStack() as stack:
+        nodes = Nodes(tmp_path, url, stack)
+        offering = nodes.start(1, "--offer-copies")
+        assert offering.http is not None, "it was asked for"
+        done = cloned(tmp_path / "node2", "{}:{}".format(*offering.http))
+        assert done.returncode == 0, done.stderr
+        nodes.start(2)
+        with nodes.client(1) as one, nodes.client(2) as two:
+            assert two.read_all() == one.read_all() == before
+            two.store([bytes(1000)], batch_id=NONCE + 1)
+            assert end_of(two) == len(before)
+            two.store([b"new"], batch_id=NONCE + 20)
+            eventually(lambda: end_of(one) > len(before))
+        for number in (1, 2):
+            nodes.stop(number)
+        assert nodes.files(1) == nodes.files(2) != {}
 
 
 def test_a_killed_node_has_everything_again(nodes: Nodes) -> None:

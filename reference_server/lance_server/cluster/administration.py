@@ -4,26 +4,28 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
-from lance_server.cluster.applying.settings import APPLY_VERSION, Settings
+from lance_server.cluster.applying.settings import APPLY_VERSION, DIGEST_MARK, Settings
+from lance_server.cluster.copies.first_state import Founding, founding_of
 from lance_server.cluster.log_address import (
     KafkaAddress,
     open_log,
     parse_address,
     require_client,
 )
-from lance_server.cluster.records import decode, encode
+from lance_server.cluster.records import decode, encode, genesis_of
 from lance_server.cluster.replicated_log import (
     AppendError,
+    Entry,
     LogUnavailableError,
     ReplicatedLog,
     ReplicatedLogError,
 )
-from lance_server.errors import ClusterLogError
-from lance_spec.messages.replication import ApplyVersion, Genesis, HostLeaves, NodeStatus
+from lance_server.errors import ClusterLogError, ConfigError
+from lance_spec.messages.replication import ApplyVersion, HostLeaves, NodeStatus
 
 _PATIENCE: Final = 30.0
 _STEP: Final = 4 * 1024 * 1024
@@ -54,7 +56,14 @@ def _opened(url: str, settings: Path | None, *, unsafe: bool) -> Iterator[Replic
 
 
 def create(
-    url: str, client: Path | None, *, shards: int, replicas: int, unsafe: bool, **chosen: Any
+    url: str,
+    client: Path | None,
+    *,
+    shards: int,
+    replicas: int,
+    unsafe: bool,
+    data_dir: Path | None = None,
+    **chosen: Any,
 ) -> Iterator[str]:
     """Create a cluster, and its topic where that is missing; yield what was done.
 
@@ -64,31 +73,48 @@ def create(
         shards: how many partitions the log gets where the topic is created, and has.
         replicas: brokers that keep each record, where the topic is created.
         unsafe: whether settings are taken that can lose records.
+        data_dir: of a stopped single server, whose data the cluster begins with; None for none.
         **chosen: fields of `Settings`; a cluster without an id gets a random one.
 
     Raises:
-        LanceServerError: the log cannot be used, or belongs to something else.
+        LanceServerError: the log or the directory cannot be used, or belongs to something else.
     """
-    chosen["cluster_id"] = chosen["cluster_id"] or f"cluster-{secrets.token_hex(8)}"
-    settings = Settings(created_ns=time.time_ns(), **chosen)
-    with _refusing():
+    name = chosen.pop("cluster_id") or f"cluster-{secrets.token_hex(8)}"
+    if DIGEST_MARK in name:
+        raise ConfigError(f"'{name}' cannot be the name of a cluster: leave out '{DIGEST_MARK}'")
+    with _refusing(), _founding(data_dir, shards) as founding:
+        name = name if founding is None else founding.name(name)
+        settings = Settings(name, time.time_ns(), **chosen)
         yield from _create_topic(url, client, shards, replicas)
-    with _opened(url, client, unsafe=unsafe) as log:
-        if log.shards != shards:
-            raise ReplicatedLogError(
-                f"the topic has {log.shards} partition(s), not {shards}: name another topic, or "
-                f"give --shards {log.shards}. The number of shards of a cluster is fixed"
-            )
-        ids = sorted({genesis.cluster_id for genesis in _begin_all(log, settings)})
-        if len(ids) > 1:
-            raise ReplicatedLogError(
-                f"two commands created clusters in this topic at the same time ({', '.join(ids)}); "
-                "delete the topic and create the cluster again"
-            )
-        made = "is created" if ids == [settings.cluster_id] else "exists already"
-        yield f"cluster {ids[0]} {made}: {log.shards} shard(s) in {url}"
-        yield log.durability()
-        yield f"start nodes with: lance-server --data-dir DIR --cluster {url} --node-id N"
+        with _opened(url, client, unsafe=unsafe) as log:
+            _judge_shards(log, shards)
+            if founding is not None:
+                founding.check_log(log.identity())
+            begun = list(_begin_all(log, settings))
+            ids = sorted({genesis_of(entry).cluster_id for entry in begun})
+            if len(ids) > 1:
+                raise ReplicatedLogError(
+                    "two commands created clusters in this topic at the same time "
+                    f"({', '.join(ids)}); delete the topic and create the cluster again"
+                )
+            if founding is not None:
+                yield from founding.finish(log.identity(), begun)
+            made = "is created" if ids == [name] else "exists already"
+            yield f"cluster {ids[0]} {made}: {log.shards} shard(s) in {url}"
+            yield log.durability()
+            yield f"start nodes with: lance-server --data-dir DIR --cluster {url} --node-id N"
+
+
+def _founding(data_dir: Path | None, shards: int) -> AbstractContextManager[Founding | None]:
+    return nullcontext() if data_dir is None else founding_of(data_dir, shards)
+
+
+def _judge_shards(log: ReplicatedLog, shards: int) -> None:
+    if log.shards != shards:
+        raise ReplicatedLogError(
+            f"the topic has {log.shards} partition(s), not {shards}: name another topic, or give "
+            f"--shards {log.shards}. The number of shards of a cluster is fixed"
+        )
 
 
 def _create_topic(url: str, settings: Path | None, shards: int, replicas: int) -> Iterator[str]:
@@ -116,15 +142,15 @@ def _await_topic(address: KafkaAddress) -> None:
             return
 
 
-def _begin_all(log: ReplicatedLog, settings: Settings) -> Iterator[Genesis]:
+def _begin_all(log: ReplicatedLog, settings: Settings) -> Iterator[Entry]:
     """Begin all shards alike, shard 0 last: a node that finds it begun finds all begun."""
     for shard in reversed(range(log.shards)):
         begun = _begin(log, shard, settings)
-        settings = Settings.of(begun)  # an earlier command may have come as far as this
+        settings = Settings.of(genesis_of(begun))  # an earlier command may have come as far as this
         yield begun
 
 
-def _begin(log: ReplicatedLog, shard: int, settings: Settings) -> Genesis:
+def _begin(log: ReplicatedLog, shard: int, settings: Settings) -> Entry:
     """Write the first record of a shard, unless there is one, and return what stands there."""
     if log.earliest(shard) != 0:
         raise ReplicatedLogError(
@@ -138,10 +164,9 @@ def _begin(log: ReplicatedLog, shard: int, settings: Settings) -> Genesis:
         entries = _await_entries(lambda: reader.read(1, 1.0))
     finally:
         reader.close()
-    body = decode(shard, entries[0]).body
-    if not isinstance(body, Genesis):
-        raise ReplicatedLogError(f"shard {shard} does not begin a cluster; choose another topic")
-    return body
+    entry: Entry = entries[0]
+    genesis_of(entry)
+    return entry
 
 
 def _await_entries(read: Callable[[], Any]) -> Any:

@@ -94,10 +94,17 @@ def cluster() -> None:
     show_default=True,
     help="Most topics.",
 )
+@click.option(
+    "--from-data-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Begin with the data of a single server that is stopped; the first node starts in DIR.",
+)
 def init(
     url: str,
     cluster_config: Path | None,
     *,
+    from_data_dir: Path | None,
     segment_size: str,
     dedup_entries: int,
     dedup_max_age_secs: int,
@@ -108,6 +115,10 @@ def init(
 
     What is chosen here holds for every node and for good. A topic that has records already is
     refused, unless they are those of a cluster: then nothing changes, and its id is printed.
+
+    With --from-data-dir all topics, records, offsets and commits of a single server are there at
+    the beginning. Its segments, limits and windows go on by what is chosen here. The command may
+    be repeated with the same directory, also after it was interrupted.
     """
     from lance_server.cluster.administration import create  # noqa: PLC0415 - see above
     from lance_server.config.settings import parse_size  # noqa: PLC0415 - see above
@@ -117,6 +128,7 @@ def init(
             url,
             cluster_config,
             unsafe=engine_unsafe,
+            data_dir=from_data_dir,
             segment_size=parse_size(segment_size),
             window_entries=dedup_entries,
             window_age_secs=dedup_max_age_secs,

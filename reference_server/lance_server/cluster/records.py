@@ -9,6 +9,7 @@ from lance_server.cluster.replicated_log import (
     LogTrimmedError,
     LogUnavailableError,
     ReplicatedLog,
+    ReplicatedLogError,
     StopNodeError,
 )
 from lance_spec.checksum import CRC32C
@@ -82,6 +83,20 @@ def decode(shard: int, entry: Entry) -> LogRecord:
             f"{where}: the entry is not a record of a LANCE cluster ({error}); another program "
             "writes to the log, or it is not this cluster's"
         ) from error
+
+
+def genesis_of(entry: Entry) -> replication.Genesis:
+    """Return the Genesis that the first entry of a shard is.
+
+    Raises:
+        ReplicatedLogError: it is something else.
+    """
+    body = decode(entry.shard, entry).body
+    if not isinstance(body, replication.Genesis):
+        raise ReplicatedLogError(
+            f"shard {entry.shard} does not begin a cluster; choose another topic"
+        )
+    return body
 
 
 def check_beginning(log: ReplicatedLog, shard: int, cluster_id: str) -> None:

@@ -86,6 +86,10 @@ class LogReplacedError(StopNodeError):
     """The log has another identity than the one that the node's data came from."""
 
 
+class FirstStateMissingError(StopNodeError):
+    """The records follow on files that the node has not got."""
+
+
 class UnsafeSettingsError(ReplicatedLogError):
     """The settings of the log break what an acknowledgement promises, or cannot be read."""
 

@@ -106,7 +106,12 @@ _SHARD: Final = _field("shard", Int32ul, "Number of the shard")
 
 GENESIS = _message(
     "Genesis",
-    _field("cluster_id", _NAME, "Name of the cluster, never given to another one"),
+    _field(
+        "cluster_id",
+        _NAME,
+        "Name of the cluster, never given to another one; where it began with the files of a single "
+        "server, their digest follows an '@'",
+    ),
     _field("apply_version", Int16ul, "Version of the rules by which records are applied"),
     _field("created_ns", Int64ul, "When the cluster was made", unit="nanoseconds"),
     _field(

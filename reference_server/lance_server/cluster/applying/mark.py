@@ -5,7 +5,7 @@ at a start the files are brought back to what it says, however often that takes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -50,6 +50,7 @@ class TopicMark:
         log_start: where it begins.
         state: what else is known of it.
         active: bytes and batches of the segment that is open, or None.
+        holes: ranges of offsets that a single server retired before, start to end.
     """
 
     identity: StoredIdentity
@@ -57,13 +58,14 @@ class TopicMark:
     log_start: LogStart
     state: TopicState
     active: tuple[int, int] | None
+    holes: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, topic: ReplicatedTopic) -> Self:
         """Return the topic as it is now."""
         file, writer = topic.file, topic.active
         active = None if writer is None else (writer.size, writer.batches)
-        return cls(file.identity, file.retention, file.log_start, topic.state, active)
+        return cls(file.identity, file.retention, file.log_start, topic.state, active, file.holes)
 
     def to_body(self) -> dict[str, Any]:
         """Return what `from_body` takes."""
@@ -81,6 +83,7 @@ class TopicMark:
             "active": None if self.active is None else list(self.active),
             "windows": [list(each) for each in state.windows],
             "commits": {str(key): list(each) for key, each in state.commits.items()},
+            **({"holes": sorted(self.holes.items())} if self.holes else {}),
         }
 
     @classmethod
@@ -113,6 +116,7 @@ class TopicMark:
             LogStart(of["start_offset"], of["start_record"]),
             state,
             None if sizes is None else (sizes[0], sizes[1]),
+            _pairs(body.get("holes", [])),
         )
 
 
@@ -201,6 +205,11 @@ class Mark:
 
 
 _STATE: Final = ("position", "digest", "time_ns", "apply_version")
+
+
+def _pairs(found: Any) -> dict[int, int]:
+    pairs = [_numbers(each, 2, "holes") for each in found]
+    return {start: end for start, end in pairs}  # noqa: C416 - the pairs are lists
 
 
 def _object(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:

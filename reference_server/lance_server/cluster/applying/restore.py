@@ -18,7 +18,7 @@ from lance_server.cluster.applying.window import ExactWindow
 from lance_server.errors import DataDirError
 from lance_server.log.dedup import is_lasting
 from lance_server.log.metadata.catalog import DELETED_PREFIX
-from lance_server.log.metadata.topic_file import TopicFile
+from lance_server.log.metadata.topic_file import TopicFile, is_hole
 from lance_server.log.retention_rules import WINDOW_SUFFIX
 from lance_server.log.segments.indexes import INDEX_SUFFIXES, index_names
 from lance_server.log.segments.segment import (
@@ -168,12 +168,16 @@ class _TopicFiles:
                 extent, writer = self._cut_active(name)
             else:
                 extent = self._open_closed(name)
-            if extent.segment.base_offset != place:
+            if self._after_hole(place, extent.segment.base_offset) != extent.segment.base_offset:
                 raise self._damaged(extent.segment.data_path, f"does not begin at {place}")
             place = extent.end
             extents.append(extent)
-        self._check_end(extents, place, writer)
+        self._check_end(extents, self._after_hole(place, self._mark.state.end), writer)
         return extents, writer
+
+    def _after_hole(self, start: int, end: int) -> int:
+        """Return where a retired range of offsets ends, or its start where there is no such."""
+        return end if start < end and is_hole(self._mark.holes, start, end) else start
 
     def _check_end(self, extents: Sequence[Extent], end: int, writer: SegmentWriter | None) -> None:
         """Compare with the mark what the files hold, all together."""
@@ -284,6 +288,7 @@ def _restore_file(
     file = TopicFile(storage, folder, mark.identity, mark.retention)
     file.log_start = mark.log_start
     file.next_offset = mark.log_start.offset
+    file.holes = mark.holes
     file.bases = {each.segment.name.key: each.segment.base_offset for each in extents}
     file.save()
     return file

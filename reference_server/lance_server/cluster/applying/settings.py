@@ -11,6 +11,8 @@ from lance_spec.messages.replication import Genesis
 
 APPLY_VERSION: Final = 1
 """The newest version of the rules that this release knows."""
+DIGEST_MARK: Final = "@"
+"""What stands in a cluster's name before the digest of the files that it began with."""
 _BODY: Final = "mark"
 
 
@@ -35,6 +37,11 @@ class Settings:
     window_age_secs: int = 7 * 24 * 3600
     max_topics: int = 10_000
     max_consumers: int = 10_000
+
+    @property
+    def first_state(self) -> str:
+        """The digest of the files that the cluster began with; ``""`` where it began empty."""
+        return self.cluster_id.partition(DIGEST_MARK)[2]
 
     @property
     def window(self) -> WindowSize:

@@ -10,7 +10,12 @@ from lance_server.cluster.applying.results import Applied, Result, Status
 from lance_server.cluster.applying.settings import APPLY_VERSION, Settings
 from lance_server.cluster.applying.topic import Change, Removal, ReplicatedTopic
 from lance_server.cluster.records import UnknownRecordError, decode, next_digest
-from lance_server.cluster.replicated_log import NO_EPOCH, Entry, LogGapError
+from lance_server.cluster.replicated_log import (
+    NO_EPOCH,
+    Entry,
+    FirstStateMissingError,
+    LogGapError,
+)
 from lance_server.log.metadata.topic_file import Retention, StoredIdentity, TopicFile
 from lance_server.storage.contract import StorageBackend
 from lance_spec.checksum import CRC32C
@@ -200,7 +205,15 @@ class Shard:
                 "Genesis; create the cluster with `lwp cluster init`, in a log of its own"
             )
         self._check_version(body.apply_version, entry)
-        self.state.settings = Settings.of(body)
+        settings = Settings.of(body)
+        if settings.first_state:
+            raise FirstStateMissingError(
+                f"the cluster {settings.cluster_id} began with the data of a single server, which "
+                "its log has not got: fetch it from a node that has it, `lance-server clone DIR "
+                "--from HOST:PORT`; the first node starts with the directory that was named to "
+                "`lwp cluster init --from-data-dir`"
+            )
+        self.state.settings = settings
         self.state.apply_version = body.apply_version
         if self.number == 0:
             self.state.catalog.add_default(body.created_ns)

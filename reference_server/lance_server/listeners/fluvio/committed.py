@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lance_server.errors import DataDirError
 from lance_server.listeners.fluvio.refusals import FluvioRefusal
-from lance_server.listeners.shared_offsets import consumer_number
+from lance_server.listeners.shared_offsets import FLUVIO_CONSUMERS, consumer_number
 from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.metadata.checksummed_file import load_document
 from lance_server.log.metadata.debounced_save import DebouncedSave
@@ -19,7 +19,7 @@ from lance_spec.bodies import take_int
 from lance_spec.errors import DecodeError
 from lance_spec.messages.fluvio import ErrorCode
 
-FILE_NAME: Final = "fluvio-consumers.json"
+FILE_NAME: Final = FLUVIO_CONSUMERS
 _MAX_ID: Final = 1024
 _MAX_NAMES: Final = 10_000
 _PROTOCOL: Final = "fluvio"

@@ -9,7 +9,7 @@ from typing import Final
 
 from lance_server.errors import DataDirError
 from lance_server.listeners.rustlog.refusals import RustlogRefusal
-from lance_server.listeners.shared_offsets import consumer_number
+from lance_server.listeners.shared_offsets import RUSTLOG_GROUPS, consumer_number
 from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.metadata.checksummed_file import load_document
 from lance_server.log.metadata.debounced_save import DebouncedSave
@@ -18,7 +18,7 @@ from lance_spec.bodies import take_int
 from lance_spec.errors import DecodeError
 from lance_spec.messages.rustlog import ErrorCode
 
-FILE_NAME: Final = "rustlog-groups.json"
+FILE_NAME: Final = RUSTLOG_GROUPS
 _MAX_NAME: Final = 1024
 _PROTOCOL: Final = "rustlog"
 

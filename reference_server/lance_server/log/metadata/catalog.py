@@ -55,6 +55,16 @@ class TopicIdAllocator:
         return self._next_id
 
     @property
+    def epoch_floor(self) -> int:
+        """No name that is not among the retired ones had a higher epoch."""
+        return self._epoch_floor
+
+    @property
+    def retired(self) -> Mapping[str, int]:
+        """The last epoch of names that are free again, oldest first."""
+        return self._retired
+
+    @property
     def has_partitioned(self) -> bool:
         """Whether something stands in it of partitioned topics."""
         return bool(self.partitioned or self.creating or self.deleting)

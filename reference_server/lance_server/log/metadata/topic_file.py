@@ -221,9 +221,7 @@ class TopicFile:
 
     def is_hole(self, start: int, end: int) -> bool:
         """Whether everything from one topic offset to another is retired."""
-        while start < end and start in self.holes:
-            start = self.holes[start]
-        return start >= end
+        return is_hole(self.holes, start, end)
 
     def see(self, keys: Sequence[str], now_ns: int) -> None:
         """Record, durably, that segments of a time to come were there now."""
@@ -317,6 +315,13 @@ class TopicFile:
                 **({"seen": dict(self.seen)} if self.seen else {}),
             },
         }
+
+
+def is_hole(holes: Mapping[int, int], start: int, end: int) -> bool:
+    """Whether ranges of offsets that are retired, start to end, cover one from start to end."""
+    while start < end and start in holes:
+        start = holes[start]
+    return start >= end
 
 
 def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -29,7 +29,8 @@ from lance_spec.messages.engine import SidecarEntry
 _log = logging.getLogger(__name__)
 CLUSTER_FOLDER: Final = "cluster"
 """A folder that only the directory of a cluster's node has."""
-_CLEAN_MARKER: Final = "clean.json"
+CLEAN_MARKER: Final = "clean.json"
+"""The file that a clean stop of a single server leaves."""
 _NANOSECONDS: Final = 1_000_000_000
 
 
@@ -57,7 +58,7 @@ class Opened:
 
 def save_clean_marker(storage: StorageBackend, data_dir: Path, ends: dict[str, int]) -> None:
     """Record that everything was closed, and where each topic's last segment ends."""
-    save_document(storage, data_dir / _CLEAN_MARKER, {"ends": ends})
+    save_document(storage, data_dir / CLEAN_MARKER, {"ends": ends})
 
 
 class LogOpener:
@@ -163,7 +164,7 @@ class LogOpener:
 
     def _take_clean_marker(self) -> dict[str, int]:
         """Return what the last clean stop recorded, and remove the record, durably."""
-        path = self._data_dir / _CLEAN_MARKER
+        path = self._data_dir / CLEAN_MARKER
         copies = {path.name, backup_of(path).name}
         present = copies.intersection(self._storage.list_dir(self._data_dir))
         try:

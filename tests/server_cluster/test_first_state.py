@@ -1,0 +1,443 @@
+"""A cluster begins with the data directory of a single server."""
+
+import errno
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.server_cluster.test_nodes import NONCE, end_of, has_begun, until
+
+from lance_server.cluster.applying.replica import Replica
+from lance_server.cluster.commands import cluster as command
+from lance_server.cluster.copies import first_state
+from lance_server.cluster.member import ClusterMember
+from lance_server.cluster.memory import MemoryLog, forget_log, named_log
+from lance_server.config.settings import Address, ServerConfig
+from lance_server.embedded import EmbeddedServer
+from lance_server.errors import UncleanStopError
+from lance_server.listeners.shared_offsets import RUSTLOG_GROUPS, consumer_number
+from lance_server.log.metadata.checksummed_file import save_document
+from lance_server.log.metadata.topic_file import TopicFile
+from lance_server.log.segments.segment import SIDECAR_SUFFIX
+from lance_server.offline import sync_scheduler
+from lance_server.offline.commands import offline
+from lance_server.offline.verifying import verify
+from lance_server.storage.pwritev import PwritevStorage
+from lance_server.testing import RawClient, ask_http
+from lance_spec.checksum import Buffer
+from lance_spec.enums import Command
+from lance_spec.messages import lwp
+
+SHARDS = 2
+NAME = "first-state"
+URL = f"memory://{NAME}"
+CONSUMER, GROUP = 7, "readers"
+ANY = Address("127.0.0.1", 0)
+VERSION_PLACE = 8
+"""Where in a sidecar the version of its format stands."""
+RETENTION = {"max_age_secs": 86_400, "max_bytes": 2**40}
+
+
+def config(folder: Path) -> ServerConfig:
+    """Return how servers and nodes are set up."""
+    return ServerConfig(
+        data_dir=folder,
+        node_id=1,
+        http=ANY,
+        admin=True,
+        segment_size=1500,
+        segment_age_secs=0,
+    )
+
+
+def store(client: RawClient, topic_id: int, first: int, count: int) -> None:
+    """Store batches."""
+    for number in range(first, first + count):
+        value = b"%d/%05d" % (topic_id, number) + b"." * 300
+        client.store([value], batch_id=NONCE + number, topic_id=topic_id)
+
+
+def drop_oldest(client: RawClient, topic_id: int) -> None:
+    """Let retention drop the oldest segments of a topic."""
+    small = lwp.SetRetention(topic_id, 0, 4000).encode()
+    client.ask(Command.SET_RETENTION, small)
+    until(lambda: told(client, topic_id)["start_offset"] > 0)
+    client.ask(Command.SET_RETENTION, lwp.SetRetention(topic_id, **RETENTION).encode())
+
+
+def told(client: RawClient, topic_id: int) -> dict[str, Any]:
+    """Return what a server tells of a topic."""
+    return client.ask_json(Command.GET_TOPIC, lwp.GetTopic(topic_id).encode())
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a server that was stopped: dropped and closed segments, commits, topics."""
+    folder = tmp_path_factory.mktemp("single") / "data"
+    server = EmbeddedServer(config(folder))
+    with RawClient(server.address) as client:
+        orders, gone, bills = (client.create_topic(each) for each in ("orders", "gone", "bills"))
+        store(client, 0, 1, 3)
+        store(client, orders, 1, 20)
+        store(client, bills, 1, 30)
+        drop_oldest(client, bills)
+        client.ask(Command.DELETE_TOPIC, lwp.DeleteTopic(gone).encode())
+        client.ask(Command.COMMIT_OFFSET, lwp.CommitOffset(orders, CONSUMER, 640).encode())
+    server.stop()
+    groups = folder / "segments" / str(orders) / RUSTLOG_GROUPS
+    save_document(PwritevStorage(), groups, {"offsets": {GROUP: 5}})
+    return folder
+
+
+@pytest.fixture
+def data_dir(original: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(original, tmp_path / "node1")
+
+
+@pytest.fixture
+def log() -> Iterator[MemoryLog]:
+    """The log of a cluster that is not made yet."""
+    yield named_log(NAME, shards=SHARDS)
+    forget_log(NAME)
+
+
+def init(data_dir: Path) -> Result:
+    """Run ``lwp cluster init --from-data-dir``."""
+    options = ["init", URL, "--shards", str(SHARDS), "--segment-size", "1500"]
+    return CliRunner().invoke(command, [*options, "--from-data-dir", str(data_dir)])
+
+
+def begun(data_dir: Path) -> Result:
+    """Run it, and expect success."""
+    result = init(data_dir)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@contextmanager
+def running(server: EmbeddedServer) -> Iterator[EmbeddedServer]:
+    """Stop a server or a node at the end."""
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def files(data_dir: Path) -> dict[str, bytes]:
+    """Return what a directory has of its topics."""
+    found = (path for path in sorted(data_dir.rglob("*")) if path.is_file())
+    return {
+        str(path.relative_to(data_dir)): path.read_bytes()
+        for path in found
+        if "segments" in path.parts
+    }
+
+
+class Facts:
+    """What a server or a node has.
+
+    Attributes:
+        topics: what it tells of each, by id.
+        data: of each, all bytes from its beginning on.
+        commits: what consumers have committed.
+    """
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        with RawClient(server.address) as client:
+            listed = client.ask_json(Command.LIST_TOPICS)["topics"]
+            assert isinstance(listed, list)
+            ids = [0, *sorted(each["id"] for each in listed if each["id"])]
+            self.topics = {key: told(client, key) for key in ids}
+            self.data = {
+                key: client.read_all(topic_id=key, start=self.topics[key]["start_offset"])
+                for key in ids
+            }
+        self.commits = json.loads(ask_http(server, "/offsets.json").text)["offsets"]
+
+    @classmethod
+    def of_single(cls, folder: Path) -> "Facts":
+        """Return what a single server has that starts on a directory."""
+        with running(EmbeddedServer(config(folder))) as server:
+            return cls(server)
+
+
+def start(data_dir: Path, log: MemoryLog, number: int = 1) -> EmbeddedServer:
+    """Start a node."""
+    settings = ServerConfig(data_dir=data_dir, node_id=number, http=ANY, admin=True)
+    node = EmbeddedServer(settings, cluster=ClusterMember(log, offer_copies=True))
+    with RawClient(node.address) as client:
+        until(lambda: has_begun(client))
+    return node
+
+
+def cloned(node: EmbeddedServer, folder: Path) -> Path:
+    """Clone a node."""
+    assert node.http_url is not None, "it was asked for"
+    address = node.http_url.removeprefix("http://")
+    done = CliRunner().invoke(offline, ["clone", str(folder), "--from", address])
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_everything_is_there_at_the_beginning(
+    original: Path, data_dir: Path, log: MemoryLog, tmp_path: Path
+) -> None:
+    """Records, offsets, ids, retention and commits; also those of groups of other protocols."""
+    single = Facts.of_single(shutil.copytree(original, tmp_path / "single"))
+    begun(data_dir)
+    with running(start(data_dir, log)) as node:
+        found = Facts(node)
+    assert found.topics == single.topics
+    assert found.data == single.data
+    assert found.topics[3]["start_offset"] > 0
+    commits = {each["consumer_id"]: each["offset"] for each in found.commits}
+    assert commits == {CONSUMER: 640, consumer_number("rustlog", GROUP): 5}
+    assert single.commits == [each for each in found.commits if each["consumer_id"] == CONSUMER]
+
+
+def test_batches_of_before_are_recognised(data_dir: Path, log: MemoryLog) -> None:
+    """Also those that retention dropped; what is new goes on at the end."""
+    begun(data_dir)
+    with running(start(data_dir, log)) as node, RawClient(node.address) as client:
+        ends = {key: end_of(client, key) for key in (0, 1, 3)}
+        for key in ends:
+            store(client, key, 1, 3)
+        assert {key: end_of(client, key) for key in ends} == ends
+        store(client, 1, 21, 1)
+        assert end_of(client, 1) > ends[1]
+
+
+def test_ids_and_epochs_go_on(original: Path, data_dir: Path, log: MemoryLog) -> None:
+    """A topic that was deleted comes back as a new one, as at the single server."""
+    begun(data_dir)
+    with running(start(data_dir, log)) as node, RawClient(node.address) as client:
+        found = told(client, client.create_topic("gone"))
+    folder = shutil.copytree(original, data_dir.with_name("single"))
+    with running(EmbeddedServer(config(folder))) as server, RawClient(server.address) as client:
+        expected = told(client, client.create_topic("gone"))
+    assert (found["id"], found["topic_epoch"]) == (expected["id"], expected["topic_epoch"])
+
+
+def test_other_nodes_begin_with_a_clone(data_dir: Path, log: MemoryLog) -> None:
+    """Then all files are equal, those of before and of after."""
+    begun(data_dir)
+    other = data_dir.with_name("node2")
+    with running(start(data_dir, log)) as one, RawClient(one.address) as first:
+        cloned(one, other)
+        with running(start(other, log, 2)) as two, RawClient(two.address) as second:
+            store(first, 1, 21, 10)
+            store(second, 3, 31, 10)
+            until(lambda: end_of(first, 3) == end_of(second, 3))
+            until(lambda: end_of(first, 1) == end_of(second, 1))
+    assert files(other) == files(data_dir) != {}
+    assert verify(other).findings == []
+
+
+def test_a_node_comes_back(data_dir: Path, log: MemoryLog) -> None:
+    """At a mark of its own, also after retention dropped what the cluster began with."""
+    begun(data_dir)
+    with running(start(data_dir, log)) as node, RawClient(node.address) as client:
+        store(client, 3, 31, 20)
+        drop_oldest(client, 3)
+        expected = client.read_all(topic_id=3, start=told(client, 3)["start_offset"])
+    with running(start(data_dir, log)) as node, RawClient(node.address) as client:
+        assert client.read_all(topic_id=3, start=told(client, 3)["start_offset"]) == expected
+
+
+def test_offsets_that_a_crash_retired_stay_retired(data_dir: Path, log: MemoryLog) -> None:
+    """Within a topic and at its end; the node comes back with them."""
+    reserve(data_dir, 1, 100)
+    with running(EmbeddedServer(config(data_dir))) as server, RawClient(server.address) as client:
+        store(client, 1, 21, 2)
+    end = reserve(data_dir, 1, 50)
+    begun(data_dir)
+    for number in (23, 24):
+        with running(start(data_dir, log)) as node, RawClient(node.address) as client:
+            assert end_of(client, 1) == end
+            store(client, 1, number, 1)
+            end = end_of(client, 1)
+
+
+def reserve(data_dir: Path, topic_id: int, size: int) -> int:
+    """Retire offsets at the end of a topic, as a crash does, and return its new end."""
+    with running(EmbeddedServer(config(data_dir))) as server, RawClient(server.address) as client:
+        end = end_of(client, topic_id) + size
+    loaded = TopicFile.load(PwritevStorage(), data_dir / "segments" / str(topic_id))
+    assert loaded is not None, "it is a topic"
+    loaded[0].reserve(end)
+    return end
+
+
+def test_an_empty_node_asks_for_a_clone(data_dir: Path, log: MemoryLog) -> None:
+    """The log has not got what the cluster began with."""
+    begun(data_dir)
+    settings = ServerConfig(data_dir=data_dir.with_name("node2"), node_id=2, http=ANY)
+    node = EmbeddedServer(settings, cluster=ClusterMember(log))
+    try:
+        until(lambda: "lance-server clone DIR" in ask_http(node, "/health/ready").text)
+    finally:
+        with suppress(UncleanStopError):
+            node.stop()
+
+
+def test_a_command_that_is_repeated_changes_nothing(data_dir: Path, log: MemoryLog) -> None:
+    """It says the same again."""
+    begun(data_dir)
+    before = files(data_dir)
+    assert "exists already" in begun(data_dir).output
+    assert files(data_dir) == before
+    assert [log.end(shard) for shard in range(SHARDS)] == [1] * SHARDS
+
+
+class TestRefusals:
+    """Nothing is written then."""
+
+    def refused(self, data_dir: Path, words: str) -> None:
+        """Expect that nothing changes."""
+        before = files(data_dir)
+        result = init(data_dir)
+        assert result.exit_code != 0
+        assert words in result.output
+        assert files(data_dir) == before
+
+    def test_a_server_that_runs(self, data_dir: Path, log: MemoryLog) -> None:
+        """Its process is named."""
+        with running(EmbeddedServer(config(data_dir))):
+            self.refused(data_dir, "is in use by process")
+        assert log.end(0) == 0
+
+    def test_damage(self, data_dir: Path, log: MemoryLog) -> None:
+        """The remedy is repair."""
+        damaged = min((data_dir / "segments" / "1").glob("*.lnc"))
+        raw = bytearray(damaged.read_bytes())
+        raw[7] ^= 1
+        damaged.write_bytes(raw)
+        self.refused(data_dir, "lance-server repair")
+        assert log.end(0) == 0
+
+    def test_a_newer_format(self, data_dir: Path, log: MemoryLog) -> None:
+        """It is not taken for one that this release knows."""
+        sidecar = min((data_dir / "segments" / "1").glob(f"*{SIDECAR_SUFFIX}"))
+        raw = bytearray(sidecar.read_bytes())
+        raw[VERSION_PLACE] += 1
+        sidecar.write_bytes(raw)
+        self.refused(data_dir, "is not as a clean stop leaves it")
+        assert log.end(0) == 0
+
+    def test_a_cluster_that_exists(self, data_dir: Path, log: MemoryLog) -> None:
+        """It began with nothing, or with other data."""
+        done = CliRunner().invoke(command, ["init", URL, "--shards", str(SHARDS)])
+        assert done.exit_code == 0, done.output
+        result = init(data_dir)
+        assert result.exit_code != 0
+        assert "did not begin with what" in result.output
+        assert "cluster" not in [each.name for each in data_dir.iterdir()]
+        assert [log.end(shard) for shard in range(SHARDS)] == [1] * SHARDS
+
+    def test_the_directory_of_a_node_of_another_cluster(
+        self, data_dir: Path, log: MemoryLog
+    ) -> None:
+        """It belongs to the log that it came from."""
+        begun(data_dir)
+        forget_log(NAME)
+        other = named_log(NAME, shards=SHARDS)
+        other._identity = "another"
+        self.refused(data_dir, "the directory of a cluster's node already")
+        assert log is not other
+        assert other.end(0) == 0
+
+    def test_a_folder_without_data(self, tmp_path: Path, log: MemoryLog) -> None:
+        """A wrong path."""
+        self.refused(tmp_path, "is not a data directory")
+        assert log.end(0) == 0
+
+    def test_a_name_with_a_digest(self, log: MemoryLog) -> None:
+        """Only the command itself writes digests."""
+        result = CliRunner().invoke(command, ["init", URL, "--cluster-id", "c@1"])
+        assert "cannot be the name of a cluster" in result.output
+        assert log.end(0) == 0
+
+
+class Dying(PwritevStorage):
+    """The disk of a process that ends after some changes; what was written stays."""
+
+    left = 0
+
+    def sync(self, fd: int) -> None:
+        """Do nothing."""
+
+    def sync_dir(self, path: Path) -> None:
+        """Do nothing."""
+
+    def change(self) -> None:
+        """Count a change, or end."""
+        type(self).left -= 1
+        if self.left < 0:
+            raise OSError(errno.EIO, "the process ends here")
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        """Open a file."""
+        if create:
+            self.change()
+        return super().open(path, create=create)
+
+    def make_dir(self, path: Path) -> None:
+        """Make a folder."""
+        self.change()
+        super().make_dir(path)
+
+    def write(self, fd: int, data: Buffer, offset: int) -> None:
+        """Write."""
+        self.change()
+        super().write(fd, data, offset)
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut."""
+        self.change()
+        super().truncate(fd, size)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Move."""
+        self.change()
+        super().rename(source, target)
+
+    def remove(self, path: Path) -> None:
+        """Remove."""
+        self.change()
+        super().remove(path)
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> type[Dying]:
+    """The disk that the command uses."""
+    for module in (first_state, sync_scheduler):
+        monkeypatch.setattr(module, "PwritevStorage", Dying)
+    return Dying
+
+
+def test_a_command_that_dies_anywhere_can_be_repeated(tmp_path: Path, dying: type[Dying]) -> None:
+    """After each change to the disk: then all of it is there."""
+    original, folder = tmp_path / "original", tmp_path / "node1"
+    with running(EmbeddedServer(config(original))) as server, RawClient(server.address) as client:
+        store(client, client.create_topic("orders"), 1, 4)
+    found, is_whole = list[dict[str, bytes]](), False
+    while not is_whole:
+        shutil.copytree(original, folder)
+        log = named_log(NAME, shards=SHARDS)
+        dying.left = len(found)
+        is_whole = init(folder).exit_code == 0
+        dying.left = sys.maxsize
+        begun(folder)
+        Replica.open(Dying(), folder, log.identity(), SHARDS, log.earliest).release()
+        found.append(files(folder))
+        shutil.rmtree(folder)
+        forget_log(NAME)
+    assert len(found) > 20
+    assert all(each == found[-1] for each in found)
