@@ -3,6 +3,7 @@
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import trustme
 
 from lance_sdk.errors import AuthenticationFailed, ConfigError, ConnectFailed, DeadlineExceeded
 from lance_sdk.testing import FakePeer, FakeServer
-from lance_spec.enums import Command
+from lance_spec.enums import Command, ErrorCode
 from lance_spec.frames import Frame
 from lance_spec.messages.lwp import AuthenticateResponse
 
@@ -73,6 +74,66 @@ async def test_a_server_may_have_another_name(
     with pytest.raises(ConnectFailed, match="127"):
         async with api.client(url, tls_ca=ca_file):
             pytest.fail("it must not open")
+
+
+@contextmanager
+def named(authority: trustme.CA, name: str) -> Iterator[FakeServer]:
+    """Run a server whose certificate bears one name, an IP address or a host's."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    with FakeServer(tls=context) as server:
+        yield server
+
+
+def send_on(follower: FakeServer, leader: FakeServer, times: int) -> None:
+    """Have a server send writers to another one, so many times; then it takes batches itself."""
+    left = [times]
+
+    def redirect(peer: FakePeer, _: Frame) -> bool:
+        left[0] -= 1
+        if left[0] < 0:
+            return False
+        address = f"127.0.0.1:{leader.port}"
+        text = f"NOT_LEADER: redirect to {address}"
+        peer.error(ErrorCode.NOT_LEADER, text, leader_addr=address)
+        return True
+
+    follower.on_ingest = redirect
+
+
+async def test_the_target_of_a_redirect_bears_its_own_name(
+    api: Any, authority: trustme.CA, ca_file: Path
+) -> None:
+    """Not that of the server which named it."""
+    with named(authority, "localhost") as follower, named(authority, "127.0.0.1") as leader:
+        send_on(follower, leader, 1)
+        async with api.producer(secure(follower), tls_ca=ca_file) as producer:
+            await (await producer.send(b"secret")).result(timeout=30)
+        assert (leader.records(), follower.records()) == ([b"secret"], [])
+
+
+async def test_the_target_of_a_redirect_with_a_wrong_name_gets_nothing(
+    api: Any, authority: trustme.CA, ca_file: Path
+) -> None:
+    """Also where it has that of the server which named it."""
+    with named(authority, "localhost") as follower, named(authority, "localhost") as leader:
+        send_on(follower, leader, 2)
+        async with api.producer(secure(follower), tls_ca=ca_file) as producer:
+            await (await producer.send(b"secret")).result(timeout=60)
+        assert (leader.records(), follower.records()) == ([], [b"secret"])
+
+
+async def test_one_name_holds_for_the_targets_of_redirects(
+    api: Any, authority: trustme.CA, ca_file: Path
+) -> None:
+    """All servers of a cluster have it in their certificates."""
+    name = "cluster.example"
+    with named(authority, name) as follower, named(authority, name) as leader:
+        send_on(follower, leader, 1)
+        options = {"tls_ca": ca_file, "tls_server_name": name}
+        async with api.producer(secure(follower), **options) as producer:
+            await (await producer.send(b"secret")).result(timeout=30)
+        assert (leader.records(), follower.records()) == ([b"secret"], [])
 
 
 async def test_both_sides_show_certificates(
