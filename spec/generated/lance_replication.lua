@@ -9,7 +9,7 @@ local NEWEST = 0
 local MESSAGES = {
     -- Begins a shard, with every setting that influences what comes of records (CLU-01, AMB-25).
     genesis = {fields = {
-        {name = "cluster_id", leaf = "text", shape = {kind = "text", prefix = {kind = "number", size = 2, signed = false, little = true}}, doc = "Name of the cluster, never given to another one; where it began with the files of a single server, their digest follows an '@' (CLU-01)"},
+        {name = "cluster_id", leaf = "text", shape = {kind = "text", prefix = {kind = "number", size = 2, signed = false, little = true}}, doc = "Name of the cluster; the digest of the files that it began with after an '@' (CLU-01)"},
         {name = "apply_version", leaf = "uint16", shape = {kind = "number", size = 2, signed = false, little = true}, doc = "Version of the rules by which records are applied (CLU-01)"},
         {name = "created_ns", leaf = "uint64", shape = {kind = "number", size = 8, signed = false, little = true}, doc = "When the cluster was made (CLU-01)"},
         {name = "segment_size", leaf = "uint64", shape = {kind = "number", size = 8, signed = false, little = true}, low = 1, high = 281474976710656, doc = "Bytes after which a segment is closed (CLU-01)"},

@@ -109,8 +109,7 @@ GENESIS = _message(
     _field(
         "cluster_id",
         _NAME,
-        "Name of the cluster, never given to another one; where it began with the files of a single "
-        "server, their digest follows an '@'",
+        "Name of the cluster; the digest of the files that it began with after an '@'",
     ),
     _field("apply_version", Int16ul, "Version of the rules by which records are applied"),
     _field("created_ns", Int64ul, "When the cluster was made", unit="nanoseconds"),

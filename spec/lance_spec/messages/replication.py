@@ -73,10 +73,7 @@ class Genesis:
     """
 
     cluster_id: str
-    """Name of the cluster, never given to another one; where it began with the files of a single server, their digest follows an '@'.
-
-    CLU-01.
-    """
+    """Name of the cluster; the digest of the files that it began with after an '@' (CLU-01)."""
 
     apply_version: int
     """Version of the rules by which records are applied (CLU-01)."""
