@@ -65,7 +65,7 @@ def _patches() -> dict[str, tuple[str, tuple[_Patch, ...]]]:
         "count_run": ("ingest", ((ingest, "count_run", _count),)),
         "scan_records": ("judge one batch", ((records, "_walk", records._walk_in_python),)),
         "gather_run": ("ingest", ((partition, "gather_run", ingest_runs._gather_in_python),)),
-        "join_entries": ("ingest", ((ingest_runs, "_join", ingest_runs._join_in_python),)),
+        "seal_entries": ("ingest", ((ingest_runs, "_seal", ingest_runs._seal_in_python),)),
         "write_each": ("commit to 256 topics", ((pwritev, "_write_each", None),)),
         "answer_fetch": ("fetch", ((FastFetch, "answer", no_fast),)),
         "whole_batches": (

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from struct import Struct
+from struct import Struct, pack
 from typing import Any, Final
 
 from lance_spec._native import accelerator
@@ -49,6 +49,9 @@ _CONTROL_PREFIXES: Final = {
     each.name: prefixes(each)[Flag.CONTROL] for each in (CRC32C, CRC32_IEEE)
 }
 _ACK_PREFIXES: Final = {each.name: prefixes(each)[Flag.ACK] for each in (CRC32C, CRC32_IEEE)}
+_FEW: Final = 16
+"""Acknowledgements up to which each is made by itself."""
+_ID_SIZE: Final = 8
 _NO_PAYLOAD: Final = memoryview(b"")
 _FIELD_OFFSETS: Final = {
     "magic": 0,
@@ -389,8 +392,14 @@ def encode_ack(dialect: Dialect, batch_id: int) -> bytes:
 
 def encode_acks(dialect: Dialect, batch_ids: Sequence[int]) -> bytes:
     """Return the frames that acknowledge batches, back to back (LWP section 4.2)."""
-    prefix = _ACK_PREFIXES[dialect.checksum.name]
-    return b"".join([_ACK.pack(prefix, batch_id) for batch_id in batch_ids])
+    prefix, count = _ACK_PREFIXES[dialect.checksum.name], len(batch_ids)
+    if count < _FEW:
+        return b"".join([_ACK.pack(prefix, batch_id) for batch_id in batch_ids])
+    ids = pack(f"<{count}Q", *batch_ids)
+    frames = bytearray(_ACK.pack(prefix, 0) * count)
+    for place in range(_ID_SIZE):  # the first byte of each id, then the second, and so on
+        frames[PREFIX_SIZE + place :: HEADER_SIZE] = ids[place::_ID_SIZE]
+    return bytes(frames)
 
 
 def encode_keepalive(dialect: Dialect) -> bytes:

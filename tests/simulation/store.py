@@ -189,7 +189,7 @@ class Life:
             raise refusal
         batch.stamp_ns = engine.now_ns(topic)
         meta = self._meta(batch)
-        return topic.partition.append(batch.raw, meta, digest)
+        return topic.partition.append(batch.raw, meta)
 
     def _digest(self, batch: Batch) -> bytes:
         return self._meta(batch).digest

@@ -25,7 +25,7 @@ from lance_server.runtime.disk_backlog import Backlog
 from lance_server.runtime.scheduling import Scheduler
 from lance_server.storage.contract import StorageBackend
 from lance_spec.checksum import Buffer
-from lance_spec.codec.ingest_runs import BatchMeta, gather_run
+from lance_spec.codec.ingest_runs import BatchMeta, BatchTable, gather_run
 from lance_spec.enums import ErrorCode
 from lance_spec.frames import Frame
 from lance_spec.messages.replication import Append, CommitOffset, DeleteCommit
@@ -82,22 +82,21 @@ class ReplicatedPartition(Partition):
 
     # Appending -----------------------------------------------------------------------------------
 
-    def append(self, records: Buffer, batch: BatchMeta, digest: bytes) -> Completion[None]:
+    def append(self, records: Buffer, batch: BatchMeta) -> Completion[None]:
         """Propose a batch; the completion is settled when it is applied, or known as applied."""
-        del digest
         return self._propose(bytes(records), batch)
 
     def append_run(
         self, frames: list[Frame], server_time_ns: int, flags: int
-    ) -> tuple[Completion[None], list[BatchMeta], list[bytes]]:
+    ) -> tuple[Completion[None], BatchTable]:
         """Propose a run of new batches; one completion tells the fate of all."""
-        data = bytearray()
-        metas, digests = gather_run(frames, server_time_ns, flags, data)
+        data, table = bytearray(), BatchTable()
+        gather_run(frames, server_time_ns, flags, data, table)
         place, ends = 0, list[Completion[None]]()
-        for batch in metas:
+        for batch in table:
             ends.append(self._propose(bytes(data[place : place + batch.length]), batch))
             place += batch.length
-        return _all_of(ends), metas, digests
+        return _all_of(ends), table
 
     def _propose(self, data: bytes, batch: BatchMeta) -> Completion[None]:
         refusal = self._node.refusal()
@@ -178,7 +177,7 @@ class ReplicatedPartition(Partition):
             return
         if not self._segments or self._segments[-1] is not segment:
             self._segments = [*self._segments, segment]
-        segment.extend(batches)
+        segment.extend(BatchTable.of(batches))
         self.end_offset = segment.end_offset
         self.end_record = segment.base_record + segment.records
         self.last_ns = segment.last_ns

@@ -1,11 +1,8 @@
 """Batches on their way to the disk together."""
 
-from typing import TYPE_CHECKING
-
+from lance_server.log.dedup import is_lasting
 from lance_server.runtime.completion import Completion
-
-if TYPE_CHECKING:
-    from lance_spec.codec.ingest_runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchTable
 
 
 class CommitBatch:
@@ -14,18 +11,30 @@ class CommitBatch:
     Attributes:
         data: their bytes, back to back.
         batches: what is known of each.
-        digests: digest by id of those that other connections may repeat (AMB-25).
+        lasting: how many of them other connections may repeat (AMB-25).
         outcome: their common fate.
         roll: whether the segment that was being written is closed before them.
         first_record: number of records in the topic before them, once they are stored.
     """
 
-    __slots__ = ("batches", "data", "digests", "first_record", "outcome", "roll")
+    __slots__ = (
+        "_digests",
+        "_looked_at",
+        "batches",
+        "data",
+        "first_record",
+        "lasting",
+        "outcome",
+        "roll",
+    )
 
     def __init__(self) -> None:
         self.data = bytearray()
-        self.batches: list[BatchMeta] = []
-        self.digests: dict[int, bytes] = {}
+        self.batches = BatchTable()
+        self.lasting = 0
+        self._digests: dict[int, bytes] = {}
+        self._looked_at = 0
+        """How many of the batches are among the digests that were looked for."""
         self.outcome: Completion[None] = Completion()
         self.roll = False
         self.first_record = 0
@@ -34,3 +43,18 @@ class CommitBatch:
         return (
             f"<CommitBatch {len(self.batches)} batches, {len(self.data)} bytes, {self.outcome!r}>"
         )
+
+    def find(self, batch_id: int) -> bytes | None:
+        """Return the digest of a batch that other connections may repeat, by its id."""
+        for batch in self.batches.since(self._looked_at):
+            if is_lasting(batch):
+                self._digests[batch.batch_id] = batch.digest
+        self._looked_at = len(self.batches)
+        return self._digests.get(batch_id)
+
+    @property
+    def lasting_batches(self) -> BatchTable:
+        """Those that other connections may repeat."""
+        if self.lasting == len(self.batches):
+            return self.batches
+        return BatchTable.of(filter(is_lasting, self.batches)) if self.lasting else BatchTable()

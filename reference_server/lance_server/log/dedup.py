@@ -2,10 +2,9 @@
 
 from collections import deque
 from dataclasses import dataclass
-from struct import pack
 from typing import Final
 
-from lance_spec.codec.ingest_runs import NONCE_SHIFT, BatchMeta
+from lance_spec.codec.ingest_runs import NONCE_SHIFT, BatchMeta, BatchTable, little_endian
 
 FIRST_LASTING_ID: Final = 1 << NONCE_SHIFT
 """Ids from here on carry a producer's nonce: they mean the same batch on every connection."""
@@ -39,22 +38,27 @@ class _Generation:
 
     __slots__ = ("_digests", "_ids", "highest", "newest_ns")
 
-    def __init__(self, digests: dict[int, bytes], newest_ns: int) -> None:
-        self._ids = pack(f"<{len(digests)}Q", *digests)
-        self._digests = b"".join(digests.values())
+    def __init__(self, batches: BatchTable, newest_ns: int) -> None:
+        ids = batches.ids
+        self._ids = little_endian(ids)
+        self._digests = batches.digests
         self.newest_ns = newest_ns
-        # Of the ids of one nonce the highest comes last, and stays.
-        self.highest = {each >> NONCE_SHIFT: each & _COUNTER for each in sorted(digests)}
+        lowest, highest = min(ids), max(ids)
+        if lowest >> NONCE_SHIFT != highest >> NONCE_SHIFT:
+            # Of the ids of one nonce the highest comes last, and stays.
+            self.highest = {each >> NONCE_SHIFT: each & _COUNTER for each in sorted(ids)}
+        else:
+            self.highest = {highest >> NONCE_SHIFT: highest & _COUNTER}
 
     def __len__(self) -> int:
         return len(self._ids) // _ID_SIZE
 
     def find(self, batch_id: int) -> bytes | None:
-        """Return the digest of a batch, or None; a search through memory, at its speed."""
+        """Return the newest digest of a batch, or None; a search through memory, at its speed."""
         wanted = batch_id.to_bytes(_ID_SIZE, "little")
-        place = self._ids.find(wanted)
+        place = self._ids.rfind(wanted)
         while place % _ID_SIZE and place >= 0:
-            place = self._ids.find(wanted, place + 1)
+            place = self._ids.rfind(wanted, 0, place + _ID_SIZE - 1)
         if place < 0:
             return None
         start = place // _ID_SIZE * _DIGEST_SIZE
@@ -68,17 +72,20 @@ def _always() -> bool:
 class DuplicateWindow:
     """Remembers at least the last `WindowLimits.entries` batches of a topic.
 
-    The newest are in a dictionary, older ones packed in generations. Producers count upwards,
+    The newest are kept as they came, older ones packed in generations. Producers count upwards,
     so an id above the highest of its nonce is new, and that is all a first send costs; only a
-    repeat or a straggler is looked for.
+    repeat or a straggler is looked for, and the newest are in a dictionary from then on.
 
-    Memory: 24 bytes a batch, plus about 2 MiB for the newest, plus about 150 bytes for each
-    producer nonce within the window.
+    Memory: 24 bytes a batch, plus about 1 MiB for the newest, 4 MiB once a repeat was looked for,
+    plus about 150 bytes for each producer nonce within the window.
     """
 
     def __init__(self, limits: WindowLimits) -> None:
         self._limits = limits
-        self._recent: dict[int, bytes] = {}
+        self._recent = BatchTable()
+        self._digests: dict[int, bytes] = {}
+        self._looked_at = 0
+        """How many of the recent batches are among the digests."""
         self._sealed: deque[_Generation] = deque()
         self._highest: dict[int, int] = {}
         self.expires = _always
@@ -109,7 +116,7 @@ class DuplicateWindow:
 
     def find(self, batch_id: int) -> bytes | None:
         """Return the digest that is remembered under an id, or None."""
-        digest = self._recent.get(batch_id)
+        digest = self._find_recent(batch_id)
         if digest is not None:
             return digest
         for generation in reversed(self._sealed):
@@ -118,19 +125,25 @@ class DuplicateWindow:
                 return digest
         return None
 
-    def update(self, digests: dict[int, bytes], now_ns: int) -> None:
+    def _find_recent(self, batch_id: int) -> bytes | None:
+        newer = self._recent.since(self._looked_at)
+        self._digests.update((batch.batch_id, batch.digest) for batch in newer)
+        self._looked_at = len(self._recent)
+        return self._digests.get(batch_id)
+
+    def update(self, batches: BatchTable, now_ns: int) -> None:
         """Remember batches that are durable by now.
 
         Args:
-            digests: digest by batch id, in log order; each id was announced.
+            batches: in log order; each id was announced.
             now_ns: the server's time.
         """
         if not self.enabled:
             return
-        self._recent.update(digests)
+        self._recent.rows += batches.rows
         if len(self._recent) >= self._generation:
             self._sealed.append(_Generation(self._recent, now_ns))
-            self._recent = {}
+            self._recent, self._digests, self._looked_at = BatchTable(), {}, 0
             self._forget(now_ns)
 
     def _forget(self, now_ns: int) -> None:

@@ -28,7 +28,7 @@ from lance_server.runtime.completion import Completion, Waiters
 from lance_server.runtime.disk_backlog import Backlog
 from lance_server.storage.contract import StorageBackend, Write
 from lance_spec.checksum import Buffer
-from lance_spec.codec.ingest_runs import BatchMeta, gather_run
+from lance_spec.codec.ingest_runs import BatchMeta, BatchTable, encode_row, gather_run
 from lance_spec.frames import Frame
 
 _log = logging.getLogger(__name__)
@@ -162,26 +162,26 @@ class Partition:
 
     # Appending -------------------------------------------------------------------------------
 
-    def append(self, records: Buffer, batch: BatchMeta, digest: bytes) -> Completion[None]:
+    def append(self, records: Buffer, batch: BatchMeta) -> Completion[None]:
         """Store a batch; the outcome is settled when it is durable. Its bytes are copied.
 
         Args:
             records: the bytes to store.
             batch: what is known of them.
-            digest: `BatchMeta.digest`, which whoever looked for duplicates has at hand.
         """
+        row = encode_row(batch)  # first: bytes and rows of a commit batch belong together
         commit_batch = self._open_batch or self._new_commit_batch()
         commit_batch.data += records
+        commit_batch.batches.rows += row
         self._backlog.size += len(records)
-        commit_batch.batches.append(batch)
         if batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns:
-            commit_batch.digests[batch.batch_id] = digest
+            commit_batch.lasting += 1
             self._window.announce(batch.batch_id)
         return commit_batch.outcome
 
     def append_run(
         self, frames: list[Frame], server_time_ns: int, flags: int
-    ) -> tuple[Completion[None], list[BatchMeta], list[bytes]]:
+    ) -> tuple[Completion[None], BatchTable]:
         """Store a run of new batches as `append` would; returns also what describes them.
 
         Args:
@@ -190,17 +190,15 @@ class Partition:
             flags: of each batch's entry.
         """
         commit_batch = self._open_batch or self._new_commit_batch()
-        before = len(commit_batch.data)
-        metas, digests = gather_run(frames, server_time_ns, flags, commit_batch.data)
-        self._backlog.size += len(commit_batch.data) - before
-        commit_batch.batches += metas
-        last = metas[-1].batch_id
+        data, rows = commit_batch.data, commit_batch.batches.rows
+        before, described = len(data), len(rows)
+        gather_run(frames, server_time_ns, flags, data, commit_batch.batches)
+        self._backlog.size += len(data) - before
+        last = frames[-1].batch_id
         if last >= FIRST_LASTING_ID:
-            commit_batch.digests.update(
-                zip([meta.batch_id for meta in metas], digests, strict=True)
-            )
+            commit_batch.lasting += len(frames)
             self._window.announce(last)
-        return commit_batch.outcome, metas, digests
+        return commit_batch.outcome, BatchTable(rows[described:])
 
     def number_of_last(self) -> Callable[[], int]:
         """Return what tells, once it is stored, which record the last appended batch begins with.
@@ -210,10 +208,7 @@ class Partition:
         commit_batch = self._open_batch
         assert commit_batch is not None, "a batch was just appended"
         before = len(commit_batch.batches) - 1
-        return lambda: (
-            commit_batch.first_record
-            + sum(each.record_count for each in commit_batch.batches[:before])
-        )
+        return lambda: commit_batch.first_record + sum(commit_batch.batches.counts[:before])
 
     def _new_commit_batch(self) -> CommitBatch:
         self._open_batch = commit_batch = CommitBatch()
@@ -239,10 +234,7 @@ class Partition:
     def find_duplicate(self, batch_id: int, digest: bytes) -> Duplicate | None:
         """Return what is known of a batch with this lasting id, or None when it is new."""
         for commit_batch in (self._open_batch, self._flushing):
-            if (
-                commit_batch is not None
-                and (found := commit_batch.digests.get(batch_id)) is not None
-            ):
+            if commit_batch is not None and (found := commit_batch.find(batch_id)) is not None:
                 return Duplicate(found == digest, commit_batch.outcome)
         known = self._window.find(batch_id)
         return None if known is None else Duplicate(known == digest, None)
@@ -317,7 +309,8 @@ class Partition:
         segment.extend(commit_batch.batches)
         self.end_offset = segment.base_offset + segment.size
         self.end_record = segment.base_record + segment.records
-        self._window.update(commit_batch.digests, commit_batch.batches[-1].server_time_ns)
+        if commit_batch.lasting:
+            self._window.update(commit_batch.lasting_batches, segment.last_ns)
         if is_new:
             self._on_roll()
         woken = commit_batch.outcome.decide()

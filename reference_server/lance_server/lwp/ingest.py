@@ -1,7 +1,7 @@
 """Judging and storing Ingest frames (LWP section 4.1, AMB-20, 25, 27, 33)."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Final, NamedTuple, TypeAlias
 
 from lance_server.log.log_manager import Topic
@@ -18,6 +18,7 @@ from lance_spec.checksum import CRC32C, Buffer
 from lance_spec.codec.ingest_runs import (
     ANY_TOPIC,
     BatchMeta,
+    BatchTable,
     PrecedingBatch,
     count_run,
     digest_of,
@@ -69,6 +70,98 @@ class AcceptedSpread(NamedTuple):
     cost: int
 
 
+class _SentTogether(NamedTuple):
+    """Batches with rising ids that were stored together, and what became of each topic's.
+
+    Attributes:
+        first: the lowest id.
+        total: how many they are.
+        topics: by topic, the batches and their outcome.
+    """
+
+    first: int
+    total: int
+    topics: dict[int, tuple[BatchTable, Completion[None]]]
+
+    def find(self, key: _Key) -> _Sent | None:
+        """Return what is known of a batch, or None."""
+        batch_id, topic_id = key
+        if topic_id not in self.topics:
+            return None
+        batches, outcome = self.topics[topic_id]
+        ids = batches.ids
+        place = bisect_right(ids, batch_id) - 1
+        if place < 0 or ids[place] != batch_id:
+            return None
+        return batches[place].digest, outcome
+
+    def newest(self, most: int) -> "_SentTogether":
+        """Return the newest of them."""
+        if self.total <= most:
+            return self
+        ids = sorted(each for batches, _ in self.topics.values() for each in batches.ids)[-most:]
+        kept: dict[int, tuple[BatchTable, Completion[None]]] = {}
+        for topic_id, (batches, outcome) in self.topics.items():
+            newer = BatchTable.of(batches.since(bisect_left(batches.ids, ids[0])))
+            if len(newer):
+                kept[topic_id] = newer, outcome
+        return _SentTogether(ids[0], len(ids), kept)
+
+
+class _SentBatches:
+    """What one connection has sent: each batch by itself, or several together.
+
+    Attributes:
+        alone: those that were judged by themselves.
+        together: those that were stored together, by rising ids.
+        count: how many batches all of them are.
+    """
+
+    __slots__ = ("alone", "count", "together")
+
+    def __init__(self) -> None:
+        self.alone: dict[_Key, _Sent] = {}
+        self.together: list[_SentTogether] = []
+        self.count = 0
+
+    def __repr__(self) -> str:
+        return f"<_SentBatches {self.count}>"
+
+    def add(self, key: _Key, sent: _Sent) -> None:
+        """Note a batch that was judged by itself."""
+        self.alone[key] = sent
+        self.count += 1
+
+    def add_together(self, sent: _SentTogether) -> None:
+        """Note batches whose ids are above all that were noted together before."""
+        self.together.append(sent)
+        self.count += sent.total
+
+    def find(self, key: _Key) -> _Sent | None:
+        """Return what is known of a batch, or None."""
+        if (known := self.alone.get(key)) is not None:
+            return known
+        place = bisect_right(self.together, key[0], key=_first_id) - 1
+        return self.together[place].find(key) if place >= 0 else None
+
+    def newest(self, most: int) -> "_SentBatches":
+        """Return the newest of either kind."""
+        kept, together, missing = _SentBatches(), list[_SentTogether](), most
+        for key in list(self.alone)[-most:]:
+            kept.add(key, self.alone[key])
+        for sent in reversed(self.together):
+            if missing > 0:
+                together.append(sent.newest(missing))
+                missing -= together[-1].total
+        for sent in reversed(together):
+            kept.add_together(sent)
+        return kept
+
+
+def _first_id(sent: _SentTogether) -> int:
+    return sent.first
+
+
 class Ingest:
     """Takes the batches of one connection."""
 
@@ -83,8 +176,8 @@ class Ingest:
         self._memory_level = Level.NORMAL
         self._preceding: PrecedingBatch | None = None
         self._highest_id = 0
-        self._recent: dict[_Key, _Sent] = {}
-        self._older: dict[_Key, _Sent] = {}
+        self._recent = _SentBatches()
+        self._older = _SentBatches()
 
     def begin(self, memory_level: Level) -> None:
         """Take what one read brought.
@@ -133,9 +226,9 @@ class Ingest:
         self._judge_capacity()
         now_ns = self._engine.now_ns(topic)
         batch = BatchMeta(length, count, batch_id, frame.timestamp_ns, now_ns, crc, flags)
-        outcome = topic.partition.append(records, batch, digest)
+        outcome = topic.partition.append(records, batch)
         self._preceding = PrecedingBatch(topic.id, batch_id)
-        self._recent[key] = (digest, outcome)
+        self._recent.add(key, (digest, outcome))
         self._forget_some()
         self._count(length, (count,))
         return outcome
@@ -172,7 +265,7 @@ class Ingest:
         topic = self._engine.find(preceding.topic_id)
         if topic is None or dialect.checksum is not CRC32C:
             return None
-        most = _REMEMBERED - len(self._recent)
+        most = _REMEMBERED - self._recent.count
         count = count_run(frames, first, most, preceding, validates=self._validates)
         if not count:
             return None
@@ -181,22 +274,17 @@ class Ingest:
             return None
         run = frames if count == len(frames) else frames[first : first + count]
         flags = 0 if self._validates else _UNVERIFIED
-        outcome, metas, digests = partition.append_run(run, self._engine.now_ns(topic), flags)
-        ids: Sequence[int]
-        counts: Sequence[int]
+        outcome, batches = partition.append_run(run, self._engine.now_ns(topic), flags)
         if count == 1:
-            size, records, batch_id, *_ = metas[0]
-            ids, counts = (batch_id,), (records,)
-            self._recent[batch_id, preceding.topic_id] = (digests[0], outcome)
+            self._recent.add((lowest, preceding.topic_id), (batches[0].digest, outcome))
         else:
-            lengths, counts, ids, *_ = zip(*metas, strict=True)
-            size, keys = sum(lengths), zip(ids, repeat(preceding.topic_id), strict=False)
-            known = zip(digests, repeat(outcome), strict=False)
-            self._recent.update(zip(keys, known, strict=True))
+            topics = {preceding.topic_id: (batches, outcome)}
+            self._recent.add_together(_SentTogether(lowest, count, topics))
+        ids, size = batches.ids, sum(batches.lengths)
         self._highest_id = ids[-1]
         self._preceding = PrecedingBatch(preceding.topic_id, ids[-1])
         self._forget_some()
-        self._count(size, counts)
+        self._count(size, batches.counts)
         return AcceptedRun(outcome, ids, size + count * FRAME_COST)
 
     def accept_spread(
@@ -219,19 +307,21 @@ class Ingest:
         if dialect.checksum is not CRC32C or self._disk.refusal():
             return None
         above = PrecedingBatch(ANY_TOPIC, max(preceding.batch_id, self._highest_id))
-        most = min(most, _REMEMBERED - len(self._recent))
+        most = min(most, _REMEMBERED - self._recent.count)
         count = count_run(frames, first, most, above, validates=self._validates)
         shares, count = self._shares(frames[first : first + count])
         if count < _LEAST_SPREAD:
             return None
         run = frames[first : first + count]
-        outcomes, size, counts = self._append_shares(shares)
+        topics = self._append_shares(shares)
         ids = [frame.batch_id for frame in run]
+        self._recent.add_together(_SentTogether(ids[0], count, topics))
         self._highest_id = ids[-1]
         self._preceding = PrecedingBatch(run[-1].topic_id, ids[-1])
         self._forget_some()
-        self._count(size, counts)
-        fates = [outcomes[frame.topic_id] for frame in run]
+        size = sum([len(frame.payload) for frame in run])
+        self._count(size, [frame.record_count for frame in run])
+        fates = [topics[frame.topic_id][1] for frame in run]
         return AcceptedSpread(ids, fates, size + count * FRAME_COST)
 
     def _shares(self, frames: list[Frame]) -> tuple[dict[Topic, list[Frame]], int]:
@@ -257,21 +347,15 @@ class Ingest:
 
     def _append_shares(
         self, shares: dict[Topic, list[Frame]]
-    ) -> tuple[dict[int, Completion[None]], int, list[int]]:
-        """Store each topic's batches; return their outcomes, bytes, and the records of each."""
+    ) -> dict[int, tuple[BatchTable, Completion[None]]]:
+        """Store each topic's batches; return them and their outcome."""
         flags = 0 if self._validates else _UNVERIFIED
-        outcomes: dict[int, Completion[None]] = {}
-        size, counts, recent = 0, list[int](), self._recent
+        stored: dict[int, tuple[BatchTable, Completion[None]]] = {}
         now_ns = self._engine.now_ns
         for topic, share in shares.items():
-            outcome, metas, digests = topic.partition.append_run(share, now_ns(topic), flags)
-            topic_id = share[0].topic_id
-            outcomes[topic_id] = outcome
-            for (length, records, batch_id, *_), digest in zip(metas, digests, strict=True):
-                size += length
-                counts.append(records)
-                recent[batch_id, topic_id] = digest, outcome
-        return outcomes, size, counts
+            outcome, batches = topic.partition.append_run(share, now_ns(topic), flags)
+            stored[share[0].topic_id] = batches, outcome
+        return stored
 
     def _count(self, size: int, records: Sequence[int]) -> None:
         """Count batches by the records in each."""
@@ -282,23 +366,22 @@ class Ingest:
         counters.batch_size.observe_all(records)
 
     def _forget_some(self) -> None:
-        if len(self._recent) >= (_REMEMBERED_IN_NEED if self._memory_level else _REMEMBERED):
-            self._older, self._recent = self._recent, {}
+        if self._recent.count >= (_REMEMBERED_IN_NEED if self._memory_level else _REMEMBERED):
+            self._older, self._recent = self._recent, _SentBatches()
 
     def give_back(self) -> None:
         """Forget all but the last batches, because memory is short.
 
         A connection that sends nothing, or is not read from, would keep what it knows otherwise.
         """
-        if len(self._recent) > _REMEMBERED_IN_NEED:
-            newest = list(self._recent.items())[-_REMEMBERED_IN_NEED:]
-            self._recent = dict(newest)
-        self._older = {}
+        if self._recent.count > _REMEMBERED_IN_NEED:
+            self._recent = self._recent.newest(_REMEMBERED_IN_NEED)
+        self._older = _SentBatches()
 
     @property
     def memory(self) -> int:
         """Bytes that knowing the connection's batches costs."""
-        return _REMEMBERED_COST * (len(self._recent) + len(self._older))
+        return _REMEMBERED_COST * (self._recent.count + self._older.count)
 
     def _judge_capacity(self) -> None:
         """Refuse what cannot be stored now; nothing of it is."""
@@ -337,7 +420,7 @@ class Ingest:
         self, topic: Topic, frame: Frame, key: _Key, digest: bytes, dialect: Dialect
     ) -> Completion[None] | None:
         """Return the outcome of the same batch when it was sent before (AMB-25)."""
-        own = self._recent.get(key) or self._older.get(key)
+        own = self._recent.find(key) or self._older.find(key)
         if own is not None and not own[1].error and frame.batch_id:
             if own[0] != digest:
                 self._counters.conflicts += 1

@@ -1,5 +1,6 @@
 """Answers in the order of their requests, whenever each becomes ready (AMB-28)."""
 
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -28,7 +29,7 @@ class _Batches:
     def __init__(self, outcome: Completion[None], began: float) -> None:
         self.outcome = outcome
         self.began = began
-        self.ids: list[int] = []
+        self.ids = array("Q")
         self.cost = 0
 
 
@@ -130,7 +131,7 @@ class ResponseQueue:
             last = self._last = _Batches(outcome, now)
             self.waiting.append(last)
             outcome.wake_later(self._wake)
-        last.ids += batch_ids
+        last.ids.extend(batch_ids)
         last.cost += cost
         self.owed_bytes += cost
         self.batches += len(batch_ids)

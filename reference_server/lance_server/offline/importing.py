@@ -232,7 +232,7 @@ def _store(
         CRC32C.compute(batch),
         0 if whole else OPAQUE,
     )
-    scheduler.settle(topic.partition.append(batch, meta, meta.digest))
+    scheduler.settle(topic.partition.append(batch, meta))
     found.size += len(batch)
     found.records += meta.record_count
     found.opaque += 0 if whole else len(batch)

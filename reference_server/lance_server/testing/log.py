@@ -107,7 +107,7 @@ class LogDriver:
             CRC32C(records),
             flags,
         )
-        return topic.partition.append(records, batch, batch.digest)
+        return topic.partition.append(records, batch)
 
     def store(self, values: Sequence[bytes], *, batch_id: int = 1, topic_id: int = 0) -> int:
         """Append a batch, wait until it is durable, and return the offset it begins at."""

@@ -5,9 +5,11 @@ holds for those that follow in the same read as long as nothing about them is ou
 something is, the run ends, and the frame is judged by itself.
 """
 
-from collections.abc import Callable, Sequence
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C
@@ -23,7 +25,11 @@ ANY_TOPIC: Final = 1 << 32
 
 _ODD: Final = int(Flag.COMPRESSED | Flag.ENCRYPTED)
 _DIGEST: Final = Struct("<LLQ")
-_ENTRY: Final = Struct("<QLLQQQQLL4x")  # `SidecarEntry` without its checksum; a test compares
+_ROW: Final = Struct("<8xLLQQQ8xLL8x")  # of `SidecarEntry` what is known at once; a test compares
+_OFFSET: Final = Struct("<Q")
+_ROW_SIZE: Final = _ROW.size
+_DURABLE_END_AT: Final = 40
+_CHECKSUM_AT: Final = _ROW_SIZE - 4
 
 
 class BatchMeta(NamedTuple):
@@ -46,6 +52,129 @@ class BatchMeta(NamedTuple):
 def digest_of(client_timestamp_ns: int, length: int, crc: int) -> bytes:
     """Return stored CRC32C, stored length and timestamp as 16 bytes."""
     return _DIGEST.pack(crc, length, client_timestamp_ns)
+
+
+def encode_row(batch: BatchMeta) -> bytes:
+    """Return a row of a `BatchTable`.
+
+    Raises:
+        struct.error: a number does not fit its field.
+    """
+    return _ROW.pack(*batch)
+
+
+class BatchTable:
+    """What is known of batches, in order: for each 64 bytes, which become its sidecar entry.
+
+    Args:
+        rows: of the batches that it begins with; they are copied.
+
+    Attributes:
+        rows: all of them, back to back.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: bytes | bytearray = b"") -> None:
+        self.rows = bytearray(rows)
+
+    @classmethod
+    def of(cls, batches: Iterable[BatchMeta]) -> Self:
+        """Return a table of batches."""
+        return cls(b"".join(map(encode_row, batches)))
+
+    def __len__(self) -> int:
+        return len(self.rows) // _ROW_SIZE
+
+    def __repr__(self) -> str:
+        return f"<BatchTable of {len(self)} batches>"
+
+    def __iter__(self) -> Iterator[BatchMeta]:
+        return map(BatchMeta._make, _ROW.iter_unpack(self.rows))
+
+    def __getitem__(self, number: int) -> BatchMeta:
+        """Return a batch; a negative number counts from the end.
+
+        Raises:
+            IndexError: there is none.
+        """
+        count = len(self)
+        if not -count <= number < count:
+            raise IndexError(number)
+        return BatchMeta._make(_ROW.unpack_from(self.rows, number % count * _ROW_SIZE))
+
+    def since(self, first: int) -> Iterator[BatchMeta]:
+        """Yield the batches from a number on."""
+        rows = memoryview(self.rows)[first * _ROW_SIZE :]
+        return map(BatchMeta._make, _ROW.iter_unpack(rows))
+
+    @property
+    def lengths(self) -> "array[int]":
+        """The stored bytes of each."""
+        return _column("I", self.rows, 8)
+
+    @property
+    def counts(self) -> "array[int]":
+        """The records of each."""
+        return _column("I", self.rows, 12)
+
+    @property
+    def ids(self) -> "array[int]":
+        """The id of each."""
+        return _column("Q", self.rows, 16)
+
+    @property
+    def crcs(self) -> "array[int]":
+        """The stored CRC32C of each."""
+        return _column("I", self.rows, 48)
+
+    @property
+    def low_flags(self) -> bytearray:
+        """The lowest eight flags of each."""
+        return self.rows[52::_ROW_SIZE]
+
+    @property
+    def digests(self) -> bytes:
+        """`BatchMeta.digest` of each, back to back."""
+        rows = self.rows
+        if len(rows) == _ROW_SIZE:
+            return bytes(rows[48:52] + rows[8:12] + rows[24:32])
+        halves = array("I", bytes(len(rows) // 4))
+        halves[0::4] = _column("I", rows, 48)
+        halves[1::4] = _column("I", rows, 8)
+        halves[2::4] = _column("I", rows, 24)
+        halves[3::4] = _column("I", rows, 28)
+        return _swapped(halves).tobytes()
+
+    def seal(self, start: int, durable_end: int) -> None:
+        """Make the rows the sidecar entries of batches that are stored back to back (AMB-14).
+
+        Args:
+            start: relative offset of the first.
+            durable_end: absolute offset up to which the topic is durable by now.
+
+        Raises:
+            OverflowError: an offset has no 64 bits.
+        """
+        _seal(self.rows, start, durable_end, CRC32C.compute)
+
+
+def _column(code: str, rows: bytearray, place: int) -> "array[int]":
+    """Return a field of each row, as numbers of the size that a type code of `array` says."""
+    numbers = array(code, rows)
+    return _swapped(numbers[place // numbers.itemsize :: _ROW_SIZE // numbers.itemsize])
+
+
+def little_endian(numbers: "array[int]") -> bytes:
+    """Return numbers as they are stored."""
+    return _swapped(numbers[:]).tobytes()
+
+
+def _swapped(numbers: "array[int]") -> "array[int]":
+    """Return numbers of this machine's byte order as little-endian ones, or the reverse."""
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
 
 
 class PrecedingBatch(NamedTuple):
@@ -114,44 +243,45 @@ def _is_whole(frame: Frame) -> bool:
 
 
 def gather_run(
-    frames: list[Frame], server_time_ns: int, flags: int, data: bytearray
-) -> tuple[list[BatchMeta], list[bytes]]:
-    """Append the payloads of a run to ``data``; return their descriptions and contents.
+    frames: list[Frame], server_time_ns: int, flags: int, data: bytearray, table: BatchTable
+) -> None:
+    """Append the payloads of a run to ``data``, and what describes them to ``table``.
 
     Args:
         frames: as `count_run` counted them.
         server_time_ns: when they arrived, in nanoseconds since the Unix epoch.
         flags: of each batch's entry.
         data: where the bytes are collected.
+        table: where the batches are.
     """
     if accelerator is None:
-        return _gather_in_python(frames, server_time_ns, flags, data)
-    run: tuple[list[BatchMeta], list[bytes]] = accelerator.gather_run(
-        frames, server_time_ns, flags, BatchMeta, Frame, data
-    )
-    return run
+        _gather_in_python(frames, server_time_ns, flags, data, table)
+    else:
+        accelerator.gather_run(frames, server_time_ns, flags, Frame, data, table.rows)
 
 
 def _gather_in_python(
-    frames: list[Frame], server_time_ns: int, flags: int, data: bytearray
-) -> tuple[list[BatchMeta], list[bytes]]:
-    metas = [
-        BatchMeta(
-            len(frame.payload),
-            frame.record_count,
-            frame.batch_id,
-            frame.timestamp_ns,
-            server_time_ns,
-            frame.payload_crc,
-            flags,
-        )
-        for frame in frames
-    ]
-    data += b"".join([frame.payload for frame in frames])
-    return metas, [meta.digest for meta in metas]
+    frames: list[Frame], server_time_ns: int, flags: int, data: bytearray, table: BatchTable
+) -> None:
+    payloads = b"".join([frame.payload for frame in frames])
+    table.rows += b"".join(
+        [
+            _ROW.pack(
+                len(frame.payload),
+                frame.record_count,
+                frame.batch_id,
+                frame.timestamp_ns,
+                server_time_ns,
+                frame.payload_crc,
+                flags,
+            )
+            for frame in frames
+        ]
+    )
+    data += payloads
 
 
-def encode_entries(batches: Sequence[BatchMeta], start: int, durable_end: int) -> bytes:
+def encode_entries(batches: Iterable[BatchMeta], start: int, durable_end: int) -> bytes:
     """Return the sidecar entries of batches that are stored back to back (AMB-14).
 
     Args:
@@ -159,23 +289,21 @@ def encode_entries(batches: Sequence[BatchMeta], start: int, durable_end: int) -
         start: relative offset of the first.
         durable_end: absolute offset up to which the topic is durable by now.
     """
-    metas = batches if type(batches) is list else list(batches)
-    return _join(metas, start, durable_end, CRC32C.compute)
+    table = BatchTable.of(batches)
+    table.seal(start, durable_end)
+    return bytes(table.rows)
 
 
-def _join_in_python(
-    batches: Sequence[BatchMeta], start: int, durable_end: int, checksum: Callable[[bytes], int]
-) -> bytes:
-    parts: list[bytes] = []
-    pack = _ENTRY.pack
-    for length, count, batch_id, client_ns, server_ns, crc, flags in batches:
-        guarded = pack(
-            start, length, count, batch_id, client_ns, server_ns, durable_end, crc, flags
-        )
-        parts.append(guarded)
-        parts.append(checksum(guarded).to_bytes(4, "little"))
-        start += length
-    return b"".join(parts)
+def _seal_in_python(
+    rows: bytearray, start: int, durable_end: int, checksum: Callable[[memoryview], int]
+) -> None:
+    with memoryview(rows) as view:
+        for place in range(0, len(rows), _ROW_SIZE):
+            _OFFSET.pack_into(view, place, start)
+            _OFFSET.pack_into(view, place + _DURABLE_END_AT, durable_end)
+            crc = checksum(view[place : place + _CHECKSUM_AT])
+            view[place + _CHECKSUM_AT : place + _ROW_SIZE] = crc.to_bytes(4, "little")
+            start += int.from_bytes(view[place + 8 : place + 12], "little")
 
 
-_join: Final = accelerator.join_entries if accelerator else _join_in_python
+_seal: Final = accelerator.seal_entries if accelerator else _seal_in_python

@@ -9,7 +9,6 @@
 
 #define LASTING_SHIFT 40 /* the bits above are the producer's nonce */
 #define ANY_TOPIC (1ull << 32) /* no topic's number, which has 32 bits */
-#define DIGEST_SIZE 16
 #define ENTRY_SIZE 64
 
 static PyObject *slot(PyObject *frame, int field) { return *(PyObject **)((char *)frame + frame_shape.offsets[field]); }
@@ -89,111 +88,85 @@ static PyObject *count_run(PyObject *module, PyObject *args)
     return PyLong_FromSsize_t(count);
 }
 
-/* Build (length, record count, batch id, client time, server time, CRC, flags) as a NamedTuple. */
-static PyObject *meta_of(PyObject *frame, PyTypeObject *type, PyObject *server_time, PyObject *flags)
+/* Write what is known of a frame where its sidecar entry will be; the rest is zero. -1 with an error set. */
+static int store_row(uint8_t *at, PyObject *frame, uint64_t server_time, uint32_t flags)
 {
-    PyObject *length = PyLong_FromSsize_t(PyMemoryView_GET_BUFFER(slot(frame, PAYLOAD))->len);
-    PyObject *meta = length == NULL ? NULL : type->tp_alloc(type, 7);
-    if (meta == NULL) {
-        Py_XDECREF(length);
-        return NULL;
-    }
-    PyTuple_SET_ITEM(meta, 0, length);
-    PyTuple_SET_ITEM(meta, 1, Py_NewRef(slot(frame, COUNT)));
-    PyTuple_SET_ITEM(meta, 2, Py_NewRef(slot(frame, BATCH_ID)));
-    PyTuple_SET_ITEM(meta, 3, Py_NewRef(slot(frame, TIMESTAMP)));
-    PyTuple_SET_ITEM(meta, 4, Py_NewRef(server_time));
-    PyTuple_SET_ITEM(meta, 5, Py_NewRef(slot(frame, CRC)));
-    PyTuple_SET_ITEM(meta, 6, Py_NewRef(flags));
-    return meta;
-}
-
-static PyObject *digest_of(PyObject *frame)
-{
-    uint8_t digest[DIGEST_SIZE];
-    store32(digest, (uint32_t)number(frame, CRC));
-    store32(digest + 4, (uint32_t)PyMemoryView_GET_BUFFER(slot(frame, PAYLOAD))->len);
-    store64(digest + 8, number(frame, TIMESTAMP));
-    return PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize((const char *)digest, DIGEST_SIZE);
-}
-
-/* Append payloads of `total` bytes; -1 with an error set, and nothing appended. */
-static int append_payloads(PyObject *frames, Py_ssize_t total, PyObject *data)
-{
-    Py_ssize_t size = PyByteArray_GET_SIZE(data), position = size;
-    if (PyByteArray_Resize(data, size + total) < 0)
+    uint64_t count = number(frame, COUNT), id = number(frame, BATCH_ID), time = number(frame, TIMESTAMP);
+    uint64_t crc = number(frame, CRC), length = (uint64_t)PyMemoryView_GET_BUFFER(slot(frame, PAYLOAD))->len;
+    if (!PyErr_Occurred() && (length | count | crc) > UINT32_MAX)
+        PyErr_SetString(PyExc_OverflowError, "length, record count and CRC have 32 bits");
+    if (PyErr_Occurred())
         return -1;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(frames); i++) {
+    memset(at, 0, ENTRY_SIZE);
+    store32(at + 8, (uint32_t)length);
+    store32(at + 12, (uint32_t)count);
+    store64(at + 16, id);
+    store64(at + 24, time);
+    store64(at + 32, server_time);
+    store32(at + 48, (uint32_t)crc);
+    store32(at + 52, flags);
+    return 0;
+}
+
+/* Append the payload of each frame and its row, for which there is room; -1 with an error set. */
+static int store_frames(PyObject *frames, uint8_t *data, uint8_t *rows, uint64_t server_time, uint32_t flags)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(frames); i++, rows += ENTRY_SIZE) {
+        PyObject *frame = PyList_GET_ITEM(frames, i);
         Py_buffer payload;
-        if (PyObject_GetBuffer(slot(PyList_GET_ITEM(frames, i), PAYLOAD), &payload, PyBUF_SIMPLE) < 0) {
-            PyByteArray_Resize(data, size);
+        if (store_row(rows, frame, server_time, flags) < 0 ||
+            PyObject_GetBuffer(slot(frame, PAYLOAD), &payload, PyBUF_SIMPLE) < 0)
             return -1;
-        }
-        memcpy(PyByteArray_AS_STRING(data) + position, payload.buf, (size_t)payload.len);
-        position += payload.len;
+        memcpy(data, payload.buf, (size_t)payload.len);
+        data += payload.len;
         PyBuffer_Release(&payload);
     }
     return 0;
 }
 
 PyDoc_STRVAR(gather_doc,
-"gather_run(frames, server_time_ns, flags, meta_type, frame_type, data) -> (metas, digests)\n\n"
-"Append the payloads of frames to `data`, and describe each frame.");
+"gather_run(frames, server_time_ns, flags, frame_type, data, rows)\n\n"
+"Append the payloads of frames to `data`, and a row that describes each to `rows`; both or nothing.");
 
 static PyObject *gather_run(PyObject *module, PyObject *args)
 {
-    PyObject *frames, *server_time, *flags, *data;
-    PyTypeObject *meta_type, *type;
-    if (!PyArg_ParseTuple(args, "O!OOO!O!O!", &PyList_Type, &frames, &server_time, &flags, &PyType_Type, &meta_type,
-                          &PyType_Type, &type, &PyByteArray_Type, &data))
+    PyObject *frames, *data, *rows, *time, *bits;
+    PyTypeObject *type;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!", &PyList_Type, &frames, &PyLong_Type, &time, &PyLong_Type, &bits,
+                          &PyType_Type, &type, &PyByteArray_Type, &data, &PyByteArray_Type, &rows))
         return NULL;
-    if (type != frame_shape.type && learn_frame_shape(type) < 0)
+    uint64_t server_time = PyLong_AsUnsignedLongLong(time), flags = PyLong_AsUnsignedLongLong(bits);
+    if (!PyErr_Occurred() && flags > UINT32_MAX)
+        PyErr_SetString(PyExc_OverflowError, "flags have 32 bits");
+    if (PyErr_Occurred() || (type != frame_shape.type && learn_frame_shape(type) < 0))
         return NULL;
-    if (!PyType_IsSubtype(meta_type, &PyTuple_Type))
-        return PyErr_Format(PyExc_TypeError, "%s is not a tuple type", meta_type->tp_name);
     Py_ssize_t count = PyList_GET_SIZE(frames), total = 0;
-    PyObject *metas = PyList_New(count), *digests = PyList_New(count);
-    int complete = metas != NULL && digests != NULL;
-    for (Py_ssize_t i = 0; complete && i < count; i++) {
+    for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *frame = PyList_GET_ITEM(frames, i);
-        if (!(complete = is_frame(frame, type)))
-            break;
-        PyObject *meta = meta_of(frame, meta_type, server_time, flags), *digest = digest_of(frame);
-        complete = meta != NULL && digest != NULL;
+        if (!is_frame(frame, type))
+            return NULL;
         total += PyMemoryView_GET_BUFFER(slot(frame, PAYLOAD))->len;
-        PyList_SET_ITEM(metas, i, meta);
-        PyList_SET_ITEM(digests, i, digest);
     }
-    if (complete && append_payloads(frames, total, data) == 0)
-        return Py_BuildValue("NN", metas, digests);
-    Py_XDECREF(metas);
-    Py_XDECREF(digests);
+    Py_ssize_t before = PyByteArray_GET_SIZE(data), described = PyByteArray_GET_SIZE(rows);
+    if (data == rows)
+        return PyErr_Format(PyExc_ValueError, "data and rows are one");
+    if (PyByteArray_Resize(data, before + total) < 0)
+        return NULL;
+    if (PyByteArray_Resize(rows, described + count * ENTRY_SIZE) == 0) {
+        if (store_frames(frames, (uint8_t *)PyByteArray_AS_STRING(data) + before,
+                         (uint8_t *)PyByteArray_AS_STRING(rows) + described, server_time, (uint32_t)flags) == 0)
+            Py_RETURN_NONE;
+        PyByteArray_Resize(rows, described);
+    }
+    PyByteArray_Resize(data, before);
     return NULL;
 }
 
-/* Write one entry; `meta` is a tuple as `meta_of` builds it. -1 with an error set. */
-static int store_entry(uint8_t *at, PyObject *meta, uint64_t start, uint64_t durable_end, PyObject *function)
+/* Complete an entry by its place and its checksum; -1 with an error set. */
+static int seal_entry(uint8_t *at, uint64_t start, uint64_t durable_end, PyObject *function)
 {
-    uint64_t numbers[7];
-    if (!PyTuple_Check(meta) || PyTuple_GET_SIZE(meta) != 7) {
-        PyErr_SetString(PyExc_TypeError, "a batch is described by a tuple of seven");
-        return -1;
-    }
-    for (int i = 0; i < 7; i++)
-        numbers[i] = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(meta, i));
-    if (!PyErr_Occurred() && (numbers[0] | numbers[1] | numbers[5] | numbers[6]) > UINT32_MAX)
-        PyErr_SetString(PyExc_OverflowError, "length, record count, CRC and flags have 32 bits");
-    if (PyErr_Occurred())
-        return -1;
     store64(at, start);
-    store32(at + 8, (uint32_t)numbers[0]);
-    store32(at + 12, (uint32_t)numbers[1]);
-    store64(at + 16, numbers[2]);
-    store64(at + 24, numbers[3]);
-    store64(at + 32, numbers[4]);
     store64(at + 40, durable_end);
-    store32(at + 48, (uint32_t)numbers[5]);
-    store32(at + 52, (uint32_t)numbers[6]);
     store32(at + 56, 0);
     uint32_t crc;
     if (crc_instruction) {
@@ -209,32 +182,35 @@ static int store_entry(uint8_t *at, PyObject *meta, uint64_t start, uint64_t dur
     return 0;
 }
 
-PyDoc_STRVAR(entries_doc,
-"join_entries(metas, start, durable_end, crc32c) -> entries\n\n"
-"Return the sidecar entries of batches that are stored back to back from `start` on.");
+PyDoc_STRVAR(seal_doc,
+"seal_entries(rows, start, durable_end, crc32c)\n\n"
+"Make rows the sidecar entries of batches that are stored back to back from `start` on.");
 
-static PyObject *join_entries(PyObject *module, PyObject *args)
+static PyObject *seal_entries(PyObject *module, PyObject *args)
 {
-    PyObject *metas, *function;
-    unsigned long long start, durable_end;
-    if (!PyArg_ParseTuple(args, "O!KKO", &PyList_Type, &metas, &start, &durable_end, &function))
+    PyObject *rows, *function, *first, *end;
+    Py_buffer buffer;
+    if (!PyArg_ParseTuple(args, "O!O!O!O", &PyByteArray_Type, &rows, &PyLong_Type, &first, &PyLong_Type, &end,
+                          &function))
         return NULL;
-    Py_ssize_t count = PyList_GET_SIZE(metas);
-    PyObject *entries = PyBytes_FromStringAndSize(NULL, count * ENTRY_SIZE);
-    uint8_t *at = entries == NULL ? NULL : (uint8_t *)PyBytes_AS_STRING(entries);
-    for (Py_ssize_t i = 0; entries != NULL && i < count; i++, at += ENTRY_SIZE) {
-        PyObject *meta = PyList_GET_ITEM(metas, i);
-        if (store_entry(at, meta, start, durable_end, function) < 0)
-            Py_CLEAR(entries);
-        else
-            start += load32(at + 8);
+    uint64_t start = PyLong_AsUnsignedLongLong(first), durable_end = PyLong_AsUnsignedLongLong(end);
+    if (PyErr_Occurred() || PyObject_GetBuffer(rows, &buffer, PyBUF_WRITABLE) < 0)
+        return NULL;
+    uint8_t *at = buffer.buf;
+    int failed = 0;
+    for (Py_ssize_t left = buffer.len; !failed && left >= ENTRY_SIZE; left -= ENTRY_SIZE, at += ENTRY_SIZE) {
+        failed = seal_entry(at, start, durable_end, function) < 0;
+        start += load32(at + 8);
     }
-    return entries;
+    PyBuffer_Release(&buffer);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 PyMethodDef run_methods[] = {
     {"count_run", count_run, METH_VARARGS, count_doc},
     {"gather_run", gather_run, METH_VARARGS, gather_doc},
-    {"join_entries", join_entries, METH_VARARGS, entries_doc},
+    {"seal_entries", seal_entries, METH_VARARGS, seal_doc},
     {NULL, NULL, 0, NULL},
 };

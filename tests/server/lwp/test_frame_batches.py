@@ -69,7 +69,7 @@ def outcome(peer: SessionPeer) -> dict[str, object]:
             stored.append(read_file(peer.disk, segment.data_path, 1 << 20))
             stored.append(read_file(peer.disk, segment.sidecar_path, 1 << 20))
         window = topic.partition._window
-        stored.append(repr((window._recent, window._highest)))
+        stored.append(repr((window._recent.rows, window._highest)))
     return {**counts(peer), "stored": stored, "highest": peer.session._ingest._highest_id}
 
 

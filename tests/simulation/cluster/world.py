@@ -365,7 +365,7 @@ class World:
             len(sent.data), 1, batch_id, NOW + sent.number, manager.now_ns(topic), crc, 0
         )
         try:
-            sent.attempt = topic.partition.append(sent.data, batch, batch.digest)
+            sent.attempt = topic.partition.append(sent.data, batch)
         except Refusal:
             client.host = self.random.choice(self.hosts)
             self._fail(client)
@@ -489,7 +489,7 @@ class World:
             return
         data, batch_id = encode_record(b"elsewhere"), ELSEWHERE + next(self._elsewhere)
         batch = BatchMeta(len(data), 1, batch_id, 1, self.now_ns, CRC32C(data), 0)
-        end = topic.partition.append(data, batch, batch.digest)
+        end = topic.partition.append(data, batch)
 
         def note() -> None:
             if end.error is not None or topic.id in self.maybe_deleted:

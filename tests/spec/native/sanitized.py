@@ -237,15 +237,12 @@ class Generator:
                 ingested(),
                 number(),
                 random.randrange(4),
-                ingest_runs.BatchMeta,
                 frames.Frame,
                 bytearray(),
+                bytearray(random.choice([0, 64])),
             ],
-            "join_entries": lambda: [
-                [
-                    ingest_runs.BatchMeta(*(random.choice([0, 1, 2**32 - 1]) for _ in range(7)))
-                    for _ in range(random.randrange(4))
-                ],
+            "seal_entries": lambda: [
+                bytearray(random.randbytes(random.choice([0, 63, 64, 200]))),
                 number(),
                 number(),
                 self._crc.compute,

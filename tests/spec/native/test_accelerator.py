@@ -16,7 +16,7 @@ from lance_spec import frames, records
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C
 from lance_spec.codec import ingest_runs
-from lance_spec.codec.ingest_runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta, BatchTable
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Flag
 from lance_spec.frames import FrameFault, FrameSplitter
@@ -275,12 +275,13 @@ def test_runs_are_counted_alike(run: list[frames.Frame], most: int, validates: b
 @settings(deadline=None)
 @given(some_frames, st.integers(0, 2**64 - 1), st.integers(0, 3))
 def test_runs_are_gathered_alike(run: list[frames.Frame], now_ns: int, flags: int) -> None:
-    """The same bytes, descriptions and contents come of the same frames."""
-    fast, slow = bytearray(b"before"), bytearray(b"before")
-    found = ingest_runs.gather_run(run, now_ns, flags, fast)
-    assert found == ingest_runs._gather_in_python(run, now_ns, flags, slow)
-    assert fast == slow
-    assert all(type(meta) is ingest_runs.BatchMeta for meta in found[0])
+    """The same bytes and descriptions come of the same frames."""
+    found = []
+    for gather in ingest_runs.gather_run, ingest_runs._gather_in_python:
+        data, table = bytearray(b"before"), BatchTable.of([BatchMeta(1, 2, 3, 4, 5, 6, 7)])
+        gather(run, now_ns, flags, data, table)
+        found.append((data, table.rows))
+    assert found[0] == found[1]
 
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
@@ -289,9 +290,10 @@ u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 @given(st.lists(st.builds(BatchMeta, u32, u32, u64, u64, u64, u32, u32)), u64, u64)
 def test_entries_are_written_alike(metas: list[BatchMeta], start: int, end: int) -> None:
     """Sidecar entries are the same to the last bit."""
-    start %= 2**63
-    compiled = accelerator.join_entries(metas, start, end, CRC32C.compute)
-    assert compiled == ingest_runs._join_in_python(metas, start, end, CRC32C.compute)
+    compiled, slow = BatchTable.of(metas).rows, BatchTable.of(metas).rows
+    accelerator.seal_entries(compiled, start % 2**63, end, CRC32C.compute)
+    ingest_runs._seal_in_python(slow, start % 2**63, end, CRC32C.compute)
+    assert compiled == slow
 
 
 @pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=lambda each: each.name)
@@ -311,15 +313,16 @@ def test_acks_are_joined_alike(dialect: Dialect, ids: list[int]) -> None:
             ([frames.Frame.__new__(frames.Frame)] * 2, 1, 5, 0, 1, None, 0, True, frames.Frame),
         ),
         ("count_run", ([], 1, 5, 0, 1, None, 0, True, frames.Frame)),
-        ("gather_run", ([object()], 1, 0, ingest_runs.BatchMeta, frames.Frame, bytearray())),
-        ("gather_run", ([], 1, 0, int, frames.Frame, bytearray())),
+        ("gather_run", ([object()], 1, 0, frames.Frame, bytearray(), bytearray())),
+        ("gather_run", ([], 1, 2**32, frames.Frame, bytearray(), bytearray())),
+        ("gather_run", ([], 1, 0, frames.Frame, *[bytearray()] * 2)),
         ("write_each", ([None],)),
         ("write_each", ([(0, b"x")],)),
         ("write_each", ([(0, "text", 0)],)),
         ("write_each", ([(2**40, b"x", 0)],)),
         ("write_each", ([(0, b"x", -1)],)),
-        ("join_entries", ([()], 0, 0, None)),
-        ("join_entries", ([(2**32, 0, 0, 0, 0, 0, 0)], 0, 0, None)),
+        ("seal_entries", (bytes(64), 0, 0, None)),
+        ("seal_entries", (bytearray(64), 2**64, 0, None)),
     ],
 )
 def test_nonsense_is_refused(name: str, arguments: tuple[object, ...]) -> None:
@@ -332,10 +335,10 @@ def test_a_released_payload_is_refused() -> None:
     """Bytes that are gone are not read, and nothing is appended."""
     (frame,) = _frames([(1, 5, 0, 0, [b"x"], 4, 0)])
     frame.payload.release()
-    data = bytearray(b"before")
+    data, table = bytearray(b"before"), BatchTable()
     with pytest.raises(ValueError, match="released"):
-        ingest_runs.gather_run([frame], 1, 0, data)
-    assert data == b"before"
+        ingest_runs.gather_run([frame], 1, 0, data, table)
+    assert (data, len(table)) == (b"before", 0)
 
 
 def test_no_loop_writes_outside_its_buffers() -> None:

@@ -20,7 +20,7 @@ from lance_server.log.segments.segment import Segment, SegmentName, SegmentWrite
 from lance_server.log.segments.sidecar import BatchIndex, meta_of
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.storage.contract import StorageBackend
-from lance_spec.codec.ingest_runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta, BatchTable
 
 _MAX_BATCHES: Final = 1 << 20
 """Batches per segment, as on a single node."""
@@ -233,9 +233,10 @@ class ReplicatedTopic:
             writer = None
         if writer is None:
             writer = self._writer = self._begin(batch.server_time_ns)
-        for each in writer.writes(data, (batch,), self.state.end):
+        table = BatchTable.of((batch,))
+        for each in writer.writes(data, table, self.state.end):
             self._storage.write(each.fd, each.data, each.offset)
-        writer.advance(data, (batch,))
+        writer.advance(data, table)
         self.dirty = True
         extent = self.extents[-1]
         extent.end += batch.length

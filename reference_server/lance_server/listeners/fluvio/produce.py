@@ -164,7 +164,7 @@ class Producing:
         for index, (data, count) in enumerate(chain for chain in chains if chain.records):
             crc = CRC32C.compute(data)
             batch = BatchMeta(len(data), count, 0, 0, now_ns, crc, 0)
-            entry.outcomes.append(partition.append(data, batch, batch.digest))
+            entry.outcomes.append(partition.append(data, batch))
             if not index:
                 entry.number = partition.number_of_last()
 

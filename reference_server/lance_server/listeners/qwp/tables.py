@@ -76,7 +76,7 @@ class Tables:
         for data, count in rows.chunks:
             crc = CRC32C.compute(data)
             batch = BatchMeta(len(data), count, 0, 0, now_ns, crc, 0)
-            outcomes[topic.partition.append(data, batch, batch.digest)] = None
+            outcomes[topic.partition.append(data, batch)] = None
         return list(outcomes)
 
 

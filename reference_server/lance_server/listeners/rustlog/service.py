@@ -140,7 +140,7 @@ class Service:
         data = encode_records(request.records)
         now_ns = self._shared.engine.now_ns(topic)
         batch = BatchMeta(len(data), count, 0, 0, now_ns, CRC32C.compute(data), 0)
-        outcome = topic.partition.append(data, batch, batch.digest)
+        outcome = topic.partition.append(data, batch)
         number = topic.partition.number_of_last()
         try:
             await settled(outcome)

@@ -22,6 +22,7 @@ from lance_server.log.segments.segment import DATA_SUFFIX, Segment
 from lance_server.log.segments.sidecar import meta_of
 from lance_server.log.segments.sidecar_scan import count_entries, read_entries
 from lance_server.storage.contract import StorageBackend, remove_folder
+from lance_spec.codec.ingest_runs import BatchTable
 from lance_spec.errors import DecodeError
 from lance_spec.limits import DEFAULT_TOPIC_ID
 from lance_spec.messages.engine import SidecarEntry
@@ -310,7 +311,7 @@ class LogOpener:
                 batch = meta_of(entry)
                 if is_lasting(batch):
                     window.announce(batch.batch_id)
-                    window.update({batch.batch_id: batch.digest}, entry.server_time_ns)
+                    window.update(BatchTable.of((batch,)), entry.server_time_ns)
         return window
 
     def _older(self, folder: Path, missing: int, oldest_ns: int) -> Iterator[list[SidecarEntry]]:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE, BatchIndex, encode_header
 from lance_server.storage.contract import StorageBackend, Write, close_all, read_at, write_again
 from lance_spec.checksum import Buffer
-from lance_spec.codec.ingest_runs import BatchMeta, encode_entries
+from lance_spec.codec.ingest_runs import BatchTable
 from lance_spec.disk import segment_names
 
 DATA_SUFFIX: Final = segment_names.DATA_SUFFIX
@@ -102,12 +102,11 @@ class Segment:
         """Where the sidecar stands."""
         return self.folder / self.name.sidecar
 
-    def extend(self, batches: Sequence[BatchMeta]) -> None:
+    def extend(self, batches: BatchTable) -> None:
         """Make batches that are durable by now visible to readers."""
         index = self.live
         assert index is not None, "only the segment being written grows"
-        index.extend(batches, self.size)
-        self.records += sum([each.record_count for each in batches])
+        self.records += index.extend(batches, self.size)
         self.last_ns = batches[-1].server_time_ns
         self.size = index.ends[-1]
 
@@ -178,19 +177,19 @@ class SegmentWriter:
         writer.size, writer.batches, writer._last_ns = segment.size, batches, segment.last_ns
         return writer
 
-    def writes(self, data: Buffer, batches: Sequence[BatchMeta], topic_end: int) -> list[Write]:
+    def writes(self, data: Buffer, batches: BatchTable, topic_end: int) -> list[Write]:
         """Return what must become durable for batches to be part of this segment.
 
         Args:
             data: their bytes, back to back.
-            batches: what is known of each.
+            batches: what is known of each; its rows become their entries.
             topic_end: the topic offset that is durable by now, for the entries (AMB-14).
         """
-        entries = encode_entries(batches, self.size, topic_end)
+        batches.seal(self.size, topic_end)
         place = HEADER_SIZE + self.batches * ENTRY_SIZE
-        return [Write(self._data, data, self.size), Write(self._sidecar, entries, place)]
+        return [Write(self._data, data, self.size), Write(self._sidecar, batches.rows, place)]
 
-    def advance(self, data: Buffer, batches: Sequence[BatchMeta]) -> None:
+    def advance(self, data: Buffer, batches: BatchTable) -> None:
         """Go on behind batches that are durable by now."""
         self.size += len(data)
         self.batches += len(batches)

@@ -2,13 +2,13 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final, TypeAlias
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32C, Buffer
-from lance_spec.codec.ingest_runs import BatchMeta
+from lance_spec.codec.ingest_runs import BatchMeta, BatchTable
 from lance_spec.errors import DecodeError
 from lance_spec.messages.engine import EntryFlag, SidecarEntry, SidecarHeader
 
@@ -23,6 +23,7 @@ VALID: Final = 0
 """A batch whose records were checked when it arrived."""
 OPAQUE: Final = int(EntryFlag.OPAQUE)
 """A batch that does not parse as records; only a lenient dialect stores one (AMB-27)."""
+_KINDS: Final = bytes(flags & OPAQUE for flags in range(256))
 DAMAGED: Final = 2
 """A range whose entry or data is not what was written (AMB-39)."""
 
@@ -104,27 +105,28 @@ class BatchIndex:
         end = self.ends[-1] if self.ends else 0
         return f"<BatchIndex {len(self)} batches, {end} bytes, {len(self.holes)} holes>"
 
-    def extend(self, batches: Sequence[BatchMeta], start: int) -> None:
-        """Add batches that were just written back to back from ``start`` on."""
+    def extend(self, batches: BatchTable, start: int) -> int:
+        """Add batches that were written back to back from ``start`` on; return their records."""
         if len(batches) == 1:
-            self._add_one(batches[0], start)
-            return
-        lengths, counts, _, _, _, crcs, flags = zip(*batches, strict=True)
-        bounds = list(accumulate(lengths, initial=start))
-        self.crcs.extend(crcs)
-        self.kinds += bytes(map(OPAQUE.__and__, flags))
-        self.checked += b"\1" * len(batches)
+            return self._add_one(batches[0], start)
+        counts = batches.counts
+        bounds = array("Q", accumulate(batches.lengths, initial=start))
+        self.crcs.extend(batches.crcs)
+        self.kinds += batches.low_flags.translate(_KINDS)
+        self.checked += b"\1" * len(counts)
         self.counts.extend(counts)
         self.ends.extend(bounds[1:])
         self.starts.extend(bounds[:-1])
+        return sum(counts)
 
-    def _add_one(self, batch: BatchMeta, start: int) -> None:
+    def _add_one(self, batch: BatchMeta, start: int) -> int:
         self.crcs.append(batch.stored_crc)
         self.kinds.append(OPAQUE & batch.flags)
         self.checked.append(1)
         self.counts.append(batch.record_count)
         self.ends.append(start + batch.length)
         self.starts.append(start)
+        return batch.record_count
 
     def add(self, entry: SidecarEntry, *, kind: int) -> None:
         """Add a batch read from a sidecar; its data is checked when it is first read."""
