@@ -1,14 +1,23 @@
 """Writes what Grafana and Prometheus need to watch servers: a dashboard and alert rules.
 
-Both come from the two tables of this module. Run it after a change of either; a test compares
-its output with the files, and each metric with what a server reports.
+The first rows of the dashboard and the rules come from the two tables of this module; the last
+row has every other metric that a server reports, with the server's own words. Run it after a change
+of either; a test compares its output with the files.
 
     python deploy/monitoring/generate.py
 """
 
 import json
+import re
+import tempfile
+import urllib.request
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from lance_server.cluster.member import ClusterMember
+from lance_server.cluster.memory import MemoryLog
+from lance_server.config.settings import Address, ServerConfig
+from lance_server.embedded import EmbeddedServer
 
 HERE: Final = Path(__file__).parent
 DASHBOARD: Final = HERE / "grafana" / "lance.json"
@@ -198,7 +207,7 @@ RULES: Final = (
         "lance_topic_closed > 0",
         "5m",
         "critical",
-        "Topic {{ $labels.topic }} of node {{ $labels.node_id }} cannot be written to.",
+        "Topic {{ $labels.topic_id }} of node {{ $labels.node_id }} cannot be written to.",
         "The status page says why; the server tries again by itself once the disk allows it.",
     ),
     Alert(
@@ -253,23 +262,64 @@ RULES: Final = (
 )
 
 
+def reported() -> dict[str, tuple[str, str]]:
+    """Return type and meaning of every metric of a server that is a node of a cluster."""
+    local = Address("127.0.0.1", 0)
+    with tempfile.TemporaryDirectory() as folder:
+        config = ServerConfig(data_dir=Path(folder), listen=local, http=local)
+        server = EmbeddedServer(config, cluster=ClusterMember(MemoryLog("log")))
+        try:
+            url = f"{server.http_url}/metrics"
+            with urllib.request.urlopen(url, timeout=10) as response:  # noqa: S310 - our own server
+                text = response.read().decode()
+        finally:
+            server.stop()
+    kinds = dict(re.findall(r"^# TYPE (\S+) (.+)$", text, re.MULTILINE))
+    meanings = dict(re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE))
+    return {name: (kind, meanings[name]) for name, kind in kinds.items()}
+
+
+def rest() -> tuple[Panel, ...]:
+    """Return a picture for each metric that none of `ROWS` has."""
+    lines = [line for row in ROWS.values() for each in row for line in each.lines.values()]
+    shown = set(re.findall(r"\blance_\w+", " ".join(lines)))
+    return tuple(
+        _other(name, kind, meaning)
+        for name, (kind, meaning) in reported().items()
+        if name not in shown and f"{name}_bucket" not in shown
+    )
+
+
+def _other(name: str, kind: str, meaning: str) -> Panel:
+    if kind == "histogram":
+        rate = f"sum by (node_id, le) (rate({name}_bucket{_NODE}[$__rate_interval]))"
+        lines = {f"p{each}": f"histogram_quantile({each / 100}, {rate})" for each in (50, 99)}
+        return Panel(name, _unit(name), meaning, lines)
+    if kind == "gauge":
+        return Panel(name, _unit(name), meaning, {"__auto": f"topk(10, {name}{_NODE})"})
+    rate = f"topk(10, rate({name}{_NODE}[$__rate_interval]))"
+    unit = "Bps" if "_bytes" in name else "cps"
+    return Panel(name, unit, f"{meaning} A second.", {"__auto": rate})
+
+
+def _unit(name: str) -> str:
+    units = {"bytes": "bytes", "seconds": "s", "ms": "ms", "second": "Bps"}
+    return units.get(name.rpartition("_")[2], "short")
+
+
 def dashboard() -> str:
     """Return the dashboard as Grafana's JSON."""
     panels: list[dict[str, Any]] = []
-    top = 0
-    for row, content in ROWS.items():
+    top, number = 0, 0
+    for title, content in {**ROWS, _REST: rest()}.items():
         place = {"x": 0, "y": top, "w": 2 * _WIDTH, "h": 1}
-        panels.append({"type": "row", "id": len(panels) + 1, "title": row, "gridPos": place})
-        top += 1
-        for number, panel in enumerate(content):
-            place = {
-                "x": number % 2 * _WIDTH,
-                "y": top + number // 2 * _HEIGHT,
-                "w": _WIDTH,
-                "h": _HEIGHT,
-            }
-            panels.append(_panel(len(panels) + 1, panel, place))
-        top += -(-len(content) // 2) * _HEIGHT
+        number += 1
+        row = {"type": "row", "id": number, "title": title, "gridPos": place}
+        pictures = _pictures(content, number + 1, top + 1)
+        closed = {"collapsed": True, "panels": pictures} if title == _REST else {}
+        panels += [row | closed, *([] if closed else pictures)]
+        number += len(content)
+        top += 1 + -(-len(content) // 2) * _HEIGHT
     node = {
         "name": "node",
         "label": "Node",
@@ -295,7 +345,20 @@ def dashboard() -> str:
     return json.dumps(body, indent=2) + "\n"
 
 
+_REST: Final = "Everything else"
 _SOURCE: Final = {"type": "prometheus", "uid": "${source}"}
+
+
+def _pictures(content: tuple[Panel, ...], number: int, top: int) -> list[dict[str, Any]]:
+    """Return panels, two side by side."""
+    places = [
+        {"x": at % 2 * _WIDTH, "y": top + at // 2 * _HEIGHT, "w": _WIDTH, "h": _HEIGHT}
+        for at in range(len(content))
+    ]
+    return [
+        _panel(number + at, panel, place)
+        for at, (panel, place) in enumerate(zip(content, places, strict=True))
+    ]
 
 
 def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:

@@ -91,3 +91,4 @@ def test_this_process_sees_the_other_system() -> None:
         == {"windows": "win32", "macos": "darwin"}[os.environ["LANCE_PLATFORM"]]
     )
     assert not hasattr(seen["select"], "epoll")
+    assert platform.boot_number() == 0

@@ -17,7 +17,7 @@ collect_ignore_glob = [] if FOLDER else ["test_*.py"]
 
 def program(name: str) -> str:
     """Return the path of a program that must be there."""
-    found = shutil.which(name)
+    found = shutil.which(name, path=f"{os.environ['PATH']}:{FOLDER}/bin")
     if found is None:
         pytest.fail(f"{name} is not installed; run tests/tools/install.sh {FOLDER}")
     return found
@@ -48,6 +48,30 @@ def tshark() -> str:
 def cc() -> str:
     """What compiles the C headers."""
     return program("cc")
+
+
+@pytest.fixture(scope="session", params=["cc", "musl-gcc"])
+def any_cc(request: pytest.FixtureRequest) -> str:
+    """Compilers for the usual C library and for musl, whose programs both run here."""
+    return program(request.param)
+
+
+@pytest.fixture(scope="session")
+def musl_gcc() -> str:
+    """What compiles for musl."""
+    return program("musl-gcc")
+
+
+@pytest.fixture(scope="session")
+def actionlint() -> str:
+    """What checks workflows."""
+    return program("actionlint")
+
+
+@pytest.fixture(scope="session")
+def kustomize() -> str:
+    """What puts manifests and their patches together."""
+    return program("kustomize")
 
 
 @pytest.fixture(scope="session")

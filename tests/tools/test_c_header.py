@@ -71,11 +71,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def reader(cc: str, folder: Path) -> Path:
+def reader(any_cc: str, folder: Path) -> Path:
     """The program, compiled with every warning an error."""
     subjects = [each for family in families().values() for each in family.messages]
     (folder / "reader.c").write_text("\n".join(c_program(subjects)) + "\n")
-    subprocess.run([cc, *STRICT, "reader.c", "-o", "reader"], cwd=folder, check=True, timeout=100)
+    arguments = [any_cc, *STRICT, "reader.c", "-o", "reader"]
+    subprocess.run(arguments, cwd=folder, check=True, timeout=100)
     return folder / "reader"
 
 

@@ -1,12 +1,13 @@
 """Linters of other people on the files that put the server and the kit somewhere."""
 
-import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "spec" / "lance_spec" / "native").glob("*.c"))
 
 
 def check(*command: str | Path) -> None:
@@ -28,8 +29,23 @@ def test_yaml_is_written_without_doubt() -> None:
     check("yamllint", "--strict", "--config-data", rules, *places)
 
 
-def test_workflows_are_valid() -> None:
+def test_workflows_are_valid(actionlint: str) -> None:
     """Names of jobs, expressions and inputs of actions are right."""
-    if shutil.which("actionlint") is None:
-        pytest.skip("actionlint is not installed: go install github.com/rhysd/actionlint/cmd/…")
-    check("actionlint", *sorted((ROOT / ".github" / "workflows").glob("*.yml")))
+    check(actionlint, *sorted((ROOT / ".github" / "workflows").glob("*.yml")))
+
+
+@pytest.mark.parametrize("folder", ["kubernetes", "kubernetes-cluster"])
+def test_kubernetes_knows_every_field_of_the_manifests(
+    folder: str, kustomize: str, tmp_path: Path
+) -> None:
+    """The patches fit what they change, and each object is what the API's schema asks for."""
+    target = tmp_path / "objects.yaml"
+    check(kustomize, "build", ROOT / "deploy" / folder, "--output", target)
+    check("kubernetes-validate", "--strict", target)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_the_compiled_loops_build_for_musl(path: Path, musl_gcc: str, tmp_path: Path) -> None:
+    """Alpine's C library has every function that they call."""
+    include = f"-I{sysconfig.get_path('include')}"
+    check(musl_gcc, "-Wall", "-Werror", "-fPIC", include, "-c", path, "-o", tmp_path / "it.o")

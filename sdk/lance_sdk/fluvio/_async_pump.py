@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import anyio
 
 from lance_sdk._api.other_systems import GONE, Address, connect_async, is_quiet, raw_socket
+from lance_sdk._io.tasks.closing import close_at_once
 from lance_sdk.errors import ConnectionLost, DeadlineExceeded, RemoteProtocolError, TransportError
 from lance_sdk.fluvio._asks import Ask
 from lance_sdk.fluvio._wire import Wire, not_greeted
@@ -109,4 +110,4 @@ class AsyncPump:
 
     async def close(self) -> None:
         if self._stream is not None:
-            await anyio.aclose_forcefully(self._stream)
+            await close_at_once(self._stream)

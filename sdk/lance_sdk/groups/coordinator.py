@@ -29,12 +29,9 @@ from anyio.streams.tls import TLSListener
 
 from lance_sdk._api.unit_parsing import Duration, seconds
 from lance_sdk._io.platform import seconds_asleep
+from lance_sdk._io.tasks.closing import close_at_once
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UsageError
-from lance_sdk.groups._coordinator.connection import (
-    WRITE_TIMEOUT,
-    CoordinatorContext,
-    PeerConnection,
-)
+from lance_sdk.groups._coordinator.connection import CoordinatorContext, PeerConnection
 from lance_sdk.groups._coordinator.service import CoordinatorLink, GroupService
 from lance_sdk.groups._coordinator.text_protocol import TextService
 from lance_sdk.groups._protocol.limits import Limits
@@ -240,17 +237,15 @@ class Coordinator:
 
     async def _converse(self, stream: ByteStream) -> None:
         link = CoordinatorLink(_peer(stream))
-        async with stream:
+        try:
             if len(self._links) >= self._limits.connections:
                 _log.warning("%s was turned away: there are too many connections", link.peer)
                 return
             self._links.add(link)
-            try:
-                await PeerConnection(self._shared, stream, link).run()
-            finally:
-                self._links.discard(link)
-                with anyio.move_on_after(WRITE_TIMEOUT, shield=True):
-                    await anyio.aclose_forcefully(stream)
+            await PeerConnection(self._shared, stream, link).run()
+        finally:
+            self._links.discard(link)
+            await close_at_once(stream)
 
 
 def _lease_on(store: OffsetStore) -> FolderLease | None:

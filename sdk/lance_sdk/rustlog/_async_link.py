@@ -7,6 +7,7 @@ import anyio
 from anyio.abc import ByteStream
 
 from lance_sdk._api.other_systems import GONE, Address, connect_async, is_quiet, raw_socket
+from lance_sdk._io.tasks.closing import close_at_once
 from lance_sdk.errors import ConnectionLost
 from lance_sdk.rustlog._asks import Ask
 from lance_sdk.rustlog._link import late
@@ -65,4 +66,4 @@ class AsyncLink:
 
     async def close(self) -> None:
         """Close the connection."""
-        await anyio.aclose_forcefully(self._stream)
+        await close_at_once(self._stream)

@@ -1,8 +1,8 @@
 """Python as the packages see it on another system than Linux; `tox run -e windows,macos` uses it.
 
 The interpreter imports this module when it starts. Modules of the SDK, the grammar and the kit
-then find neither the functions nor the modules that the other system lacks, and ``sys.platform``
-says its name; all other modules, the reference server's among them, see Linux.
+then find neither the functions and modules that the other system lacks nor ``/proc``, and
+``sys.platform`` says its name; all other modules, the reference server's among them, see Linux.
 """
 
 import builtins
@@ -116,6 +116,17 @@ def _msvcrt() -> ModuleType:
     return module
 
 
+def _hide_proc(event: str, arguments: tuple[object, ...]) -> None:
+    """Refuse files of ``/proc`` to the packages, who may ask through a module of Python's own."""
+    if event != "open" or not str(arguments[0]).startswith("/proc"):
+        return
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] in {"io", "pathlib"}:
+        frame = frame.f_back
+    if frame.f_globals["__name__"].partition(".")[0] in _PACKAGES:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(arguments[0]))
+
+
 def install(system: str) -> None:
     """Show the packages ``windows`` or ``macos``."""
     windows = system == "windows"
@@ -148,6 +159,7 @@ def install(system: str) -> None:
 
     _Loader.world = {**vars(builtins), "__import__": limited}
     sys.meta_path.insert(0, _Finder())
+    sys.addaudithook(_hide_proc)
 
 
 def _fcntl(fd: int, command: int, argument: int = 0) -> object:
