@@ -91,7 +91,7 @@ class Consumer(Lifecycle):
         """Yield what the records say, as ``values=`` or their types tell; None for a tombstone.
 
         Ends and raises as iteration does; after an `UndecodableRecord` the next call goes on
-        behind that record.
+        after that record.
 
         Raises:
             UndecodableRecord: a record is not what was to be read.
@@ -166,7 +166,7 @@ class Consumer(Lifecycle):
 
         Args:
             offset: a record's ``next_offset``, never ahead of what was handed out; by default
-                behind everything that was.
+                after everything that was.
 
         Returns:
             The committed offset.

@@ -167,7 +167,7 @@ class Record:
 
     @property
     def is_opaque(self) -> bool:
-        """Whether these are bytes that are no record, see `OpaqueBytes`."""
+        """Whether these are bytes that are not a record, see `OpaqueBytes`."""
         return self.type == OPAQUE
 
     @property

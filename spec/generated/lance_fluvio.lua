@@ -817,7 +817,7 @@ function READERS.text(shape, cursor, field)
         return ""
     end
     local range = cursor.tvb(from, size)
-    if not is_utf8(range:bytes()) then stop(cursor, "is no UTF-8") end
+    if not is_utf8(range:bytes()) then stop(cursor, "is not UTF-8") end
     show(cursor, field, start, range:string(ENC_UTF_8))
     return range:string(ENC_UTF_8)
 end
@@ -988,7 +988,7 @@ local APIS = {
     },
 }
 
--- Frames stand behind their length in 4 bytes. Published programs set no limit; this display does.
+-- Frames stand after their length in 4 bytes. Published programs set no limit; this display does.
 local LARGEST = 104857600
 
 local function frame_length(tvb, _, offset)

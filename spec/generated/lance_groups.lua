@@ -409,7 +409,7 @@ function READERS.text(shape, cursor, field)
         return ""
     end
     local range = cursor.tvb(from, size)
-    if not is_utf8(range:bytes()) then stop(cursor, "is no UTF-8") end
+    if not is_utf8(range:bytes()) then stop(cursor, "is not UTF-8") end
     show(cursor, field, start, range:string(ENC_UTF_8))
     return range:string(ENC_UTF_8)
 end

@@ -120,10 +120,10 @@ class TopicInfo:
         created_at: seconds since the Unix epoch.
         topic_epoch: rises with each creation of the same name; 1 where a server has none.
         start_offset: the earliest offset that can be read, in bytes, where the server says.
-        end_offset: the offset behind the last durable byte, where the server says.
+        end_offset: the offset after the last durable byte, where the server says.
         record_count: records between the two, where the server says.
-        max_age_secs: retention by age, in seconds, where the server says; 0 is no limit.
-        max_bytes: retention by size, in bytes, where the server says; 0 is no limit.
+        max_age_secs: retention by age, in seconds, where the server says; 0 means no limit.
+        max_bytes: retention by size, in bytes, where the server says; 0 means no limit.
         partition: which partition of which topic it is; None where it is not one (AMB-59).
     """
 

@@ -191,7 +191,7 @@ class ErrorCode(IntEnum):
     INVALID_OFFSET = 0x50
     """The offset is below the earliest; ``details.earliest`` names that (AMB-29)."""
     OFFSET_OUT_OF_RANGE = 0x51
-    """The offset lies behind the end (AMB-18)."""
+    """The offset lies after the end (AMB-18)."""
     CONSUMER_NOT_FOUND = 0x52
     """There is no such consumer."""
     INTERNAL_ERROR = 0x60

@@ -1,7 +1,7 @@
 """Single faults: a valid message and the same with exactly one thing wrong.
 
 What can be wrong with a field follows from what the grammar says about it: a constant that is
-another, a number beyond its limits, a length or count that is not true, text that is no UTF-8, a
+another, a number beyond its limits, a length or count that is not true, text that is not UTF-8, a
 checksum that does not fit, bytes that end too early or go on too long.
 """
 

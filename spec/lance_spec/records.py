@@ -48,7 +48,7 @@ class RecordScan:
 
     Attributes:
         count: number of whole records.
-        end: offset just behind the last whole record, in bytes.
+        end: offset just after the last whole record, in bytes.
         fault: why the chain does not go on to the end of the data, or None when it does.
     """
 
@@ -74,7 +74,7 @@ def encode_record(value: Buffer, record_type: int = RecordType.RAW_DATA) -> byte
         record_type: a `RecordType` or an application's type from 0x80 to 0xFE.
 
     Raises:
-        EncodeError: when the value is too large or the type is no byte.
+        EncodeError: when the value is too large or the type is not a byte.
     """
     return b"".join((_header(record_type, len(value)), value))
 
@@ -87,7 +87,7 @@ def encode_records(values: Sequence[Buffer], record_type: int = RecordType.RAW_D
         record_type: the type of all of them.
 
     Raises:
-        EncodeError: when a value is too large or the type is no byte.
+        EncodeError: when a value is too large or the type is not a byte.
     """
     joined: bytes | None = _join(values, record_type) if _join is not None else None
     if joined is not None:

@@ -103,13 +103,13 @@ class ResponseQueue:
         return self.ready_bytes < _OUT_LIMIT
 
     def add(self, answer: Answer) -> None:
-        """Add an answer behind those before it."""
+        """Add an answer after those before it."""
         self.waiting.append(answer)
         self.owed_bytes += _ANSWER_COST + len(answer)
         self._last = None
 
     def add_error(self, dialect: Dialect, refusal: Refusal, batch_id: int | None) -> None:
-        """Add an ErrorResponse behind the answers before it."""
+        """Add an ErrorResponse after the answers before it."""
         self._counters.errors += 1
         if refusal.code in _DENIALS:
             self._counters.denied += 1

@@ -37,7 +37,7 @@ class WriteBuffer:
         return f"<WriteBuffer {len(self._answers)} answers, {self.size} bytes>"
 
     def add(self, answers: Sequence[Answer]) -> None:
-        """Put answers behind those that are here."""
+        """Put answers after those that are here."""
         self.size += sum(map(len, answers))
         self._answers.extend(answers)
 

@@ -95,7 +95,7 @@ def verify(
     """Compare every byte with its checksum; change nothing.
 
     With --against the bytes of all topics are those of another server, a node of the same cluster
-    as a rule, as far as both have them. What only one has behind its end is told, and no finding.
+    as a rule, as far as both have them. What only one has after its end is told, and no finding.
 
     Exit codes: 0 everything is as it was written; 1 something is not; 3 it cannot be read; 4 the
     other server does not answer.

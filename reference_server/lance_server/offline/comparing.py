@@ -26,7 +26,7 @@ class Comparison:
     Attributes:
         compared: bytes that are in both.
         only_here: bytes of the directory that lie outside of what the server has.
-        only_there: bytes of the server that lie behind the directory's end, in its topics.
+        only_there: bytes of the server that lie after the directory's end, in its topics.
         findings: what differs.
     """
 

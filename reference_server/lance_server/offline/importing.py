@@ -73,7 +73,7 @@ def published_topics(source: Path, storage: StorageBackend | None = None) -> lis
         storage: the backend; by default files are opened for reading only.
 
     Raises:
-        ConfigError: the folder is no such data directory.
+        ConfigError: the folder is not such a data directory.
     """
     storage, segments = storage or ReadOnlyStorage(), source / "segments"
     try:

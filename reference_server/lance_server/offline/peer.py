@@ -37,7 +37,7 @@ class TopicRange(NamedTuple):
     Attributes:
         name: the topic's name.
         start: the earliest offset that can be read, in bytes.
-        end: the offset behind the last byte.
+        end: the offset after the last byte.
     """
 
     name: str

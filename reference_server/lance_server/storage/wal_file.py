@@ -39,7 +39,7 @@ class WalFile:
     Attributes:
         token: whoever takes it out has the file for itself.
         taken: whether a commit has it.
-        wanted: threads that have it, or wait for it, and are no commits.
+        wanted: threads that have it, or wait for it, and are not commits.
         size: its bytes for frames.
         position: where the next frame goes, after the header.
         dirty: descriptors, by lasting name, of files with writes that only this file has durably.

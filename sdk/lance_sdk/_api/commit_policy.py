@@ -102,7 +102,7 @@ class CommitPlan:
 
         Args:
             offset: the offset that was asked for, or None for the position.
-            position: behind what was handed out.
+            position: after what was handed out.
 
         Raises:
             UsageError: there is no store, no position yet, or it lies ahead of what was handed

@@ -62,7 +62,7 @@ class FrameProducer(Producer):
         super().__init__(url, **{**options, **once})
         if not repeats:
             self._sender.lost = self._give_up  # type: ignore[method-assign]  # instead of again
-        if nonce:  # acknowledgements of what an earlier attempt sent are no strangers
+        if nonce:  # acknowledgements of what an earlier attempt sent are not strangers
             self._sender._nonce = nonce << BATCH_COUNTER_BITS  # noqa: SLF001 - of its own parts
             self._sender._counter = batches  # noqa: SLF001 - likewise
         self._pending: list[Batch] = []

@@ -15,7 +15,7 @@ _SIZES: Final = range(2**63)
 
 
 def check_start(start: object, shown: str = "start={}") -> None:
-    """Refuse what is no place in a log.
+    """Refuse what is not a place in a log.
 
     Args:
         start: the place.

@@ -27,7 +27,7 @@ class MisalignedOffset(ConsumeError):
 
 
 class CorruptRecord(ConsumeError):
-    """The bytes at an offset are no record (LWP section 8)."""
+    """The bytes at an offset are not a record (LWP section 8)."""
 
 
 class OpaqueRecords(ConsumeError):

@@ -83,7 +83,7 @@ class AsyncConsumer(AsyncLifecycle):
         """Yield what the records say, as ``values=`` or their types tell; None for a tombstone.
 
         Ends and raises as iteration does; after an `UndecodableRecord` the next call goes on
-        behind that record.
+        after that record.
 
         Raises:
             UndecodableRecord: a record is not what was to be read.
@@ -153,7 +153,7 @@ class AsyncConsumer(AsyncLifecycle):
 
         Args:
             offset: a record's ``next_offset``, never ahead of what was handed out; by default
-                behind everything that was.
+                after everything that was.
 
         Returns:
             The committed offset.

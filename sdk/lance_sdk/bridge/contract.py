@@ -25,7 +25,7 @@ class Envelope(NamedTuple):
 
 
 class CopyPosition(NamedTuple):
-    """How far a copy is: behind a record, which can be recognised.
+    """How far a copy is: after a record, which can be recognised.
 
     Attributes:
         offset: where in the source the last copied record stands.
@@ -120,7 +120,7 @@ class ComparedTarget(Target, Protocol):
 
     @property
     def end(self) -> int | None:
-        """Where it ends behind what the copy stored, or None where that cannot be told.
+        """Where it ends after what the copy stored, or None where that cannot be told.
 
         Known once the target is open.
         """

@@ -122,7 +122,7 @@ class PartitionCopy:
 
     @property
     def end(self) -> int | None:
-        """Where the target ends behind what was copied, or None where that cannot be told."""
+        """Where the target ends after what was copied, or None where that cannot be told."""
         return None if self._compared is None else self._compared.end
 
     def _write(self, records: Sequence[Envelope]) -> None:

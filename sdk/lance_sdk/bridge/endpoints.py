@@ -61,7 +61,7 @@ class CopyIdentity:
 
         Raises:
             ValueError: it cannot.
-            TypeError: something in it is no number.
+            TypeError: something in it is not a number.
         """
         if not (0 < self.nonce < 1 << 24 and 0 < self.began_ns < 1 << 64):
             raise ValueError("no identity of a copy")

@@ -1,4 +1,4 @@
-"""What ends that are no LWP servers have in common."""
+"""What ends that are not LWP servers have in common."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -95,7 +95,7 @@ class _StderrHandler(logging.Handler):
 def start_logging(settings: Settings) -> None:
     """Send the SDK's log messages to stderr, as many as the verbosity asks for.
 
-    Called again when an option behind the command changes it: that one is read last.
+    Called again when an option after the command changes it: that one is read last.
     """
     handler = _StderrHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
@@ -199,7 +199,7 @@ _OPTIONS: Final = (
 def common_options(function: _Function) -> _Function:
     """Add the shared options to a command; what they say is in `current_settings`.
 
-    Every command takes them, so that they may stand before or behind its name; the one
+    Every command takes them, so that they may stand before or after its name; the one
     nearest to the end of the line wins.
     """
     for add in reversed(_OPTIONS):

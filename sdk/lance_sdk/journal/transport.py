@@ -18,7 +18,7 @@ send, what an acknowledgement means and what becomes of a rejected frame is deci
 The rules:
 
 1. Frames are sent in the order in which `next_frame` returns them, each at most once on a
-   connection unless the transport asks for it `again`; behind `connected` they start again with
+   connection unless the transport asks for it `again`; after `connected` they start again with
    the first that is not acknowledged.
 2. An acknowledgement is passed on only when the server really gave it. `acked` and `settled`
    raise `AckOutOfRange` for what was not sent on this connection: drop the connection (SF-35).

@@ -243,7 +243,7 @@ def row(commit: Commit, *, written: bool = True) -> tuple[Any, ...]:
 
 
 def committed(commit: Commit, *, written: bool = True) -> tuple[Any, ...]:
-    """Return the parameters of the columns that are no key."""
+    """Return the parameters of the columns that are not a key."""
     topic, mark = commit.topic, commit.fingerprint
     return (
         int(topic.name is not None),

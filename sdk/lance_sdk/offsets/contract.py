@@ -238,7 +238,7 @@ class Commit:
             )
 
     def check_records(self, data: Buffer) -> None:
-        """Refuse to go on behind other records than the ones that were read (AMB-30).
+        """Refuse to go on after other records than the ones that were read (AMB-30).
 
         Args:
             data: the log's bytes from ``fingerprint.start`` to the offset, as they are now.

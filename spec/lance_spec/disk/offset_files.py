@@ -34,7 +34,7 @@ class OffsetFileName:
         """Return whose offset a file holds, by its name in either form.
 
         Raises:
-            DecodeError: it is no such name, or an id in it is too large.
+            DecodeError: it is not such a name, or an id in it is too large.
         """
         match = _NAME.fullmatch(name)
         if match is None:

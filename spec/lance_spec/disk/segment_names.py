@@ -50,7 +50,7 @@ class SegmentName:
         microseconds, which only whoever knows the server can tell apart.
 
         Raises:
-            DecodeError: it is no segment's name, or a number in it has more than 64 bits.
+            DecodeError: it is not a segment's name, or a number in it has more than 64 bits.
         """
         match = _FORM.fullmatch(name)
         if match is None:

@@ -11,7 +11,7 @@ def snake(name: str) -> str:
 
 
 def c_bytes(value: bytes) -> str:
-    """Return bytes as C and C++ both write them: a string, with octal where a byte is no letter."""
+    """Return bytes as C and C++ both write them: a string, octal where a byte is not a letter."""
     chars = (chr(b) if chr(b).isalnum() and b < 128 else f"\\{b:03o}" for b in value)
     return f'(const uint8_t *)"{"".join(chars)}"'
 

@@ -1,4 +1,4 @@
-"""Explaining flat messages that stand by themselves or one behind the other."""
+"""Explaining flat messages that stand by themselves or one after the other."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,13 @@ from lance_spec.ir.nodes import Message
 
 
 def explain_flat(name: str, data: memoryview, start: int, stop: int, title: str = "") -> Part:
-    """Explain ``data[start:stop]`` as the flat message ``name`` and nothing behind it."""
+    """Explain ``data[start:stop]`` as the flat message ``name`` and nothing after it."""
     found = read(message(name), data, start, stop)
     return part(title or f"{name} at byte {start}", found)
 
 
 def explain_each(name: str, data: memoryview, start: int, *, most: int) -> Iterator[Part]:
-    """Explain ``data[start:]`` as messages of one kind, one behind the other."""
+    """Explain ``data[start:]`` as messages of one kind, one after the other."""
     form, number = message(name), 0
     while start < len(data) and number < most:
         found = read(form, data, start, len(data))

@@ -1,4 +1,4 @@
-"""Explaining write-ahead logs: this server's, and those of one batch behind the other."""
+"""Explaining write-ahead logs: this server's, and those of one batch after the other."""
 
 from collections.abc import Iterator
 from typing import Final

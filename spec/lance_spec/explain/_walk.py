@@ -15,7 +15,7 @@ class Walk:
         start: offset of its first field.
         rows: one row for each field that was reached, by name.
         values: their values by name.
-        end: offset behind the last field that was there as a whole.
+        end: offset after the last field that was there as a whole.
         whole: whether every field was.
     """
 

@@ -117,7 +117,7 @@ class Watched(Source):
             self.found.append(Row(error.offset, "", error.message, "", "", "", "fault", remark))
 
     def expect_end(self, name: str) -> None:
-        """Add a row for bytes behind the message, where there are any."""
+        """Add a row for bytes after the message, where there are any."""
         if self.left:
             raw = self.data[self.place :]
             row = Row(self.place, hexadecimal(raw), "extra", size(len(raw)), "Bytes after it", "")

@@ -128,7 +128,7 @@ def records_of(
 def counted(
     batch: Batch, *, limit: int, check_crc: bool = True, exact: bool = True
 ) -> tuple[bytes, int]:
-    """Return the records of a batch as they stand behind their count, and how many they are.
+    """Return the records of a batch as they stand after their count, and how many they are.
 
     Raises:
         DecodeError: as `records_of`, apart from the records themselves.
@@ -146,7 +146,7 @@ def counted(
 
 
 def decompressed(batch: Batch, limit: int) -> bytes:
-    """Return the records of a batch behind their count, as `records_of` reads them.
+    """Return the records of a batch after their count, as `records_of` reads them.
 
     Raises:
         DecodeError: they are not compressed as the header says.
@@ -172,10 +172,10 @@ def _count(raw: bytes) -> int:
 
 
 def read_records(raw: bytes, count: int, first_timestamp: int) -> list[FluvioRecord]:
-    """Return uncompressed records, which stand behind their count.
+    """Return uncompressed records, which stand after their count.
 
     Raises:
-        DecodeError: they are no such records; it names the offset of the one at fault.
+        DecodeError: they are not such records; it names the offset of the one at fault.
     """
     return list(each_record(raw, count, first_timestamp))
 
@@ -357,7 +357,7 @@ def _whole(kind: str, raw: bytes, limit: int, *, ended: bool, rest: bytes) -> by
 
 
 def _open_with_cramjam(name: str, data: bytes, limit: int) -> bytes:
-    """Decompress into a room of a fixed size: what does not fit was no honest batch."""
+    """Decompress into a room of a fixed size: what does not fit was not an honest batch."""
     import cramjam  # noqa: PLC0415 - optional
 
     module = getattr(cramjam, name)

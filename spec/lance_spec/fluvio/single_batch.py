@@ -55,7 +55,7 @@ class SingleBatch(NamedTuple):
         partition: number of the partition.
         first_timestamp: time of the first record, in milliseconds.
         record_count: how many records there are, one or more.
-        records: the records behind their count, uncompressed.
+        records: the records after their count, uncompressed.
     """
 
     correlation_id: int

@@ -75,7 +75,7 @@ LEB128: Final = Varint(zigzag=False)
 
 
 class Blob(Construct):  # type: ignore[misc]
-    """Bytes or UTF-8 behind their length; see `lance_spec.ir.shapes.Blob`."""
+    """Bytes or UTF-8 after their length; see `lance_spec.ir.shapes.Blob`."""
 
     def __init__(self, prefix: Construct, *, text: bool = False, nullable: bool = False) -> None:
         super().__init__()

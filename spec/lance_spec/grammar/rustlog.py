@@ -1,6 +1,6 @@
 """The RustLog protocol as its broker speaks it: tagged binary messages (RL-01).
 
-The JSON that the written specification describes is no message of this grammar; its forms are
+The JSON that the written specification describes is not a message of this grammar; its forms are
 the schemas ``rustlog_request`` and ``rustlog_response`` of `lance_spec.schemas`.
 """
 

@@ -45,7 +45,7 @@ class Field:
         name: its name in the grammar and in generated code.
         code: its `struct` code, or ``""`` for bytes of variable length.
         size: its bytes, or None where they vary.
-        offset: its place in the message, or None behind a variable field.
+        offset: its place in the message, or None after a variable field.
         facts: what is known about it beside its bytes.
         const: the only value allowed, or None.
         length_of: the variable field whose length it is and which it is computed from.

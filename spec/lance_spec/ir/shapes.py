@@ -86,7 +86,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Bytes behind their length.
+    """Bytes after their length.
 
     Attributes:
         prefix: how the length is written.

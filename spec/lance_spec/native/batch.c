@@ -47,7 +47,7 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
 
 static PyObject **at_offset(PyObject *object, Py_ssize_t offset) { return (PyObject **)((char *)object + offset); }
 
-/* Return a number that is not negative, -1 where an object is no such number or does not fit. */
+/* Return a number that is not negative, -1 where an object is not such a number or does not fit. */
 static Py_ssize_t whole(PyObject *value)
 {
     Py_ssize_t number = value != NULL && PyLong_Check(value) ? PyLong_AsSsize_t(value) : -1;

@@ -21,7 +21,7 @@ struct record {
     int64_t key_size, value_size;
 };
 
-/* Read a zigzag number and move behind it; false where it is not whole or very long. */
+/* Read a zigzag number and move after it; false where it is not whole or very long. */
 static bool take_number(const uint8_t **at, const uint8_t *end, int64_t *number)
 {
     uint64_t bits = 0;
@@ -54,7 +54,7 @@ static bool take_time(int64_t first, int64_t delta, int64_t *time)
     return !__builtin_add_overflow(first, delta, time) && *time >= NO_TIMESTAMP && *time <= MAX_MS;
 }
 
-/* Read the record at `*at` and move behind it; false where anything about it is unusual. */
+/* Read the record at `*at` and move after it; false where anything about it is unusual. */
 static bool take_record(const uint8_t **at, const uint8_t *end, int64_t first, struct record *record)
 {
     int64_t size, delta, place;
@@ -125,7 +125,7 @@ static uint8_t *put_record(uint8_t *out, const struct record *record)
 
 PyDoc_STRVAR(to_log_doc,
 "fluvio_to_log(raw, first_timestamp, limit) -> data | None\n\n"
-"The records that stand behind their count, as records of the log. None where one of them is\n"
+"The records that stand after their count, as records of the log. None where one of them is\n"
 "unusual, where there are more or fewer than counted, or where they take more than `limit` bytes.");
 
 static PyObject *fluvio_to_log(PyObject *module, PyObject *args)

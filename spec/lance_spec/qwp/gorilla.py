@@ -117,7 +117,7 @@ def _wrapped(value: int) -> int:
 
 
 def _step(state: int, byte: int) -> tuple[int, int]:
-    """Return how many values end in a byte, and the state behind it."""
+    """Return how many values end in a byte, and the state after it."""
     found, ones, skipped = 0, state if state <= _SKIPPED else 0, max(0, state - _SKIPPED)
     for place in range(8):
         if skipped:

@@ -1,6 +1,6 @@
 """What surrounds QWP messages: the HTTP upgrade to a WebSocket, and how the WebSocket ends.
 
-These are no binary messages and have no grammar (QWP wire ingress, Upgrade).
+These are not binary messages and have no grammar (QWP wire ingress, Upgrade).
 """
 
 from enum import IntEnum
@@ -56,7 +56,7 @@ class CloseCode(IntEnum):
 
     @property
     def orderly(self) -> bool:
-        """Whether it is no sign that the message before it was bad."""
+        """Whether it is not a sign that the message before it was bad."""
         return self in (CloseCode.NORMAL, CloseCode.GOING_AWAY)
 
 

@@ -32,8 +32,8 @@ def frames(family: str, dialect: Dialect = SPECIFIED) -> st.SearchStrategy[bytes
     """Return whole frames of a family, all of them valid.
 
     What a frame is depends on the family: a frame of LWP, a Control frame of a consumer group, an
-    entry behind the header of a sidecar, a frame of a slot's segment, a record of a cluster's log,
-    a QWP message, a request of Fluvio or RustLog behind its length.
+    entry after the header of a sidecar, a frame of a slot's segment, a record of a cluster's log,
+    a QWP message, a request of Fluvio or RustLog after its length.
 
     Args:
         family: the family's name.

@@ -41,7 +41,7 @@ def declared(answer: Json, families: Sequence[str]) -> set[str]:
     """Return the families that an adapter says it takes; all of them when it does not say.
 
     Raises:
-        ValueError: the answer is no list of families that there are.
+        ValueError: the answer is not a list of families that there are.
     """
     named = answer.get("families", list(families))
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):

@@ -32,7 +32,7 @@ def derive(data: bytes, fault: dict[str, Any], checksum: Checksum | None) -> byt
         data: the bytes of the valid test.
         fault: the fault, as its test words it.
         checksum: for frames, what to compute the header CRC with when the fault changes what it
-            covers; None for bytes that are no frame.
+            covers; None for bytes that are not a frame.
 
     Raises:
         ValueError: the fault does not apply to such bytes.

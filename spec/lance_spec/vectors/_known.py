@@ -32,7 +32,7 @@ class KnownDifference:
         """Return an entry of the file.
 
         Raises:
-            KnownError: it is no object with the two texts.
+            KnownError: it is not an object with the two texts.
         """
         if isinstance(entry, dict) and set(entry) == {"tests", "why"}:
             tests, why = entry["tests"], entry["why"]
@@ -45,7 +45,7 @@ def load_known(path: Path) -> list[KnownDifference]:
     """Return the differences that a file lists.
 
     Raises:
-        KnownError: the file cannot be read, or is no list of differences.
+        KnownError: the file cannot be read, or is not a list of differences.
     """
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))

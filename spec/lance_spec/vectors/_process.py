@@ -67,7 +67,7 @@ class AdapterProcess:
         """Return the answer to one request.
 
         Raises:
-            AdapterError: none came in time, the program ended, or it is no answer to this.
+            AdapterError: none came in time, the program ended, or it is not an answer to this.
         """
         deadline = time.monotonic() + self._timeout
         self._taken.clear()

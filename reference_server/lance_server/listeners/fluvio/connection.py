@@ -163,7 +163,7 @@ class Connection:
     async def _finish(self) -> None:
         """Wait for the requests that wait for the disk; streams have no end to wait for.
 
-        A client that ended only its own side, or sent nonsense behind them, wants the answers.
+        A client that ended only its own side, or sent nonsense after them, wants the answers.
         """
         await self._unanswered.wait_below(1)
 

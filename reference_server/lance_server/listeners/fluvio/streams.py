@@ -178,7 +178,7 @@ class Stream:
             return await asyncio.to_thread(self._packed, fetched, place, wanted), behind
 
     def _behind_gap(self, wanted: int, offset: int, following: int) -> BatchLocation:
-        """Go on behind offsets that were never given to a record."""
+        """Go on after offsets that were never given to a record."""
         if following > wanted:
             raise self._unreadable(wanted, following)
         return BatchLocation(offset, following)

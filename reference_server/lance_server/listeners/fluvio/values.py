@@ -31,14 +31,14 @@ def to_log(raw: bytes, count: int, first_timestamp: int, limit: int) -> Chain:
     """Return the records of a batch as the log keeps them.
 
     Args:
-        raw: the records behind their count, uncompressed.
+        raw: the records after their count, uncompressed.
         count: how many they are.
         first_timestamp: of the batch.
         limit: most bytes that they may take in the log.
 
     Raises:
         FluvioRefusal: one cannot be kept, or they take more than ``limit`` bytes.
-        DecodeError: they are no such records.
+        DecodeError: they are not such records.
     """
     data = None if _to_log is None else _to_log(raw, first_timestamp, limit)
     if data is not None:

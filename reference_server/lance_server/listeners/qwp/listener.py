@@ -35,7 +35,7 @@ from lance_spec.qwp.upgrade import (
 
 _log = peer_logger(__name__)
 _noise = logging.getLogger("lance_server.listeners.qwp.websockets")
-_noise.setLevel(logging.CRITICAL)  # peers that are no WebSocket clients are no news
+_noise.setLevel(logging.CRITICAL)  # peers that are not WebSocket clients are not news
 
 _CLOSE_TIMEOUT: Final = 1.0
 _MOST_UNREAD: Final = 1 << 20

@@ -116,7 +116,7 @@ class RecordReading:
             return await asyncio.to_thread(_taken, fetched, place, start, basket)
 
     async def _behind_gap(self, topic: Topic, offset: int, wanted: int) -> BatchLocation:
-        """Go on behind offsets that were never given to a record."""
+        """Go on after offsets that were never given to a record."""
         number = await settled(self._record_index.number_at(topic.partition, offset))
         if number > wanted:
             raise _unreadable(wanted, number)

@@ -18,7 +18,7 @@ def plain(kind: int, value: bytes) -> bytes:
 
 
 def _start(kind: int, value: bytes) -> int:
-    """Return where the value begins behind key and time."""
+    """Return where the value begins after key and time."""
     if kind == RecordType.TIMESTAMPED:
         return _TIME
     if kind == RecordType.KEY_VALUE:

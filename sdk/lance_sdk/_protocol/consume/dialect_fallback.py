@@ -2,7 +2,7 @@
 
 A server refuses them to a connection of dialect ``specified`` and names the offset after them;
 to one of dialect ``deployed`` it serves them as they are. So the consumer comes back in that
-dialect for this range alone, and goes on in its own behind it.
+dialect for this range alone, and goes on in its own after it.
 """
 
 from typing import Final

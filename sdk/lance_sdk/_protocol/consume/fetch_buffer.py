@@ -57,7 +57,7 @@ class FetchBuffer:
         self.buffered = 0
 
     def add(self, offset: int, count: int, data: bytes, *, opaque: bool = False) -> None:
-        """Put whole records, or bytes that are none, behind what is there."""
+        """Put whole records, or bytes that are none, after what is there."""
         batch = RecordBatch(self._label, offset, count, data, opaque, self._codec)
         self._newest = batch
         self._ready.append(batch)

@@ -14,7 +14,7 @@ class Reassembly:
     Attributes:
         offset: where the first record not yet handed out begins.
         needed: size of that record in bytes as far as it is known, when part of it is held.
-        fault: why the bytes at ``offset`` are no record.
+        fault: why the bytes at ``offset`` are not a record.
     """
 
     def __init__(self, offset: int) -> None:

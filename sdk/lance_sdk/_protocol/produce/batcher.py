@@ -299,7 +299,7 @@ class Batcher:
             self.attention = True
 
     def put(self, batch: Batch) -> None:
-        """Queue a sealed batch that was made elsewhere, behind everything that is there."""
+        """Queue a sealed batch that was made elsewhere, after everything that is there."""
         self.seal()
         batch.reserved = batch.size
         self._sealed_bytes += batch.size

@@ -23,7 +23,7 @@ def settle() -> bool:
 
 
 def tell(text: str) -> None:
-    """Print a line on stderr; that nobody can read it is no reason to fail.
+    """Print a line on stderr; that nobody can read it is not a reason to fail.
 
     What was stored is stored, and a caller who saw a failure would store it twice.
 

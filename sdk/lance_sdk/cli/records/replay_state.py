@@ -36,7 +36,7 @@ class ReplayState:
             target: where this run writes.
 
         Raises:
-            Failure: when the file is of another replay, or is no such file.
+            Failure: when the file is of another replay, or is not such a file.
         """
         state = cls(path, source, target)
         if path is None or not path.exists():

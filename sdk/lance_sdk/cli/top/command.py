@@ -44,7 +44,7 @@ def top(addresses: tuple[str, ...], once: bool, interval: float, rows: int) -> N
     """Show what servers do, again and again, until Ctrl-C.
 
     HOST:PORT is a server's HTTP port (lance-server --http), 127.0.0.1:9090 where none is given;
-    give those of all nodes for a cluster. Where the output is no terminal, one moment is shown.
+    give those of all nodes for a cluster. Where the output is not a terminal, one moment is shown.
     With --json each moment is one line.
     """
     asked = tuple(dict.fromkeys(addresses or (_DEFAULT,)))

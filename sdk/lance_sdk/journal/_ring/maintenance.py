@@ -128,7 +128,7 @@ class Maintenance:
             if found != fsn + 1:
                 return  # the file ends early; the reader tells
             if segment.unsynced:
-                # Where the frames behind the fold were lost, those before it would be found again.
+                # Where the frames after the fold were lost, those before it would be found again.
                 self._sync([segment], upto)
                 if state.failure is not None:
                     return

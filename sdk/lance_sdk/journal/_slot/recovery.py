@@ -309,7 +309,7 @@ def _number_the_first(files: Files, path: Path, snapshot: SlotSnapshot) -> bool:
 
     A published client that opens a slot may create its spare under number 0 before it has looked
     which numbers are taken, and so empties the file that has it (SF-40). Where a file has no
-    number, nothing shows whether one behind it was deleted.
+    number, nothing shows whether one after it was deleted.
     """
     following = max(snapshot.generations, default=0) + 1
     kept = [each for each, _ in snapshot.chain.order]

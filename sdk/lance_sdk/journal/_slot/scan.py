@@ -1,4 +1,4 @@
-"""Finding the frames of one segment, also behind damage.
+"""Finding the frames of one segment, also after damage.
 
 A frame is believed only when its checksum fits. Where one does not, three things can have
 happened. The append did not finish, and nothing follows: a torn tail. Or the length changed: then
@@ -26,7 +26,7 @@ from lance_spec._native import accelerator
 _CHUNK: Final = 1 << 16
 _ZEROS: Final = bytes(_CHUNK)
 SEARCH_FACTOR: Final = 32
-"""A search behind damage may checksum so many times the bytes of the segment, and no more."""
+"""A search after damage may checksum so many times the bytes of the segment, and no more."""
 _LOOK: Final = 128
 """What a look at one place costs of that; several times as many bytes could be checksummed."""
 _PAGE: Final = 4096
@@ -53,7 +53,7 @@ class FrameRun:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Bytes between or behind runs that are no valid frames.
+    """Bytes between or after runs that are not valid frames.
 
     Attributes:
         offset: where they start.
@@ -74,7 +74,7 @@ class Scan:
 
     Attributes:
         runs: valid frames, in order; one run in an undamaged segment, none in an empty one.
-        holes: ``holes[i]`` lies behind ``runs[i]``; a hole before the first run has an empty
+        holes: ``holes[i]`` lies after ``runs[i]``; a hole before the first run has an empty
             run before it.
         end: where the last valid frame ends.
         residue: where the bytes after that end that are not zero stop; ``end`` when all are.
@@ -197,7 +197,7 @@ def _frame_at(view: memoryview, offset: int, budget: _Budget) -> bool:
 
 
 def _next_frames(view: memoryview, offset: int, residue: int, budget: _Budget) -> list[int]:
-    """Return the first places behind a damaged frame where valid frames start.
+    """Return the first places after a damaged frame where valid frames start.
 
     Several, because a payload may hold bytes that look like frames. A checksum is costly where
     the length is wrong, so places that another frame seems to follow come first; of the others

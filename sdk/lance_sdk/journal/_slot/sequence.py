@@ -42,7 +42,7 @@ def assign_sequence(
         found: what was found in it.
         base: number of its first frame.
         next_base: number of the next segment's first frame, or None for the last segment.
-        least_next: the least number that can follow the last segment. It is no bound for holes:
+        least_next: the least number that can follow the last segment. It is not a bound for holes:
             the segment that will follow begins later, and then the numbers must be the same.
     """
     widths = _widths(found, None if next_base is None else next_base - base)

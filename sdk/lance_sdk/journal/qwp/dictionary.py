@@ -317,7 +317,7 @@ def _anothers(loaded: Loaded, files: Files, slot: Path) -> bool:
 def _unproven(symbols: list[str], journal: Journal, slot: Path) -> Iterator[bytes]:
     """Yield frames that nothing ties to the dictionary.
 
-    Frames behind damage are found again by us and not by published clients. Such a client may
+    Frames after damage are found again by us and not by published clients. Such a client may
     have opened the slot after a loss of power that took a part of the dictionary, and have given
     lost ids to other symbols; what it cleared then, another loss of power may bring back. So a
     frame there, unless it stands alone, is believed only where our own note vouches for its

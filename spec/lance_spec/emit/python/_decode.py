@@ -71,7 +71,7 @@ class _Parts:
 
     Attributes:
         place: the expression for where the next part starts: a number as long as only fixed
-            fields went before, ``end`` behind a variable one.
+            fields went before, ``end`` after a variable one.
         values: the expression for each given field that is not simply its local variable.
     """
 

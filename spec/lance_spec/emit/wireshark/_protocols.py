@@ -3,7 +3,7 @@
 from typing import Final
 
 FLUVIO: Final = """\
--- Frames stand behind their length in 4 bytes. Published programs set no limit; this display does.
+-- Frames stand after their length in 4 bytes. Published programs set no limit; this display does.
 local LARGEST = 104857600
 
 local function frame_length(tvb, _, offset)

@@ -1,7 +1,7 @@
 """The container of compressed payloads: one LZ4 frame (LWP section 3.3, AMB-20).
 
 A frame is a head, the size of its content where the head says so, one byte that guards these, then
-blocks, each behind its length; a length of 0 ends them, and a checksum of the content follows
+blocks, each after its length; a length of 0 ends them, and a checksum of the content follows
 where the head says so. LWP allows exactly one frame, without a dictionary, that ends where the
 payload does.
 """

@@ -22,7 +22,7 @@ except ImportError as missing:
 
 _LARGEST_ANSWER: Final = 1 << 20
 _MOST_PINGS: Final = 1000
-"""Pings that may wait for their pongs; a host that sends more and reads none is no use."""
+"""Pings that may wait for their pongs; a host that sends more and reads none is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
