@@ -6,8 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bench.curves.connections import drive
 from bench.curves.frames import ACK, LARGE, large, small
-from bench.curves.lanes import drive
 from bench.peers import data_directory, served
 from lance_sdk import Client
 

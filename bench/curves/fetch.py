@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.curves.bed import Bed, batches
+from bench.curves.connections import PATIENT, Connections, drive
 from bench.curves.curve import Curve, Run, Sample
 from bench.curves.frames import ACK, LARGE, SMALL, answer, fetch, small
-from bench.curves.lanes import PATIENT, Lanes, drive
 from bench.peers import Server, served
 from bench.usage import used
 
@@ -30,11 +30,11 @@ def _fetching(
         unit: bytes that the cost is of; a whole answer by default.
     """
     units = sum(map(len, requests)) * (size / unit if unit else 1)
-    with Lanes(server.address, len(requests), answer(size)) as lanes:
+    with Connections(server.address, len(requests), answer(size)) as connections:
 
         def run() -> Sample:
             with used(server.pid) as use:
-                lanes.drive(requests, _AHEAD)
+                connections.drive(requests, _AHEAD)
             return Sample.of(use, units)
 
         yield run

@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 from bench.curves.bed import Bed, filled
+from bench.curves.connections import PATIENT, Connections
 from bench.curves.curve import Curve, Run, Sample
 from bench.curves.frames import ACK, large, small
-from bench.curves.lanes import PATIENT, Lanes
 from bench.limit import Load, compiler, run_load, tools
 from bench.peers import Server, served
 from bench.usage import used
@@ -23,9 +23,11 @@ _WINDOW = 128
 _AHEAD = 8
 
 
-def _sample(server: Server, lanes: Lanes, requests: list[list[bytes]], window: int) -> Sample:
+def _sample(
+    server: Server, connections: Connections, requests: list[list[bytes]], window: int
+) -> Sample:
     with used(server.pid) as use:
-        lanes.drive(requests, window)
+        connections.drive(requests, window)
     return Sample.of(use, sum(map(len, requests)))
 
 
@@ -60,10 +62,10 @@ def _of_batch_size(records: int) -> Load:
 def _connections(point: int, bed: Bed) -> Iterator[Run]:
     """Store from many connections, each with `_AHEAD` frames on their way."""
     del bed
-    with served(*PATIENT) as server, Lanes(server.address, point, ACK) as lanes:
+    with served(*PATIENT) as server, Connections(server.address, point, ACK) as connections:
         each = range(_FRAMES // point)
         yield lambda: _sample(
-            server, lanes, [[small(0) for _ in each] for _ in range(point)], _AHEAD
+            server, connections, [[small(0) for _ in each] for _ in range(point)], _AHEAD
         )
 
 
@@ -74,17 +76,17 @@ def _topics(point: int, bed: Bed) -> Iterator[Run]:
     numbers = [topics.numbers[turn % point] for turn in range(_FRAMES // 2)]
     with (
         served(*PATIENT, data=topics.folder) as server,
-        Lanes(server.address, 1, ACK) as lanes,
+        Connections(server.address, 1, ACK) as connections,
     ):
-        yield lambda: _sample(server, lanes, [list(map(small, numbers))], point)
+        yield lambda: _sample(server, connections, [list(map(small, numbers))], point)
 
 
 @contextmanager
 def _log_size(point: int, bed: Bed) -> Iterator[Run]:
     del bed  # its logs stay as they are
-    with served(*PATIENT) as server, Lanes(server.address, 1, ACK) as lanes:
+    with served(*PATIENT) as server, Connections(server.address, 1, ACK) as connections:
         topic = filled(server.address, point)
-        yield lambda: _sample(server, lanes, [[large(topic) for _ in range(_FEW)]], _WINDOW)
+        yield lambda: _sample(server, connections, [[large(topic) for _ in range(_FEW)]], _WINDOW)
 
 
 def _loads() -> tuple[Curve, ...]:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.curves.bed import Bed, filled
+from bench.curves.connections import drive
 from bench.curves.curve import Curve, Run, Sample
 from bench.curves.frames import ACK, LARGE, small
-from bench.curves.lanes import drive
 from bench.peers import data_directory, served
 from bench.usage import cpu_seconds, memory
 

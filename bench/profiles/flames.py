@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import plots, worker
+from bench.curves.connections import drive
 from bench.curves.frames import ACK, LARGE, answer, fetch, large, small
-from bench.curves.lanes import drive
 from bench.peers import served
 from bench.profiles.flame_graph import shares, svg
 from bench.progress import told

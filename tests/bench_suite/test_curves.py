@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 from bench.curves.bed import Bed
+from bench.curves.connections import _Connection
 from bench.curves.curve import Curve, Run, Sample, measure
 from bench.curves.fit import growth
-from bench.curves.lanes import _Lane
 from bench.curves.report import duration, steep
 
 from lance_spec.dialect import SPECIFIED
@@ -98,16 +98,16 @@ def test_times_have_three_digits_and_a_unit(seconds: float, text: str) -> None:
 
 
 def _received(answer: int, data: bytes) -> int:
-    """Give a lane with two open requests some bytes; return how many stay open."""
+    """Give a connection with two open requests some bytes; return how many stay open."""
     near, far = socket.socketpair()
     with near, far:
-        lane = _Lane(near, answer)
-        lane.ask([b"?", b"?"], room=2)
+        connection = _Connection(near, answer)
+        connection.ask([b"?", b"?"], room=2)
         far.sendall(data)
         buffer = memoryview(bytearray(50))
         for _ in range(-(-len(data) // len(buffer))):
-            lane.receive(buffer)
-        return lane.waiting
+            connection.receive(buffer)
+        return connection.waiting
 
 
 def test_an_answer_counts_once_all_of_it_has_come() -> None:

@@ -37,7 +37,7 @@ class Crc:
 
     Attributes:
         over: first and last-plus-one byte of the message it covers; ``"payload"`` for the bytes
-            that follow the header; ``"behind"`` for all of the message after the field,
+            that follow the header; ``"after"`` for all of the message after the field,
             ``"before"`` for all before it.
         algorithm: ``"crc32c"``, or ``"dialect"`` where the dialect decides (AMB-01).
     """

@@ -15,7 +15,7 @@ _PATIENCE = 60.0
 _BUFFER = 1 << 20
 
 
-class _Lane:
+class _Connection:
     """One connection with requests to send."""
 
     def __init__(self, peer: socket.socket, answer: int) -> None:
@@ -69,7 +69,7 @@ class _Lane:
         self._head = b""
 
 
-class Lanes:
+class Connections:
     """Connections to one server, and what they do together.
 
     Args:
@@ -86,12 +86,12 @@ class Lanes:
         self._stack = ExitStack()
         self._selector = self._stack.enter_context(selectors.DefaultSelector())
         self._buffer = memoryview(bytearray(_BUFFER))
-        self._lanes = []
+        self._connections = []
         for _ in range(count):
             peer = self._stack.enter_context(socket.create_connection((host, int(port)), _PATIENCE))
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._lanes.append(_Lane(peer, answer))
-            self._selector.register(peer, selectors.EVENT_READ, self._lanes[-1])
+            self._connections.append(_Connection(peer, answer))
+            self._selector.register(peer, selectors.EVENT_READ, self._connections[-1])
 
     def __enter__(self) -> Self:
         return self
@@ -105,30 +105,30 @@ class Lanes:
         self._stack.__exit__(kind, error, trace)
 
     def drive(self, requests: list[list[bytes]], window: int) -> None:
-        """Send each lane's requests until all of all lanes are answered.
+        """Send each connection's requests until all of all are answered.
 
         Args:
-            requests: each lane's.
+            requests: each connection's.
             window: requests that each has on their way at most.
 
         Raises:
             RuntimeError: another answer came, or none.
         """
-        for lane, wanted in zip(self._lanes, requests, strict=True):
-            lane.ask(wanted, window)
-        busy = sum(1 for lane in self._lanes if lane.waiting)
+        for connection, wanted in zip(self._connections, requests, strict=True):
+            connection.ask(wanted, window)
+        busy = sum(1 for connection in self._connections if connection.waiting)
         while busy:
             ready = self._selector.select(_PATIENCE)
             if not ready:
                 raise RuntimeError("the server is silent")
             for key, _ in ready:
-                lane = key.data
-                lane.receive(self._buffer)
-                lane.send(window)
-                busy -= not lane.waiting
+                connection = key.data
+                connection.receive(self._buffer)
+                connection.send(window)
+                busy -= not connection.waiting
 
 
 def drive(address: str, requests: list[bytes], answer: int, window: int = 128) -> None:
     """Send requests over one connection until all are answered."""
-    with Lanes(address, 1, answer) as lanes:
-        lanes.drive([requests], window)
+    with Connections(address, 1, answer) as connections:
+        connections.drive([requests], window)
