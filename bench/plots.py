@@ -97,7 +97,7 @@ def _ratios(document: dict[str, Any]) -> Any:
     for place, (name, outcome) in enumerate(outcomes.items()):
         ratios = [a / b for a, b in zip(outcome["ours"], outcome["theirs"], strict=True)]
         floor = floors.get(name)
-        good = floor is None or outcome["ratio"] >= floor
+        good = floor is None or outcome.get("judged", outcome["ratio"]) >= floor
         colour = _OURS if good else _BAD
         axes.plot([min(ratios), max(ratios)], [place, place], color=colour, alpha=0.45, lw=2)
         axes.plot(outcome["ratio"], place, "o", color=colour, ms=4.5)

@@ -13,9 +13,9 @@ _STEPS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome with its ratio and its noise."""
-    summary = {"ratio": outcome.ratio, "noise": outcome.noise, "seconds": round(outcome.seconds, 1)}
-    return asdict(outcome) | summary
+    """Return an outcome with its ratio, its noise and what is held against a bar."""
+    summary = {"ratio": outcome.ratio, "noise": outcome.noise, "judged": outcome.judged}
+    return asdict(outcome) | summary | {"seconds": round(outcome.seconds, 1)}
 
 
 def table(outcomes: list[Outcome]) -> Table:

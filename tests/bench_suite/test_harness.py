@@ -121,11 +121,11 @@ def test_a_bar_that_further_looks_miss_too_is_missed() -> None:
     assert (len(outcome.ours), outcome.passed, outcome.is_sure) == (9, False, True)
 
 
-def test_a_bar_that_no_look_decides_is_told_by_the_median() -> None:
-    """There is an end to it."""
+def test_a_bar_that_no_look_decides_is_not_missed() -> None:
+    """There is an end to it: the ratio cannot be told from the bar."""
     scenario = _scenario(_rates(*[1.1, 0.8, 0.8] * 4), lambda: 1.0)
     outcome = measure(scenario, _EFFORT, floor=1.0)
-    assert (len(outcome.ours), outcome.passed) == (12, False)
+    assert (len(outcome.ours), outcome.passed, outcome.is_sure) == (12, True, False)
 
 
 def test_nothing_to_do_has_no_rate() -> None:

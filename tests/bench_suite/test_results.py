@@ -57,7 +57,7 @@ def _curve() -> dict[str, Any]:
 def drawn(tmp_path: Path) -> Path:
     """Return a folder with the pictures of made-up results."""
     pytest.importorskip("matplotlib")
-    outcome = {"ours": [1.0, 2.0], "theirs": [2.0, 2.0], "ratio": 0.75}
+    outcome = {"ours": [1.0, 2.0], "theirs": [2.0, 2.0], "ratio": 0.75, "judged": 0.75}
     results.save(tmp_path / "latest.json", {"server/ack-p50": outcome, "a/b": outcome})
     results.save(tmp_path / "curves.json", {"ingest/connections": _curve()})
     plots.draw(tmp_path, tmp_path)

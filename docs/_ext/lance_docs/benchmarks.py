@@ -85,7 +85,7 @@ class Missed(_Results):
         missed = [
             f"{literal(name)} ({results[name]['ratio']:.2f} instead of {bar:g})"
             for name, bar in bars.items()
-            if name in results and results[name]["ratio"] < bar
+            if name in results and results[name].get("judged", results[name]["ratio"]) < bar
         ]
         return f"Bars that are missed: {', '.join(missed) or 'none'}."
 
