@@ -26,8 +26,9 @@ ANY_TOPIC: Final = 1 << 32
 _ODD: Final = int(Flag.COMPRESSED | Flag.ENCRYPTED)
 _DIGEST: Final = Struct("<LLQ")
 _ROW: Final = Struct("<8xLLQQQ8xLL8x")  # of `SidecarEntry` what is known at once; a test compares
-_OFFSET: Final = Struct("<Q")
+_U64: Final = Struct("<Q")
 _ROW_SIZE: Final = _ROW.size
+_SERVER_TIME_AT: Final = 32
 _DURABLE_END_AT: Final = 40
 _CHECKSUM_AT: Final = _ROW_SIZE - 4
 
@@ -107,6 +108,13 @@ class BatchTable:
         """Yield the batches from a number on."""
         rows = memoryview(self.rows)[first * _ROW_SIZE :]
         return map(BatchMeta._make, _ROW.iter_unpack(rows))
+
+    @property
+    def last_ns(self) -> int:
+        """The server's time of the last one; there is one."""
+        last_ns: int
+        (last_ns,) = _U64.unpack_from(self.rows, len(self.rows) - _ROW_SIZE + _SERVER_TIME_AT)
+        return last_ns
 
     @property
     def lengths(self) -> "array[int]":
@@ -299,8 +307,8 @@ def _seal_in_python(
 ) -> None:
     with memoryview(rows) as view:
         for place in range(0, len(rows), _ROW_SIZE):
-            _OFFSET.pack_into(view, place, start)
-            _OFFSET.pack_into(view, place + _DURABLE_END_AT, durable_end)
+            _U64.pack_into(view, place, start)
+            _U64.pack_into(view, place + _DURABLE_END_AT, durable_end)
             crc = checksum(view[place : place + _CHECKSUM_AT])
             view[place + _CHECKSUM_AT : place + _ROW_SIZE] = crc.to_bytes(4, "little")
             start += int.from_bytes(view[place + 8 : place + 12], "little")

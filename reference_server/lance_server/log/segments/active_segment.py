@@ -105,7 +105,7 @@ class ActiveSegment:
         assert self._failure is None, "a topic is closed for writing until that is cut away"
         if commit_batch.roll:
             self._close()
-        if not commit_batch.batches:
+        if not commit_batch.batches.rows:
             return []
         writer = self._writer
         if writer is None or self._is_full(writer, commit_batch):
@@ -124,7 +124,7 @@ class ActiveSegment:
             UndecidedError: it was not written, and could not be cut away yet: `recover`.
             OSError: it was not written, and is cut away.
         """
-        if not commit_batch.batches:
+        if not commit_batch.batches.rows:
             return None
         writer = self._writer
         assert writer is not None, "it was prepared"

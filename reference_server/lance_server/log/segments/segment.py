@@ -107,7 +107,7 @@ class Segment:
         index = self.live
         assert index is not None, "only the segment being written grows"
         self.records += index.extend(batches, self.size)
-        self.last_ns = batches[-1].server_time_ns
+        self.last_ns = batches.last_ns
         self.size = index.ends[-1]
 
 
@@ -193,7 +193,7 @@ class SegmentWriter:
         """Go on behind batches that are durable by now."""
         self.size += len(data)
         self.batches += len(batches)
-        self._last_ns = batches[-1].server_time_ns
+        self._last_ns = batches.last_ns
 
     def cut_back(self, *, again: bool) -> None:
         """Remove, durably, what a failed append may have left behind.

@@ -18,6 +18,8 @@ Columns: TypeAlias = (
 ENTRY_SIZE: Final = SidecarEntry.SIZE
 HEADER_SIZE: Final = SidecarHeader.SIZE
 _GUARDED: Final = ENTRY_SIZE - 4
+_FEW: Final = 4
+"""Batches up to which adding each by itself is faster than making columns of them."""
 
 VALID: Final = 0
 """A batch whose records were checked when it arrived."""
@@ -107,8 +109,8 @@ class BatchIndex:
 
     def extend(self, batches: BatchTable, start: int) -> int:
         """Add batches that were written back to back from ``start`` on; return their records."""
-        if len(batches) == 1:
-            return self._add_one(batches[0], start)
+        if len(batches) <= _FEW:
+            return self._add_each(batches, start)
         counts = batches.counts
         bounds = array("Q", accumulate(batches.lengths, initial=start))
         self.crcs.extend(batches.crcs)
@@ -119,14 +121,18 @@ class BatchIndex:
         self.starts.extend(bounds[:-1])
         return sum(counts)
 
-    def _add_one(self, batch: BatchMeta, start: int) -> int:
-        self.crcs.append(batch.stored_crc)
-        self.kinds.append(OPAQUE & batch.flags)
-        self.checked.append(1)
-        self.counts.append(batch.record_count)
-        self.ends.append(start + batch.length)
-        self.starts.append(start)
-        return batch.record_count
+    def _add_each(self, batches: BatchTable, start: int) -> int:
+        records = 0
+        for length, count, _, _, _, crc, flags in batches:
+            self.crcs.append(crc)
+            self.kinds.append(OPAQUE & flags)
+            self.checked.append(1)
+            self.counts.append(count)
+            self.ends.append(start + length)
+            self.starts.append(start)
+            start += length
+            records += count
+        return records
 
     def add(self, entry: SidecarEntry, *, kind: int) -> None:
         """Add a batch read from a sidecar; its data is checked when it is first read."""
