@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interop_fluvio.restarted import RestartedServer
 
 BUILT = "LANCE_INTEROP_RUST"
 """Environment variable: the folder that ``build_rust.py`` built into."""
@@ -36,6 +37,18 @@ class RustClient:
         done = self._run(arguments, lines)
         assert done.returncode == 1, done.stdout
         return done.stderr.strip()
+
+    @contextmanager
+    def running(self, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
+        """Start it for a ``with`` block, with pipes."""
+        command = [*self._command, *map(str, arguments)]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def _run(
         self, arguments: Sequence[object], lines: Sequence[str]
@@ -109,6 +122,13 @@ def rust_folder() -> Path:
 def driver(rust_folder: Path) -> Path:
     """The program around the published Rust client."""
     return rust_folder / "debug" / "lance-interop-driver"
+
+
+@pytest.fixture
+def restarted(tmp_path: Path) -> Iterator[RestartedServer]:
+    """A server that can be killed, and is there again at the same port."""
+    with RestartedServer(tmp_path / "data", "--rustlog", "127.0.0.1:0") as server:
+        yield server
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interop_fluvio.restarted import RestartedServer
 
 from lance_sdk import Client, Consumer, Producer
 from lance_sdk.errors import TopicNotFound
@@ -161,6 +163,61 @@ def test_its_commits_are_acknowledged(address: str, name: str, tmp_path: Path) -
     assert asyncio.run(run(50)) == VALUES[:50]
     write(address, name, VALUES[50:])
     assert asyncio.run(run(150)) == VALUES[50:]
+
+
+def test_nothing_that_it_was_acknowledged_is_lost_in_an_outage(restarted: RestartedServer) -> None:
+    """A kill while it sends. It does not connect again: it is closed, and another one sends on."""
+    acked: list[bytes] = []
+
+    async def send_on(producer: Any, topic: int, number: int, many: asyncio.Event) -> None:
+        for each in count():
+            value = b"%d %d" % (number, each)
+            await producer.send(topic, value)
+            acked.append(value)
+            if len(acked) == 20:
+                many.set()
+
+    async def live(topic: int) -> None:
+        producer = await lnc_client.Producer.connect(restarted.address)
+        many = asyncio.Event()
+        running = [asyncio.ensure_future(send_on(producer, topic, n, many)) for n in range(4)]
+        await many.wait()
+        await asyncio.to_thread(restarted.kill)
+        with pytest.raises(lnc_client.LanceError):
+            await producer.send(topic, b"never")
+        await producer.close()
+        await asyncio.gather(*running, return_exceptions=True)
+        await produce(restarted.address, "orders", [b"last"])
+
+    with Client(restarted.url) as client:
+        topic = client.create_topic("orders")
+    asyncio.run(live(topic.id))
+    found = read(restarted.address, "orders")
+    assert len(set(found)) == len(found)
+    assert set(acked) <= set(found)
+    assert found[-1] == b"last"
+
+
+def test_its_consumer_goes_on_after_an_outage(restarted: RestartedServer, tmp_path: Path) -> None:
+    """A new one, from its own file; that of before the outage does not connect again."""
+
+    async def run(broken: bool, count: int) -> list[bytes]:
+        consumer = await open_consumer(restarted.address, "orders", offset_dir=tmp_path / "at")
+        found: list[bytes] = []
+        while len(found) < count:
+            found += [record.value for record in (await consumer.poll()).records]
+        await consumer.commit()
+        if broken:
+            await asyncio.to_thread(restarted.kill)
+            with pytest.raises(lnc_client.LanceError):
+                await consumer.poll()
+        await consumer.close()
+        return found
+
+    write(restarted.address, "orders", VALUES[:50])
+    assert asyncio.run(run(True, 50)) == VALUES[:50]
+    write(restarted.address, "orders", VALUES[50:])
+    assert asyncio.run(run(False, 150)) == VALUES[50:]
 
 
 class Relay:

@@ -1,9 +1,12 @@
 """The published Rust client, `lnc-client` 0.2.8, with our server and our SDK."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interop.conftest import RustClient
+from tests.interop_fluvio.restarted import RestartedServer
 
 from lance_sdk import Client, Consumer, Producer
 from lance_sdk.errors import TopicNotFound
@@ -138,3 +141,38 @@ def test_its_offset_file_is_the_one_we_describe(
     rust("produce", topic, 1, lines=["next"])
     with Consumer(f"lance://{address}/{name}", start=offset, stop_at_end=True) as consumer:
         assert [record.value for record in consumer] == [b"next"]
+
+
+def test_nothing_that_it_was_acknowledged_is_lost_in_an_outage(
+    driver: Path, restarted: RestartedServer
+) -> None:
+    """It connects again by itself, and sends once more what it has no answer to."""
+    client = RustClient(driver, restarted.address)
+    topic = client("create", "orders")["id"]
+    with client.running("send-each", topic) as sending:
+        assert sending.stdin
+        assert sending.stdout
+        sending.stdin.write("".join(f"{line}\n" for line in LINES))
+        sending.stdin.close()
+        acked = [sending.stdout.readline().strip() for _ in range(20)]
+        restarted.kill()
+        acked += [line.strip() for line in sending.stdout]
+    assert acked == [*LINES, "null"]
+    with Consumer(f"{restarted.url}/orders", stop_at_end=True) as consumer:
+        found = [record.value.decode() for record in consumer]
+    assert list(dict.fromkeys(found)) == LINES
+    assert len(found) <= len(LINES) + 1
+
+
+def test_its_consumer_reads_on_after_an_outage(driver: Path, restarted: RestartedServer) -> None:
+    """By itself, every record once."""
+    client = RustClient(driver, restarted.address)
+    topic = client("create", "orders")["id"]
+    client("produce", topic, 1, lines=LINES[:100])
+    with client.running("follow", topic, len(LINES)) as reading:
+        assert reading.stdout
+        assert any(line.strip() == "100" for line in reading.stdout)
+        restarted.kill()
+        client("produce", topic, 1, lines=LINES[100:])
+        *_, last = reading.stdout
+    assert values(json.loads(last)) == LINES

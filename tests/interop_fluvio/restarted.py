@@ -45,6 +45,16 @@ class RestartedServer:
         return "lance://{}:{}".format(*self._server.address)
 
     @property
+    def address(self) -> str:
+        """HOST:PORT of it."""
+        return self.url.removeprefix("lance://")
+
+    @property
+    def rustlog(self) -> str:
+        """Where RustLog's clients connect."""
+        return "{}:{}".format(*self._server.others["rustlog"])
+
+    @property
     def sc(self) -> str:
         """Where Fluvio's clients connect."""
         return "{}:{}".format(*self._server.others["fluvio-sc"])

@@ -51,7 +51,7 @@ def test_the_largest_frame_is_taken(peer: RustlogPeer) -> None:
 def test_a_count_is_held_against_the_frame(peer: RustlogPeer) -> None:
     """Four billion records in no bytes are refused before anything is made for them."""
     payload = produce("demo").encode()[:-4] + b"\xff" * 4
-    assert peer.refused(payload) == (2, "Decode error: decode error: missing record length")
+    assert peer.refused(payload) == (2, "Decode error: decode error: truncated record length")
 
 
 def test_half_a_million_empty_records_are_stored(peer: RustlogPeer) -> None:

@@ -50,11 +50,11 @@ async def unknown_type(ctx: CaseContext) -> None:
 
 
 CUTS = {
-    2: "missing topic",
+    2: "missing topic length",
     4: "truncated topic",
     8: "missing partition",
     12: "missing record count",
-    16: "missing record length",
+    16: "truncated record length",
     21: "truncated record",
 }
 """What is said of a Produce to the topic ``abc`` of which so many bytes came."""
@@ -71,8 +71,8 @@ async def cut_short(ctx: CaseContext) -> None:
 
 
 FETCH_CUTS = {
-    2: "missing group_id",
-    3: "missing topic",
+    2: "missing group_id length",
+    3: "missing topic length",
     8: "missing partition",
     12: "missing offset",
     20: "missing max_bytes",

@@ -64,13 +64,14 @@ class Decoding(Framing):
             return self._records(scan)
         raw = scan.some(int(kind))
         if raw is None:
-            return self.short(name, f"missing {key}", int(kind))
+            missing = "partition count" if key == "partitions" else key
+            return self.short(name, f"missing {missing}", int(kind))
         return int.from_bytes(raw, "big")
 
     def _text(self, scan: Scan, name: str, key: str) -> str:
         size = scan.some(2)
         if size is None:
-            return str(self.short(name, f"missing {key}", 0) or "")
+            return str(self.short(name, f"missing {key} length", 0) or "")
         raw = scan.some(int.from_bytes(size, "big"))
         if raw is None:
             raw = self.cut_name(name, key, scan.left())
@@ -106,7 +107,7 @@ class Decoding(Framing):
 
     def too_few(self, _records: list[bytes], /) -> list[bytes]:
         """A Produce with fewer records than it says is refused."""
-        raise _undecodable("missing record length")
+        raise _undecodable("truncated record length")
 
     def cut_record(self, _rest: bytes, /) -> bytes:
         """A Produce with a record that its payload ends in the middle of is refused."""

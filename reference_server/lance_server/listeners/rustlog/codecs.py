@@ -38,9 +38,10 @@ _REQUESTS: Final[Mapping[int, Any]] = {
         Ping,
     )
 }
-_LENGTHS: Final = frozenset({"topic", "group", "group_id"})
+_TEXTS: Final = frozenset({"topic", "group", "group_id"})
 """Fields whose bytes come after a length of two bytes."""
-_NO_COUNT: Final = "missing record count"
+_MOST_LOOKED_AT: Final = 10_000
+"""Records of a request that is cut short which are looked at, to say where it ends."""
 
 
 class Form(Protocol):
@@ -226,16 +227,41 @@ def _words(error: DecodeError, payload: bytes) -> str:
     """Return the broker's words for what is wrong with a request."""
     name = "group_id" if (error.message, error.field) == ("FetchRequest", "group") else error.field
     if error.expected == "UTF-8":
-        return f"invalid utf8 {name}: {error.got} at byte {error.offset}"
+        return f"invalid utf8 {name}: {_of_text(payload)}"
     if name == "records":
-        return _of_records(error, payload)
+        return _of_records(payload)
+    if name not in _TEXTS:
+        return f"missing {'partition count' if name == 'partitions' else name}"
     length = int.from_bytes(payload[max(error.offset - 2, 1) : error.offset], "big")
-    cut_off = name in _LENGTHS and error.expected == f"{length} bytes"
-    return f"{'truncated' if cut_off else 'missing'} {name}"
+    return f"truncated {name}" if error.expected == f"{length} bytes" else f"missing {name} length"
 
 
-def _of_records(error: DecodeError, payload: bytes) -> str:
+def _of_text(payload: bytes) -> str:
+    """Return them for the first name that is not UTF-8, of those that a request begins with."""
+    place = 1
+    while True:
+        begin = place + 2
+        place = begin + int.from_bytes(payload[place:begin], "big")
+        try:
+            payload[begin:place].decode()
+        except UnicodeDecodeError as error:
+            if error.reason == "unexpected end of data":
+                return f"incomplete utf-8 byte sequence from index {error.start}"
+            size = error.end - error.start
+            return f"invalid utf-8 sequence of {size} bytes from index {error.start}"
+
+
+def _of_records(payload: bytes) -> str:
     """Return them for a list of records, which stands after the topic and its partition."""
-    if error.offset < 7 + int.from_bytes(payload[1:3], "big") + 4:
-        return "missing record length" if error.expected.startswith("a count") else _NO_COUNT
-    return "missing record length" if error.expected == "4 bytes" else "truncated record"
+    place = 7 + int.from_bytes(payload[1:3], "big")
+    if len(payload) < place + 4:
+        return "missing record count"
+    place += 4
+    for _ in range(_MOST_LOOKED_AT):
+        begin = place + 4
+        if len(payload) < begin:
+            break
+        place = begin + int.from_bytes(payload[place:begin], "big")
+        if len(payload) < place:
+            return "truncated record"
+    return "truncated record length"

@@ -51,6 +51,8 @@ async fn run(words: &[&str]) -> Answer {
         [at, "ping", count] => ping(at, count.parse()?).await,
         [at, "status"] => status(at).await,
         [at, "produce", id, kind] => produce(at, id.parse()?, kind.parse()?).await,
+        [at, "send-each", id] => send_each(at, id.parse()?).await,
+        [at, "follow", id, count] => follow(at, id.parse()?, count.parse()?).await,
         [at, "pipeline", id, count] => pipeline(at, id.parse()?, count.parse()?).await,
         [at, "consume", id, fetch] => consume(at, id.parse()?, fetch.parse()?).await,
         [at, "standalone", id, name, folder] => standalone(at, id.parse()?, name, folder).await,
@@ -100,6 +102,31 @@ async fn produce(at: &str, id: u32, kind: u8) -> Answer {
     let metrics = producer.metrics();
     producer.close().await?;
     Ok(json!({"sent": sent, "metrics": format!("{metrics:?}")}))
+}
+
+/// Each line of stdin is sent by itself, and printed when it is acknowledged.
+async fn send_each(at: &str, id: u32) -> Answer {
+    let producer = Producer::connect(at, ProducerConfig::new()).await?;
+    for line in stdin().lock().lines() {
+        let line = line?;
+        producer.send(id, &encode_record_with_type(1, line.as_bytes())).await?;
+        println!("{line}");
+    }
+    producer.close().await?;
+    Ok(Value::Null)
+}
+
+/// Reads until so many records have come, and prints how many there are after each batch.
+async fn follow(at: &str, id: u32, count: usize) -> Answer {
+    let mut consumer = Consumer::connect(at, ConsumerConfig::new(id)).await?;
+    let mut found = Vec::new();
+    while found.len() < count {
+        if let Some(batch) = consumer.next_batch().await?.filter(|each| !each.is_empty()) {
+            found.extend(records(batch.data.to_vec())?);
+            println!("{}", found.len());
+        }
+    }
+    Ok(json!({"records": found}))
 }
 
 /// All batches are sent before the first acknowledgement is read.
