@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _EXPORT_SECONDS: Final = 5.0
 
+_OPERATIONS: Final = {"lance.ingest": ("send", "send"), "lance.fetch": ("fetch", "receive")}
+"""Name and type in OpenTelemetry's conventions for messaging, by what the server calls it."""
 COUNTERS: Final = {
     "lance_records_ingested": "records_in",
     "lance_bytes_ingested": "bytes_in",
@@ -114,8 +116,9 @@ class Telemetry:
             raise ConnectionError("the collector did not take the spans")
 
     def _readable(self, span: SpanRecord) -> ReadableSpan:
+        name, kind = _OPERATIONS[span.name]
         return ReadableSpan(
-            span.name,
+            name,
             context=SpanContext(
                 trace_id=secrets.randbits(127) + 1,
                 span_id=secrets.randbits(63) + 1,
@@ -125,7 +128,8 @@ class Telemetry:
             resource=self._resource,
             attributes={
                 "messaging.system": "lance",
-                "messaging.operation.name": span.name.removeprefix("lance."),
+                "messaging.operation.name": name,
+                "messaging.operation.type": kind,
                 "node_id": self._service.config.node_id,
                 **span.attributes,
             },
