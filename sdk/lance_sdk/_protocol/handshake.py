@@ -6,7 +6,6 @@ topic's number, when the topic is given by name. So no control request ever trav
 Ingest frames, where a text error could not be told apart (AMB-10).
 """
 
-import difflib
 import shlex
 import unicodedata
 from collections.abc import Generator, Iterable
@@ -205,6 +204,8 @@ def missing_topic(name: str, topics: Iterable[TopicInfo], server_url: str) -> st
 
 def near_topic(name: str, topics: Iterable[TopicInfo]) -> str | None:
     """Return the name of a topic that is there and was probably meant; None without one."""
+    import difflib  # noqa: PLC0415 - only for what is misspelt
+
     close = difflib.get_close_matches(name, [topic.name for topic in topics], n=1)
     return close[0] if close else None
 
