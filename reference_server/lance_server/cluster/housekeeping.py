@@ -4,30 +4,35 @@ Proposals are records like others: applying one twice, or late, changes nothing.
 thread that applies.
 """
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.shard import Shard
+from lance_server.cluster.peers import FEWEST_HOSTS, durable_of
 from lance_spec.messages.replication import DropBefore, Roll, TopicEnds
 
 _SECOND: Final = 1_000_000_000
-_FEWEST_HOSTS: Final = 2
 
 
-def proposals(replica: Replica, now_ns: int, segment_age_secs: int) -> list[tuple[int, Any]]:
+def proposals(
+    replica: Replica, led: Collection[int], now_ns: int, segment_age_secs: int
+) -> list[tuple[int, Any]]:
     """Return records that are due, each with its shard.
 
     Args:
         replica: the node's data.
+        led: the shards for which this node does the housekeeping.
         now_ns: what the node's clock shows.
         segment_age_secs: age at which an open segment is closed; 0 for never.
     """
     found: list[tuple[int, Any]] = []
-    for shard in replica.shards.values():
+    for number in led:
         found += [
-            (shard.number, body) for body in _topic_proposals(shard, now_ns, segment_age_secs)
+            (number, body)
+            for body in _topic_proposals(replica.shards[number], now_ns, segment_age_secs)
         ]
-    return found + _missing(replica)
+    return found + _missing(replica, led)
 
 
 def _topic_proposals(shard: Shard, now_ns: int, segment_age_secs: int) -> list[Any]:
@@ -46,19 +51,19 @@ def _topic_proposals(shard: Shard, now_ns: int, segment_age_secs: int) -> list[A
     return found
 
 
-def _missing(replica: Replica) -> list[tuple[int, Any]]:
+def _missing(replica: Replica, led: Collection[int]) -> list[tuple[int, Any]]:
     """Return what carries creations and deletions on that stopped halfway.
 
     A topic that shard 0 has not created yet, as far as it is applied here, is left alone.
     """
     catalog, found = replica.shards[0].state.catalog, list[tuple[int, Any]]()
     for topic_id, entry in catalog.topics.items():
-        if topic_id not in replica.shards[entry.shard].topics:
+        if entry.shard in led and topic_id not in replica.shards[entry.shard].topics:
             found.append((entry.shard, entry.begins(topic_id)))
-    for shard in replica.shards.values():
+    for number in led:
         found += [
-            (shard.number, TopicEnds(topic_id=topic_id))
-            for topic_id in shard.topics
+            (number, TopicEnds(topic_id=topic_id))
+            for topic_id in replica.shards[number].topics
             if topic_id not in catalog.topics and topic_id < catalog.next_id
         ]
     return found
@@ -70,12 +75,9 @@ def trim_position(replica: Replica, number: int) -> int:
     It is 0 while a host has not told what it has, or while there are fewer than two. A node that
     tells how far it is with the shard is a host, too, before its HostJoins is applied here.
     """
-    shard, durable = replica.shards[number], dict[int, int]()
-    for node_id, told in replica.shards[0].state.nodes.items():
-        for each in told.status.positions:
-            if each.shard == number:
-                durable[node_id] = each.durable
+    shard = replica.shards[number]
+    durable = durable_of(replica.shards[0].state.nodes, number)
     hosts = shard.state.hosts | durable.keys()
-    if len(hosts) < _FEWEST_HOSTS:
+    if len(hosts) < FEWEST_HOSTS:
         return 0
     return min(replica.durable(number), *(durable.get(host, 0) for host in hosts))

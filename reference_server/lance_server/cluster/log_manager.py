@@ -13,11 +13,13 @@ from lance_server.cluster.applying.shard import Changes
 from lance_server.cluster.applying.topic import ReplicatedTopic
 from lance_server.cluster.copies.offered import OfferedCopies, remove_copies
 from lance_server.cluster.copies.snapshot import NodeSnapshots
+from lance_server.cluster.hosting.remote_topics import RemoteTopics
 from lance_server.cluster.linear_reads import ReadBarriers
 from lance_server.cluster.node import ClusterNode
-from lance_server.cluster.node_options import NodeOptions
+from lance_server.cluster.node_options import NodeOptions, hosted_of
 from lance_server.cluster.partition import ReplicatedConsumers, ReplicatedPartition
 from lance_server.cluster.replicated_log import ReplicatedLog
+from lance_server.config.settings import Address
 from lance_server.log.clock import Clock
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.log_manager import LogManager
@@ -29,6 +31,7 @@ from lance_server.lwp.refusals import Refusal, topic_not_found
 from lance_server.runtime.completion import Completion
 from lance_server.runtime.scheduling import Job, Scheduler
 from lance_server.storage.contract import StorageBackend
+from lance_spec.bodies import TopicInfo
 from lance_spec.enums import ErrorCode
 from lance_spec.limits import DEFAULT_TOPIC_ID
 from lance_spec.messages.replication import CreateTopic, DeleteTopic, SetRetention, TopicEnds
@@ -51,9 +54,11 @@ class ReplicatedLogManager(LogManager):
     Attributes:
         node: puts records into the log and applies all of them.
         barriers: those of linear reads.
+        remote: the topics that other nodes serve.
     """
 
     node: ClusterNode
+    remote: RemoteTopics
     barriers: ReadBarriers
 
     @classmethod
@@ -88,7 +93,14 @@ class ReplicatedLogManager(LogManager):
             DataDirError: the directory is damaged, or is a single server's.
             OSError: the disk refused.
         """
-        replica = Replica.open(storage, data_dir, log.identity(), log.shards, log.earliest)
+        replica = Replica.open(
+            storage,
+            data_dir,
+            log.identity(),
+            log.shards,
+            log.earliest,
+            hosted=hosted_of(node, log.shards),
+        )
         manager = cls(data_dir, storage, scheduler, options, clock)
         manager.partitioned.unavailable = (
             "A cluster keeps no descriptions of partitioned topics; create each partition as a "
@@ -104,6 +116,7 @@ class ReplicatedLogManager(LogManager):
             post=post,
             publish=manager._publish,
         )
+        manager.remote = RemoteTopics(manager.node)
         manager.barriers = ReadBarriers(manager.node)
         manager.snapshots = NodeSnapshots(manager.node, data_dir, storage, scheduler)
         remove_copies(storage, data_dir)
@@ -210,8 +223,40 @@ class ReplicatedLogManager(LogManager):
                 "The cluster has not begun: run `lwp cluster init`, or wait until this node has "
                 "read the log",
             )
+        remote = self.remote.find(topic_id)
+        if remote is not None:
+            raise self.remote.refusal(topic_id, remote)
         next_id = self.node.replica.shards[0].state.catalog.next_id
         raise topic_not_found(topic_id, existed=topic_id < next_id, text=text)
+
+    def topic_named(self, name: str) -> Topic | None:
+        """Return the topic with a name in Unicode NFC, or None.
+
+        Raises:
+            Refusal: another node serves it.
+        """
+        remote = self.remote.named(name)
+        if remote is not None:
+            topic_id = self.node.replica.shards[0].state.catalog.id_of(name)
+            raise self.remote.refusal(topic_id or 0, remote)
+        return super().topic_named(name)
+
+    def remote_topics(self) -> list[TopicInfo]:
+        """Return the topics that only other nodes serve, by id."""
+        return self.remote.infos() if self._hosts_some else []
+
+    def host_of(self, topic_id: int) -> Address | None:
+        """Return the node to which requests for a topic are forwarded; None: they are not."""
+        return self.remote.host_of(topic_id) if self.forwards else None
+
+    @property
+    def forwards(self) -> bool:
+        """Whether there may be topics whose requests are forwarded."""
+        return self._hosts_some and not self.node.options.redirects
+
+    @property
+    def _hosts_some(self) -> bool:
+        return len(self.node.replica.shards) < self.node.shard_count
 
     def create_topic(self, name: str, retention: Retention) -> Completion[Topic]:
         """Propose a topic; the completion is settled when it has begun here.
@@ -243,11 +288,10 @@ class ReplicatedLogManager(LogManager):
         return used
 
     def _emptiest_shard(self) -> int:
-        """Return the shard with the fewest bytes, then topics."""
-        if len(self.node.replica.shards) == 1:
-            return 0
+        """Return the shard with the fewest bytes, then topics, of those for new topics."""
         used = self._use_of_shards()
-        return min(used, key=lambda number: (used[number].bytes, used[number].topics, number))
+        wanted = self.node.options.shards or used.keys()
+        return min(wanted, key=lambda number: (used[number].bytes, used[number].topics, number))
 
     def _judge(self) -> None:
         refusal = self.node.refusal()
@@ -390,7 +434,7 @@ class ReplicatedLogManager(LogManager):
     def cluster_facts(self) -> dict[str, Any]:
         """Return what GetClusterStatus tells of the cluster."""
         node = self.node
-        live, leader = node.live_nodes(), node.leader()
+        live, leader = node.peers.live(), node.peers.leader()
         shard = node.replica.shards[0].state
         return {
             "mode": "shared_log",
@@ -407,12 +451,13 @@ class ReplicatedLogManager(LogManager):
                     "applied": {str(each.shard): each.applied for each in told.status.positions},
                     "durable": {str(each.shard): each.durable for each in told.status.positions},
                 }
-                for key, told in sorted(node.nodes().items())
+                for key, told in sorted(node.peers.all().items())
             },
             "shards": {
                 str(number): {"topics": use.topics, "bytes": use.bytes}
                 for number, use in self._use_of_shards().items()
             },
+            "hosts": {str(number): node.peers.hosts(number) for number in range(node.shard_count)},
             "behind": node.figures.behind,
             "outstanding_bytes": node.outstanding,
             "pending": node.pending,

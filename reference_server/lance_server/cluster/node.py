@@ -15,8 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.results import Applied, Result
-from lance_server.cluster.applying.shard import Changes, NodeEntry, Shard
+from lance_server.cluster.applying.shard import Changes, Shard
 from lance_server.cluster.copies.marked_work import MarkedWork
+from lance_server.cluster.hosting.leaving import ShardLeaver
 from lance_server.cluster.housekeeping import proposals, trim_position
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.peers import Peers, clock_skew
@@ -129,6 +130,7 @@ class ClusterNode:
     Attributes:
         options: what it is told.
         replica: its data.
+        peers: what it knows of the nodes.
         problem: why the node does not apply any more, or None.
         unavailable_since: when the log went out of reach, in the loop's seconds, or None.
         unreachable: what was wrong when the log could not be reached last.
@@ -169,7 +171,8 @@ class ClusterNode:
         self._lags_since = -math.inf
         self._proposed: dict[Any, float] = {}
         self._marked_work = MarkedWork()
-        self._peers = Peers(options, replica)
+        self.peers = Peers(options, replica)
+        self._leaver = ShardLeaver(options, log, replica, self.peers, post)
         self._held: list[ShardPosition] | None = None
         self.skew_ns = 0
         self.options = options
@@ -184,6 +187,11 @@ class ClusterNode:
 
     def __repr__(self) -> str:
         return f"<ClusterNode {self.options.node_id} of {self._log!r}: {self.replica!r}>"
+
+    @property
+    def shard_count(self) -> int:
+        """How many shards the log has, hosted here or not."""
+        return self._log.shards
 
     # Life --------------------------------------------------------------------------------------
 
@@ -348,6 +356,7 @@ class ClusterNode:
         if self._marked_work:
             self._mark_all()
             self._marked_work.do(self.replica)
+        self._leaver.drop()
         applied: list[Applied] = []
         proposed: list[tuple[int, Any]] = []
         lost: ReplicatedLogError | None = None
@@ -402,18 +411,18 @@ class ClusterNode:
         self._marking.bytes, self._marking.last = 0, self._now()
 
     def _plan(self) -> list[tuple[int, Any]]:
-        """Return what is to be proposed, if this node does the housekeeping."""
-        if self.leader() != self.options.node_id:
-            return []
+        """Return what is to be proposed for the shards of which this node does the housekeeping."""
+        own = self.options.node_id
+        led = [number for number in self.replica.shards if self.peers.leader(number) == own]
         if self.options.trims:
-            self._trim()
-        return proposals(self.replica, self._clock(), self.options.segment_age_secs)
+            for number in led:
+                self._trim(number)
+        return proposals(self.replica, led, self._clock(), self.options.segment_age_secs)
 
-    def _trim(self) -> None:
-        for shard in self.replica.shards.values():
-            before = trim_position(self.replica, shard.number)
-            if before > self._log.earliest(shard.number):
-                self._log.trim(shard.number, before)
+    def _trim(self, number: int) -> None:
+        before = trim_position(self.replica, number)
+        if before > self._log.earliest(number):
+            self._log.trim(number, before)
 
     def _stepped(self, done: Completion[Step]) -> None:
         self._is_stepping = False
@@ -507,27 +516,15 @@ class ClusterNode:
         """Which losses the log survives."""
         return self._log.durability()
 
-    def nodes(self) -> dict[int, NodeEntry]:
-        """Return what the nodes told last, by number."""
-        return self._peers.all()
-
-    def live_nodes(self) -> list[int]:
-        """Return the numbers of nodes that told of themselves lately, by the log's time."""
-        return self._peers.live()
-
-    def leader(self) -> int | None:
-        """Return the live node that does the housekeeping: the one with the lowest number."""
-        return self._peers.leader()
-
     def _look_at_nodes(self) -> None:
         """Compare clocks; stop where a newer process has this number, or the logs differ."""
-        told = self._peers.own()
+        told = self.peers.own()
         if told is None or self.problem is not None:
             return
         if told.process == self.options.process and told.position > self._own_status:
             self._own_status = told.position
             self.skew_ns = clock_skew(told.status.clock_ns, told.time_ns, self._clock())
-        problem = self._peers.problem()
+        problem = self.peers.problem()
         if problem is not None:
             self._break(problem)
 
@@ -554,10 +551,11 @@ class ClusterNode:
                     shard.number, HostJoins(node_id=options.node_id, shard=shard.number)
                 )
         self.propose(0, self.status())
+        self._leaver.look(self._now())
 
     def status(self) -> NodeStatus:
         """Return what this node tells of itself."""
-        return self._peers.status(self._clock(), self._held_positions())
+        return self.peers.status(self._clock(), self._held_positions())
 
     def hold_durable(self) -> None:
         """Tell the others from now on that no more is durable here than is by now.

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from lance_server.errors import DataDirError
+
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
@@ -24,6 +26,10 @@ class NodeOptions:
             joins later begins with a copy of another one.
         offers_copies: whether it hands out copies of its data to other nodes.
         linear_reads: whether a read waits until all that was acknowledged before it is applied.
+        shards: the shards that it hosts beside shard 0, which every node hosts; None for all. New
+            topics go to these.
+        redirects: whether a request for a topic that it does not host is answered with where one
+            is that does; else it is forwarded there.
     """
 
     node_id: int
@@ -41,3 +47,26 @@ class NodeOptions:
     trims: bool = False
     linear_reads: bool = False
     offers_copies: bool = False
+    shards: frozenset[int] | None = None
+    redirects: bool = False
+
+
+def hosted_of(options: NodeOptions, shards: int) -> frozenset[int]:
+    """Return the shards that a node hosts: shard 0, which has the list of topics, among them.
+
+    Args:
+        options: what the node is told.
+        shards: how many the log has.
+
+    Raises:
+        DataDirError: the log has not got one that the node is to host.
+    """
+    if options.shards is None:
+        return frozenset(range(shards))
+    missing = sorted(each for each in options.shards if each >= shards)
+    if missing:
+        raise DataDirError(
+            f"the log has shards 0 to {shards - 1}, and --shards names {missing[0]}; `lwp cluster "
+            "status` lists them"
+        )
+    return options.shards | {0}

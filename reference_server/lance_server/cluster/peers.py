@@ -1,6 +1,6 @@
 """What a node knows of all nodes of its cluster: what they told last, in the log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lance_server.cluster.applying.replica import Replica
@@ -10,6 +10,8 @@ from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.replicated_log import StopNodeError
 from lance_spec.messages.replication import NodeStatus, ShardPosition
 
+FEWEST_HOSTS: Final = 2
+"""Nodes that must have a shard before the log, or one more node, may forget it."""
 _SECOND: Final = 1_000_000_000
 
 
@@ -38,9 +40,26 @@ class Peers:
         oldest = state.time_ns - int(5 * self._options.status_seconds * _SECOND)
         return sorted(key for key, each in self.all().items() if each.time_ns >= oldest)
 
-    def leader(self) -> int | None:
-        """Return the live node with the lowest number."""
-        return next(iter(self.live()), None)
+    def hosts(self, shard: int) -> list[int]:
+        """Return the numbers of live nodes that host a shard, as they told last."""
+        durable = self.durable(shard)
+        return [each for each in self.live() if each in durable]
+
+    def durable(self, shard: int) -> dict[int, int]:
+        """Return the position up to which each node that hosts a shard has it durably."""
+        return durable_of(self.all(), shard)
+
+    def leader(self, shard: int = 0) -> int | None:
+        """Return the live node with the lowest number of those that host a shard."""
+        return next(iter(self.hosts(shard)), None)
+
+    def knows_own_shards(self) -> bool:
+        """Whether the log says, as far as it is applied, which shards this process hosts.
+
+        Of nodes that host less than before, each that comes later sees then what the earlier host.
+        """
+        own = self.own()
+        return own is not None and own.process == self._options.process
 
     def own(self) -> NodeEntry | None:
         """Return what the node, or a process that had its number before, told last."""
@@ -95,6 +114,16 @@ class Peers:
                     others.append(node_id)
                 same += digest == each.digest
         return others[0] if len(others) > same else None
+
+
+def durable_of(nodes: Mapping[int, NodeEntry], shard: int) -> dict[int, int]:
+    """Return the position up to which each node has a shard durably, of those that host it."""
+    return {
+        node_id: each.durable
+        for node_id, told in nodes.items()
+        for each in told.status.positions
+        if each.shard == shard
+    }
 
 
 def clock_skew(sent_ns: int, appended_ns: int, applied_ns: int) -> int:

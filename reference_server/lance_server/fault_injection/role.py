@@ -7,7 +7,7 @@ from typing import Any
 from lance_server.config.settings import Address
 from lance_server.errors import ConfigError
 from lance_server.http.json_body import JsonBody
-from lance_server.lwp.refusals import Refusal
+from lance_server.lwp.refusals import Refusal, not_leader
 from lance_spec.enums import ErrorCode
 
 
@@ -71,12 +71,7 @@ class Role:
                 "This node is not the leader, and does not know which one is",
                 text="NOT_LEADER: leader unknown",
             )
-        return Refusal(
-            ErrorCode.NOT_LEADER,
-            "Not leader - redirect to leader",
-            details={"leader_addr": str(self.leader)},
-            text=f"NOT_LEADER: redirect to {self.leader}",
-        )
+        return not_leader(str(self.leader), "Not leader - redirect to leader")
 
     def visible_end(self, start: int, end: int) -> int:
         """Return how far this node has a topic.

@@ -38,11 +38,13 @@ from lance_server.runtime.disk_backlog import Backlog
 from lance_server.runtime.platform import boottime_ns
 from lance_server.runtime.scheduling import Scheduler
 from lance_server.storage.contract import StorageBackend, WouldBlockError
+from lance_spec.bodies import TopicInfo
 from lance_spec.enums import ErrorCode
 from lance_spec.errors import DecodeError
 from lance_spec.limits import DEFAULT_TOPIC_ID
 
 if TYPE_CHECKING:
+    from lance_server.config.settings import Address
     from lance_server.log.copies import CopyOffers
 
 __all__ = ["Clock", "LogManager", "LogOptions", "Topic"]
@@ -319,6 +321,23 @@ class LogManager:
         if reason := self.problems.get(topic_id):
             raise Refusal(ErrorCode.STORAGE_ERROR, f"Topic {topic_id} cannot be served: {reason}")
         raise topic_not_found(topic_id, existed=topic_id < self._catalog.next_id, text=text)
+
+    def remote_topics(self) -> list[TopicInfo]:
+        """Return the topics that only other nodes of a cluster serve, by id."""
+        return []
+
+    def host_of(self, topic_id: int) -> "Address | None":
+        """Return the node to which requests for a topic are forwarded; None: they are served here.
+
+        A topic that another node serves, and to which nothing is forwarded, `topic` refuses.
+        """
+        del topic_id
+        return None
+
+    @property
+    def forwards(self) -> bool:
+        """Whether there may be topics whose requests are forwarded."""
+        return False
 
     def find(self, topic_id: int) -> Topic | None:
         """Return a topic that can be served, or None."""

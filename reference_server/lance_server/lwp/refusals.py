@@ -75,6 +75,16 @@ def storage_refusal(error: OSError) -> Refusal:
     )
 
 
+def not_leader(address: str, message: str) -> Refusal:
+    """Return the answer to a request that another node takes: at ``HOST:PORT`` (LWP section 12)."""
+    return Refusal(
+        ErrorCode.NOT_LEADER,
+        message,
+        details={"leader_addr": address},
+        text=f"NOT_LEADER: redirect to {address}",
+    )
+
+
 def topic_not_found(topic_id: int, *, existed: bool, text: str) -> Refusal:
     """Return the answer to a request for a topic that is not there (AMB-34).
 

@@ -178,10 +178,10 @@ def _wait_for_no_barrier(_self: Any) -> Completion[None]:
     return known
 
 
-def _missing_without_order(replicated: Any) -> list[tuple[int, Any]]:
+def _missing_without_order(replicated: Any, led: Any) -> list[tuple[int, Any]]:
     catalog = replicated.shards[0].state.catalog
     with patch.object(catalog, "next_id", 1 << 32):
-        return _missing(replicated)
+        return _missing(replicated, led)
 
 
 _missing = housekeeping._missing
@@ -275,7 +275,7 @@ PLANTED: Final[dict[str, Plant]] = {
     "a log that was out of reach is never read again": _on(
         node.ClusterNode, "_step_again", lambda _: None
     ),
-    "nobody carries creations on": _on(housekeeping, "_missing", lambda _: []),
+    "nobody carries creations on": _on(housekeeping, "_missing", lambda *_: []),
     "a linear read joins a barrier that is under way": _on(
         linear_reads.ReadBarriers, "wait", _join_any_barrier
     ),

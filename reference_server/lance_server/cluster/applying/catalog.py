@@ -117,6 +117,10 @@ class Catalog:
         self.topics[topic_id] = entry
         self._by_name[entry.name] = topic_id
 
+    def id_of(self, name: str) -> int | None:
+        """Return the id of the topic with a name, or None."""
+        return self._by_name.get(name)
+
     def delete(self, topic_id: int) -> Result:
         """Delete a topic; the default one stays."""
         if topic_id == DEFAULT_TOPIC_ID or topic_id not in self.topics:

@@ -21,7 +21,7 @@ from lance_server.cluster.applying.topic import (
 )
 from lance_server.errors import DataDirError
 from lance_server.log.metadata.catalog import DELETED_PREFIX
-from lance_server.log.metadata.checksummed_file import load_document, save_document
+from lance_server.log.metadata.checksummed_file import backup_of, load_document, save_document
 from lance_server.log.metadata.topic_file import LogStart, Retention, StoredIdentity
 from lance_server.log.recovery.startup import CLUSTER_FOLDER
 from lance_server.log.retention_rules import WINDOW_SUFFIX
@@ -34,6 +34,7 @@ from lance_spec.messages.replication import NodeStatus
 
 FOLDER: Final = CLUSTER_FOLDER
 """The folder of marks within the data directory; a directory that has it is a node's."""
+MARK_SUFFIX: Final = ".json"
 UNFINISHED: Final = "unfinished"
 """The file among the marks that says that the directory is a clone which is not whole."""
 _BODY: Final = "mark"
@@ -234,7 +235,7 @@ def _numbers(found: Any, count: int, name: str) -> list[int]:
 
 def mark_path(data_dir: Path, shard: int) -> Path:
     """Return where the mark of a shard stands."""
-    return data_dir / FOLDER / f"shard-{shard}.json"
+    return data_dir / FOLDER / f"shard-{shard}{MARK_SUFFIX}"
 
 
 def save_mark(storage: StorageBackend, data_dir: Path, shard: int, mark: Mark) -> None:
@@ -263,6 +264,20 @@ def load_mark(storage: StorageBackend, data_dir: Path, shard: int) -> Mark | Non
             f"{path}: {error}; fetch it from another node (`lance-server clone DIR --from "
             "HOST:PORT`), or upgrade this one if a newer release wrote it"
         ) from error
+
+
+def remove_mark(storage: StorageBackend, data_dir: Path, shard: int) -> None:
+    """Remove the mark of a shard, durably, whether both copies are there or one.
+
+    Raises:
+        OSError: the disk refused; the call may be repeated.
+    """
+    path = mark_path(data_dir, shard)
+    names = storage.list_dir(path.parent)
+    for copy in (path, backup_of(path)):
+        if copy.name in names:
+            storage.remove(copy)
+    storage.sync_dir(path.parent)
 
 
 def remove(storage: StorageBackend, folder: Path, removals: Sequence[Removal]) -> None:

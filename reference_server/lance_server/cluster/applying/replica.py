@@ -1,6 +1,6 @@
 """A node's data: its shards on one disk, opened at their marks, applied to, and marked again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -10,12 +10,14 @@ from lance_server.cluster.applying.mark import (
     Mark,
     load_mark,
     remove,
+    remove_mark,
     save_mark,
 )
 from lance_server.cluster.applying.restore import remove_unknown_topics, restore
 from lance_server.cluster.applying.results import Applied
 from lance_server.cluster.applying.settings import APPLY_VERSION
 from lance_server.cluster.applying.shard import Shard, ShardState
+from lance_server.cluster.applying.topic import Removal
 from lance_server.cluster.records import check_beginning
 from lance_server.cluster.replicated_log import (
     Entry,
@@ -43,7 +45,8 @@ class Replica:
 
     Attributes:
         identity: of the log.
-        shards: by number.
+        shards: those that the node hosts, by number.
+        left: marks of shards that the node hosts no more, and whose files it still has, by number.
     """
 
     def __init__(self, storage: StorageBackend, data_dir: Path, identity: str) -> None:
@@ -53,6 +56,7 @@ class Replica:
         self.identity = identity
         self._durable: dict[int, int] = {}
         self.shards: dict[int, Shard] = {}
+        self.left: dict[int, Mark] = {}
 
     def __repr__(self) -> str:
         return f"<Replica {self._data_dir}: {list(self.shards.values())}>"
@@ -65,6 +69,8 @@ class Replica:
         identity: str,
         shards: int,
         earliest: Callable[[int], int],
+        *,
+        hosted: Container[int] | None = None,
     ) -> Self:
         """Bring a directory back to its marks and return its data.
 
@@ -74,6 +80,7 @@ class Replica:
             identity: of the log.
             shards: how many shards the log has.
             earliest: returns the first position of a shard that the log still has.
+            hosted: the shards to open; None for all. The files of others stay as they are.
 
         Raises:
             LogReplacedError: the data came from another log.
@@ -88,15 +95,19 @@ class Replica:
             storage.make_dir(folder)
         storage.sync_dir(data_dir)
         marks = [load_mark(storage, data_dir, number) for number in range(shards)]
+        open_now = [number for number in range(shards) if hosted is None or number in hosted]
         for number, mark in enumerate(marks):
-            replica._check(number, mark, earliest(number))
+            replica._check(number, mark, earliest(number) if number in open_now else 0)
         known = frozenset(key for mark in marks if mark for key in mark.topics)
         for mark in marks:
             if mark is not None:
                 remove(storage, replica._folder, mark.removals)
         remove_unknown_topics(storage, replica._folder, known)
         for number, mark in enumerate(marks):
-            replica.shards[number] = replica._open_shard(number, shards, mark)
+            if number in open_now:
+                replica.shards[number] = replica._open_shard(number, shards, mark)
+            elif mark is not None:
+                replica.left[number] = mark
         replica._durable = {key: each.state.position for key, each in replica.shards.items()}
         return replica
 
@@ -198,6 +209,18 @@ class Replica:
         self._durable[number] = shard.state.position
         remove(self._storage, self._folder, mark.removals)
         shard.removed(mark.removals)
+
+    def drop(self, number: int) -> None:
+        """Remove the files of a shard that the node hosts no more.
+
+        Its mark goes first: what a crash leaves belongs to no mark, and the next start removes it.
+
+        Raises:
+            OSError: the disk refused; the next start tells again that the shard was left.
+        """
+        mark = self.left.pop(number)
+        remove_mark(self._storage, self._data_dir, number)
+        remove(self._storage, self._folder, [Removal(each, "topic") for each in mark.topics])
 
     def release(self) -> None:
         """Close all files and leave them as they are."""

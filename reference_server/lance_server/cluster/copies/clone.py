@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol
 
-from lance_server.cluster.applying.mark import FOLDER, UNFINISHED, load_mark
+from lance_server.cluster.applying.mark import FOLDER, MARK_SUFFIX, UNFINISHED, load_mark
 from lance_server.cluster.copies.offered import MAX_PIECE, SEGMENTS, is_folder
 from lance_server.errors import DataDirError
 from lance_server.log.copies import Offer
@@ -84,6 +84,7 @@ def clone(
     _judge_owner(storage, data_dir)
     offer = source.take()
     _judge_identity(storage, data_dir, offer)
+    _judge_shards(storage, data_dir, offer)
     work = _Clone(storage, data_dir, source, offer, progress)
     work.run()
     source.end(offer.id)
@@ -112,6 +113,20 @@ def _judge_identity(storage: StorageBackend, data_dir: Path, offer: Offer) -> No
         raise DataDirError(
             f"{data_dir} holds what came from the log {mark.identity}, the node follows the log "
             f"{offer.identity}; name an empty directory"
+        )
+
+
+def _judge_shards(storage: StorageBackend, data_dir: Path, offer: Offer) -> None:
+    """Refuse a copy without shards that are here: their files would be lost."""
+    if FOLDER not in storage.list_dir(data_dir):
+        return
+    marks = [name for name in storage.list_dir(data_dir / FOLDER) if name.endswith(MARK_SUFFIX)]
+    lost = sorted(name for name in marks if f"{FOLDER}/{name}" not in offer.files)
+    if lost:
+        named = ", ".join(name.removesuffix(MARK_SUFFIX) for name in lost)
+        raise DataDirError(
+            f"{data_dir} has the files of {named}, which the node does not host, and they would be "
+            "lost: clone a node that hosts the same shards, or name an empty directory"
         )
 
 

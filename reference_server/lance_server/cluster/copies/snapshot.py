@@ -8,11 +8,12 @@ that grow are kept open. What they held at that moment is copied while the node 
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from lance_server.cluster.applying.mark import FOLDER
+from lance_server.cluster.applying.mark import FOLDER, mark_path
 from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.topic import ReplicatedTopic
 from lance_server.cluster.node import ClusterNode
 from lance_server.errors import ConfigError
+from lance_server.log.metadata.checksummed_file import backup_of
 from lance_server.log.retention_rules import WINDOW_SUFFIX
 from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE
@@ -66,18 +67,22 @@ class NodeSnapshotWriter(SnapshotWriter):
             ConfigError: the node has no mark yet, or something is in the way.
             OSError: the disk refused.
         """
-        if replica.shards[0].state.settings is None:
-            raise ConfigError("the cluster has not begun: there is nothing to copy")
+        if any(shard.state.settings is None for shard in replica.shards.values()):
+            raise ConfigError("the cluster has not begun, or this node has not read the log yet")
         self.begin()
-        self._copy_folder(self._data_dir / FOLDER, self._draft / FOLDER)
+        self._copy_marks(replica)
         for shard in replica.shards.values():
             for topic in shard.topics.values():
                 self._hold_topic(topic)
 
-    def _copy_folder(self, source: Path, target: Path) -> None:
+    def _copy_marks(self, replica: Replica) -> None:
+        source, target = self._data_dir / FOLDER, self._draft / FOLDER
         self._make(target)
-        for name in self._source.list_dir(source):
-            self._copy_whole(source / name, target / name)
+        for number in replica.shards:
+            path = mark_path(self._data_dir, number)
+            for name in (path.name, backup_of(path).name):
+                if name in self._source.list_dir(source):
+                    self._copy_whole(source / name, target / name)
 
     def _hold_topic(self, topic: ReplicatedTopic) -> None:
         source = topic.file.folder
