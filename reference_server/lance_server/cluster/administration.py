@@ -16,6 +16,7 @@ from lance_server.cluster.log_address import (
     parse_address,
     require_client,
 )
+from lance_server.cluster.peers import FEWEST_HOSTS
 from lance_server.cluster.records import decode, encode, genesis_of
 from lance_server.cluster.replicated_log import (
     AppendError,
@@ -234,6 +235,17 @@ class _Seen:
         time_ns, _ = self.nodes[node_id]
         return time.time_ns() - time_ns < _LIVE_SECONDS * _SECOND
 
+    def hosts(self, shard: int) -> str:
+        """Return which nodes host a shard, and a warning where they are too few."""
+        found = [
+            key
+            for key, (_, told) in sorted(self.nodes.items())
+            if self.live(key) and any(each.shard == shard for each in told.positions)
+        ]
+        named = f"hosts {', '.join(map(str, found))}" if found else "no live host"
+        few = len(found) < FEWEST_HOSTS and len(self.nodes) >= FEWEST_HOSTS
+        return f"{named} (start one more with --shards {shard} among its shards)" if few else named
+
 
 def show(url: str, client: Path | None) -> Iterator[str]:
     """Yield what the log says of itself and of the nodes.
@@ -245,9 +257,9 @@ def show(url: str, client: Path | None) -> Iterator[str]:
         yield f"log {log.identity()}"
         yield log.durability()
         ends = [log.end(shard) for shard in range(log.shards)]
-        for shard, end in enumerate(ends):
-            yield f"shard {shard}: positions {log.earliest(shard)} to {end}"
         seen = _Seen.read(log)
+        for shard, end in enumerate(ends):
+            yield f"shard {shard}: positions {log.earliest(shard)} to {end}, {seen.hosts(shard)}"
         if not seen.nodes:
             yield "no node has told of itself lately"
         for node_id, (_, told) in sorted(seen.nodes.items()):

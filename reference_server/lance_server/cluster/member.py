@@ -14,6 +14,7 @@ from lance_server.cluster.replicated_log import ReplicatedLog, ReplicatedLogErro
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.errors import DataDirError
 from lance_server.runtime.scheduling import Scheduler
+from lance_server.security.access import AccessConfig
 from lance_server.storage.contract import StorageBackend
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ class ClusterMember:
         trim_log: whether the log is told to delete what every node has made durable.
         offer_copies: whether the HTTP port hands out copies of the data to other nodes.
         linear_reads: whether a read waits until all that was acknowledged before it is applied.
+        shards: those that the node hosts beside shard 0; None for all.
+        redirects: whether a request for a topic that the node does not host is answered with where
+            one is that does; else it is forwarded, where everyone may do everything, without TLS.
     """
 
     log: ReplicatedLog
@@ -41,6 +45,8 @@ class ClusterMember:
     trim_log: bool = False
     linear_reads: bool = False
     offer_copies: bool = False
+    shards: frozenset[int] | None = None
+    redirects: bool = False
     _config: ServerConfig | None = field(default=None, init=False)
 
     @property
@@ -78,6 +84,8 @@ class ClusterMember:
             trims=self.trim_log,
             linear_reads=self.linear_reads,
             offers_copies=self.offer_copies,
+            shards=self.shards,
+            redirects=self.redirects or _knows_clients(config),
         )
         try:
             return ReplicatedLogManager.join(
@@ -93,3 +101,9 @@ class ClusterMember:
             )
         except ReplicatedLogError as error:
             raise DataDirError(f"node {config.node_id} cannot join: {error}") from error
+
+
+def _knows_clients(config: ServerConfig) -> bool:
+    """Whether it matters who a client is: then no other node may ask in its place."""
+    has_rules = config.access is not None and config.access != AccessConfig()
+    return config.tls is not None or config.auth is not None or has_rules

@@ -1,6 +1,7 @@
 """What makes a server a node of a cluster, and how its log is opened."""
 
 import logging
+import re
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _RETRY_SECONDS: Final = 0.5
 _ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never bound here
+_SHARDS: Final = re.compile(r"[0-9]{1,5}( *, *[0-9]{1,5})*")
 _NEEDS_CLUSTER: Final = (
     *("advertise", "cluster_config", "engine_unsafe", "trim_log"),
-    "offer_copies",
+    *("offer_copies", "redirect"),
 )
 
 CLUSTER: Final = group(
@@ -70,6 +72,21 @@ CLUSTER: Final = group(
         "clone` on another machine makes or mends a node. It asks for a token where reading does.",
     ),
     click.option(
+        "--shards",
+        metavar="all|N,N,…",
+        default="all",
+        help="Which shards this node hosts: all, or some by their numbers. Shard 0 is always among "
+        "them, since it has the list of topics. A topic that is created here goes to one of the "
+        "shards that are named.",
+    ),
+    click.option(
+        "--redirect/--forward",
+        default=False,
+        help="Answer a request for a topic that this node does not host with NotLeader and the "
+        "address of a node that does. By default it is forwarded there, unless the server has TLS, "
+        "tokens or access rules: then the client goes there itself, as who it is.",
+    ),
+    click.option(
         "--read-consistency",
         type=click.Choice(["local", "linear"]),
         default="local",
@@ -97,8 +114,10 @@ def build_member(options: Mapping[str, Any], config: ServerConfig) -> "ClusterMe
             if options[name]:
                 written = "--" + name.replace("_", "-")
                 raise ConfigError(f"{written} is for a node of a cluster; add --cluster")
-        if options["read_consistency"] != "local":
-            raise ConfigError("--read-consistency is for a node of a cluster; add --cluster")
+        for name, default in (("read_consistency", "local"), ("shards", "all")):
+            if options[name] != default:
+                written = "--" + name.replace("_", "-")
+                raise ConfigError(f"{written} is for a node of a cluster; add --cluster")
         return None
     _judge(options, config)
     from lance_server.cluster.member import ClusterMember  # noqa: PLC0415 - loaded where wanted
@@ -111,7 +130,22 @@ def build_member(options: Mapping[str, Any], config: ServerConfig) -> "ClusterMe
         trim_log=options["trim_log"],
         linear_reads=options["read_consistency"] == "linear",
         offer_copies=options["offer_copies"],
+        shards=_shards(options["shards"]),
+        redirects=options["redirect"],
     )
+
+
+def _shards(text: str) -> frozenset[int] | None:
+    """Return the shards that an option names; None for all.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    if text == "all":
+        return None
+    if not _SHARDS.fullmatch(text):
+        raise ConfigError(f"--shards: {text!r} is neither `all` nor numbers such as 0,2,5")
+    return frozenset(int(each) for each in text.split(","))
 
 
 def _judge(options: Mapping[str, Any], config: ServerConfig) -> None:

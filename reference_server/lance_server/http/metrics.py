@@ -183,6 +183,14 @@ class _Collector:
             for shard, use in facts["shards"].items():
                 gauge.add_metric([self._node, shard], use[key])
             yield gauge
+        gauge = GaugeMetricFamily(
+            "lance_cluster_shard_hosts",
+            "Live nodes that host a shard; two at least are wanted.",
+            labels=["node_id", "shard"],
+        )
+        for shard, nodes in facts["hosts"].items():
+            gauge.add_metric([self._node, shard], len(nodes))
+        yield gauge
         meaning = "Bytes that were appended to the log and are not applied."
         yield self._gauge("lance_cluster_outstanding_bytes", meaning, facts["outstanding_bytes"])
         for name, key, meaning in (

@@ -1,6 +1,6 @@
 """The tables of the status page."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from html import escape
 from typing import Any
 
@@ -80,14 +80,21 @@ def nodes(shown: Mapping[str, Any]) -> str:
             ("soft", escape(each["release"])),
             ("", "live" if each["live"] else "silent"),
             ("", "leader" if int(number) == facts["leader_id"] else ""),
+            ("", _hosted(each["applied"], facts["hosts"])),
             ("n", exact(sum(each["applied"].values()))),
             ("n", exact(sum(each["durable"].values()))),
         )
         for number, each in facts["peer_states"].items()
     )
-    columns = "#Node | Address | Release | State | Role | #Applied | #Durable"
+    columns = "#Node | Address | Release | State | Role | Shards | #Applied | #Durable"
     empty = "No node has told of itself yet."
     return _table("Nodes", facts["node_count"], columns, rows, empty=empty)
+
+
+def _hosted(shards: Iterable[str], every: Collection[str]) -> str:
+    """Return which shards a node hosts."""
+    found = sorted(map(int, shards))
+    return "all" if len(found) == len(every) else ", ".join(map(str, found))
 
 
 def _table(heading: str, total: int, columns: str, rows: Iterable[str], *, empty: str) -> str:

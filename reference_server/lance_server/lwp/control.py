@@ -24,6 +24,7 @@ from lance_server.lwp.topic_access import permitted_topic
 from lance_server.runtime.completion import Completion
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
+from lance_spec.bodies import TopicInfo
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.errors import DecodeError
@@ -143,7 +144,11 @@ class ControlHandler:
         return lookup.then(lambda _: self._listed(dialect))
 
     def _listed(self, dialect: Dialect) -> Answer:
-        topics = [_basics(topic) for topic in self._engine.topics() if self._is_visible(topic)]
+        found = {each.id: _basics(each) for each in self._engine.topics() if self._is_visible(each)}
+        for info in self._engine.remote_topics():  # which other nodes of the cluster serve
+            if info.id not in found and self._may_see(info.id, info.name):
+                found[info.id] = _told(info)
+        topics = [found[topic_id] for topic_id in sorted(found)]
         return json_frame(dialect, Command.TOPIC_RESPONSE, {"topics": topics})
 
     def _get_topic(self, payload: memoryview, dialect: Dialect) -> Answer:
@@ -213,9 +218,11 @@ class ControlHandler:
         return permitted_topic(self._engine, self._authorizer, right, topic_id, text=text)
 
     def _is_visible(self, topic: Topic) -> bool:
-        name = topic.access_name
+        return self._may_see(topic.id, topic.access_name)
+
+    def _may_see(self, topic_id: int, name: str) -> bool:
         return any(
-            self._authorizer.may_see(right, topic.id, name) for right in (Right.READ, Right.WRITE)
+            self._authorizer.may_see(right, topic_id, name) for right in (Right.READ, Right.WRITE)
         )
 
     # The node --------------------------------------------------------------------------------
@@ -324,7 +331,11 @@ _BASICS: Final = ("id", "name", "created_at", "topic_epoch", "partition")
 
 def _basics(topic: Topic) -> dict[str, Any]:
     """Return what a creation and a list tell of a topic (LWP sections 5.3 and 5.4)."""
-    body = topic.info().to_body()
+    return _told(topic.info())
+
+
+def _told(info: TopicInfo) -> dict[str, Any]:
+    body = info.to_body()
     return {name: body[name] for name in _BASICS if name in body}
 
 

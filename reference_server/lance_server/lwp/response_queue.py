@@ -271,6 +271,8 @@ class ResponseQueue:
             self._counters.errors += 1
             refusal = _explained(command.outcome.error)
             self.send(error_frame(dialect, refusal, command.batch_id))
+            if refusal.ends_connection:
+                self.last_refusal = refusal
 
     def let_pass(self, frame: bytes) -> None:
         """Make every waiting frame that equals ``frame`` ready at once."""

@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from lance_server.config.settings import ServerConfig
+from lance_server.config.settings import Address, ServerConfig
 from lance_server.fault_injection.faults import FaultPlan
 from lance_server.fault_injection.follower import LeaderConnection
-from lance_server.fault_injection.forwarding import Forwarder
 from lance_server.fault_injection.role import Role
 from lance_server.log.log_manager import LogManager
+from lance_server.lwp.forwarding.link import Forwarder
+from lance_server.lwp.forwarding.remote_requests import HostLink
 from lance_server.runtime.disk_monitor import WatchedStorage
 from lance_server.runtime.memory_quota import MemoryBudget
 from lance_server.runtime.request_stall import RequestStall
@@ -35,6 +36,7 @@ class Service:
         role: the part that this node plays.
         faults: what goes wrong on the way to clients, on request.
         open_way: opens a way to a leader.
+        open_link: opens a connection to another node of the cluster.
         stall: whether requests wait and none completes.
         work_clock: tells how long a connection has worked in a turn of the event loop.
         pressure: why producers are to slow down, or None.
@@ -53,6 +55,7 @@ class Service:
     role: Role = field(default_factory=Role)
     faults: FaultPlan = field(default_factory=FaultPlan)
     open_way: Callable[[Role, Dialect], LeaderConnection] = Forwarder.to_leader
+    open_link: Callable[[Address, Dialect, str], HostLink] = Forwarder
     stall: RequestStall = field(default_factory=RequestStall)
     work_clock: Callable[[], float] = time.perf_counter
     pressure: str | None = None

@@ -14,6 +14,7 @@ from lance_server.lwp.fetch import FetchHandler
 from lance_server.lwp.flow_control.heartbeat import Heartbeat
 from lance_server.lwp.flow_control.stall_detector import StallDetector
 from lance_server.lwp.flow_control.throttle import PostponedError, ReadGate, TokenBucket
+from lance_server.lwp.forwarding.remote_requests import RemoteRequests
 from lance_server.lwp.frame_refusals import (
     ambiguous,
     batch_of,
@@ -92,6 +93,7 @@ class Session:
         )
         self._ingest = Ingest(service, self._authorizer)
         self._follower = FollowerRole(service.role, self._authorizer, service.open_way)
+        self._remote = RemoteRequests(service.engine, self._reads, service.open_link)
         self._answers = ResponseQueue(self._counters, wake)
         self._pending_requests = PendingRequests()
         self._slice = WorkSlice(service.work_clock)
@@ -289,6 +291,7 @@ class Session:
         self._commands.disconnect()
         self._reads.close()
         self._follower.close()
+        self._remote.close()
         self._answers.drop_waiting()
         self._splitter = FrameSplitter(self._dialects)  # the old one may hold megabytes
         self._pending_requests.clear()
@@ -379,10 +382,19 @@ class Session:
         self._stall_detector.produces(now, first=False)
         if self._ingest.is_short:
             self._heartbeat.warn(self._dialect, now)
+        host = self._remote.host_of_batch(frame)
+        if host is not None:
+            stored = self._remote.pass_batch(frame, self._dialect, host)
+            self._answers.add_forwarded(stored, cost(frame), frame.batch_id)
+            return
         try:
             outcome = self._ingest.accept(frame, self._dialect)
         except Refusal as refusal:
-            if not self._looks_up(frame, refusal):
+            if refusal.ends_connection:
+                refused: Completion[Answer] = Completion()
+                refused.fail(refusal)
+                self._answers.add_forwarded(refused, cost(frame), frame.batch_id)
+            elif not self._looks_up(frame, refusal):
                 self._answers.add_error(self._dialect, refusal, frame.batch_id)
             return
         if outcome is None:
@@ -405,10 +417,16 @@ class Session:
         if (self._answers and not joins) or not self._has_room():
             self._hold(frame, now)
             return
-        if self._is_linear and self._awaits_barrier(frame):
+        host = self._remote.host_of_command(frame, self._dialect)
+        if host is None and self._is_linear and self._awaits_barrier(frame):
             return
         try:
-            answer = self._commands.execute(frame, self._dialect, now)
+            if host is not None:
+                answer: Answer | Completion[Answer] = self._remote.pass_command(
+                    frame, self._dialect, host
+                )
+            else:
+                answer = self._commands.execute(frame, self._dialect, now)
         except PostponedError:
             self._postpone(frame)
             return

@@ -87,4 +87,8 @@ class RemoteTopics:
             words = f"no live node hosts shard {shard}, to which topic '{entry.name}' belongs"
         else:
             words = "this node has not told the cluster yet which shards it hosts"
-        return Refusal(ErrorCode.CLUSTER_NOT_READY, f"Nothing was done: {words}; try again")
+        return Refusal(
+            ErrorCode.CLUSTER_NOT_READY,
+            f"Nothing was done: {words}; try again",
+            ends_connection=True,
+        )

@@ -1,4 +1,4 @@
-"""Handing writes on to a leader (design section 21)."""
+"""One client's way to another server that answers its requests (design section 21)."""
 
 import asyncio
 from collections import deque
@@ -11,23 +11,26 @@ from lance_server.lwp.responses import Answer
 from lance_server.runtime.completion import Completion
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode, Flag
-from lance_spec.frames import Frame, FrameKind, FrameSplitter, encode_header
+from lance_spec.frames import Frame, FrameKind, FrameSplitter, encode_header, encode_keepalive
 
 CONNECT_SECONDS: Final = 5.0
 FORWARD_SECONDS: Final = 30.0
+KEEPALIVE_SECONDS: Final = 15.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 
 
 class Forwarder(asyncio.Protocol):
-    """One client's way to the leader: requests go out, answers come back in order.
+    """One client's way to another server: requests go out, answers come back in order.
 
     Args:
-        leader: where the leader is.
-        dialect: what the client speaks; the leader is spoken to alike.
+        address: where the other server is.
+        dialect: what the client speaks; the other server is spoken to alike.
+        name: what errors call the other server.
     """
 
-    def __init__(self, leader: Address, dialect: Dialect) -> None:
-        self._leader = leader
+    def __init__(self, address: Address, dialect: Dialect, name: str = "the leader") -> None:
+        self._address = address
+        self._name = name
         self._dialect = dialect
         self._loop = asyncio.get_running_loop()
         self._splitter = FrameSplitter((dialect,), max_payload=_LARGEST_ANSWER)
@@ -35,11 +38,12 @@ class Forwarder(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._keeping: asyncio.TimerHandle | None = None
         self._connecting = self._loop.create_task(self._connect())
         self.is_closed = False
 
     def __repr__(self) -> str:
-        return f"<Forwarder to {self._leader} {len(self._waiting)} waiting>"
+        return f"<Forwarder to {self._address} {len(self._waiting)} waiting>"
 
     @classmethod
     def to_leader(cls, role: Role, dialect: Dialect) -> "Forwarder":
@@ -51,14 +55,14 @@ class Forwarder(asyncio.Protocol):
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await self._loop.create_connection(
-                    lambda: self, self._leader.host, self._leader.port
+                    lambda: self, self._address.host, self._address.port
                 )
         except OSError as error:
             reason = error.strerror or "it does not answer"
-            self._fail(ErrorCode.CLUSTER_NOT_READY, f"the leader cannot be reached: {reason}")
+            self._fail(ErrorCode.CLUSTER_NOT_READY, f"{self._name} cannot be reached: {reason}")
 
     def forward(self, frame: Frame) -> Completion[Answer]:
-        """Send a request on; the outcome is the leader's answer, as it came."""
+        """Send a request on; the outcome is the other server's answer, as it came."""
         outcome: Completion[Answer] = Completion()
         self._waiting.append((self._loop.time() + FORWARD_SECONDS, outcome))
         data = _encoded(frame, self._dialect)
@@ -73,7 +77,7 @@ class Forwarder(asyncio.Protocol):
     def close(self) -> None:
         """Give up; whoever still waits is told."""
         self._connecting.cancel()
-        self._fail(ErrorCode.TIMEOUT_ERROR, "the connection to the leader was closed")
+        self._fail(ErrorCode.TIMEOUT_ERROR, f"the connection to {self._name} was closed")
 
     # What asyncio calls ------------------------------------------------------------------------
 
@@ -82,6 +86,13 @@ class Forwarder(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.write(b"".join(self._unsent))
         self._unsent.clear()
+        self._keeping = self._loop.call_later(KEEPALIVE_SECONDS, self._keep)
+
+    def _keep(self) -> None:
+        """Keep the connection while the client sends nothing that is handed on."""
+        assert self._transport is not None, "it was made"
+        self._transport.write(encode_keepalive(self._dialect))
+        self._keeping = self._loop.call_later(KEEPALIVE_SECONDS, self._keep)
 
     def data_received(self, data: bytes) -> None:
         """Hand answers to those who wait for them; advice and keepalives are for this node."""
@@ -91,11 +102,13 @@ class Forwarder(asyncio.Protocol):
             if self._waiting:
                 self._waiting.popleft()[1].settle(_encoded(frame, self._dialect))
         if self._splitter.fault is not None:
-            self._fail(ErrorCode.TIMEOUT_ERROR, f"the leader sent no frame: {self._splitter.fault}")
+            self._fail(
+                ErrorCode.TIMEOUT_ERROR, f"{self._name} sent no frame: {self._splitter.fault}"
+            )
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell those who wait that nobody knows what became of it."""
-        self._fail(ErrorCode.TIMEOUT_ERROR, f"the leader went away: {exc or 'end of stream'}")
+        self._fail(ErrorCode.TIMEOUT_ERROR, f"{self._name} went away: {exc or 'end of stream'}")
 
     # The end -----------------------------------------------------------------------------------
 
@@ -111,8 +124,9 @@ class Forwarder(asyncio.Protocol):
 
     def _fail(self, code: ErrorCode, reason: str) -> None:
         self.is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._keeping):
+            if timer is not None:
+                timer.cancel()
         if self._transport is not None:
             self._transport.abort()
         waiting, self._waiting = self._waiting, deque()
