@@ -245,6 +245,11 @@ class ReplicatedLogManager(LogManager):
         """Return the topics that only other nodes serve, by id."""
         return self.remote.infos() if self._hosts_some else []
 
+    def remote_name(self, topic_id: int) -> str | None:
+        """Return the name of a topic that only other nodes serve, or None."""
+        remote = self.remote.find(topic_id)
+        return None if remote is None else remote.name
+
     def host_of(self, topic_id: int) -> Address | None:
         """Return the node to which requests for a topic are forwarded; None: they are not."""
         return self.remote.host_of(topic_id) if self.forwards else None

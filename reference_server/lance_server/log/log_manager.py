@@ -326,6 +326,11 @@ class LogManager:
         """Return the topics that only other nodes of a cluster serve, by id."""
         return []
 
+    def remote_name(self, topic_id: int) -> str | None:
+        """Return the name of a topic that only other nodes of a cluster serve, or None."""
+        del topic_id
+        return None
+
     def host_of(self, topic_id: int) -> "Address | None":
         """Return the node to which requests for a topic are forwarded; None: they are served here.
 

@@ -26,7 +26,7 @@ def permitted_topic(
     try:
         topic = engine.topic(topic_id, text=text)
     except Refusal:
-        authorizer.check(right, topic_id)
+        authorizer.check(right, topic_id, engine.remote_name(topic_id))
         raise
     authorizer.check(right, topic_id, topic.access_name)
     return topic

@@ -196,6 +196,7 @@ class Cluster:
         Raises:
             FluvioRefusal: there is none, or the client may not use it.
         """
+        self._judge_remote(part_name(topic, index), authorizer, right)
         found = shown_partition(self.engine, topic, index)
         if found is None:
             raise no_partition(topic, index)
@@ -246,11 +247,15 @@ class Cluster:
                 ErrorCode.TOPIC_INVALID_CONFIGURATION,
                 f"{partitions} partitions; expected 1 to {self.options.max_partitions}",
             )
-        taken = self.engine.topic_named(name) or self.engine.partitioned.named(name)
+        try:
+            parts = [self.engine.topic_named(part_name(name, each)) for each in range(partitions)]
+        except Refusal as refusal:  # another node of the cluster serves one
+            raise FluvioRefusal(ErrorCode.TOPIC_ALREADY_EXISTS, refusal.message) from refusal
+        taken = parts[0] or self.engine.partitioned.named(name)
         if name == OFFSETS_TOPIC or taken is not None:
             raise FluvioRefusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a topic '{name}'")
         for index in range(1, partitions):
-            part = self.engine.topic_named(part_name(name, index))
+            part = parts[index]
             if part is not None and part.partition.end_record:
                 raise FluvioRefusal(
                     ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -261,6 +266,17 @@ class Cluster:
     def _left_over(self, part: str) -> bool:
         """Whether an empty partition stands there from a creation that was cut short."""
         return self.engine.topic_named(part) is not None
+
+    def _judge_remote(self, name: str, authorizer: Authorizer, right: Right) -> None:
+        """Refuse a topic that another node of a cluster serves, and say which."""
+        try:
+            self.engine.topic_named(name)
+        except Refusal as refusal:
+            try:
+                authorizer.check(right, None, name)
+            except Refusal as denied:
+                raise from_log(denied) from denied
+            raise from_log(refusal) from refusal
 
     async def delete(self, name: str, authorizer: Authorizer) -> None:
         """Delete a topic with all its partitions, the first one last.
@@ -274,6 +290,7 @@ class Cluster:
                 ErrorCode.INVALID_DELETE_REQUEST, f"'{name}' belongs to the server and stays"
             )
         if name not in shown:
+            self._judge_remote(name, authorizer, Right.ADMIN)
             raise FluvioRefusal(ErrorCode.TOPIC_NOT_FOUND, f"there is no topic '{name}'")
         parts = shown[name]
         try:

@@ -128,7 +128,7 @@ class Stream:
         """
         start, end = self._partition.log_start.record, self._partition.end_record
         name = self.topic.file.identity.name
-        if self._cluster.engine.topic_named(name) is not self.topic:
+        if self._cluster.engine.find(self.topic.id) is not self.topic:
             raise FluvioRefusal(ErrorCode.TOPIC_DELETED, f"topic '{name}' was deleted")
         if 0 <= offset < start:
             detail = OffsetEvicted(offset=offset, next_available=start)

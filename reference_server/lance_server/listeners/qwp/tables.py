@@ -48,8 +48,8 @@ class Tables:
                 be created.
         """
         name = _topic_name(table)
-        found = self._engine.topic_named(name)
         try:
+            found = self._find(name, authorizer)
             if found is not None:
                 authorizer.check(Right.WRITE, found.id, name)
                 return found
@@ -57,6 +57,13 @@ class Tables:
             return await settled(self._created(name))
         except Refusal as refusal:
             raise from_log(refusal) from refusal
+
+    def _find(self, name: str, authorizer: Authorizer) -> Topic | None:
+        try:
+            return self._engine.topic_named(name)
+        except Refusal:  # another node of the cluster serves it, and says which to who may know
+            authorizer.check(Right.WRITE, None, name)
+            raise
 
     def _created(self, name: str) -> Completion[Topic]:
         outcome = self._creating.get(name)

@@ -57,7 +57,12 @@ class Topics:
         Raises:
             RustlogRefusal: the client may not use it.
         """
-        found = shown_partition(self._engine, normalize("NFC", topic), partition)
+        name = normalize("NFC", topic)
+        try:
+            found = shown_partition(self._engine, name, partition)
+        except Refusal as refusal:  # another node of the cluster serves it
+            self._check(right, None, name)
+            raise internal(refusal) from refusal
         if found is not None:
             self._check(right, found.id, found.access_name)
         return found
@@ -66,6 +71,7 @@ class Topics:
         """Return a topic that the client may read or write, or None."""
         parts = shown_topics(self._engine).get(normalize("NFC", name))
         if parts is None:
+            self.find(name, 0, Right.READ)  # which says so where another node serves it
             return None
         found = Partitioned(name, parts)
         return found if self._may_see(found) else None
@@ -107,7 +113,12 @@ class Topics:
             text = f"Decode error: decode error: invalid topic: {error}"
             raise RustlogRefusal(ErrorCode.DECODE_ERROR, text) from error
         self._check(Right.ADMIN, None, name)
-        found = [self._engine.topic_named(part_name(name, index)) for index in range(partitions)]
+        try:
+            found = [
+                self._engine.topic_named(part_name(name, index)) for index in range(partitions)
+            ]
+        except Refusal as refusal:  # another node of the cluster serves one
+            raise _exists(topic) from refusal
         whole = self._engine.partitioned.named(name)
         if (
             whole
