@@ -13,7 +13,7 @@ from lance_server.cluster.copies.clone import clone
 from lance_server.cluster.copies.offered import SEGMENTS, OfferedCopies
 from lance_server.cluster.log_manager import ReplicatedLogManager
 from lance_server.cluster.node_options import NodeOptions
-from lance_server.errors import ConfigError, PeerError
+from lance_server.errors import ConfigError, DataDirError, PeerError
 from lance_server.log.copies import Offer
 from lance_server.log.log_options import LogOptions
 from lance_server.runtime.completion import Completion
@@ -23,6 +23,10 @@ from lance_spec.checksum import CRC32C
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.world import World
+
+
+_ENOUGH = 2
+"""Nodes that must have what the log, or one more node, forgets."""
 
 
 class WrongError(AssertionError):
@@ -45,7 +49,7 @@ class WatchedLog(FaultyLog):
     def trim(self, shard: int, before: int) -> None:
         """Trim, after the world has looked; not before all nodes have joined."""
         if self._world.has_joined:
-            self._world.look_at_trim(shard, before)
+            look_at_trim(self._world, shard, before)
             super().trim(shard, before)
 
 
@@ -61,6 +65,8 @@ class Host:
         clones: how often it got the files of another node.
         needs_clone: whether its disk is lost or damaged.
         told_durable: what it had made durable before its disk was lost, as others may believe.
+        hosted: the shards that it hosts.
+        ever_left: those that it did not host at some time.
     """
 
     def __init__(self, world: "World", number: int) -> None:
@@ -73,6 +79,13 @@ class Host:
         self.clones = 0
         self.needs_clone = False
         self.told_durable: dict[int, int] = {}
+        self.hosted = frozenset(world.shards)
+        self.ever_left: set[int] = set()
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return f"host{self.number}:1992"
 
     def start(self) -> None:
         """Start a process on what the disk holds."""
@@ -82,11 +95,12 @@ class Host:
         self.log = WatchedLog(self.world)
         options = NodeOptions(
             self.number,
-            f"host{self.number}:1992",
+            self.address,
             process=self.number * 1000 + self.starts,
             mark_bytes=self.world.random.choice((2000, 100_000)),
             mark_seconds=self.world.random.choice((1.0, 1.0, 60.0)),
             trims=True,
+            shards=self.hosted,
         )
         self.manager = ReplicatedLogManager.join(
             DATA_DIR,
@@ -108,6 +122,14 @@ class Host:
             copies=self.disk,
             link=_no_link,
         )
+        replica = self.manager.node.replica
+        drop = replica.drop
+
+        def watched(number: int) -> None:
+            look_at_drop(self.world, self, number)
+            drop(number)
+
+        replica.drop = watched  # type: ignore[method-assign]
         self.alive = True
 
     def crash(self) -> None:
@@ -124,10 +146,27 @@ class Host:
         mark = load_mark(self.disk, DATA_DIR, shard) if self.starts else None
         return 0 if mark is None else mark.state.position
 
+    def had_durable(self, shard: int) -> int:
+        """Return the position of a shard that its disk has, or had before it was lost."""
+        return max(self.durable(shard), self.told_durable.get(shard, 0))
+
+    def is_member(self, shard: int) -> bool:
+        """Whether the log must wait for it: its disk says that it is registered as a host."""
+        if not self.starts or shard not in self.hosted or shard in self.ever_left:
+            return False
+        mark = load_mark(self.disk, DATA_DIR, shard)
+        return mark is not None and self.number in mark.state.hosts
+
+    def is_joining(self) -> bool:
+        """Whether the log need not wait for it yet."""
+        return not all(self.is_member(shard) for shard in self.hosted)
+
     def is_behind(self) -> bool:
         """Whether others may believe that it has more than it has, since its disk was lost."""
         return self.needs_clone or any(
-            self.durable(shard) < told for shard, told in self.told_durable.items()
+            self.durable(shard) < told
+            for shard, told in self.told_durable.items()
+            if shard in self.hosted
         )
 
     def lose_disk(self) -> None:
@@ -159,15 +198,24 @@ class Host:
             self.disk.crash_after = self.disk.operations + random.randrange(60)
         try:
             self.disk.make_dir(DATA_DIR)
+            marks = self._marks()
             clone(self.disk, DATA_DIR, PeerSource(peer))
         except CrashError:
             self.disk = self.disk.crash(random)
-        except PeerError:
-            pass
+        except (PeerError, DataDirError):
+            pass  # it is tried again, with another one perhaps
         else:
+            if not marks <= self._marks():
+                raise WrongError(f"node {self.number} lost shards by a clone of {peer.number}")
             self.needs_clone = False
             self.clones += 1
         self.disk.crash_after = None
+
+    def _marks(self) -> set[str]:
+        """Return the names of the marks that its disk has."""
+        if FOLDER not in self.disk.list_dir(DATA_DIR):
+            return set()
+        return {name for name in self.disk.list_dir(DATA_DIR / FOLDER) if name.endswith(".json")}
 
     def await_outcome(self, outcome: Completion[Any]) -> Any:
         """Let the node work until something is done.
@@ -234,6 +282,32 @@ class PeerSource:
 def _no_link(source: Path, target: Path) -> None:
     """Refuse to link, as a disk in memory does."""
     raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), str(source), 0, str(target))
+
+
+def look_at_trim(world: "World", shard: int, before: int) -> None:
+    """The log must never lose what a registered host lacks, or what fewer than two have.
+
+    Raises:
+        WrongError: it would.
+    """
+    for host in world.hosts:
+        if host.is_member(shard) and not host.is_behind() and before > host.durable(shard):
+            raise WrongError(f"trimmed to {before}, node {host.number} has less of {shard}")
+    if sum(host.had_durable(shard) >= before for host in world.hosts) < _ENOUGH:
+        raise WrongError(f"trimmed to {before} of {shard}, which fewer than two nodes have")
+
+
+def look_at_drop(world: "World", leaving: Host, shard: int) -> None:
+    """A node must never remove files that two others have not got.
+
+    Raises:
+        WrongError: it would.
+    """
+    needed = leaving.durable(shard)
+    others = [host for host in world.hosts if host is not leaving]
+    if sum(host.had_durable(shard) >= needed for host in others) < _ENOUGH:
+        raise WrongError(f"node {leaving.number} drops shard {shard}, which others have not got")
+    world.left += 1
 
 
 def find_batches(host: Host, topic_id: int) -> dict[int, list[tuple[int, bytes]]]:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from tests.simulation.cluster.hosts import Host, WrongError, find_batches, find_dropped
 from tests.simulation.cluster.logs import contents
 
+from lance_server.cluster.applying.mark import FOLDER
+
 if TYPE_CHECKING:
     from tests.simulation.cluster.world import World
 
@@ -15,27 +17,60 @@ def judge(world: "World") -> None:
     Raises:
         WrongError: an invariant does not hold.
     """
-    first, *others = world.hosts
-    files = contents(first.disk)
-    for host in others:
-        theirs = contents(host.disk)
-        if files != theirs:
-            names = sorted(
-                name for name in files.keys() | theirs if files.get(name) != theirs.get(name)
-            )
-            raise WrongError(f"nodes {first.number} and {host.number} differ in {names}")
-    _judge_batches(world, first)
-    _judge_elsewhere(world, first)
+    _judge_files(world)
     for host in world.hosts:
+        _judge_batches(world, host)
+        _judge_elsewhere(world, host)
         _judge_names(host)
-    _judge_topics(world, first)
+        _judge_topics(world, host)
+    first = world.hosts[0]
     _judge_commits(world, first)
     _judge_times(first)
+
+
+def _judge_files(world: "World") -> None:
+    """Compare the files of each shard on the nodes that host it."""
+    catalog = world.hosts[0].manager.node.replica.shards[0].state.catalog.topics
+    for shard in world.shards:
+        topics = {str(topic_id) for topic_id, each in catalog.items() if each.shard == shard}
+        first, *others = (host for host in world.hosts if shard in host.hosted)
+        files = _files_of(first, shard, topics)
+        for host in others:
+            theirs = _files_of(host, shard, topics)
+            if files != theirs:
+                names = sorted(
+                    name for name in files.keys() | theirs if files.get(name) != theirs.get(name)
+                )
+                raise WrongError(f"nodes {first.number} and {host.number} differ in {names}")
+    for host in world.hosts:
+        left = host.manager.node.replica.left
+        known = {str(key) for key, each in catalog.items() if each.shard in host.hosted}
+        known |= {str(key) for mark in left.values() for key in mark.topics}
+        strange = sorted({_topic_of(name) for name in contents(host.disk)} - known - {None})
+        if strange:
+            raise WrongError(f"node {host.number} has the topics {strange}")
+
+
+def _files_of(host: Host, shard: int, topics: set[str]) -> dict[str, bytes]:
+    marks = f"{FOLDER}/shard-{shard}."
+    return {
+        name: content
+        for name, content in contents(host.disk).items()
+        if _topic_of(name) in topics or name.startswith(marks)
+    }
+
+
+def _topic_of(name: str) -> str | None:
+    """Return the topic that a file belongs to."""
+    folder, *rest = name.split("/")
+    return rest[0] if folder == "segments" else None
 
 
 def _judge_batches(world: "World", host: Host) -> None:
     dropped = find_dropped(host)
     for client in world.clients:
+        if host.manager.remote_name(client.topic_id) is not None:
+            continue
         found = find_batches(host, client.topic_id)
         start = host.manager.topic(client.topic_id).partition.start_offset
         places = []
@@ -60,7 +95,7 @@ def _judge_batches(world: "World", host: Host) -> None:
 
 def _judge_elsewhere(world: "World", host: Host) -> None:
     for batch_id, (topic_id, offset) in world.elsewhere.items():
-        if topic_id in world.maybe_deleted:
+        if topic_id in world.maybe_deleted or host.manager.remote_name(topic_id) is not None:
             continue
         copies = find_batches(host, topic_id).get(batch_id, [])
         if [each[0] for each in copies] != [offset]:
@@ -77,12 +112,14 @@ def _judge_names(host: Host) -> None:
 
 def _judge_topics(world: "World", host: Host) -> None:
     there = {topic.id for topic in host.manager.topics()}
+    there |= {topic.id for topic in host.manager.remote_topics()}
     for name, topic_id in world.created.items():
         if topic_id not in there and topic_id not in world.maybe_deleted:
             raise WrongError(f"topic {name} was created and is gone")
     shards = host.manager.node.replica.shards
     places = {key: number for number, shard in shards.items() for key in shard.topics}
-    catalog = {key: each.shard for key, each in shards[0].state.catalog.topics.items()}
+    topics = shards[0].state.catalog.topics.items()
+    catalog = {key: each.shard for key, each in topics if each.shard in shards}
     if places != catalog:
         raise WrongError(f"topics are in shards {places}, by the catalog in {catalog}")
     for topic_id in world.deleted & there:

@@ -6,11 +6,12 @@ told is held against the files of every node.
 """
 
 import logging
-from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from tests.simulation.cluster import hosting
+from tests.simulation.cluster.clients import Client, Sent
 from tests.simulation.cluster.hosts import Catcher, Host, WrongError, find_batches
 from tests.simulation.cluster.judge import judge
 from tests.simulation.cluster.logs import NOW, SECOND, SETTINGS_OF_WORLD
@@ -35,54 +36,6 @@ ELSEWHERE: Final = 7 << 40
 """What ids of batches begin with that nobody sends again."""
 _QUIET_STEPS: Final = 4000
 _LAST_TURNS: Final = 40
-
-
-@dataclass(slots=True)
-class Sent:
-    """A batch that a client wants stored.
-
-    Attributes:
-        number: among the client's.
-        data: its bytes.
-        state: ``new``, ``sent`` or ``acked``.
-        attempt: the last completion.
-        process: of the node that was asked.
-    """
-
-    number: int
-    data: bytes
-    state: str = "new"
-    attempt: Completion[None] | None = None
-    process: int = 0
-
-
-@dataclass(slots=True)
-class Client:
-    """A producer with ids of its own; it repeats what fails, in order, at any node.
-
-    Attributes:
-        nonce: of its ids.
-        topic_id: where it writes.
-        host: the node that it talks to.
-        batches: what it wants stored.
-        failed: whether anything ever failed.
-        committed: the highest offset that was acknowledged as committed, or -1.
-        committing: the offset of a commit that is on its way, or None.
-        commit_at: the node that was asked, and its process.
-    """
-
-    nonce: int
-    topic_id: int
-    host: Host
-    batches: list[Sent] = field(default_factory=list)
-    failed: bool = False
-    committed: int = -1
-    committing: int | None = None
-    commit_at: "tuple[Host, int] | None" = None
-
-    def batch_id(self, number: int) -> int:
-        """Return the id of a batch."""
-        return (self.nonce << 40) + number + 1
 
 
 class World:
@@ -111,7 +64,7 @@ class World:
         self.elsewhere: dict[int, tuple[int, int]] = {}
         self.has_joined = self.is_calm = False
         self._elsewhere = count(1)
-        self.linear_reads = 0
+        self.linear_reads = self.left = self.forwarded = 0
         self.faults: list[str] = []
         self._handler = Catcher(self.faults)
         self._names = iter("abcdefghijklmnopqrstuvwxyz" * 4)
@@ -146,12 +99,15 @@ class World:
 
     def _register(self) -> None:
         """Let every node become a host, so that the log keeps what it lacks."""
-        numbers = {host.number for host in self.hosts}
+        wanted = {
+            shard: {host.number for host in self.hosts if shard in host.hosted}
+            for shard in self.shards
+        }
         for _ in range(_QUIET_STEPS):
             shards = [
                 shard for host in self.hosts for shard in host.manager.node.replica.shards.values()
             ]
-            if all(shard.state.hosts == numbers for shard in shards):
+            if all(shard.state.hosts == wanted[shard.number] for shard in shards):
                 self.has_joined = True
                 return
             self._turn()
@@ -190,6 +146,7 @@ class World:
             (self._delete, 5),
             (self._set_retention, 1),
             (self._skew, 1),
+            (lambda: hosting.rehost(self), 3),
         ]
         functions, weights = zip(*actions, strict=True)
         self.random.choices(functions, weights)[0]()
@@ -203,7 +160,8 @@ class World:
         for host in self.hosts:
             if not host.alive or host.manager.node.problem is None:
                 continue
-            if host.is_behind() and isinstance(host.manager.node.problem, LogTrimmedError):
+            is_late = host.is_behind() or host.is_joining()
+            if is_late and isinstance(host.manager.node.problem, LogTrimmedError):
                 host.crash()  # the log went on before it could tell how far it is
                 host.needs_clone = True
             else:
@@ -285,7 +243,7 @@ class World:
         try:
             host.start()
         except (DataDirError, StopNodeError):
-            if not host.is_behind():
+            if not (host.is_behind() or host.is_joining()):
                 raise
             host.needs_clone = True
         else:
@@ -330,7 +288,12 @@ class World:
             assert attempt is not None, "it was sent"
             if attempt.done and attempt.error is None:
                 sent.state = "acked"
-            elif attempt.done or not client.host.alive or client.host.starts != sent.process:
+            elif (
+                attempt.done
+                or sent.is_cut_off
+                or not client.host.alive
+                or client.host.starts != sent.process
+            ):
                 self._fail(client)
                 return
 
@@ -355,7 +318,10 @@ class World:
             self._transmit(client, waiting[0])
 
     def _transmit(self, client: Client, sent: Sent) -> None:
-        manager = client.host.manager
+        host = client.host
+        if host.manager.find(client.topic_id) is None:
+            host = hosting.forward(self, host, client.topic_id) or host
+        manager = host.manager
         topic = manager.find(client.topic_id)
         if topic is None:
             return
@@ -365,13 +331,15 @@ class World:
             len(sent.data), 1, batch_id, NOW + sent.number, manager.now_ns(topic), crc, 0
         )
         try:
-            sent.attempt = topic.partition.append(sent.data, batch)
+            attempt = topic.partition.append(sent.data, batch)
         except Refusal:
             client.host = self.random.choice(self.hosts)
             self._fail(client)
             return
-        sent.state, sent.process = "sent", client.host.starts
-        host, attempt = client.host, sent.attempt
+        sent.state, sent.process, sent.attempt, sent.via = "sent", client.host.starts, attempt, None
+        if host is not client.host:
+            sent.attempt, sent.via = hosting.relay(self, attempt), (host, host.starts)
+            self.forwarded += 1
         attempt.wake(lambda: self._note_end(host, client, sent, attempt))
 
     def _note_end(self, host: Host, client: Client, sent: Sent, attempt: Completion[None]) -> None:
@@ -423,6 +391,8 @@ class World:
                 return
             self.linear_reads += 1
             for topic_id, least in known.items():
+                if host.manager.remote_name(topic_id) is not None:
+                    continue  # its host is asked
                 topic = host.manager.find(topic_id)
                 end = topic.partition.end_offset if topic else -1
                 if end < least and topic_id not in self.maybe_deleted:
@@ -525,16 +495,6 @@ class World:
         host.manager.set_retention(topic, retention)
 
     # What must hold ----------------------------------------------------------------------------
-
-    def look_at_trim(self, shard: int, before: int) -> None:
-        """The log must never lose what a registered host lacks.
-
-        Raises:
-            WrongError: it would.
-        """
-        for host in self.hosts:
-            if not host.is_behind() and before > host.durable(shard):
-                raise WrongError(f"trimmed to {before}, node {host.number} has less of {shard}")
 
     def _heal(self) -> None:
         """End all faults, and serve everything that is still asked for."""
