@@ -23,6 +23,7 @@ from lance_sdk.journal import (
     SlotLocked,
     StoreAndForwardSender,
 )
+from lance_sdk.journal.lwp.sender_parts import SenderOptions
 from lance_sdk.testing import FakePeer, FakeServer
 from lance_spec.bodies import encode_json
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
@@ -456,3 +457,12 @@ async def test_a_clean_close_tells_no_hook_of_an_error(
         assert await acked(sender)
     assert ends.errors == []
     assert told == []
+
+
+@pytest.mark.parametrize("sender", [StoreAndForwardSender, AsyncStoreAndForwardSender])
+def test_a_signature_shows_every_option_of_a_sender(sender: type[Any]) -> None:
+    """With its type and its default."""
+    shown = signature(sender).parameters
+    assert {"url", "path", "journal", "compression", *SenderOptions.__annotations__} <= set(shown)
+    assert (shown["connect_timeout"].default, shown["close_timeout"].default) == (10.0, 5.0)
+    assert "options" not in shown

@@ -13,7 +13,7 @@ from lance_sdk.journal._sending.aio_sender import AsyncForwardingSender
 from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal.config import JournalConfig
 from lance_sdk.journal.lwp.batching import batches, one_record
-from lance_sdk.journal.lwp.sender_parts import LwpSenderParts, SenderOptions
+from lance_sdk.journal.lwp.sender_parts import SENDER_SIGNATURE, LwpSenderParts, SenderOptions
 from lance_sdk.journal.lwp.settings import LwpSettings, from_arguments, from_connect_string
 from lance_sdk.journal.lwp.topic_ids import OnMissing
 from lance_sdk.journal.lwp.transport import LwpTransports
@@ -53,6 +53,8 @@ class AsyncStoreAndForwardSender(AsyncForwardingSender):
     Raises:
         ConfigError: for a URL or an option that cannot be used.
     """
+
+    __signature__ = SENDER_SIGNATURE
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal._sending.sender import ForwardingSender
 from lance_sdk.journal.config import JournalConfig
 from lance_sdk.journal.lwp.batching import batches, one_record
-from lance_sdk.journal.lwp.sender_parts import LwpSenderParts, SenderOptions
+from lance_sdk.journal.lwp.sender_parts import SENDER_SIGNATURE, LwpSenderParts, SenderOptions
 from lance_sdk.journal.lwp.settings import LwpSettings, from_arguments, from_connect_string
 from lance_sdk.journal.lwp.topic_ids import OnMissing
 from lance_sdk.journal.lwp.transport import LwpTransports
@@ -50,6 +50,8 @@ class StoreAndForwardSender(ForwardingSender):
     Raises:
         ConfigError: for a URL or an option that cannot be used.
     """
+
+    __signature__ = SENDER_SIGNATURE
 
     def __init__(
         self,

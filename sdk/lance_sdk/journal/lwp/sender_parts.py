@@ -4,13 +4,15 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from lance_sdk._api.signature import ExpandedSignature
+from lance_sdk.config import ClientConfig
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal._sending.config import InitialConnect
+from lance_sdk.journal._sending.config import ForwardConfig, InitialConnect
 from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal._sending.error_queue import ErrorHandler
 from lance_sdk.journal._sending.outbox import OutboxLimits
 from lance_sdk.journal.lwp.batch_ids import BatchIdAssigner
-from lance_sdk.journal.lwp.settings import LwpSettings
+from lance_sdk.journal.lwp.settings import FORWARD_OPTIONS, LwpSettings
 from lance_sdk.journal.lwp.transport import LwpTransports
 from lance_sdk.journal.types import DrainerListener
 from lance_sdk.options import ClientOptions
@@ -36,6 +38,12 @@ class SenderOptions(ClientOptions, total=False):
     drain_orphans: bool
     max_drainers: int
     drainer_listener: DrainerListener | None
+
+
+SENDER_SIGNATURE: Final = ExpandedSignature(
+    {ClientConfig: SenderOptions.__annotations__.keys(), ForwardConfig: FORWARD_OPTIONS}
+)
+"""What senders show to `help`: each option with its type and default."""
 
 
 class LwpSenderParts:

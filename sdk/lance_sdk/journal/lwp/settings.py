@@ -26,7 +26,8 @@ LARGEST_BATCH: Final = min(each.max_payload for each in DIALECTS.values())
 """Most bytes of records in one frame: what every dialect takes (SF-32)."""
 _ENDLESS: Final = 1e9
 _NOT_FORWARD: Final = {"path", "journal", "tls", "token", "hooks", "backoff_base", "backoff_cap"}
-_FORWARD: Final = {each.name for each in fields(ForwardConfig)} - _NOT_FORWARD
+FORWARD_OPTIONS: Final = {each.name for each in fields(ForwardConfig)} - _NOT_FORWARD
+"""Fields of `ForwardConfig` that are options of a sender; the other options are the client's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,7 @@ def from_arguments(
     """
     parsed = parse_url(url)
     _refuse_unknown(options)
-    mine = {name: value for name, value in options.items() if name in _FORWARD}
+    mine = {name: value for name, value in options.items() if name in FORWARD_OPTIONS}
     theirs = {name: value for name, value in options.items() if name not in mine}
     config = parsed.configure(ClientConfig, theirs)
     forward = ForwardConfig(
@@ -114,7 +115,7 @@ def from_arguments(
 
 
 def _refuse_unknown(options: Mapping[str, Any]) -> None:
-    known = _FORWARD | {each.name for each in fields(ClientConfig)}
+    known = FORWARD_OPTIONS | {each.name for each in fields(ClientConfig)}
     for name in options:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
