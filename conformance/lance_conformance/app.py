@@ -139,9 +139,12 @@ def run(
     """Ask a server (the word run may be left out)."""
     suite = suite_named(protocol)
     second: Target | None = rest.pop("second_target")
+    third: Target | None = rest.pop("third_target")
     coordinator: Target | None = rest.pop("coordinator")
     if target is None and not dry_run:
         raise _no_target(patterns)
+    if third is not None and second is None:
+        raise click.UsageError("--third-target needs --second-target")
     judge_failover(protocol, rest, second)
     cases = _chosen(suite, patterns, skip, levels, rest["profile"], rest["seed"])
     if target is None or dry_run:
@@ -154,6 +157,7 @@ def run(
     options = Options(
         target=replace(target, port=target.port or suite.port),
         second_target=second and replace(second, port=second.port or suite.port),
+        third_target=third and replace(third, port=third.port or suite.port),
         coordinator=coordinator and replace(coordinator, port=coordinator.port or GROUPS),
         cases=cases,
         access=access_from(target.host, rest),

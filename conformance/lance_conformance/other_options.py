@@ -24,8 +24,10 @@ def beside_the_target(command: Command) -> Command:
                      help="The same, where the second target goes on meanwhile: those cases ask it "
                      "what the target has acknowledged. Its nodes must answer linear reads."),
         click.option("--second-target", type=TARGET,
-                     help="Another node of the target's cluster: HOST:PORT; the cases about two "
-                     "nodes are asked."),
+                     help="Another node of the target's cluster: HOST:PORT; the cases about "
+                     "several nodes are asked."),
+        click.option("--third-target", type=TARGET,
+                     help="One more node: HOST:PORT; those cases ask both others."),
         click.option("--coordinator", type=TARGET,
                      help="A coordinator of consumer groups: HOST:PORT; the cases about groups "
                      "are asked there."),

@@ -49,6 +49,7 @@ class Options:
         restart_cmd: The command that restarts the target.
         failover_cmd: The same, where the second target is asked afterwards.
         second_target: Another node of its cluster.
+        third_target: One more.
         coordinator: Where consumer groups are coordinated.
     """
 
@@ -72,6 +73,7 @@ class Options:
     restart_cmd: str | None = None
     failover_cmd: str | None = None
     second_target: Target | None = None
+    third_target: Target | None = None
     coordinator: Target | None = None
 
 
@@ -183,6 +185,7 @@ async def _begin(options: Options) -> Run:
         restart=by_command(command) if command else None,
         fails_over=options.failover_cmd is not None,
         second=options.second_target,
+        third=options.third_target,
         coordinator=options.coordinator,
     )
     conditions, axes = await suite.preflight(base, options.timeout_scale)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.server_cluster.test_nodes import Cluster
+from tests.server_cluster.test_nodes import Cluster, until
 
 from lance_conformance.app import app
 from lance_conformance.dialect import SPECIFIED
@@ -15,6 +15,8 @@ from lance_conformance.engine.run.schedule import ask_all
 from lance_conformance.engine.run.verdict import Result, Verdict
 from lance_conformance.server.cases import all_cases
 from lance_server.cluster.member import ClusterMember
+from lance_server.testing import RawClient
+from lance_spec.enums import Command
 
 IDS = (
     "log/restart-keeps-batches",
@@ -92,6 +94,7 @@ def test_a_node_that_has_not_got_it_is_found(cluster: Cluster, tmp_path: Path) -
         ([], "needs --second-target"),
         (["--second-target", "b", "--restart-cmd", "c"], "give --restart-cmd or --failover-cmd"),
         (["--second-target", "b", "--protocol", "rustlog"], "is for --protocol lwp"),
+        (["--third-target", "b"], "--third-target needs --second-target"),
     ],
 )
 def test_a_failover_that_cannot_be_is_refused(options: list[str], words: str) -> None:
@@ -99,3 +102,32 @@ def test_a_failover_that_cannot_be_is_refused(options: list[str], words: str) ->
     done = CliRunner().invoke(app, ["--target", "a", "--failover-cmd", "c", *options])
     assert done.exit_code == 2
     assert words in done.output
+
+
+def leader_of(client: RawClient) -> object:
+    """Return which node leads, as far as one knows."""
+    return client.ask_json(Command.GET_CLUSTER_STATUS)["leader_id"]
+
+
+@pytest.mark.parametrize(
+    "case_id", [case.id for case in all_cases() if "second-target" in case.needs]
+)
+def test_all_nodes_answer_alike(cluster: Cluster, case_id: str) -> None:
+    """Each of three; where every node takes writes, none has to say who leads."""
+    start(cluster, 3)
+    for number in (1, 2, 3):
+        with cluster.client(number) as client:
+            until(lambda client=client: leader_of(client) == 1)
+    others = {"second": target(cluster, 2), "third": target(cluster, 3)}
+    conditions = Conditions(
+        target(cluster, 1),
+        SPECIFIED,
+        SPECIFIED,
+        capabilities=frozenset({"second-target"}),
+        budget=30.0,
+        **others,
+    )
+    cases = [case for case in all_cases() if case.id == case_id]
+    (result,) = asyncio.run(ask_all(cases, conditions, jobs=1))
+    expected = Verdict.SKIP if case_id == "clu/leader-address" else Verdict.PASS
+    assert result.verdict is expected, result.message

@@ -59,6 +59,7 @@ class Conditions:
         one_by_one: Cases are asked one after the other, since the target is slow.
         restart_timeout: Seconds that a restart may take, beyond the budget.
         second: Another node of the target's cluster.
+        third: One more.
         coordinator: Where consumer groups are coordinated.
     """
 
@@ -81,4 +82,5 @@ class Conditions:
     one_by_one: bool = False
     restart_timeout: float = 60.0
     second: Target | None = None
+    third: Target | None = None
     coordinator: Target | None = None

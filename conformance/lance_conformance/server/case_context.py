@@ -182,21 +182,24 @@ class CaseContext(BaseContext):
         except TimeoutError as problem:
             raise Failure("timeout", "the target does not come back") from problem
 
-    async def open_second(self) -> Peer:
-        """A fresh connection to the other node of the cluster.
+    async def open_others(self) -> list[Peer]:
+        """A fresh connection to each other node of the cluster that was named.
 
         Raises:
-            Blocked: It does not accept it.
+            Blocked: One does not accept it.
             NotApplicable: There is none.
         """
-        second = self.conditions.second
-        if second is None:
+        others = [each for each in (self.conditions.second, self.conditions.third) if each]
+        if not others:
             raise NotApplicable("no other node of the cluster was named (--second-target)")
-        async with self.precondition("reaching the other node"):
-            peer = await self._open_at(second)
-            if self.conditions.access.token is not None:
-                await self.log_in(peer)
-        return peer
+        peers = []
+        async with self.precondition("reaching the other nodes"):
+            for other in others:
+                peer = await self._open_at(other)
+                if self.conditions.access.token is not None:
+                    await self.log_in(peer)
+                peers.append(peer)
+        return peers
 
     async def open_coordinator(self) -> Peer:
         """A fresh connection to the coordinator of consumer groups.

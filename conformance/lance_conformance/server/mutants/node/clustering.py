@@ -8,6 +8,7 @@ from lance_conformance.server.golden.state import Body, Refused, Replies, Topic
 from lance_conformance.server.mutants.registry import golden, mutant
 
 CONTROL = 0x40
+CREATE, DELETE = 0x01, 0x02
 
 
 @mutant(Specified.status_body)
@@ -38,10 +39,42 @@ def acks_what_it_does_not_hand_on(server: Specified, frame: Wire, /) -> Replies:
 @mutant(Specified.elsewhere)
 def creates_topics_for_itself(server: Specified, frame: Wire, /) -> Replies:
     """A follower answers CreateTopic with a topic that its leader does not know."""
-    if not frame.flags & CONTROL:
+    if not frame.flags & CONTROL or frame.batch_id != CREATE:
         return golden(server).elsewhere(frame)
     body = {"id": 4_000_000_000, "name": frame.payload.decode(), "created_at": 1}
+    return _answered(body)
+
+
+@mutant(Specified.elsewhere)
+def deletes_for_itself(server: Specified, frame: Wire, /) -> Replies:
+    """A follower answers DeleteTopic, and its leader keeps the topic."""
+    if not frame.flags & CONTROL or frame.batch_id != DELETE:
+        return golden(server).elsewhere(frame)
+    return _answered(server.deleted_body(_topic_of(frame)))
+
+
+def _topic_of(frame: Wire) -> int:
+    return int.from_bytes(frame.payload[:4], "little")
+
+
+def _answered(body: Body) -> Replies:
     return [Reply(CONTROL, 0x80, json.dumps(body).encode())]
+
+
+@mutant(Specified.elsewhere, only="specified")
+def stores_what_its_leader_has(server: Specified, frame: Wire, /) -> Replies:
+    """A follower hands a batch on without a look at its id."""
+    topic = server.memory.topics.get(frame.topic)
+    if frame.flags & CONTROL or topic is None:
+        return golden(server).elsewhere(frame)
+    topic.log += frame.payload
+    return server.acks(frame)
+
+
+@mutant(Specified.committed, only="specified")
+def keeps_commits_to_its_leader(server: Specified, topic_id: int, consumer: int, /) -> int:
+    """A follower knows no commit that its leader has."""
+    return 0 if server.leader else golden(server).committed(topic_id, consumer)
 
 
 @mutant(Specified.elsewhere)
