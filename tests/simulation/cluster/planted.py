@@ -13,6 +13,8 @@ from lance_server.cluster.applying.catalog import Catalog
 from lance_server.cluster.applying.results import Result, Status
 from lance_server.cluster.applying.settings import Settings
 from lance_server.cluster.copies import clone
+from lance_server.cluster.hosting.leaving import ShardLeaver
+from lance_server.cluster.peers import Peers
 from lance_server.log.segments.segment import SegmentWriter
 from lance_server.runtime.completion import Completion
 from lance_server.storage.contract import read_at
@@ -293,6 +295,10 @@ PLANTED: Final[dict[str, Plant]] = {
         node, "trim_position", _trim_as_shard_0
     ),
     "one shard is marked": _on(node.ClusterNode, "_mark_all", _mark_shard_0),
+    "a node leaves a shard that others have not got": _on(
+        ShardLeaver, "_may_leave", lambda *_: True
+    ),
+    "every node counts as a host of every shard": _on(Peers, "hosts", lambda self, _: self.live()),
     "a linear read waits for nothing": _on(linear_reads.ReadBarriers, "wait", _wait_for_no_barrier),
 }
 """What is wrong, and what makes it so."""
