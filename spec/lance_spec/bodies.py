@@ -176,6 +176,15 @@ def decode_topic(payload: Buffer) -> TopicInfo:
     return TopicInfo.from_body(decode_json(payload, "TopicResponse"))
 
 
+def is_complete(payload: Buffer) -> bool:
+    """Whether a TopicResponse has all topics: a node that cannot read its cluster's log says no.
+
+    Raises:
+        DecodeError: naming what is wrong with it.
+    """
+    return decode_json(payload, "TopicResponse").get("complete") is not False
+
+
 def decode_topics(payload: Buffer) -> list[TopicInfo]:
     """Read a TopicResponse that lists topics (LWP section 5.4).
 

@@ -400,17 +400,17 @@ class ReplicatedLogManager(LogManager):
 
     # The cluster -----------------------------------------------------------------------------
 
-    def catch_up(self) -> Completion[None] | None:
+    def catch_up(self) -> Completion[bool]:
         """Return what is settled when this node has applied all that was acknowledged anywhere.
 
-        It is settled also where the log cannot tell: the request is answered as far as the node
-        knows.
+        It is False where the log cannot tell: the node answers as far as it knows.
         """
+        known: Completion[bool] = Completion()
         if self.node.refusal() is not None or not self.node.has_genesis:
-            return None
-        known: Completion[None] = Completion()
+            known.settle(False)
+            return known
         barrier = self.barriers.wait()
-        barrier.wake(lambda: known.settle(None))
+        barrier.wake(lambda: known.settle(barrier.error is None))
         return known
 
     def on_dismissal(self, dismiss: Callable[[], object]) -> None:

@@ -573,8 +573,11 @@ class LogManager:
 
     # The cluster -----------------------------------------------------------------------------
 
-    def catch_up(self) -> Completion[None] | None:
-        """Return what is settled when all that was acknowledged is known here; None: it is."""
+    def catch_up(self) -> Completion[bool] | None:
+        """Return what is settled when all that was acknowledged is known here; None: it is.
+
+        It is False where that cannot be found out.
+        """
         return None
 
     def on_dismissal(self, dismiss: Callable[[], object]) -> None:

@@ -141,15 +141,17 @@ class ControlHandler:
         lookup = self._engine.catch_up()  # a topic that another node acknowledged is in the list
         if lookup is None:
             return self._listed(dialect)
-        return lookup.then(lambda _: self._listed(dialect))
+        return lookup.then(lambda is_whole: self._listed(dialect, is_whole=is_whole))
 
-    def _listed(self, dialect: Dialect) -> Answer:
+    def _listed(self, dialect: Dialect, *, is_whole: bool = True) -> Answer:
         found = {each.id: _basics(each) for each in self._engine.topics() if self._is_visible(each)}
         for info in self._engine.remote_topics():  # which other nodes of the cluster serve
             if info.id not in found and self._may_see(info.id, info.name):
                 found[info.id] = _told(info)
-        topics = [found[topic_id] for topic_id in sorted(found)]
-        return json_frame(dialect, Command.TOPIC_RESPONSE, {"topics": topics})
+        body: dict[str, Any] = {"topics": [found[topic_id] for topic_id in sorted(found)]}
+        if not is_whole:
+            body["complete"] = False
+        return json_frame(dialect, Command.TOPIC_RESPONSE, body)
 
     def _get_topic(self, payload: memoryview, dialect: Dialect) -> Answer:
         self._authorizer.check(Right.READ)

@@ -6,7 +6,7 @@ receipt is the order of effects.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from lance_server.fault_injection.follower import FollowerRole
 from lance_server.lwp.control import ControlHandler
@@ -103,7 +103,7 @@ class Session:
         self._looked_up: Frame | None = None
         """A request that waits until this node has read the shared log: for a topic that it did
         not know, or a linear read."""
-        self._lookup: Completion[None] | None = None
+        self._lookup: Completion[Any] | None = None
         self._rejected: Refusal | None = None
         self._ending = False
         self._fault_seen = False
@@ -390,12 +390,13 @@ class Session:
         try:
             outcome = self._ingest.accept(frame, self._dialect)
         except Refusal as refusal:
-            if refusal.ends_connection:
+            said = self._looks_up(frame, refusal)
+            if said is not None and said.ends_connection:
                 refused: Completion[Answer] = Completion()
-                refused.fail(refusal)
+                refused.fail(said)
                 self._answers.add_forwarded(refused, cost(frame), frame.batch_id)
-            elif not self._looks_up(frame, refusal):
-                self._answers.add_error(self._dialect, refusal, frame.batch_id)
+            elif said is not None:
+                self._answers.add_error(self._dialect, said, frame.batch_id)
             return
         if outcome is None:
             return
@@ -431,8 +432,8 @@ class Session:
             self._postpone(frame)
             return
         except Refusal as refusal:
-            if not self._looks_up(frame, refusal):
-                self._answers.add_error(self._dialect, refusal, None)
+            if (said := self._looks_up(frame, refusal)) is not None:
+                self._answers.add_error(self._dialect, said, None)
             return
         if self._authorizer.attempts_exhausted:
             self._ending = True
@@ -458,21 +459,28 @@ class Session:
         self._is_postponed = True
         self._pending_requests.add_first(frame)
 
-    def _looks_up(self, frame: Frame, refusal: Refusal) -> bool:
+    def _looks_up(self, frame: Frame, refusal: Refusal) -> Refusal | None:
         """Keep a request for a topic that is not known until the node has read the shared log.
 
         A topic that another node has acknowledged is never said not to be there.
+
+        Returns:
+            The answer, or None where the request is kept.
         """
-        if refusal.code not in _NO_TOPIC or self._looked_up is frame:
+        if refusal.code not in _NO_TOPIC:
             self._looked_up = self._lookup = None
-            return False
-        lookup = self._engine.catch_up()
+            return refusal
+        lookup = self._lookup if self._looked_up is frame else self._engine.catch_up()
         if lookup is None:
-            return False
+            return refusal
+        if lookup.done:
+            self._looked_up = self._lookup = None
+            known = lookup.error is None and lookup.result() is not False
+            return refusal if known else _in_doubt(refusal)
         self._looked_up, self._lookup = frame, lookup
         self._postpone(frame)
         lookup.wake(self._wake)
-        return True
+        return None
 
     def _awaits_barrier(self, frame: Frame) -> bool:
         """Keep a read until the node has applied all that was acknowledged before it anywhere.
@@ -569,3 +577,13 @@ class Session:
         batch_id = None if fault.header is None else batch_of(fault.header)
         self._answers.send(error_frame(self._dialect, too_large(fault), batch_id))
         self.close(f"protocol fault: {fault}")
+
+
+def _in_doubt(refusal: Refusal) -> Refusal:
+    """Say of a topic that is not known here that it may be there all the same."""
+    return Refusal(
+        ErrorCode.CLUSTER_NOT_READY,
+        f"{refusal.message}, as far as this node knows; it cannot read the shared log now: ask "
+        "another node",
+        ends_connection=True,
+    )

@@ -22,6 +22,7 @@ from lance_sdk._protocol.handshake import (
     no_topic,
     partitioned_topic,
     partitioned_topics,
+    uncertain_topic,
 )
 from lance_sdk._protocol.request_tracker import PendingRequest
 from lance_sdk.errors import (
@@ -33,7 +34,14 @@ from lance_sdk.errors import (
 )
 from lance_sdk.types import PartitionedTopic
 from lance_sdk.values.keyed import as_time_ns
-from lance_spec.bodies import ClusterStatus, TopicInfo, decode_json, decode_topic, decode_topics
+from lance_spec.bodies import (
+    ClusterStatus,
+    TopicInfo,
+    decode_json,
+    decode_topic,
+    decode_topics,
+    is_complete,
+)
 from lance_spec.checksum import Buffer
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Command, PartitionerId
@@ -261,8 +269,18 @@ def _number(name: str, server_url: str) -> Procedure[int]:
     topics = yield from list_topics()
     found = find_topic(topics, name)
     if found is None:
+        yield from _check_complete(name, server_url)
         raise _absent(name, topics, server_url, create=True)
     return found.id
+
+
+def _check_complete(name: str, server_url: str) -> Procedure[None]:
+    """Refuse to call a topic missing where the node that was asked may not know it yet."""
+    whole: bool = yield PendingRequest(
+        Command.LIST_TOPICS, b"", Command.TOPIC_RESPONSE, is_complete, repeatable=True
+    )
+    if not whole:
+        raise uncertain_topic(name, server_url)
 
 
 def _absent(
@@ -291,6 +309,7 @@ def _found(name: str, server_url: str) -> Procedure[TopicInfo | PartitionedTopic
     topics = yield from list_topics()
     found = find_topic(topics, name) or find_partitioned(topics, name)
     if found is None:
+        yield from _check_complete(name, server_url)
         raise _absent(name, topics, server_url)
     return found
 

@@ -15,12 +15,13 @@ from typing import TypeAlias
 from lance_sdk._api.redaction import Redaction
 from lance_sdk.errors import (
     AuthenticationFailed,
+    ClusterNotReady,
     TopicAlreadyExists,
     TopicDeleted,
     TopicNotFound,
 )
 from lance_sdk.types import PartitionedTopic
-from lance_spec.bodies import TopicInfo, decode_topic, decode_topics
+from lance_spec.bodies import TopicInfo, decode_topic, decode_topics, is_complete
 from lance_spec.enums import Command
 from lance_spec.limits import DEFAULT_TOPIC_ID
 from lance_spec.messages.lwp import Authenticate, AuthenticateResponse, CreateTopic, GetTopic
@@ -109,11 +110,14 @@ def _authenticate(token: str) -> Generator[Step, bytes, None]:
 
 def _resolve(plan: Plan) -> Handshake:
     wanted = plan.topic or ""
-    topics = yield from _listed()
+    answer = yield from _list_answer()
+    topics = decode_topics(answer)
     if (topic := find_topic(topics, wanted)) is not None:
         return topic
     if (whole := find_partitioned(topics, wanted)) is not None:
         raise TopicNotFound(partitioned_topic(whole, plan.server_url))
+    if not is_complete(answer):
+        raise uncertain_topic(wanted, plan.server_url)
     if not plan.create_topic:
         advice = "" if plan.create_topic is None else " or pass create_topic=True"
         raise TopicNotFound(missing_topic(wanted, topics, plan.server_url) + advice)
@@ -129,9 +133,13 @@ def _resolve(plan: Plan) -> Handshake:
     return decode_topic(answer)
 
 
-def _listed() -> Generator[Step, bytes, list[TopicInfo]]:
+def _list_answer() -> Generator[Step, bytes, bytes]:
     answer = yield Ask("topic", Command.LIST_TOPICS, b"", Command.TOPIC_RESPONSE)
-    return decode_topics(answer)
+    return answer
+
+
+def _listed() -> Generator[Step, bytes, list[TopicInfo]]:
+    return decode_topics((yield from _list_answer()))
 
 
 def find_topic(topics: list[TopicInfo], name: str) -> TopicInfo | None:
@@ -184,6 +192,14 @@ def _look_up(plan: Plan) -> Handshake:
             details=error.details,
         ) from None
     return decode_topic(answer)
+
+
+def uncertain_topic(name: str, server_url: str) -> ClusterNotReady:
+    """Return the error for a topic that a node does not know which may lag behind its cluster."""
+    return ClusterNotReady(
+        f"{no_topic(name, server_url)} as far as the node knows that was asked, and it cannot read "
+        "the shared log of its cluster now; ask another node, or try again"
+    )
 
 
 def missing_topic(name: str, topics: Iterable[TopicInfo], server_url: str) -> str:

@@ -15,7 +15,7 @@ from lance_sdk.errors import (
 from lance_sdk.journal.lwp.metadata import SlotMetadata
 from lance_sdk.journal.lwp.refusals import category_of
 from lance_sdk.journal.rejections import Category
-from lance_spec.bodies import TopicInfo, decode_topic, decode_topics
+from lance_spec.bodies import TopicInfo, decode_topic, decode_topics, is_complete
 from lance_spec.enums import Command
 from lance_spec.errors import EncodeError
 from lance_spec.messages.lwp import CreateTopic
@@ -119,6 +119,11 @@ class TopicIds:
             if found is not None:
                 self._learn(topic, found)
                 done(None, now)
+            elif not is_complete(payload):
+                raise RemoteProtocolError(
+                    f"the node does not know topic {name!r} and cannot read the shared log of its "
+                    "cluster now; it is asked again"
+                )
             elif self._on_missing == "create":
                 self.asking = True
                 connection.ask(self._creation(topic, name, done), now)
