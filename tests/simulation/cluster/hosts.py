@@ -148,7 +148,8 @@ class Host:
 
     def had_durable(self, shard: int) -> int:
         """Return the position of a shard that its disk has, or had before it was lost."""
-        return max(self.durable(shard), self.told_durable.get(shard, 0))
+        told = self.told_durable.get(shard, 0)
+        return told if self.needs_clone else max(self.durable(shard), told)
 
     def is_member(self, shard: int) -> bool:
         """Whether the log must wait for it: its disk says that it is registered as a host."""
@@ -291,7 +292,7 @@ def look_at_trim(world: "World", shard: int, before: int) -> None:
         WrongError: it would.
     """
     for host in world.hosts:
-        if host.is_member(shard) and not host.is_behind() and before > host.durable(shard):
+        if not host.is_behind() and host.is_member(shard) and before > host.durable(shard):
             raise WrongError(f"trimmed to {before}, node {host.number} has less of {shard}")
     if sum(host.had_durable(shard) >= before for host in world.hosts) < _ENOUGH:
         raise WrongError(f"trimmed to {before} of {shard}, which fewer than two nodes have")
