@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tests.simulation.cluster.hosts import Host, WrongError, find_batches, find_dropped
-from tests.simulation.cluster.logs import contents
+from tests.simulation.cluster.logs import DATA_DIR, contents
 
 from lance_server.cluster.applying.mark import FOLDER
 
@@ -46,7 +46,8 @@ def _judge_files(world: "World") -> None:
         left = host.manager.node.replica.left
         known = {str(key) for key, each in catalog.items() if each.shard in host.hosted}
         known |= {str(key) for mark in left.values() for key in mark.topics}
-        strange = sorted({_topic_of(name) for name in contents(host.disk)} - known - {None})
+        names = {str(path.relative_to(DATA_DIR)) for path in host.disk.files()}
+        strange = sorted({_topic_of(name) for name in names} - known - {None})
         if strange:
             raise WrongError(f"node {host.number} has the topics {strange}")
 
@@ -55,7 +56,7 @@ def _files_of(host: Host, shard: int, topics: set[str]) -> dict[str, bytes]:
     marks = f"{FOLDER}/shard-{shard}."
     return {
         name: content
-        for name, content in contents(host.disk).items()
+        for name, content in contents(host.disk, host.hosted).items()
         if _topic_of(name) in topics or name.startswith(marks)
     }
 

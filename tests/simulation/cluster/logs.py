@@ -1,7 +1,7 @@
 """Logs made of a seed, and replays of them on disks that crash."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -281,14 +281,21 @@ class Replay:
             replica.shards[0].index()
 
 
-def contents(disk: MemoryStorage) -> dict[str, bytes]:
-    """Return what all nodes must have alike: every file, and of the mark what is state."""
+def contents(disk: MemoryStorage, hosted: Container[int] | None = None) -> dict[str, bytes]:
+    """Return what all nodes must have alike: every file, and of the marks what is state.
+
+    Args:
+        disk: a node's.
+        hosted: the shards that it hosts; the marks of others may be damaged. None for all.
+    """
     found = {}
     for path in disk.files():
         name = str(path.relative_to(DATA_DIR))
         if name.startswith(COPIES_FOLDER):
             continue
         if name.startswith(FOLDER):
+            if hosted is not None and int(name.split("-")[1].split(".")[0]) not in hosted:
+                continue
             body = json.loads(disk.peek(path))
             for local in ("removals", "checksum"):
                 body.pop(local)
