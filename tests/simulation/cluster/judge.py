@@ -46,10 +46,11 @@ def _judge_files(world: "World") -> None:
         left = host.manager.node.replica.left
         known = {str(key) for key, each in catalog.items() if each.shard in host.hosted}
         known |= {str(key) for mark in left.values() for key in mark.topics}
-        names = {str(path.relative_to(DATA_DIR)) for path in host.disk.files()}
-        strange = sorted({_topic_of(name) for name in names} - known - {None})
-        if strange:
-            raise WrongError(f"node {host.number} has the topics {strange}")
+        paths = host.disk.files()
+        found = {_topic_of(str(path.relative_to(DATA_DIR))) for path in paths}
+        unknown = sorted(each for each in found if each is not None and each not in known)
+        if unknown:
+            raise WrongError(f"node {host.number} has the topics {unknown}")
 
 
 def _files_of(host: Host, shard: int, topics: set[str]) -> dict[str, bytes]:

@@ -294,7 +294,10 @@ def contents(disk: MemoryStorage, hosted: Container[int] | None = None) -> dict[
         if name.startswith(COPIES_FOLDER):
             continue
         if name.startswith(FOLDER):
-            if hosted is not None and int(name.split("-")[1].split(".")[0]) not in hosted:
+            if (
+                hosted is not None
+                and int(name.split("-")[1].split(".", maxsplit=1)[0]) not in hosted
+            ):
                 continue
             body = json.loads(disk.peek(path))
             for local in ("removals", "checksum"):
