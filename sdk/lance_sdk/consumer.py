@@ -52,6 +52,7 @@ class Consumer(Lifecycle):
     def __init__(self, url: str | URL, **options: Unpack[ConsumerOptions]) -> None:
         self._core = build_consumer(url, options)
         super().__init__(self._core)
+        self._driver.room = self._core.session.room
         config = self._core.config
         self._fetcher = self._core.fetcher
         self._cursor = ConsumerPosition(commits=config.offsets is not None)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32_IEEE, CRC32C, Buffer
+from lance_spec.codec.buffers import unfilled
 from lance_spec.codec.header_prefix import (
     FrameKind,
     KnownPrefix,
@@ -53,6 +54,8 @@ _FEW: Final = 16
 """Acknowledgements up to which each is made by itself."""
 _ID_SIZE: Final = 8
 _NO_PAYLOAD: Final = memoryview(b"")
+_GROWTH: Final = 4
+"""How many times what has arrived of a frame is set aside for it; its header alone proves little."""
 _FIELD_OFFSETS: Final = {
     "magic": 0,
     "version": 4,
@@ -146,6 +149,7 @@ class FrameSplitter:
     __slots__ = (
         "_candidates",
         "_fast",
+        "_have",
         "_known",
         "_limit",
         "_max_payload",
@@ -166,6 +170,7 @@ class FrameSplitter:
         self._max_payload = max_payload
         self._limit = 0
         self._tail = bytearray()
+        self._have = 0
         self._need = HEADER_SIZE
         self._offset = 0
         self.dialect: Dialect | None = dialects[0] if len(dialects) == 1 else None
@@ -181,7 +186,20 @@ class FrameSplitter:
     @property
     def pending(self) -> int:
         """Bytes held of a frame that has not arrived whole."""
-        return len(self._tail)
+        return self._have
+
+    def room(self) -> memoryview:
+        """Return memory for the next bytes of a frame that has begun; they need not be copied then.
+
+        Returns:
+            Where to receive them, from its beginning on; nothing else may be given to
+            `receive_data` before. Empty where no frame has begun.
+        """
+        if self._have < HEADER_SIZE:
+            return _NO_PAYLOAD
+        if self._have == len(self._tail):
+            self._make_room(self._have + 1)
+        return memoryview(self._tail)[self._have :]
 
     def receive_data(self, data: Buffer) -> list[Frame]:
         """Take bytes from the stream and return the frames they complete.
@@ -195,36 +213,55 @@ class FrameSplitter:
         """
         frames: list[Frame] = []
         view = memoryview(data)
-        taken = self._finish_tail(view, frames) if self._tail else 0
+        taken = self._finish_tail(view, frames) if self._have else 0
         if self.fault is None:
             taken = self._split(view, taken, frames)
         if self.fault is None and taken < len(view):
-            self._tail += view[taken:]
+            self._hold(view[taken:])
             self._expect_rest()
         return frames
 
     def _finish_tail(self, view: memoryview, frames: list[Frame]) -> int:
         """Complete the frame begun earlier; return how many bytes of `view` it took."""
         taken = 0
-        while self._tail and self.fault is None:
-            missing = self._need - len(self._tail)
-            self._tail += view[taken : taken + missing]
-            taken = min(taken + missing, len(view))
-            if len(self._tail) < self._need:
+        while self._have and self.fault is None:
+            piece = view[taken : taken + self._need - self._have]
+            self._hold(piece)
+            taken += len(piece)
+            if self._have < self._need:
                 self._expect_rest()
                 break
-            whole = self._tail
-            if self._split(memoryview(whole), 0, frames) and self.fault is None:
-                self._tail = bytearray()  # the frame's payload keeps the old one alive
-                self._need = HEADER_SIZE
+            whole = memoryview(self._tail)[: self._have]
+            if self._split(whole, 0, frames) and self.fault is None:
+                self._forget_tail()  # the frame's payload keeps the memory alive
             else:
                 self._expect_rest()
         return taken
 
+    def _hold(self, piece: memoryview) -> None:
+        """Put bytes after those that are held of a frame, unless they were received there."""
+        have = self._have + len(piece)
+        if piece.obj is not self._tail:
+            if have > len(self._tail):
+                self._make_room(have)
+            self._tail[self._have : have] = piece
+        self._have = have
+
+    def _make_room(self, least: int) -> None:
+        """Move what is held of a frame to where there is room for more of it."""
+        made = unfilled(max(least, min(self._need, _GROWTH * least)))
+        made[: self._have] = memoryview(self._tail)[: self._have]
+        self._tail = made
+
+    def _forget_tail(self) -> None:
+        self._tail = bytearray()
+        self._have = 0
+        self._need = HEADER_SIZE
+
     def _expect_rest(self) -> None:
         """Judge the begun header as far as it goes, and note how long its frame will be."""
-        have = len(self._tail)
-        head = bytes(self._tail[:PREFIX_SIZE])
+        have = self._have
+        head = bytes(self._tail[: min(have, PREFIX_SIZE)])
         whole = have >= PREFIX_SIZE and head not in self._known
         if whole or not MAGIC.startswith(head[:4]):
             self._judge_prefix(head)
@@ -324,7 +361,7 @@ class FrameSplitter:
     ) -> None:
         place = self._offset + _FIELD_OFFSETS[name]
         self.fault = FrameFault(kind, name, place, expected, got, header)
-        self._tail = bytearray()
+        self._forget_tail()
 
 
 def encode_header(

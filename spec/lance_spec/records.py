@@ -148,11 +148,12 @@ def record_bounds(data: Buffer) -> bytes:
     return bounds
 
 
-def part_records(buffer: bytearray | memoryview) -> tuple[bytes, bytes]:
-    """Move the values of all records to the front of their buffer, back to back.
+def part_records(data: Buffer, target: bytearray | memoryview | None = None) -> tuple[bytes, bytes]:
+    """Move the values of all records to the front of a buffer, back to back.
 
     Args:
-        buffer: whole records, back to back; it is written to.
+        data: whole records, back to back.
+        target: where the values go; at least as large. None writes to the data themselves.
 
     Returns:
         The type of each record, a byte each; and an array of signed 32-bit numbers, as this
@@ -160,24 +161,27 @@ def part_records(buffer: bytearray | memoryview) -> tuple[bytes, bytes]:
 
     Raises:
         DecodeError: as for `decode_records`, or there are 2 GiB or more; nothing was moved.
-        BufferError: the buffer cannot be written to.
+        BufferError: what is to be written to cannot be.
+        ValueError: the target is smaller than the data.
     """
-    size = len(buffer)
+    size = len(data)
     if size > _MOST_PARTED:
         raise DecodeError("Record", "", 0, f"at most {_MOST_PARTED} bytes at once", f"{size} bytes")
-    parted: tuple[bytes, bytes] | None = _part(buffer)
+    parted: tuple[bytes, bytes] | None = _part(data, data if target is None else target)
     if parted is None:
-        raise _cut_short(buffer, *_walk(buffer))
+        raise _cut_short(data, *_walk(data))
     return parted
 
 
-def _part_in_python(buffer: bytearray | memoryview) -> tuple[bytes, bytes] | None:
+def _part_in_python(data: Buffer, target: Buffer) -> tuple[bytes, bytes] | None:
     """Move the values, and return types and places; None where a record is not whole."""
-    with memoryview(buffer) as view:
+    with memoryview(target) as view:
         if view.readonly:
             raise BufferError("the values of records can only be moved where they can be written")
-        found, end = _take_in_python(view)
-        if end != len(view):
+        if len(view) < len(data):
+            raise ValueError("the target is smaller than the data")
+        found, end = _take_in_python(data)
+        if end != len(data):
             return None
         values = [value for _, value in found]
         offsets = array("i", accumulate(map(len, values), initial=0))

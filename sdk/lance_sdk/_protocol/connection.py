@@ -198,6 +198,10 @@ class Connection:
             self.keepalive.last_sent = now
         return output
 
+    def room(self) -> memoryview:
+        """Return memory to receive what comes next into, where a frame has begun; else nothing."""
+        return self._splitter.room()
+
     def receive_data(self, data: Buffer, now: float) -> None:
         """Take bytes from the peer; whatever is wrong with them ends up in `fault`."""
         self.received_bytes += len(data)

@@ -244,6 +244,10 @@ class Session:
         else:
             self._next_host(cause, now)
 
+    def room(self) -> memoryview:
+        """Return memory to receive what comes next into, where a frame has begun; else nothing."""
+        return memoryview(b"") if self.connection is None else self.connection.room()
+
     def receive_data(self, data: Buffer, now: float) -> None:
         """Take bytes from the peer."""
         if self.connection is not None and self._doom is None:

@@ -100,8 +100,8 @@ static PyObject *decode_records(PyObject *module, PyObject *data)
     return records == NULL ? NULL : Py_BuildValue("Nn", records, position);
 }
 
-/* Move the values of whole records together, in place; write their kinds and where each begins. */
-static void part(uint8_t *base, Py_ssize_t count, uint8_t *kinds, uint8_t *offsets)
+/* Move the values of whole records together, in place or elsewhere; write their kinds and where each begins. */
+static void part(const uint8_t *base, uint8_t *target, Py_ssize_t count, uint8_t *kinds, uint8_t *offsets)
 {
     Py_ssize_t from = 0;
     int32_t to = 0;
@@ -109,7 +109,7 @@ static void part(uint8_t *base, Py_ssize_t count, uint8_t *kinds, uint8_t *offse
         uint32_t length = load32(base + from + 1);
         kinds[index] = base[from];
         memcpy(offsets, &to, sizeof to);
-        memmove(base + to, base + from + RECORD_HEADER, length);
+        memmove(target + to, base + from + RECORD_HEADER, length);
         from += RECORD_HEADER + (Py_ssize_t)length;
         to += (int32_t)length;
     }
@@ -117,38 +117,48 @@ static void part(uint8_t *base, Py_ssize_t count, uint8_t *kinds, uint8_t *offse
 }
 
 PyDoc_STRVAR(part_doc,
-"part_records(buffer) -> (kinds, offsets) | None\n\n"
-"Move the values of all records to the front of the buffer, back to back. `kinds` has a byte for\n"
-"each record, `offsets` where each value begins and the last one ends, as 32-bit numbers of this\n"
-"machine. None, and nothing was moved, where the buffer is not whole records of less than 2 GiB.");
+"part_records(data, target) -> (kinds, offsets) | None\n\n"
+"Move the values of all records to the front of the target, back to back; it is at least as large\n"
+"as the data, and may be the data. `kinds` has a byte for each record, `offsets` where each value\n"
+"begins and the last one ends, as 32-bit numbers of this machine. None, and nothing was moved,\n"
+"where the data is not whole records of less than 2 GiB.");
 
-static PyObject *part_records(PyObject *module, PyObject *data)
+static PyObject *part_records(PyObject *module, PyObject *args)
 {
-    Py_buffer buffer;
-    if (PyObject_GetBuffer(data, &buffer, PyBUF_WRITABLE) < 0)
+    PyObject *from, *to;
+    Py_buffer data, target;
+    if (!PyArg_ParseTuple(args, "OO", &from, &to) || PyObject_GetBuffer(to, &target, PyBUF_WRITABLE) < 0)
         return NULL;
-    Py_ssize_t count, position = walk_records(&buffer, &count);
+    if (PyObject_GetBuffer(from, &data, PyBUF_SIMPLE) < 0) {
+        PyBuffer_Release(&target);
+        return NULL;
+    }
+    Py_ssize_t count, position = walk_records(&data, &count);
     PyObject *found = NULL;
-    if (position != buffer.len || position > INT32_MAX) {
+    if (target.len < data.len) {
+        PyErr_SetString(PyExc_ValueError, "the target is smaller than the data");
+    } else if (position != data.len || position > INT32_MAX) {
         found = Py_NewRef(Py_None);
     } else {
         PyObject *kinds = PyBytes_FromStringAndSize(NULL, count);
         PyObject *offsets = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(int32_t));
         if (kinds != NULL && offsets != NULL) {
-            part(buffer.buf, count, (uint8_t *)PyBytes_AS_STRING(kinds), (uint8_t *)PyBytes_AS_STRING(offsets));
+            part(data.buf, target.buf, count, (uint8_t *)PyBytes_AS_STRING(kinds),
+                 (uint8_t *)PyBytes_AS_STRING(offsets));
             found = PyTuple_Pack(2, kinds, offsets);
         }
         Py_XDECREF(kinds);
         Py_XDECREF(offsets);
     }
-    PyBuffer_Release(&buffer);
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&target);
     return found;
 }
 
 PyMethodDef record_methods[] = {
     {"scan_records", scan_records, METH_O, scan_doc},
     {"record_bounds", record_bounds, METH_O, bounds_doc},
-    {"part_records", part_records, METH_O, part_doc},
+    {"part_records", part_records, METH_VARARGS, part_doc},
     {"decode_records", decode_records, METH_O, decode_doc},
     {NULL, NULL, 0, NULL},
 };

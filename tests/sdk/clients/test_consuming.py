@@ -28,6 +28,8 @@ from lance_spec.records import encode_record, encode_records
 pytestmark = pytest.mark.anyio
 
 VALUES = [b"record %d" % number * (1 + number % 7) for number in range(100)]
+LARGE = [bytes([number]) * 40_000 for number in range(20)]
+"""More than one read of a client's takes."""
 
 
 def fill(server: FakeServer, values: list[bytes] = VALUES) -> bytes:
@@ -147,6 +149,73 @@ async def test_half_an_answer_is_no_answer(api: Any, server: FakeServer) -> None
     server.on_control = cut_first
     async with api.consumer(server.url(), stop_at_end=True) as consumer:
         assert [record.value for record in await collect(consumer)] == VALUES
+
+
+def large_answer(server: FakeServer, frame: Frame) -> bytes:
+    """Return all records from where a Fetch asks as one frame."""
+    start = _start(frame)
+    data = server.topics.log(1)[start:]
+    payload = FetchResponse(start + len(data), len(data), 1, data).encode()
+    return encode_control(server.dialect, Command.FETCH_RESPONSE, payload)
+
+
+async def test_a_large_answer_may_come_in_pieces(api: Any, server: FakeServer) -> None:
+    """It is put together as it was."""
+    fill(server, LARGE)
+
+    def piecewise(peer: FakePeer, frame: Frame) -> bool:
+        if frame.batch_id != Command.FETCH or _start(frame) == END_OFFSET:
+            return False
+        answer = large_answer(server, frame)
+        for place in range(0, len(answer), 70_000):
+            peer.send(answer[place : place + 70_000])
+        return True
+
+    server.on_control = piecewise
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
+        assert [record.value for record in await collect(consumer)] == LARGE
+
+
+async def test_the_rest_of_a_large_answer_is_not_waited_for_for_ever(
+    api: Any, server: FakeServer
+) -> None:
+    """Its time runs out, and another connection brings it."""
+    fill(server, LARGE)
+
+    def halve_first(peer: FakePeer, frame: Frame) -> bool:
+        if frame.batch_id != Command.FETCH or _start(frame) == END_OFFSET or peer.number > 1:
+            return False
+        answer = large_answer(server, frame)
+        peer.send(answer[: len(answer) // 2])
+        return True
+
+    server.on_control = halve_first
+    options = {"stop_at_end": True, "request_timeout": 1.0}
+    async with api.consumer(server.url(), **options) as consumer:
+        assert [record.value for record in await collect(consumer)] == LARGE
+    assert server.accepted > 1
+
+
+async def test_a_consumer_closes_while_half_of_a_large_answer_is_there(
+    api: Any, server: FakeServer
+) -> None:
+    """Nobody waits for the rest."""
+    fill(server, LARGE)
+    halved: list[int] = []
+
+    def halve(peer: FakePeer, frame: Frame) -> bool:
+        if frame.batch_id != Command.FETCH or _start(frame) == END_OFFSET:
+            return False
+        answer = large_answer(server, frame)
+        peer.send(answer[: len(answer) // 2])
+        halved.append(peer.number)
+        return True
+
+    server.on_control = halve
+    async with api.consumer(server.url(), stop_at_end=True) as consumer:
+        while not halved:
+            assert await consumer.poll(0.01) is None
+    assert halved == [1]
 
 
 def _start(frame: Frame) -> int:

@@ -251,6 +251,36 @@ def test_cuts_never_change_the_frames(case: tuple[Dialect, list[bytes], list[int
     assert splitter.pending == 0
 
 
+@given(
+    st.sampled_from(EITHER),
+    st.lists(st.binary(max_size=300), min_size=1, max_size=8),
+    st.lists(st.integers(1, 200), min_size=1, max_size=12),
+)
+def test_bytes_that_are_received_in_place_make_the_same_frames(
+    dialect: Dialect, payloads: list[bytes], sizes: list[int]
+) -> None:
+    """Each read goes where the splitter has room for it, as far as that reaches."""
+    stream = memoryview(b"".join(ingest(dialect, each, i) for i, each in enumerate(payloads, 1)))
+    splitter, found, reads = FrameSplitter(EITHER), [], 0
+    while stream:
+        room, size = splitter.room(), sizes[reads % len(sizes)]
+        piece = stream[: min(size, len(room) or size)]
+        if room:
+            room[: len(piece)] = piece
+        read = room[: len(piece)] if room else piece
+        found += [(each.batch_id, bytes(each.payload)) for each in splitter.receive_data(read)]
+        stream, reads = stream[len(piece) :], reads + 1
+    assert found == list(enumerate(payloads, 1))
+    assert (splitter.fault, splitter.pending, len(splitter.room())) == (None, 0, 0)
+
+
+def test_a_header_alone_has_little_set_aside_for_it() -> None:
+    """However much it announces: a few times what has arrived."""
+    header = patched(encode_keepalive(SPECIFIED), 32, *MAX_PAYLOAD.to_bytes(4, "little"))
+    _, splitter = split(header)
+    assert 0 < len(splitter.room()) < 10 * HEADER_SIZE
+
+
 @given(st.binary(max_size=400), st.integers(1, 50))
 def test_no_bytes_make_it_raise(noise: bytes, step: int) -> None:
     """Whatever arrives, in whatever portions, ends in frames or in a fault."""

@@ -214,7 +214,7 @@ class Generator:
         return {
             "scan_records": lambda: [self.buffer()],
             "record_bounds": lambda: [self.buffer()],
-            "part_records": lambda: [self.buffer()],
+            "part_records": lambda: [self.buffer(), self.buffer()],
             "decode_records": lambda: [self.buffer()],
             "follow_ring": lambda: [
                 self.ring(),

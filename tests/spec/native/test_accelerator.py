@@ -4,6 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from array import array
 from itertools import pairwise
 from pathlib import Path
 from struct import pack
@@ -61,10 +62,30 @@ def test_bounds_are_found_alike(data: bytes) -> None:
 def test_values_are_moved_alike(data: bytes) -> None:
     """The same types, places and values; nothing moves where a record is not whole."""
     fast, slow = bytearray(data), bytearray(data)
-    found = accelerator.part_records(memoryview(fast))
-    assert (found, fast) == (records._part_in_python(memoryview(slow)), slow)
+    found = accelerator.part_records(fast, memoryview(fast))
+    assert (found, fast) == (records._part_in_python(slow, memoryview(slow)), slow)
     if found is None:
         assert fast == data
+
+
+@given(damaged)
+def test_values_are_moved_elsewhere_alike(data: bytes) -> None:
+    """The data stays as it is, and so does what lies behind the values."""
+    fast, slow, here = bytearray(len(data) + 3), bytearray(len(data) + 3), bytearray(data)
+    found = accelerator.part_records(data, fast)
+    assert (found, fast) == (records._part_in_python(data, slow), slow)
+    if found is not None:
+        accelerator.part_records(here, here)
+        size = array("i", found[1])[-1]
+        assert fast[:size] == here[:size]
+
+
+def test_values_are_not_moved_where_there_is_no_room() -> None:
+    """Both refuse a target that is smaller than the data."""
+    data = encode_records([b"x"])
+    for part in accelerator.part_records, records._part_in_python:
+        with pytest.raises(ValueError, match="smaller"):
+            part(data, bytearray(len(data) - 1))
 
 
 def test_values_are_only_moved_where_they_can_be_written() -> None:
@@ -72,7 +93,7 @@ def test_values_are_only_moved_where_they_can_be_written() -> None:
     for part in accelerator.part_records, records._part_in_python:
         for fixed in b"", encode_records([b"x"]), memoryview(bytearray(5)).toreadonly():
             with pytest.raises(BufferError):
-                part(fixed)
+                part(fixed, fixed)
 
 
 @pytest.mark.parametrize("length", [16 * 1024 * 1024, 16 * 1024 * 1024 + 1, 2**32 - 1])

@@ -40,6 +40,9 @@ from lance_sdk.errors import (
 from lance_sdk.hooks import Hooks
 
 _RECEIVE_BYTES = 256 * 1024
+_NOTHING = memoryview(b"")
+_WORTH_A_READ = 64 * 1024
+"""Bytes of room below which copying them is as quick as a read that ends with them."""
 _LONGEST_WAIT = 3600.0
 """Seconds a client that was dropped may still take to finish."""
 _JOIN_GRACE = 1.0
@@ -60,6 +63,7 @@ class ThreadDriver:
     Attributes:
         dispatcher: tells hooks and the log.
         place: returns where a producer's records go, for the texts of errors.
+        room: returns memory to receive what comes next into, or nothing; called under the lock.
         lock: guards the core; user code never runs under it.
         batches: what is sent, where a lone batch may be sent and acknowledged on the thread that
             waits for it.
@@ -85,6 +89,7 @@ class ThreadDriver:
         self._wirelog: WireLog | None = None
         self.dispatcher = EventDispatcher(name, hooks, topic)
         self.place: Callable[[], object] = lambda: None
+        self.room: Callable[[], memoryview] = lambda: _NOTHING
         self.batches: LoneBatches | None = None
         self._direct: DirectExchange | None = None
         self._thread: threading.Thread | None = None
@@ -365,7 +370,7 @@ class ThreadDriver:
             self._writing = backlog
             self._waiter.watch(stream.sock, write=self._writing)
         if self._rest(deadline, stream) & selectors.EVENT_READ:
-            self._receive(stream)
+            self._receive(stream, deadline)
 
     def _rest(self, deadline: float, stream: Stream) -> int:
         """Wait, and leave a connection without backlog to who sends and waits meanwhile."""
@@ -379,11 +384,15 @@ class ThreadDriver:
         with self.lock:
             return ready if direct.rouse() else 0
 
-    def _receive(self, stream: Stream) -> None:
+    def _receive(self, stream: Stream, deadline: float) -> None:
         """Take what one read brings; a peer that never stops sending must not stop the timers."""
         while True:
+            with self.lock:
+                room = self.room()
+            large = len(room) >= _WORTH_A_READ
+            buffer = room if large else self._buffer
             try:
-                count = stream.receive(self._buffer)
+                count = self._fill(stream, room, deadline) if large else stream.receive(buffer)
             except OSError as error:
                 self._hang_up(error)
                 return
@@ -393,11 +402,30 @@ class ThreadDriver:
                 self._hang_up(None)
                 return
             if self._wirelog is not None:
-                self._wirelog.received(bytes(self._buffer[:count]))
+                self._wirelog.received(bytes(buffer[:count]))
             with self.lock:
-                self._core.receive_data(self._buffer[:count], time.monotonic())
+                self._core.receive_data(buffer[:count], time.monotonic())
             if not stream.decrypted:
                 return
+
+    def _fill(self, stream: Stream, room: memoryview, deadline: float) -> int | None:
+        """Receive the rest of a large frame as it arrives, which the core need not see in pieces.
+
+        Returns:
+            As `Stream.receive`: fewer bytes where the connection ends, the thread is woken or the
+            deadline is reached before the frame is there.
+        """
+        assert self._waiter is not None
+        filled = 0
+        while filled < len(room):
+            count = stream.receive(room[filled:])
+            if count:
+                filled += count
+            elif count == 0:
+                return filled
+            elif self._waiter.woken or not self._waiter.wait(deadline) & selectors.EVENT_READ:
+                return filled or None
+        return filled
 
     def _dial(self, action: Connect) -> None:
         assert self._waiter is not None

@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyarrow import fs
 
 from lance_sdk.errors import ConfigError
-from lance_spec.checksum import Buffer
 from lance_spec.codec.buffers import unfilled
 
 _TRIES: Final = 5
@@ -134,7 +133,7 @@ class ReadMemory:
         Raises:
             OSError: it cannot be read.
         """
-        view = self._unused(max(0, min(size, file.size() - start)))
+        view = self.unused(max(0, min(size, file.size() - start)))
         if not view:
             return view
         file.seek(start)
@@ -143,13 +142,8 @@ class ReadMemory:
             done += count
         return view[:done]
 
-    def copy(self, data: Buffer) -> memoryview:
-        """Return a copy of some bytes, as `read` returns those of a file."""
-        view = self._unused(len(data))
-        view[:] = data
-        return view
-
-    def _unused(self, size: int) -> memoryview:
+    def unused(self, size: int) -> memoryview:
+        """Return memory of a size that nothing shows, with any bytes; as for `read`."""
         for buffer in self._buffers:
             if len(buffer) >= size and not _is_shown(buffer):
                 return memoryview(buffer)[:size]

@@ -155,7 +155,7 @@ class ServerSplit:
             return
         crc, memory, tail = 0, ReadMemory(), _Tail(self.fingerprint)
         for batch in self.batches():
-            records = Parted.of(memory.copy(batch.data))
+            records = Parted.of(memory.unused(len(batch.data)), batch.data)
             records = records.between(0, self.end - batch.offset)
             data = memoryview(batch.data)[: records.place(len(records))]
             if self.crc is not None:

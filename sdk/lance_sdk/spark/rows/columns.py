@@ -17,6 +17,7 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.rows.column_names import TYPES, Origin, check_names
 from lance_sdk.spark.rows.keyed_columns import KeyedColumns, micros, readable_ns
+from lance_spec.checksum import Buffer
 from lance_spec.limits import RECORD_HEADER_SIZE
 from lance_spec.records import part_records
 
@@ -81,13 +82,17 @@ class Parted:
     before: int = 0
 
     @classmethod
-    def of(cls, buffer: bytearray | memoryview) -> "Parted":
-        """Part a chain of records where it is; nobody else may use the buffer from then on.
+    def of(cls, buffer: bytearray | memoryview, data: Buffer | None = None) -> "Parted":
+        """Part a chain of records.
+
+        Args:
+            buffer: memory for the values; nobody else may use it from then on.
+            data: the chain; by default it is what the buffer holds.
 
         Raises:
-            DecodeError: the chain does not end where the buffer does; nothing was moved.
+            DecodeError: the chain does not end where the data do; nothing was moved.
         """
-        kinds, offsets = part_records(buffer)
+        kinds, offsets = part_records(buffer if data is None else data, buffer)
         return cls(buffer, np.frombuffer(offsets, np.int32), kinds)
 
     def __len__(self) -> int:
