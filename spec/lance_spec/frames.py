@@ -55,7 +55,7 @@ _FEW: Final = 16
 _ID_SIZE: Final = 8
 _NO_PAYLOAD: Final = memoryview(b"")
 _GROWTH: Final = 4
-"""How many times what has arrived of a frame is set aside for it; its header alone proves little."""
+"""How many times what has arrived of a frame is set aside for it: a header proves little."""
 _FIELD_OFFSETS: Final = {
     "magic": 0,
     "version": 4,
