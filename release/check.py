@@ -29,6 +29,9 @@ def missing(root: Path, tag: str | None) -> list[str]:
         for name, address in project["tool"]["lance"]["addresses"].items()
         if not address
     ]
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    if project["tool"]["lance"]["addresses"]["site"] and "](docs/" in readme:
+        wrong.append("README.md links to sources of pages: run python release/readme.py")
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     heading = f"## [{version}] - "
     if not any(line.startswith(heading) for line in changelog.splitlines()):

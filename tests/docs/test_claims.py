@@ -8,6 +8,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from lance_sdk import Client, Consumer, Producer
 from lance_server import running
 from lance_server.config.settings import ServerConfig
 from lance_spec.bodies import decode_error
@@ -70,6 +71,20 @@ def test_the_security_page_denies_no_protection_that_the_server_has() -> None:
     assert words.keys() <= {setting.name for setting in fields(ServerConfig)}
     assert [word for word in words.values() if word not in page] == []
     assert "neither TLS" not in page
+
+
+def test_without_settings_every_client_may_do_everything() -> None:
+    """As the security page warns: no certificate, no token, every topic."""
+    page = " ".join((DOCS.parent / "SECURITY.md").read_text().split())
+    assert "every client that reaches the port may read, write and delete every topic" in page
+    with running() as server, Client(server.url) as anyone:
+        anyone.create_topic("orders")
+        with Producer(f"{server.url}/orders") as producer:
+            producer.send(b"one").result()
+        with Consumer(f"{server.url}/orders", stop_at_end=True) as consumer:
+            assert [record.value for record in consumer] == [b"one"]
+        anyone.delete_topic("orders")
+        assert "orders" not in {topic.name for topic in anyone.list_topics()}
 
 
 CONTRIBUTING = (DOCS.parent / "CONTRIBUTING.md").read_text()

@@ -51,6 +51,7 @@ def released(folder: Path, *, version: str = "1.2.3", site: str = "https://docs.
     (folder / "CHANGELOG.md").write_text(
         "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-01\n\n- A line.\n"
     )
+    (folder / "README.md").write_text("# It\n")
     return folder
 
 
@@ -84,6 +85,28 @@ def test_a_release_needs_its_heading(check: ModuleType, tmp_path: Path) -> None:
     """The changelog says what is in it."""
     [sentence] = check.missing(released(tmp_path, version="1.2.4"), None)
     assert "'## [1.2.4] - YYYY-MM-DD'" in sentence
+
+
+def test_a_release_needs_links_that_a_forge_shows(check: ModuleType, tmp_path: Path) -> None:
+    """A forge renders the README, but not the directives of the pages' sources."""
+    root = released(tmp_path)
+    (root / "README.md").write_text("[Why](docs/why.rst)\n")
+    assert check.missing(root, None) == [
+        "README.md links to sources of pages: run python release/readme.py"
+    ]
+
+
+def test_the_readme_of_the_checkout_is_written_anew() -> None:
+    """Pages and pictures, with and without a part; nothing while there is no site."""
+    script = loaded(ROOT / "release" / "readme.py")
+    text = (ROOT / "README.md").read_text()
+    given = "[a](docs/guide/x.rst#y) ![b](docs/_static/b.svg) [c](CHANGELOG.md)"
+    assert script.rewritten(given, "https://docs.example/") == (
+        "[a](https://docs.example/guide/x.html#y) ![b](https://docs.example/_static/b.svg) "
+        "[c](CHANGELOG.md)"
+    )
+    assert "](docs/" not in script.rewritten(text, "https://docs.example")
+    assert script.rewritten(text, "") == text
 
 
 def test_links_of_the_readme_lead_to_the_site(build_hook: ModuleType) -> None:
