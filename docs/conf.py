@@ -18,7 +18,8 @@ default_role = "code-or-link"
 root_doc = "index"
 
 nitpicky = True
-nitpick_ignore = [("py:class", "lance_sdk._api.sendable.V")]  # what send() takes, by values=
+# What send() takes, by values=
+nitpick_ignore = [("py:class", "lance_sdk._api.arguments.sendable.V")]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -49,7 +49,7 @@ def options() -> str:
     head = (
         "from collections.abc import Callable, Sequence\nfrom datetime import datetime\n"
         "from typing import TYPE_CHECKING, Literal, TypedDict\n\n"
-        "from lance_sdk._api.unit_parsing import Duration\n"
+        "from lance_sdk._api.arguments.unit_parsing import Duration\n"
         "from lance_sdk.config import Path, RetryPolicy, Token\nfrom lance_sdk.hooks import Hooks\n"
         "from lance_spec.dialect import Dialect\n\n"
     )

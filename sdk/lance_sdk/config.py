@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
-from lance_sdk._api.unit_parsing import Duration, seconds
-from lance_sdk._api.validation import (
+from lance_sdk._api.arguments.unit_parsing import Duration, seconds
+from lance_sdk._api.arguments.validation import (
     check_codes,
     check_context,
     check_hooks,

@@ -6,6 +6,8 @@ from datetime import datetime
 from time import monotonic
 from typing import Any, Literal, Unpack
 
+from lance_sdk._api.arguments.signature import OptionSignature
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.commit_policy import CommitPlan
 from lance_sdk._api.consumer_core import as_start, build_consumer
 from lance_sdk._api.consumer_position import ConsumerPosition
@@ -13,8 +15,6 @@ from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import no_answer
 from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._api.offset_store import sync_store
-from lance_sdk._api.signature import OptionSignature
-from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._protocol.completion import Completion
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import LanceError

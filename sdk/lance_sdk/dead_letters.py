@@ -32,8 +32,8 @@ from datetime import datetime
 from inspect import iscoroutinefunction
 from typing import Any, Final, Self
 
-from lance_sdk._api.unit_parsing import Duration, seconds
-from lance_sdk._api.validation import check_plain
+from lance_sdk._api.arguments.unit_parsing import Duration, seconds
+from lance_sdk._api.arguments.validation import check_plain
 from lance_sdk.errors import ConfigError, UndecodableRecord
 from lance_sdk.producer import Producer
 from lance_sdk.types import OPAQUE, OpaqueBytes, Record

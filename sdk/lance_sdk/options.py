@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from lance_sdk._api.unit_parsing import Duration
+from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk.config import Path, RetryPolicy, Token
 from lance_sdk.hooks import Hooks
 from lance_spec.dialect import Dialect

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar, Unpack, overload
 
+from lance_sdk._api.arguments.record_arguments import RecordMaker
+from lance_sdk._api.arguments.sendable import Plain, V, with_values
+from lance_sdk._api.arguments.signature import OptionSignature
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
-from lance_sdk._api.record_arguments import RecordMaker
-from lance_sdk._api.sendable import Plain, V, with_values
-from lance_sdk._api.signature import OptionSignature
-from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._protocol.produce.batcher import add_record, stored_size
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
 from lance_sdk._protocol.produce.delivery_failures import no_room

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote
 
-from lance_sdk._api.unit_parsing import Duration, parse_duration, parse_size, shorten
+from lance_sdk._api.arguments.unit_parsing import Duration, parse_duration, parse_size, shorten
 from lance_sdk._protocol.hosts import Endpoint
 from lance_sdk.config import ClientConfig, ConsumerConfig, ProducerConfig
 from lance_sdk.errors import ConfigError

@@ -4,8 +4,8 @@ import math
 import time
 from typing import Final
 
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.consumer_position import ConsumerPosition
-from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._protocol.consume.fetcher import Fetcher
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import UsageError

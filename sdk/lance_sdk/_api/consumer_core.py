@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from lance_sdk._api.arguments.unit_parsing import seconds
+from lance_sdk._api.arguments.validation import check_start
 from lance_sdk._api.factory import backoff_of, session_of, session_stats, show_rtt
-from lance_sdk._api.unit_parsing import seconds
-from lance_sdk._api.validation import check_start
 from lance_sdk._protocol.consume.fetch_session import FetchSession
 from lance_sdk._protocol.consume.fetch_settings import FetchSettings, Moment, Start
 from lance_sdk._protocol.consume.fetcher import Fetcher

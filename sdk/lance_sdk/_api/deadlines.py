@@ -2,7 +2,7 @@
 
 from time import monotonic
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 
 
 def deadline_after(timeout: float) -> float:

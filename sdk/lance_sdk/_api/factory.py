@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._io.http_probe import speaks_http
 from lance_sdk._io.tls import TlsSettings
 from lance_sdk._protocol.backoff import Backoff

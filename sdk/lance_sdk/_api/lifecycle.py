@@ -5,10 +5,10 @@ import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import ClientCore, not_opened, open_deadline, pump_options
 from lance_sdk._api.no_pickle import NotPicklable
-from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._api.with_statements import OpenedByWith
 from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
 from lance_sdk._io.threads.thread_driver import ThreadDriver

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.factory import backoff_of, session_of, session_stats, show_rtt
 from lance_sdk._api.spill_loader import Spill, open_spill
-from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._protocol.produce.batcher import Batcher, BatchLimits
 from lance_sdk._protocol.produce.retry_policy import RetryRules
 from lance_sdk._protocol.produce.send_settings import SendSettings, draw_nonce

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lance_sdk._api.redaction import Redaction
+from lance_sdk._api.arguments.redaction import Redaction
 from lance_sdk._protocol.keepalive import Keepalive, OnPong
 from lance_sdk.errors import (
     ChecksumMismatch,

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lance_sdk._api.redaction import Redaction
+from lance_sdk._api.arguments.redaction import Redaction
 from lance_sdk.errors import (
     AuthenticationFailed,
     ClusterNotReady,

@@ -16,7 +16,7 @@ import dataclasses
 import math
 from collections import deque
 
-from lance_sdk._api.redaction import Redaction
+from lance_sdk._api.arguments.redaction import Redaction
 from lance_sdk._errors.advice import words
 from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.backoff import Backoff

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import ClientCore, not_opened, open_deadline, pump_options
 from lance_sdk._api.no_pickle import NotPicklable
-from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._api.with_statements import OpenedByAsyncWith
 from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
 from lance_sdk._io.tasks.task_driver import TaskDriver

@@ -6,8 +6,8 @@ from typing import Any, TypeVar, Unpack, overload
 
 from lance_sdk._api import admin_steps
 from lance_sdk._api.admin_steps import Procedure
+from lance_sdk._api.arguments.signature import OptionSignature
 from lance_sdk._api.factory import build_client, called
-from lance_sdk._api.signature import OptionSignature
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.handshake import Pause
 from lance_sdk._protocol.request_tracker import PendingRequest, ping_call

@@ -10,13 +10,13 @@ from typing import Any, Literal, Self, Unpack
 from anyio import to_thread
 
 import lance_sdk.values.reading  # noqa: F401 - records load it where they are read: on the event loop
+from lance_sdk._api.arguments.signature import OptionSignature
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.commit_policy import CommitPlan
 from lance_sdk._api.consumer_core import as_start, build_consumer
 from lance_sdk._api.consumer_position import ConsumerPosition
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import no_answer
-from lance_sdk._api.signature import OptionSignature
-from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._protocol.completion import Completion
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._lifecycle import AsyncLifecycle

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from lance_sdk._api.unit_parsing import Duration
+from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk.aio.producer import AsyncProducer
 from lance_sdk.dead_letters import Rules, check_producer
 from lance_sdk.types import Record

@@ -9,8 +9,8 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
-from lance_sdk._api.unit_parsing import positive, seconds
 from lance_sdk._protocol.handshake import find_partitioned
 from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery
 from lance_sdk.aio.partition_watch import AsyncPartitionWatch

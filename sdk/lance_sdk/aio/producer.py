@@ -8,11 +8,11 @@ from typing import Any, Final, Generic, TypeVar, Unpack, overload
 from anyio import to_thread
 from anyio.lowlevel import cancel_shielded_checkpoint
 
+from lance_sdk._api.arguments.record_arguments import RecordMaker
+from lance_sdk._api.arguments.sendable import Plain, V, with_values
+from lance_sdk._api.arguments.signature import OptionSignature
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
-from lance_sdk._api.record_arguments import RecordMaker
-from lance_sdk._api.sendable import Plain, V, with_values
-from lance_sdk._api.signature import OptionSignature
-from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._protocol.produce.batcher import add_record, stored_size
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
 from lance_sdk._protocol.produce.delivery_failures import no_room

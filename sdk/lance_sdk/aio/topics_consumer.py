@@ -12,8 +12,8 @@ from typing import Self, Unpack
 
 from anyio.lowlevel import checkpoint
 
+from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
-from lance_sdk._api.unit_parsing import Duration
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._offset_store import async_store
 from lance_sdk.errors import LanceError, UsageError

@@ -8,8 +8,8 @@ from typing import Any, Self, Unpack
 
 import anyio
 
+from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
-from lance_sdk._api.unit_parsing import positive, seconds
 from lance_sdk.aio.delivery import AsyncDelivery
 from lance_sdk.aio.partitions import AsyncPartitionedProducer
 from lance_sdk.config import ProducerConfig

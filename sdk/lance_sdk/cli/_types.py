@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lance_sdk._api.unit_parsing import parse_duration, parse_size
+from lance_sdk._api.arguments.unit_parsing import parse_duration, parse_size
 from lance_sdk.errors import ConfigError
 from lance_spec.limits import END_OFFSET
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, Unpack
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
+from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
-from lance_sdk._api.unit_parsing import Duration
 from lance_sdk._errors.base import LanceError
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._lifecycle import AsyncLifecycle

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final, Literal, Unpack
 
+from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.lifecycle import Lifecycle
-from lance_sdk._api.unit_parsing import Duration
 from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.groups._member.factory import build_member

@@ -27,7 +27,7 @@ from anyio import to_thread
 from anyio.abc import ByteStream, SocketAttribute, TaskStatus
 from anyio.streams.tls import TLSListener
 
-from lance_sdk._api.unit_parsing import Duration, seconds
+from lance_sdk._api.arguments.unit_parsing import Duration, seconds
 from lance_sdk._io.platform import seconds_asleep
 from lance_sdk._io.tasks.closing import close_at_once
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UsageError

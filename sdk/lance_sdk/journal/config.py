@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal._slot.layout import FIRST_FRAME, FRAME_HEADER_SIZE, MAX_SEGMENT_BYTES
 from lance_spec.disk.segment_names import LWP_SLOT_SUFFIX, QWP_SLOT_SUFFIX

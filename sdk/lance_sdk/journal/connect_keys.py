@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal._sending.config import InitialConnect
 from lance_sdk.journal.config import Durability

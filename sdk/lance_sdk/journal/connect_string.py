@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal._sending.config import ForwardConfig
 from lance_sdk.journal._sending.outbox import OutboxLimits

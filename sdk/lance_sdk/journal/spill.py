@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.spill_loader import SpilledBatch, SpillOutcome
-from lance_sdk._api.unit_parsing import seconds
 from lance_sdk._errors.base import LanceError
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal._sending.config import ForwardConfig

@@ -27,7 +27,7 @@ from hashlib import blake2b
 from time import time_ns
 from typing import Final, Protocol, Self
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk.errors import ConfigError, TopicChanged
 from lance_sdk.types import RecordBatch
 from lance_spec.bodies import TopicInfo

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from lance_sdk._api.unit_parsing import parse_duration, parse_size, shorten
+from lance_sdk._api.arguments.unit_parsing import parse_duration, parse_size, shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.rows.column_names import check_names
 from lance_sdk.url import parse_url

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.option_readers import (
     one_of,

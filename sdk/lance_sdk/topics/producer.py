@@ -7,8 +7,8 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
-from lance_sdk._api.unit_parsing import positive, seconds
 from lance_sdk.config import ProducerConfig
 from lance_sdk.delivery import Delivery
 from lance_sdk.errors import ClosedError, ConfigError, NotOpenError, RecordsLost, UsageError

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.values.contract import Codec
 from lance_spec.enums import RecordType

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk.errors import LocalProtocolError
 from lance_sdk.values.keyed_parts import KeyedParts
 from lance_spec.enums import RecordType

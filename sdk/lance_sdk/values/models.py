@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_spec.enums import RecordType
 
 __all__ = ["Model", "is_model", "plain"]

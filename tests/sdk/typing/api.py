@@ -23,7 +23,7 @@ from lance_sdk import (
     RetryPolicy,
     TopicInfo,
 )
-from lance_sdk._api.sendable import Plain
+from lance_sdk._api.arguments.sendable import Plain
 from lance_sdk.hooks import BatchAckedEvent
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, TypeAlias
 
-from lance_sdk._api.unit_parsing import Duration, positive, seconds
-from lance_sdk._api.validation import check_one_of
+from lance_sdk._api.arguments.unit_parsing import Duration, positive, seconds
+from lance_sdk._api.arguments.validation import check_one_of
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import ConfigError
 from lance_sdk.groups._member.store_adapter import OffsetStoreAdapter

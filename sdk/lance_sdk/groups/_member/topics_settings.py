@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lance_sdk._api.admin_steps import matches
+from lance_sdk._api.arguments.unit_parsing import Duration, positive, seconds
 from lance_sdk._api.commit_policy import SERVER
-from lance_sdk._api.unit_parsing import Duration, positive, seconds
 from lance_sdk._protocol.consume.fetcher import Fetcher
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import ConfigError

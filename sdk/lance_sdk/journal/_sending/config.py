@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk._io.tls import Tls
 from lance_sdk._io.tokens import TokenSource
 from lance_sdk.errors import ConfigError

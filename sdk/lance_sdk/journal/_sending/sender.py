@@ -10,7 +10,7 @@ from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk._api.with_statements import OpenedByWith
 from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
 from lance_sdk._io.threads.thread_driver import ThreadDriver

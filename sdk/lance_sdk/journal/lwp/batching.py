@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lance_sdk._api.record_arguments import as_bytes, check_null, check_type
+from lance_sdk._api.arguments.record_arguments import as_bytes, check_null, check_type
 from lance_sdk.errors import RecordTooLarge
 from lance_spec.checksum import Buffer
 from lance_spec.enums import RecordType

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lance_sdk._api.signature import ExpandedSignature
+from lance_sdk._api.arguments.signature import ExpandedSignature
 from lance_sdk.config import ClientConfig
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal._sending.config import ForwardConfig, InitialConnect

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from lance_sdk._api.unit_parsing import seconds
+from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._io.tls import TlsSettings
 from lance_sdk._protocol.produce.compression import Compression
 from lance_sdk.config import ClientConfig

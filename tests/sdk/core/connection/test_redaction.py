@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lance_sdk._api.redaction import HIDDEN, Redaction
+from lance_sdk._api.arguments.redaction import HIDDEN, Redaction
 from lance_sdk._protocol.handshake import Plan, handshake
 from lance_sdk.errors import (
     AccessDenied,

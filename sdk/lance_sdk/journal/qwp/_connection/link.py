@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from lance_sdk._api.redaction import Redaction
+from lance_sdk._api.arguments.redaction import Redaction
 from lance_sdk._protocol.hosts import Endpoint
 from lance_sdk.errors import RemoteProtocolError
 from lance_spec.checksum import Buffer

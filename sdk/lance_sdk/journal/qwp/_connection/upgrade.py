@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass
 from typing import Final
 
-from lance_sdk._api.redaction import Redaction
+from lance_sdk._api.arguments.redaction import Redaction
 from lance_sdk.errors import ConfigError
 from lance_sdk.journal.qwp._connection.link import Answered
 from lance_sdk.journal.qwp.errors import (

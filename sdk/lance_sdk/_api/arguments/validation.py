@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk.errors import ConfigError
 from lance_sdk.hooks import Hooks
 from lance_spec.limits import END_OFFSET

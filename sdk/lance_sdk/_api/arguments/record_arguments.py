@@ -5,7 +5,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Final
 
-from lance_sdk._api.unit_parsing import shorten
+from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk.errors import LocalProtocolError, UnsafeRecordType
 from lance_sdk.types import KEYED, Buffer
 from lance_sdk.values.codecs import codec_for, codec_of_type

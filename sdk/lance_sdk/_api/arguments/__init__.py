@@ -1,0 +1,1 @@
+"""The arguments of the public functions: checked, parsed and shown."""
