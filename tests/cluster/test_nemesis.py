@@ -142,14 +142,17 @@ class Nemesis:
         self._cluster.nodes[number].end(signal.SIGKILL)
         time.sleep(pause)
         files = sorted(self._cluster.data_dir(number).glob("segments/*/*.lnc"))
-        path = self._random.choice([each for each in files if each.stat().st_size])
+        if filled := [each for each in files if each.stat().st_size]:  # none before the first batch
+            self._change_a_byte(self._random.choice(filled))
+        self._cluster.clone(number)
+        self._cluster.start(number)
+
+    def _change_a_byte(self, path: Path) -> None:
         with path.open("r+b") as file:
             file.seek(self._random.randrange(path.stat().st_size))
             (byte,) = file.read(1)
             file.seek(-1, 1)
             file.write(bytes([byte ^ 0xFF]))
-        self._cluster.clone(number)
-        self._cluster.start(number)
 
 
 class Writer:
