@@ -30,6 +30,7 @@ from lance_server.log.recovery.startup import LogOpener, Opened, save_clean_mark
 from lance_server.log.reopening import Reopener
 from lance_server.log.retention_rules import tell_if_best_effort
 from lance_server.log.scrubber import Scrubber
+from lance_server.log.single_node import SingleNode
 from lance_server.log.snapshot import SnapshotMaker, Snapshots
 from lance_server.log.topic import Topic
 from lance_server.lwp.refusals import Refusal, storage_refusal, topic_not_found
@@ -38,13 +39,11 @@ from lance_server.runtime.disk_backlog import Backlog
 from lance_server.runtime.platform import boottime_ns
 from lance_server.runtime.scheduling import Scheduler
 from lance_server.storage.contract import StorageBackend, WouldBlockError
-from lance_spec.bodies import TopicInfo
 from lance_spec.enums import ErrorCode
 from lance_spec.errors import DecodeError
 from lance_spec.limits import DEFAULT_TOPIC_ID
 
 if TYPE_CHECKING:
-    from lance_server.config.settings import Address
     from lance_server.log.copies import CopyOffers
 
 __all__ = ["Clock", "LogManager", "LogOptions", "Topic"]
@@ -52,7 +51,7 @@ __all__ = ["Clock", "LogManager", "LogOptions", "Topic"]
 _log = logging.getLogger(__name__)
 
 
-class LogManager:
+class LogManager(SingleNode):
     """Everything that is stored. Belongs to the event loop's thread.
 
     Attributes:
@@ -322,28 +321,6 @@ class LogManager:
             raise Refusal(ErrorCode.STORAGE_ERROR, f"Topic {topic_id} cannot be served: {reason}")
         raise topic_not_found(topic_id, existed=topic_id < self._catalog.next_id, text=text)
 
-    def remote_topics(self) -> list[TopicInfo]:
-        """Return the topics that only other nodes of a cluster serve, by id."""
-        return []
-
-    def remote_name(self, topic_id: int) -> str | None:
-        """Return the name of a topic that only other nodes of a cluster serve, or None."""
-        del topic_id
-        return None
-
-    def host_of(self, topic_id: int) -> "Address | None":
-        """Return the node to which requests for a topic are forwarded; None: they are served here.
-
-        A topic that another node serves, and to which nothing is forwarded, `topic` refuses.
-        """
-        del topic_id
-        return None
-
-    @property
-    def forwards(self) -> bool:
-        """Whether there may be topics whose requests are forwarded."""
-        return False
-
     def find(self, topic_id: int) -> Topic | None:
         """Return a topic that can be served, or None."""
         return self._topics.get(topic_id)
@@ -570,43 +547,6 @@ class LogManager:
         """
         find = topic.partition.finding_time(time_ns)
         return self._scheduler.run("read", find)
-
-    # The cluster -----------------------------------------------------------------------------
-
-    def catch_up(self) -> Completion[bool] | None:
-        """Return what is settled when all that was acknowledged is known here; None: it is.
-
-        It is False where that cannot be found out.
-        """
-        return None
-
-    def on_dismissal(self, dismiss: Callable[[], object]) -> None:
-        """Call something once clients are better served elsewhere; never by a single server."""
-        del dismiss
-
-    @property
-    def is_replicated(self) -> bool:
-        """Whether nodes of a cluster share this log: what stands beside it stays on this node."""
-        return False
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether a read waits for `read_barrier` first: a single server knows all there is."""
-        return False
-
-    def read_barrier(self) -> Completion[None]:
-        """Return what is settled when all that was acknowledged before this call is known here."""
-        known: Completion[None] = Completion()
-        known.settle(None)
-        return known
-
-    def cluster_facts(self) -> dict[str, Any]:
-        """Return what GetClusterStatus tells beside a single server's facts: nothing."""
-        return {}
-
-    def unready_reasons(self) -> list[str]:
-        """Return why batches are not stored now, beside what the disk says: there is nothing."""
-        return []
 
     # The end ---------------------------------------------------------------------------------
 
