@@ -4,14 +4,15 @@ They lean towards the edges where codecs break: zero, the largest value of a fie
 growing byte strings, values without a name.
 """
 
+import json
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
 from lance_spec.dialect import DIALECTS, Dialect
-from lance_spec.enums import Flag
+from lance_spec.enums import Command, Flag
 from lance_spec.frames import encode_header
 from lance_spec.ir.families import families, message
 from lance_spec.ir.nodes import Difference, Field, LengthField, Message
@@ -21,6 +22,7 @@ from lance_spec.records import encode_record
 Values: TypeAlias = dict[str, Any]
 
 _MAX_BYTES = 300
+_IN_JSON: Final = (Command.TOPIC_RESPONSE, Command.CLUSTER_STATUS_RESPONSE)
 
 
 def codec(name: str) -> Any:
@@ -106,13 +108,19 @@ def ingests(draw: st.DrawFn, dialect: Dialect) -> bytes:
     )
 
 
+def _json_objects() -> st.SearchStrategy[bytes]:
+    plain = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20)
+    members = st.dictionaries(st.text(max_size=10), plain, max_size=4)
+    return members.map(lambda members: json.dumps(members).encode())
+
+
 @st.composite
 def controls(draw: st.DrawFn, dialect: Dialect) -> bytes:
     """Return whole Control frames of a dialect, with a payload that fits the command."""
     command = draw(st.sampled_from(list(lwp.PAYLOADS)))
     forms = lwp.PAYLOADS[command]
     form = forms[-1] if dialect.fetch_header == 24 else forms[0]
-    payload = draw(encoded(form.__name__))
+    payload = draw(_json_objects() if command in _IN_JSON else encoded(form.__name__))
     return _frame(dialect, Flag.CONTROL, payload, batch_id=int(command))
 
 
