@@ -8,7 +8,7 @@ from typing import Final
 from lance_server.errors import ConfigError
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.flusher import FlushPolicy
-from lance_server.log.log_manager import LogOptions
+from lance_server.log.log_options import LogOptions
 from lance_server.log.segments.compaction import CompactionPolicy
 from lance_server.runtime.circuit_breaker import BreakerPolicy
 from lance_server.security.access import AccessConfig
