@@ -140,6 +140,11 @@ def files(data_dir: Path) -> dict[str, bytes]:
     }
 
 
+def stored(data_dir: Path) -> dict[str, bytes]:
+    """Return the same without indexes, which a server that runs makes when it has time."""
+    return {name: data for name, data in files(data_dir).items() if not name.endswith(".idx")}
+
+
 class Facts:
     """What a server or a node has.
 
@@ -301,11 +306,11 @@ class TestRefusals:
 
     def refused(self, data_dir: Path, words: str) -> None:
         """Expect that nothing changes."""
-        before = files(data_dir)
+        before = stored(data_dir)
         result = init(data_dir)
         assert result.exit_code != 0
         assert words in result.output
-        assert files(data_dir) == before
+        assert stored(data_dir) == before
 
     def test_a_server_that_runs(self, data_dir: Path, log: MemoryLog) -> None:
         """Its process is named."""

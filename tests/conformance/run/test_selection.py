@@ -12,7 +12,7 @@ from lance_conformance.spec.clauses import Level
 CASES = all_cases()
 GIVEN = {name for name, why in CAPABILITIES.items() if "(--" in why}
 """What a target can be asked about only if an option of the command gives it."""
-VARIED = {"pos", "size", "width", "num", "rep", "mix", "wait", "vol"}
+VARIED = {"pos", "size", "width", "num", "rep", "mix", "wait", "vol", "any"}
 
 
 def ids(**how: object) -> list[str]:
@@ -63,7 +63,7 @@ def test_levels() -> None:
 def test_the_quick_profile_is_smaller() -> None:
     """Quick is a part of full, and has every area that asks for nothing but an address.
 
-    It leaves out the areas that ask a rule again at another place, size, width or number.
+    It leaves out the areas that ask a rule again at another place, size, width, number or order.
     """
     quick = ids(quick=True)
     assert set(quick) < set(ids())
