@@ -29,13 +29,7 @@ from lance_conformance.server.mutants.operators import (
     width,
 )
 from lance_conformance.server.mutants.registry import Mutant, all_mutants
-from lance_conformance.server.mutants.topics import (
-    anything,
-    naming,
-    partitioning,
-    retention,
-    topics,
-)
+from lance_conformance.server.mutants.topics import naming, partitioning, retention, topics
 
 MODULES = (
     random_faults,
@@ -62,7 +56,6 @@ MODULES = (
     clustering,
     grouping,
     partitioning,
-    anything,
     omission,
     position,
     width,
