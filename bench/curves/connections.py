@@ -11,7 +11,7 @@ from lance_spec.limits import HEADER_SIZE
 
 PATIENT = ("--idle-timeout", "600")
 """An option for servers: connections are idle while it is the turn of other points."""
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 _BUFFER = 1 << 20
 
 
@@ -88,7 +88,7 @@ class Connections:
         self._buffer = memoryview(bytearray(_BUFFER))
         self._connections = []
         for _ in range(count):
-            peer = self._stack.enter_context(socket.create_connection((host, int(port)), _PATIENCE))
+            peer = self._stack.enter_context(socket.create_connection((host, int(port)), _TIMEOUT))
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._connections.append(_Connection(peer, answer))
             self._selector.register(peer, selectors.EVENT_READ, self._connections[-1])
@@ -118,7 +118,7 @@ class Connections:
             connection.ask(wanted, window)
         busy = sum(1 for connection in self._connections if connection.waiting)
         while busy:
-            ready = self._selector.select(_PATIENCE)
+            ready = self._selector.select(_TIMEOUT)
             if not ready:
                 raise RuntimeError("the server is silent")
             for key, _ in ready:

@@ -20,7 +20,7 @@ from sphinx.util.inventory import InventoryFile
 pytestmark = pytest.mark.timeout(300)  # the whole site is built once
 
 DOCS = Path(__file__).parents[2] / "docs"
-_PATIENCE = 280.0
+_TIMEOUT = 280.0
 CONF = f"""
 import sys
 sys.path.insert(0, {str(DOCS / "_ext")!r})
@@ -37,7 +37,7 @@ def build(source: Path, output: Path, builder: str = "html") -> subprocess.Compl
         check=False,
         capture_output=True,
         text=True,
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT,
     )
 
 

@@ -15,7 +15,7 @@ from lance_server.cluster.memory import MemoryLog
 from lance_server.cluster.records import encode
 from lance_server.config.settings import Address
 from lance_server.errors import DataDirError
-from lance_server.testing import RawClient
+from lance_server.testing import RawClient, ask_http
 from lance_spec.enums import Command, ErrorCode, Flag
 from lance_spec.messages import lwp
 from lance_spec.messages.replication import CreateTopic
@@ -240,6 +240,20 @@ class TestForwarding:
             one.wait_for_close()
         assert error.code is ErrorCode.CLUSTER_NOT_READY
         assert f"no live node hosts shard {LONELY}" in error.message
+
+    @pytest.mark.parametrize(
+        ("path", "more"), [("/admin/offsets/set", {"offset": 0}), ("/admin/offsets/delete", {})]
+    )
+    def test_the_http_port_says_that_others_host_a_topic(
+        self, cluster: Hosts, path: str, more: dict[str, int]
+    ) -> None:
+        """It does not say that there is none."""
+        topic_id = topic_at(cluster, 2)
+        with cluster.client(1) as one:
+            write(one, topic_id, 1, 1)
+        asked = {"topic_id": topic_id, "consumer_id": 1, **more}
+        answer = ask_http(cluster.nodes[1], path, "POST", asked)
+        assert (answer.status, "does not host topic" in answer.text) == (404, True)
 
 
 def names(client: RawClient) -> dict[str, int]:

@@ -25,7 +25,7 @@ from lance_server.runtime.sync import replaced
 
 __all__ = ["Result", "Run", "carry_out"]
 
-_PATIENCE: Final = 10.0
+_REST_SECONDS: Final = 10.0
 """Seconds after which nothing is on its way any more."""
 _IN_A_TOPIC: Final = 5
 """Parts of a path in a topic's folder."""
@@ -307,7 +307,7 @@ class Run(Clients, Checks):
     # Waiting ---------------------------------------------------------------------------------
 
     def _rest(self) -> None:
-        self.world.rest(_PATIENCE)
+        self.world.rest(_REST_SECONDS)
 
     def do_settle(self) -> None:
         """Wait until nothing is on its way, and look at everything."""

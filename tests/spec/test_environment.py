@@ -91,7 +91,7 @@ def test_a_misspelt_variable_is_told_with_what_it_was_meant_to_be(name: str, mea
 def test_an_option_of_other_programs_means_one_of_ours(
     option: str, known: list[str], meant: str | None
 ) -> None:
-    """One that is only misspelt is left to whoever compares names."""
+    """A misspelt one is left to the comparison of names."""
     assert meant_option(option, known) == meant
 
 

@@ -28,7 +28,7 @@ from lance_server.cluster.replicated_log import (
 from lance_server.errors import ClusterLogError, ConfigError
 from lance_spec.messages.replication import ApplyVersion, HostLeaves, NodeStatus
 
-_PATIENCE: Final = 30.0
+_STEP_TIMEOUT: Final = 30.0
 _STEP: Final = 4 * 1024 * 1024
 _TAIL: Final = 20_000
 """Records at the end of shard 0 in which a node that lives has told of itself."""
@@ -131,7 +131,7 @@ def _create_topic(url: str, settings: Path | None, shards: int, replicas: int) -
 
 def _await_topic(address: KafkaAddress) -> None:
     """Wait until all brokers know a topic that was just created."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _STEP_TIMEOUT
     while True:
         try:
             open_log(address, unsafe=True).close()
@@ -171,10 +171,10 @@ def _begin(log: ReplicatedLog, shard: int, settings: Settings) -> Entry:
 
 
 def _await_entries(read: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _STEP_TIMEOUT
     while not (entries := read()):
         if time.monotonic() >= deadline:
-            raise LogUnavailableError(f"the log returned nothing within {_PATIENCE:g} s")
+            raise LogUnavailableError(f"the log returned nothing within {_STEP_TIMEOUT:g} s")
     return entries
 
 
@@ -188,10 +188,10 @@ def _append(log: ReplicatedLog, shard: int, body: Any) -> None:
         done.set()
 
     log.append(shard, encode(body, secrets.randbits(63), 1), note)
-    if not done.wait(_PATIENCE):
+    if not done.wait(_STEP_TIMEOUT):
         raise LogUnavailableError(
-            f"no quorum confirmed the record within {_PATIENCE:g} s; look at `lwp cluster status` "
-            "before the command is repeated"
+            f"no quorum confirmed the record within {_STEP_TIMEOUT:g} s; look at `lwp cluster "
+            "status` before the command is repeated"
         )
     (end,) = told
     if isinstance(end, AppendError):

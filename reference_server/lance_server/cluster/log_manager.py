@@ -223,9 +223,7 @@ class ReplicatedLogManager(LogManager):
                 "The cluster has not begun: run `lwp cluster init`, or wait until this node has "
                 "read the log",
             )
-        remote = self.remote.find(topic_id)
-        if remote is not None:
-            raise self.remote.refusal(topic_id, remote)
+        self.remote.check(topic_id)
         next_id = self.node.replica.shards[0].state.catalog.next_id
         raise topic_not_found(topic_id, existed=topic_id < next_id, text=text)
 
@@ -235,10 +233,7 @@ class ReplicatedLogManager(LogManager):
         Raises:
             Refusal: another node serves it.
         """
-        remote = self.remote.named(name)
-        if remote is not None:
-            topic_id = self.node.replica.shards[0].state.catalog.id_of(name)
-            raise self.remote.refusal(topic_id or 0, remote)
+        self.remote.check_name(name)
         return super().topic_named(name)
 
     def remote_topics(self) -> list[TopicInfo]:

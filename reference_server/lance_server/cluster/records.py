@@ -21,7 +21,7 @@ FORMAT: Final = 1
 """The format of records that this release writes and reads."""
 _FORMAT_PLACE: Final = slice(4, 6)
 _MAGIC: Final = b"LNRL"
-_PATIENCE: Final = 5.0
+_READ_TIMEOUT: Final = 5.0
 """Seconds that the first record of a log may take."""
 
 KINDS: Final[dict[type, RecordKind]] = {
@@ -132,7 +132,7 @@ def check_beginning(log: ReplicatedLog, shard: int, cluster_id: str) -> None:
 def _read_one(log: ReplicatedLog, shard: int, position: int) -> Sequence[Entry]:
     reader = log.read(shard, position)
     try:
-        return reader.read(1, _PATIENCE)
+        return reader.read(1, _READ_TIMEOUT)
     finally:
         reader.close()
 

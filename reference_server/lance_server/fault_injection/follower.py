@@ -1,9 +1,9 @@
 """What a follower does with writes: refuse them, or hand them to the leader (design section 21)."""
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from lance_server.fault_injection.role import Role
+from lance_server.lwp.forwarding.link import Link, OpenLink
 from lance_server.lwp.pending_requests import cost
 from lance_server.lwp.responses import Answer
 from lance_server.runtime.completion import Completion
@@ -24,47 +24,29 @@ WRITES: Final = frozenset(
 """Commands that only a leader carries out (design section 21.3)."""
 
 
-class LeaderConnection(Protocol):
-    """A way to the leader.
-
-    Attributes:
-        is_closed: whether it has come to its end.
-    """
-
-    is_closed: bool
-
-    def forward(self, frame: Frame) -> Completion[Answer]:
-        """Send a request on; the outcome is the leader's answer."""
-        ...
-
-    def close(self) -> None:
-        """Give up; whoever still waits is told."""
-        ...
-
-
 class FollowerRole:
     """Judges the requests of one connection by the node's role.
 
     Args:
         role: the node's.
         authorizer: judges the client.
-        open_way: opens a way to a leader.
+        open_link: opens a connection to the leader.
     """
 
     def __init__(
         self,
         role: Role,
         authorizer: Authorizer,
-        open_way: Callable[[Role, Dialect], LeaderConnection],
+        open_link: OpenLink,
     ) -> None:
         self._role = role
         self._authorizer = authorizer
-        self._open_way = open_way
-        self._way: LeaderConnection | None = None
+        self._open_link = open_link
+        self._link: Link | None = None
         self.held = 0
 
     def __repr__(self) -> str:
-        return f"<FollowerRole {self._role} {self._way!r}>"
+        return f"<FollowerRole {self._role} {self._link!r}>"
 
     def concerns(self, frame: Frame) -> bool:
         """Whether this node does not carry out such a request itself."""
@@ -85,9 +67,10 @@ class FollowerRole:
         refusal = self._role.refusal()
         if refusal is not None:
             raise refusal
-        if self._way is None or self._way.is_closed:
-            self._way = self._open_way(self._role, dialect)
-        outcome = self._way.forward(frame)
+        if self._link is None or self._link.is_closed:
+            assert self._role.leader is not None, "a role that forwards has a leader"
+            self._link = self._open_link(self._role.leader, dialect, "the leader")
+        outcome = self._link.forward(frame)
         size = cost(frame)
         self.held += size
         outcome.wake(lambda: self._let_go(size))
@@ -98,5 +81,5 @@ class FollowerRole:
 
     def close(self) -> None:
         """Need the leader no more."""
-        if self._way is not None:
-            self._way.close()
+        if self._link is not None:
+            self._link.close()

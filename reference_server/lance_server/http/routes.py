@@ -217,7 +217,7 @@ class Routes:
         topic_id, consumer_id = numbers
         topic = self._server.engine.find(topic_id)
         if topic is None:
-            return text(404, f"There is no topic {topic_id}")
+            return self._missing(topic_id)
         try:
             await settled(topic.consumers.delete(consumer_id))
         except KeyError:
@@ -235,7 +235,7 @@ class Routes:
         topic_id, consumer_id, offset = numbers
         topic = self._server.engine.find(topic_id)
         if topic is None:
-            return text(404, f"There is no topic {topic_id}")
+            return self._missing(topic_id)
         if (conflict := _conflict(topic, body.get("topic"), consumer_id, offset)) is not None:
             return text(409, conflict)
         try:
@@ -243,6 +243,15 @@ class Routes:
         except Refusal as refusal:
             return text(503, refusal.message)
         return as_json(200, {"topic_id": topic_id, "consumer_id": consumer_id, "offset": offset})
+
+    def _missing(self, topic_id: int) -> Response:
+        """Return the answer to a request for a topic that is not here."""
+        name = self._server.engine.remote_name(topic_id)
+        if name is None:
+            return text(404, f"There is no topic {topic_id}")
+        return text(
+            404, f"This node does not host topic {topic_id} ('{name}'); ask a node that hosts it"
+        )
 
     async def _confirm_clock(self, _: Any) -> Response:
         """Take the machine's clock for right; answered when that is durable."""

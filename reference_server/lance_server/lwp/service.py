@@ -4,13 +4,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from lance_server.config.settings import Address, ServerConfig
+from lance_server.config.settings import ServerConfig
 from lance_server.fault_injection.faults import FaultPlan
-from lance_server.fault_injection.follower import LeaderConnection
 from lance_server.fault_injection.role import Role
 from lance_server.log.log_manager import LogManager
-from lance_server.lwp.forwarding.link import Forwarder
-from lance_server.lwp.forwarding.remote_requests import HostLink
+from lance_server.lwp.forwarding.link import Forwarder, OpenLink
 from lance_server.runtime.disk_monitor import WatchedStorage
 from lance_server.runtime.memory_quota import MemoryBudget
 from lance_server.runtime.request_stall import RequestStall
@@ -18,7 +16,6 @@ from lance_server.security.authorizer import Security
 from lance_server.telemetry.counters import Counters
 from lance_server.telemetry.rate_sampler import Sampler
 from lance_spec.codec.siphash import consumer_id
-from lance_spec.dialect import Dialect
 
 
 @dataclass(slots=True)
@@ -35,8 +32,7 @@ class Service:
         sampler: rates, from the counts.
         role: the part that this node plays.
         faults: what goes wrong on the way to clients, on request.
-        open_way: opens a way to a leader.
-        open_link: opens a connection to another node of the cluster.
+        open_link: opens a connection to another server that answers requests.
         stall: whether requests wait and none completes.
         work_clock: tells how long a connection has worked in a turn of the event loop.
         pressure: why producers are to slow down, or None.
@@ -54,8 +50,7 @@ class Service:
     sampler: Sampler = field(init=False)
     role: Role = field(default_factory=Role)
     faults: FaultPlan = field(default_factory=FaultPlan)
-    open_way: Callable[[Role, Dialect], LeaderConnection] = Forwarder.to_leader
-    open_link: Callable[[Address, Dialect, str], HostLink] = Forwarder
+    open_link: OpenLink = Forwarder
     stall: RequestStall = field(default_factory=RequestStall)
     work_clock: Callable[[], float] = time.perf_counter
     pressure: str | None = None

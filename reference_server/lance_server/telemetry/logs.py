@@ -12,7 +12,7 @@ from typing import Final
 _AT_ONCE: Final = select.PIPE_BUF
 """Bytes that a descriptor which is ready takes without waiting."""
 
-_PATIENCE_MS: Final = 200
+_WRITE_TIMEOUT_MS: Final = 200
 
 
 class JsonFormatter(logging.Formatter):
@@ -48,16 +48,16 @@ class DescriptorHandler(logging.Handler):
 
     Args:
         fd: where to write.
-        patience_ms: how long a line may wait for a slow reader, in milliseconds.
+        write_timeout_ms: how long a line may wait for a slow reader, in milliseconds.
 
     Attributes:
         lost: lines that were lost since the descriptor last took one.
     """
 
-    def __init__(self, fd: int, patience_ms: int = _PATIENCE_MS) -> None:
+    def __init__(self, fd: int, write_timeout_ms: int = _WRITE_TIMEOUT_MS) -> None:
         super().__init__()
         self._fd = fd
-        self._patience_ms = patience_ms
+        self._write_timeout_ms = write_timeout_ms
         self._readiness = select.poll()
         self._readiness.register(fd, select.POLLOUT)
         self._is_cut = False
@@ -85,9 +85,9 @@ class DescriptorHandler(logging.Handler):
         """Write as much as is taken; return whether that was all."""
         rest = memoryview(data)
         # Who reads nothing has been waited for once; after that it costs no more time.
-        patience_ms = 0 if self.lost else self._patience_ms
+        write_timeout_ms = 0 if self.lost else self._write_timeout_ms
         while rest:
-            if not self._readiness.poll(patience_ms):
+            if not self._readiness.poll(write_timeout_ms):
                 self._is_cut |= len(rest) < len(data)
                 return False
             rest = rest[os.write(self._fd, rest[:_AT_ONCE]) :]

@@ -195,7 +195,7 @@ def _look_up(plan: Plan) -> Handshake:
 
 
 def uncertain_topic(name: str, server_url: str) -> ClusterNotReady:
-    """Return the error for a topic that a node does not know which may lag behind its cluster."""
+    """Return the error for a topic that is unknown to a node which may lag behind its cluster."""
     return ClusterNotReady(
         f"{no_topic(name, server_url)} as far as the node knows that was asked, and it cannot read "
         "the shared log of its cluster now; ask another node, or try again"

@@ -13,7 +13,7 @@ _LONGEST_LINE: Final = 4 * 1024 * 1024
 _CHUNK: Final = 65536
 _AHEAD: Final = 16
 """Chunks that are read before they are asked for; a flood waits in the adapter's own pipe."""
-_PATIENCE: Final = 1.0
+_PUT_TIMEOUT: Final = 1.0
 """Seconds after which a full queue is looked at again, since nobody may empty it any more."""
 
 
@@ -124,5 +124,5 @@ class AdapterProcess:
         """Hand a chunk to whoever waits; none where the process was left already."""
         while not self._left.is_set():
             with contextlib.suppress(queue.Full):
-                self._chunks.put(chunk, timeout=_PATIENCE)
+                self._chunks.put(chunk, timeout=_PUT_TIMEOUT)
                 break

@@ -20,7 +20,7 @@ class Pipe:
         self._reading, writing = os.pipe()
         os.set_blocking(self._reading, False)
         self._descriptors = [self._reading, writing]
-        self.handler = DescriptorHandler(writing, patience_ms=0)
+        self.handler = DescriptorHandler(writing, write_timeout_ms=0)
 
     def log(self, text: str) -> None:
         """Log a line."""

@@ -31,7 +31,7 @@ from lance_sdk.journal import (
 
 SLOT: Final = Path("/data/slot")
 _LONG: Final = 5.0
-_PATIENCE: Final = 100
+_MOST_TRIES: Final = 100
 _SEGMENTS: Final = 8
 
 
@@ -123,7 +123,7 @@ class RingRun:
 
     def _wait(self, done: Callable[[], bool] | None = None) -> None:
         """Let time pass until something is done, or was given time enough."""
-        for _ in range(_PATIENCE):
+        for _ in range(_MOST_TRIES):
             self.world.run(until=self.world.now + _LONG)
             if done is None or done() or self.stopped or self.world.errors:
                 return

@@ -70,7 +70,7 @@ def test_values_are_moved_alike(data: bytes) -> None:
 
 @given(damaged)
 def test_values_are_moved_elsewhere_alike(data: bytes) -> None:
-    """The data stays as it is, and so does what lies behind the values."""
+    """The data stays as it is, and so do the bytes after the values."""
     fast, slow, here = bytearray(len(data) + 3), bytearray(len(data) + 3), bytearray(data)
     found = accelerator.part_records(data, fast)
     assert (found, fast) == (records._part_in_python(data, slow), slow)

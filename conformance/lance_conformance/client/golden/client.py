@@ -255,7 +255,7 @@ class Client:
                 connection.ping()
 
     def _attribute(self, connection: Connection) -> None:
-        """After the barriers, whatever is not acknowledged is what was refused."""
+        """After the barriers, a batch without an acknowledgement is one that was refused."""
         if self._unattributed is not None and connection.received >= self._unattributed[1]:
             problem, self._unattributed = self._unattributed[0], None
             for batch in self._waiting():

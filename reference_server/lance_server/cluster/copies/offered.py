@@ -26,7 +26,7 @@ COPIES_FOLDER: Final = "copies"
 SEGMENTS: Final = "segments"
 MAX_PIECE: Final = 1024 * 1024
 """Bytes of the largest piece."""
-_PATIENCE: Final = 60.0
+_KEPT_SECONDS: Final = 60.0
 """Seconds for which a copy is kept after it was last asked for."""
 
 
@@ -78,7 +78,7 @@ class OfferedCopies(CopyOffers):
         if self._making is not None or (self._offer is not None and not self._is_idle()):
             raise ConfigError(
                 "this node hands out a copy already; repeat the command when that is done, or "
-                f"{_PATIENCE:g} s after it was given up"
+                f"{_KEPT_SECONDS:g} s after it was given up"
             )
         self._used = self._now()
         self._offer = None
@@ -90,7 +90,7 @@ class OfferedCopies(CopyOffers):
         return outcome
 
     def _is_idle(self) -> bool:
-        return self._now() - self._used >= _PATIENCE
+        return self._now() - self._used >= _KEPT_SECONDS
 
     def _clear(self) -> None:
         """Remove copies that were given up."""
@@ -144,14 +144,14 @@ class OfferedCopies(CopyOffers):
         self._used = self._now()
         if made.error is None:
             self._offer = made.result()
-        self._scheduler.call_later(_PATIENCE, self._expire)
+        self._scheduler.call_later(_KEPT_SECONDS, self._expire)
 
     def _expire(self) -> None:
         """Remove the copy, and let the log drop what it needs, once nobody asks any more."""
         if self._making is not None:
             return
         if not self._is_idle():
-            self._scheduler.call_later(_PATIENCE, self._expire)
+            self._scheduler.call_later(_KEPT_SECONDS, self._expire)
             return
         self._node.release_durable()
         self._offer = None

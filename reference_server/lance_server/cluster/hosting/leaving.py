@@ -24,7 +24,7 @@ class ShardLeaver:
 
     Until it has left a shard, the node counts as one of its hosts, so the log keeps what follows
     its files. It leaves once two other live nodes host the shard and have made durable all that it
-    has: whatever nodes leave at once, two keep their files. The node's own status, without the
+    has: however many nodes leave at once, two keep their files. The node's own status, without the
     shard, must have been applied first: of several that leave, a later one sees it.
 
     Args:

@@ -32,10 +32,25 @@ class RemoteTopics:
         entry = self._shards[0].state.catalog.topics.get(topic_id)
         return None if entry is None or entry.shard in self._shards else entry
 
-    def named(self, name: str) -> CatalogEntry | None:
-        """Return the topic with a name, if it belongs to a shard that this node does not host."""
+    def check(self, topic_id: int) -> None:
+        """Refuse a topic that another node hosts, and name that node.
+
+        Raises:
+            Refusal: another node hosts it.
+        """
+        entry = self.find(topic_id)
+        if entry is not None:
+            raise self._refusal(topic_id, entry)
+
+    def check_name(self, name: str) -> None:
+        """Refuse the topic with a name likewise.
+
+        Raises:
+            Refusal: another node hosts it.
+        """
         topic_id = self._shards[0].state.catalog.id_of(name)
-        return None if topic_id is None else self.find(topic_id)
+        if topic_id is not None:
+            self.check(topic_id)
 
     def infos(self) -> list[TopicInfo]:
         """Return what the list of topics tells of them, by id."""
@@ -74,8 +89,7 @@ class RemoteTopics:
             return None
         return Address.parse(nodes[hosts[topic_id % len(hosts)]].status.address)
 
-    def refusal(self, topic_id: int, entry: CatalogEntry) -> Refusal:
-        """Return the answer to a request for such a topic: who hosts it."""
+    def _refusal(self, topic_id: int, entry: CatalogEntry) -> Refusal:
         host, shard = self._host(topic_id, entry.shard), entry.shard
         if host is not None:
             return not_leader(

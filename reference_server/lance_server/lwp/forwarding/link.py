@@ -1,11 +1,11 @@
-"""One client's way to another server that answers its requests (design section 21)."""
+"""One client's connection to another server that answers its requests (design section 21)."""
 
 import asyncio
 from collections import deque
-from typing import Final, cast
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias, cast
 
 from lance_server.config.settings import Address
-from lance_server.fault_injection.role import Role
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.responses import Answer
 from lance_server.runtime.completion import Completion
@@ -19,8 +19,30 @@ KEEPALIVE_SECONDS: Final = 15.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 
 
+class Link(Protocol):
+    """A connection to another server.
+
+    Attributes:
+        is_closed: whether it has come to its end.
+    """
+
+    is_closed: bool
+
+    def forward(self, frame: Frame) -> Completion[Answer]:
+        """Send a request on; the outcome is the other server's answer."""
+        ...
+
+    def close(self) -> None:
+        """Give up; all who still wait are told."""
+        ...
+
+
+OpenLink: TypeAlias = Callable[[Address, Dialect, str], Link]
+"""Opens a connection to a server, in a dialect, with the name by which errors call it."""
+
+
 class Forwarder(asyncio.Protocol):
-    """One client's way to another server: requests go out, answers come back in order.
+    """One client's connection to another server: requests go out, answers come back in order.
 
     Args:
         address: where the other server is.
@@ -28,7 +50,7 @@ class Forwarder(asyncio.Protocol):
         name: what errors call the other server.
     """
 
-    def __init__(self, address: Address, dialect: Dialect, name: str = "the leader") -> None:
+    def __init__(self, address: Address, dialect: Dialect, name: str) -> None:
         self._address = address
         self._name = name
         self._dialect = dialect
@@ -44,12 +66,6 @@ class Forwarder(asyncio.Protocol):
 
     def __repr__(self) -> str:
         return f"<Forwarder to {self._address} {len(self._waiting)} waiting>"
-
-    @classmethod
-    def to_leader(cls, role: Role, dialect: Dialect) -> "Forwarder":
-        """Open a way to the leader that a role names."""
-        assert role.leader is not None, "a role that forwards has a leader"
-        return cls(role.leader, dialect)
 
     async def _connect(self) -> None:
         try:
@@ -75,7 +91,7 @@ class Forwarder(asyncio.Protocol):
         return outcome
 
     def close(self) -> None:
-        """Give up; whoever still waits is told."""
+        """Give up; all who still wait are told."""
         self._connecting.cancel()
         self._fail(ErrorCode.TIMEOUT_ERROR, f"the connection to {self._name} was closed")
 

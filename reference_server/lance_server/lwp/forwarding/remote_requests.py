@@ -1,11 +1,12 @@
 """Requests of one connection for topics that another node of the cluster hosts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 from lance_server.config.settings import Address
 from lance_server.log.log_manager import LogManager
 from lance_server.lwp.flow_control.throttle import ReadGate
+from lance_server.lwp.forwarding.link import Link, OpenLink
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.requests import FixedMessage
 from lance_server.lwp.responses import Answer
@@ -32,24 +33,6 @@ _FORWARDED: Final[Mapping[int, type[_TopicRequest]]] = {
 """Commands that are forwarded. A subscription is not: its pushes answer no request."""
 
 
-class HostLink(Protocol):
-    """A connection to another node.
-
-    Attributes:
-        is_closed: whether it has come to its end.
-    """
-
-    is_closed: bool
-
-    def forward(self, frame: Frame) -> Completion[Answer]:
-        """Send a request on; the outcome is the other node's answer."""
-        ...
-
-    def close(self) -> None:
-        """Give up; whoever still waits is told."""
-        ...
-
-
 class RemoteRequests:
     """Forwards the requests of one connection, each topic's on one connection to its host.
 
@@ -66,13 +49,13 @@ class RemoteRequests:
         self,
         engine: LogManager,
         reads: ReadGate,
-        open_link: Callable[[Address, Dialect, str], HostLink],
+        open_link: OpenLink,
     ) -> None:
         self._engine = engine
         self._is_needed = engine.forwards
         self._reads = reads
         self._open_link = open_link
-        self._links: dict[Address, HostLink] = {}
+        self._links: dict[Address, Link] = {}
         self._written: set[Address] = set()
         self._chosen: dict[int, Address] = {}
 

@@ -14,7 +14,7 @@ from lance_sdk.spark.options import Options
 
 _EVERY: Final = 0.5
 """Seconds between two looks."""
-_PATIENCE: Final = 5.0
+_LOOK_TIMEOUT: Final = 5.0
 """Seconds that a look may take: nobody waits longer for a bar than for the work."""
 
 
@@ -63,7 +63,7 @@ class Growth:
     """
 
     def __init__(self, options: Options, topics: Iterable[str]) -> None:
-        limit = min(_PATIENCE, options.request_timeout)
+        limit = min(_LOOK_TIMEOUT, options.request_timeout)
         self._url = options.url()
         self._client_options = options.client_options() | {
             "request_timeout": limit,

@@ -16,7 +16,7 @@ from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint
 
 _log = logging.getLogger(__name__)
-_PATIENCE: Final = 10.0
+_ASSIGNMENT_TIMEOUT: Final = 10.0
 """Seconds in which the coordinator gives a member its topics."""
 _LOOK: Final = 0.05
 _FETCH: Final = 64 << 10
@@ -83,7 +83,7 @@ class GroupCommits:
         if topics != self._topics:
             self.close()
             self._topics = topics
-        until = monotonic() + _PATIENCE
+        until = monotonic() + _ASSIGNMENT_TIMEOUT
         if self._member is None:
             self._member = self._open(topics)
         else:

@@ -78,7 +78,7 @@ async def _counted(ctx: CaseContext, size: int) -> None:
 
 
 async def _unfinished(ctx: CaseContext, size: int) -> None:
-    """All but the last byte of a batch is not a batch, whatever its size."""
+    """Nothing is stored of a batch before its last byte comes, at any size."""
     topic, payload = await ctx.filled(1, 8)
     peer = await ctx.open()
     frame = ingest(topic.id, ctx.batch(), ctx.values(1, size))
