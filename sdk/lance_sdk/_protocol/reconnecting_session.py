@@ -29,6 +29,7 @@ from lance_sdk._protocol.events import (
     Connected,
     Disconnected,
     Event,
+    Notice,
     OffloadedTask,
 )
 from lance_sdk._protocol.handshake import Handshake, Pause, Ping, Plan, Step, handshake
@@ -57,6 +58,8 @@ from lance_spec.errors import DecodeError
 
 _SILENCE = 0.4
 """Seconds without a byte after which a server is asked whether it speaks HTTP."""
+_LONG_SILENCE = 1.0
+"""Seconds without a byte after which the log says so; the connection waits on."""
 _MAX_ATTEMPTS_KEPT = 64
 """Attempts remembered for the error message; older ones repeat themselves."""
 
@@ -107,7 +110,7 @@ class Session:
         self._cause: Exception | None = None
         self._told, self._needed, self._closing = False, True, False
         self._resume_at = self._open_until = self._close_at = math.inf
-        self._handshake_until = self._step_at = self._probe_at = math.inf
+        self._handshake_until = self._step_at = self._probe_at = self._warn_at = math.inf
         self._dialect: Dialect | None = None
         self.state = SessionState.IDLE
         self.opened = Completion()
@@ -207,6 +210,7 @@ class Session:
         self._handshake_until = now + self._settings.connect_timeout
         asks = self._settings.speaks_http and not self._settings.tls and not self.connects
         self._probe_at = now + _SILENCE if asks else math.inf
+        self._warn_at = now + _LONG_SILENCE
         plan = self._plan if token is None else dataclasses.replace(self._plan, token=token)
         spoken, speaking = self._hosts.candidates(pinned), self._hosts.dialect(pinned)
         self._leave_connection()
@@ -270,7 +274,7 @@ class Session:
         due = min(self._app.next_deadline(), self._close_at, waiting)
         if self.connection is not None and self._doom is None:
             due = min(due, self.connection.next_deadline(), self._handshake_until)
-            due = min(due, self._step_at, self._probe_at)
+            due = min(due, self._step_at, self._probe_at, self._warn_at)
         return due
 
     def handle_timeout(self, now: float) -> None:
@@ -284,12 +288,27 @@ class Session:
             self._advance(None, now)
         if now >= self._probe_at:
             self._probe()
+        if now >= self._warn_at:
+            self._warn_of_silence()
         if now >= self._handshake_until:
             limit = f"{self._settings.connect_timeout:.1f} s"
             self._drop(DeadlineExceeded(f"no answer to the handshake in {limit}"))
         if now >= self._close_at:
             self._close_at = math.inf
             self.fail(ClosedError("closed before everything was acknowledged"), now)
+
+    def _warn_of_silence(self) -> None:
+        """Have the log say early what the connection waits for, and what it may be."""
+        self._warn_at = math.inf
+        if self.connection is None or self.connection.received_bytes or self._doom is not None:
+            return
+        text = (
+            f"{self._hosts.current} took the connection and has said nothing for "
+            f"{_LONG_SILENCE:g} s; waiting up to {self._settings.connect_timeout:g} s for it. "
+            "Check that the port is a LANCE server's (1992 by default), and that the server is not "
+            "stopped"
+        )
+        self._events.append(Notice(text, "silent server"))
 
     def _probe(self) -> None:
         """Have a server that says nothing asked whether it speaks HTTP."""
@@ -376,7 +395,7 @@ class Session:
 
     def _become_ready(self, topic: TopicInfo | None, now: float) -> None:
         assert self.connection is not None
-        self._handshake_until = self._probe_at = math.inf
+        self._handshake_until = self._probe_at = self._warn_at = math.inf
         self.state = SessionState.READY
         self.connects += 1
         self._proved(self.connection.dialect)
@@ -443,7 +462,7 @@ class Session:
     def _resume(self, now: float, cause: Exception, delay: float) -> None:
         over = self.failure is not None or (self._closing and self._app.drained)
         self._doom, self._told = None, False
-        self._handshake_until = self._step_at = self._probe_at = math.inf
+        self._handshake_until = self._step_at = self._probe_at = self._warn_at = math.inf
         self.state = SessionState.CLOSED if over else SessionState.WAITING
         self._resume_at = now + delay
         self._events.append(Disconnected(cause, None if over else delay))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lance_sdk._protocol.events import Close, Connect, Connected, Disconnected
+from lance_sdk._protocol.events import Close, Connect, Connected, Disconnected, Notice
 from lance_sdk._protocol.handshake import Plan
 from lance_sdk._protocol.hosts import Endpoint
 from lance_sdk._protocol.session_handler import SessionState
@@ -29,6 +29,36 @@ def test_the_first_frame_is_a_keepalive(producer: Any) -> None:
     rig.wire.accept()
     assert [frame.kind for frame in rig.wire.frames] == [FrameKind.KEEPALIVE]
     assert rig.session.state is SessionState.HANDSHAKE
+
+
+def notices(rig: Any) -> list[str]:
+    """Return what the log was told, in order."""
+    return [event.message for event in rig.wire.events if isinstance(event, Notice)]
+
+
+def test_a_silent_server_is_told_of_after_a_second(producer: Any) -> None:
+    """The log names it and the limit, once; the connection waits on."""
+    rig = producer.build()
+    rig.wire.accept()
+    rig.wire.advance(0.9)
+    assert notices(rig) == []
+    rig.wire.advance(0.2)
+    (text,) = notices(rig)
+    assert text.startswith("one:1992 took the connection and has said nothing for 1 s")
+    assert "waiting up to 5 s" in text
+    rig.wire.advance(2.0)
+    assert len(notices(rig)) == 1
+    assert rig.session.state is SessionState.HANDSHAKE
+
+
+def test_a_slow_server_is_not_told_of(producer: Any) -> None:
+    """It has said something within the second."""
+    rig = producer.build()
+    rig.wire.accept()
+    rig.wire.advance(0.9)
+    rig.wire.send(encode_keepalive(SPECIFIED))
+    rig.wire.advance(2.0)
+    assert notices(rig) == []
 
 
 def test_a_topic_name_is_resolved_before_anything_is_sent(producer: Any) -> None:
