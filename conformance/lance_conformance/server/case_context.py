@@ -310,10 +310,18 @@ class CaseContext(BaseContext):
             Blocked: The target does not create it, or says that it is another one.
         """
         topic = await self.topic()
+        await self.confirm(topic)
+        return topic
+
+    async def confirm(self, topic: Topic) -> None:
+        """Make sure that a topic which the case is about to delete is its own.
+
+        Raises:
+            Blocked: The target says that it is another one.
+        """
         async with self.precondition("making sure that the topic to delete is the kit's own"):
             if not await self._own_topics.confirmed(self.side, topic.id):
                 raise self.side.failure("field:name", f"topic {topic.id} is not {topic.name}")
-        return topic
 
     async def store(self, topic: Topic, values: Sequence[bytes]) -> bytes:
         """Store one batch and return its payload.

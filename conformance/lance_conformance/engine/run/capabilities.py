@@ -45,6 +45,8 @@ LZ4_HEADER: Final = bytes.fromhex("04224d18604082")
 """Magic, flags (independent blocks, no checksum), blocks of 64 KiB, header checksum."""
 _CANNOT: Final = (Failure, NotApplicable)
 """The target does not do it, or it was left out on purpose and is not sent."""
+ENDED: Final = ("closed-early", "refused")
+"""Reasons that say no more than that the connection is gone."""
 _REFUSED: Final = answer(Command.ERROR_RESPONSE, "5.7/error")
 
 
@@ -55,19 +57,20 @@ def missing(needs: Collection[str], capabilities: Collection[str]) -> str | None
 
 
 async def probe(ctx: CaseContext, topic: Topic) -> frozenset[str]:
-    """Try what can be tried; whatever goes wrong means that the target cannot do it.
+    """Try what can be tried; a target cannot do what it refuses, or does not answer.
+
+    One that answers wrongly can do it: what is wrong is for the cases to tell.
 
     Args:
         ctx: The preflight's.
         topic: A topic with at least one record.
     """
     found = set()
-    if await _answers(ctx, CLUSTER_STATUS, Command.CLUSTER_STATUS_RESPONSE):
+    if await _knows(ctx, CLUSTER_STATUS):
         found.add("cluster-status")
-    if await _answers(ctx, offset_for_time(topic.id, 0), Command.OFFSET_FOR_TIME_RESPONSE):
+    if await _knows(ctx, offset_for_time(topic.id, 0)):
         found.add("offset-for-time")
-    whole = create_partitioned(ctx.name(), 1)
-    if await _answers(ctx, whole, Command.TOPIC_RESPONSE):
+    if await _knows(ctx, create_partitioned(ctx.name(), 1)):
         found.add("partitions")
     if await _pushes(ctx, topic):
         found.add("push")
@@ -122,18 +125,40 @@ async def _answers(ctx: CaseContext, request: Frame, wanted: Command) -> bool:
     return frame.batch_id == wanted
 
 
+async def _knows(ctx: CaseContext, request: Frame) -> bool:
+    """Whether a request is answered before a Keepalive after it, and not refused."""
+    try:
+        peer = await ctx.open()
+        peer.send(request)
+        peer.send(KEEPALIVE)
+        frame = await peer.frame(_REFUSED, _any(lambda event: isinstance(event, Frame)))
+    except NotApplicable:
+        return False
+    except Failure as failure:
+        return _is_broken(failure)
+    return not _is_keepalive(frame) and frame.batch_id != Command.ERROR_RESPONSE
+
+
+def _is_broken(failure: Failure) -> bool:
+    """Whether something came that is no right frame; silence and a closed connection are not."""
+    return not failure.timing and failure.reason not in ENDED
+
+
 async def _pushes(ctx: CaseContext, topic: Topic) -> bool:
     """Whether a FetchResponse comes that nobody asked for, before two Keepalives are answered."""
     try:
         peer = await ctx.open()
         await peer.ask(subscribe(topic.id, _CONSUMER), answer(Command.SUBSCRIBE_ACK, "5.12/ack"))
+    except _CANNOT:
+        return False
+    try:
         for _ in range(2):
             peer.send(KEEPALIVE)
             frame = await peer.frame(_any(_is_keepalive), _any(_is_fetch_response))
             if _is_fetch_response(frame):
                 return True
-    except _CANNOT:
-        return False
+    except Failure as failure:
+        return failure.reason not in {"unexpected-frame", *ENDED} and not failure.timing
     return False
 
 

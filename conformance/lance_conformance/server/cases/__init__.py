@@ -28,6 +28,7 @@ from lance_conformance.server.cases.frames import (
     segmentation,
     unfinished,
 )
+from lance_conformance.server.cases.model import walks
 from lance_conformance.server.cases.node import (
     cluster,
     crowd,
@@ -103,6 +104,7 @@ MODULES = (
     interleaving,
     waiting,
     amount,
+    walks,
 )
 """Named so that importing this package fills the registry."""
 

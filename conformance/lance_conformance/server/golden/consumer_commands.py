@@ -44,6 +44,7 @@ def _unsubscribe(rules: Specified, payload: bytes) -> Reply:
 def _commit(rules: Specified, payload: bytes) -> Reply:
     topic_id, consumer, offset = _fields(rules, 0x22, "<IQQ", payload, "commit offset")
     topic = rules.topic_to_commit(topic_id)
+    offset = rules.offset_to_commit(topic, offset)
     rules.commit_kept(topic.id, consumer, offset)
     return rules.commit_ack(consumer, offset)
 

@@ -192,7 +192,7 @@ class Session(asyncio.Protocol):
             if not self._rules.stays_after(no.refusal.code, command):
                 self._state.closing = True
             details = self._rules.details(frame) if batch else {}
-            details = {**details, **self._rules.redirect(no.refusal.code)}
+            details = {**details, **no.refusal.details, **self._rules.redirect(no.refusal.code)}
             return [self._rules.error(no.refusal.code, no.refusal.words, details)]
         return self._rules.ambient(self._state, frame)
 

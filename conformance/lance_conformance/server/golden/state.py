@@ -136,18 +136,19 @@ class Memory:
 
 
 class Refusal(NamedTuple):
-    """Why a request is refused: the code for JSON, the words for text."""
+    """Why a request is refused: the code and the details for JSON, the words for text."""
 
     code: int
     words: str
+    details: dict[str, object]
 
 
 class Refused(Exception):  # noqa: N818 - a way out of a handler, not an error of the server
     """Carries a refusal out of a handler."""
 
-    def __init__(self, code: int, words: str) -> None:
+    def __init__(self, code: int, words: str, details: dict[str, object] | None = None) -> None:
         super().__init__(words)
-        self.refusal = Refusal(code, words)
+        self.refusal = Refusal(code, words, details or {})
 
 
 Replies = list[Reply]

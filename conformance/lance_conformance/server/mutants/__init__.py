@@ -29,7 +29,13 @@ from lance_conformance.server.mutants.operators import (
     width,
 )
 from lance_conformance.server.mutants.registry import Mutant, all_mutants
-from lance_conformance.server.mutants.topics import naming, partitioning, retention, topics
+from lance_conformance.server.mutants.topics import (
+    anything,
+    naming,
+    partitioning,
+    retention,
+    topics,
+)
 
 MODULES = (
     random_faults,
@@ -56,6 +62,7 @@ MODULES = (
     clustering,
     grouping,
     partitioning,
+    anything,
     omission,
     position,
     width,

@@ -1,6 +1,7 @@
 """Cases about what survives a restart; asked where the kit is told how to restart the target."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from lance_conformance.engine.registry import CaseFunction
@@ -8,15 +9,17 @@ from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import BOTH, case
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, topic_response
-from lance_conformance.wire.codes import ErrorCode
+from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
 from lance_conformance.wire.consumers import commit_offset, read_consumer_at, subscribe
 from lance_conformance.wire.control import create_topic, delete_topic, get_topic, ingest, read_json
-from lance_conformance.wire.tlv import boundaries
+from lance_conformance.wire.tlv import boundaries, record
 
 NONCE: Final = 7 << 40
 """From here on a batch id is known on every connection (AMB-25)."""
 SPECIFIED: Final = ("specified",)
 STEPS: Final = 100
+TYPES: Final = (0x00, 0x02, 0x05, 0x0F, 0x10, 0x12, 0x7F, 0x80, 0xFE, 0xFF)
+NULL: Final = 0xFF
 
 
 def restart_case(
@@ -42,6 +45,25 @@ async def keeps_batches(ctx: CaseContext) -> None:
     """Everything that was acknowledged is there after a restart."""
     topic = await ctx.topic()
     payload = await ctx.store(topic, ctx.values(3)) + await ctx.store(topic, ctx.values(2))
+    await ctx.restart()
+    data = await _walked(ctx, topic)
+    ctx.check(data == payload, "data", f"{len(payload)} bytes were acknowledged, {len(data)} left")
+
+
+@restart_case("log/restart-keeps-types", "6.1/restart-data")
+async def keeps_types(ctx: CaseContext) -> None:
+    """Records of every type that was acknowledged are there after a restart.
+
+    The published server cuts a log at a record of type 0xFF, as it reads the file again.
+    """
+    topic, payload = await ctx.topic(), b""
+    refused = ctx.error(*ANY_ERROR, cite="8.2/types")
+    for record_type in (*TYPES, 0x01):
+        right = ingest(topic.id, ctx.batch(), ctx.values(1))
+        value = record(b"" if record_type == NULL else ctx.values(1)[0], record_type)
+        frame = replace(right, payload=value)
+        reply = await ctx.side.ask(frame, ack(frame.batch_id), refused)
+        payload += value if reply.batch_id == frame.batch_id else b""
     await ctx.restart()
     data = await _walked(ctx, topic)
     ctx.check(data == payload, "data", f"{len(payload)} bytes were acknowledged, {len(data)} left")

@@ -1,9 +1,11 @@
 """Cases about CommitOffset (LWP section 5.14, AMB-36)."""
 
 from dataclasses import replace
+from functools import partial
 
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
+from lance_conformance.server.cases.variation.common import register
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, answer, topic_response
 from lance_conformance.server.peer import Peer
@@ -277,3 +279,28 @@ async def deleted_topic(ctx: CaseContext) -> None:
         commit_offset(topic.id, ctx.consumer, 25),
         ctx.error(*codes, cite="5.6/gone", text="not found"),
     )
+
+
+async def _beyond(ctx: CaseContext, by: int) -> None:
+    """The error says where the end is, and the consumer goes on where it committed before."""
+    topic, end = await _filled(ctx)
+    await _commit(ctx, topic, 25)
+    ctx.side.send(commit_offset(topic.id, ctx.consumer, end + by))
+    refused = ctx.error(ErrorCode.OFFSET_OUT_OF_RANGE, cite="5.14/beyond-end")
+    reply = await ctx.side.frame(refused)
+    details = (read_json(reply.payload) or {}).get("details") or {}
+    said = details.get("end_offset") if isinstance(details, dict) else None
+    ctx.check(said == end, "field:details", f"details.end_offset must be {end}, not {said}")
+    peer = await ctx.open()
+    await peer.ask(
+        subscribe(topic.id, ctx.consumer),
+        subscribe_ack(ctx.consumer, 25, cite="5.14/beyond-end"),
+    )
+
+
+for _by in (1, 5, 1 << 31, 1 << 32, 1 << 53, 1 << 63):
+    register(
+        f"com/beyond-end-by-{_by}", "5.14/beyond-end",
+        f"A commit {_by} bytes beyond the end is refused and changes nothing.",
+        partial(_beyond, by=_by), dialects=("specified",),
+    )  # fmt: skip

@@ -1,16 +1,27 @@
 """Cases about topic names (LWP sections 5.3, 5.7 and 12.2; AMB-24, AMB-34)."""
 
 import unicodedata
+from functools import partial
 
 from lance_conformance.engine.failures import NotApplicable
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.registry import case
+from lance_conformance.server.cases.variation.common import register
 from lance_conformance.server.expect import topic_response
 from lance_conformance.wire.codes import ErrorCode
-from lance_conformance.wire.control import create_topic, read_json
+from lance_conformance.wire.control import (
+    create_topic,
+    create_topic_with_retention,
+    delete_topic,
+    read_json,
+)
 from lance_conformance.wire.frame import Command
 
 LONGEST = 255
+CONTROLS = (0x01, 0x1F, 0x7F, 0x80, 0x85, 0x9F)
+"""Characters of the category Cc."""
+LOOKS = (0x061C, 0x200E, 0x200F, 0x202A, 0x202E, 0x2066, 0x2069, 0x2028, 0x2029)
+"""Controls of bidirectional text, and the separators of lines and paragraphs (AMB-24)."""
 
 
 async def _refused(
@@ -121,3 +132,42 @@ async def nfc(ctx: CaseContext) -> None:
     taken = ctx.error(ErrorCode.TOPIC_ALREADY_EXISTS, cite="AMB-24")
     ctx.side.send(create_topic(spelled))
     await ctx.expect(ctx.side, specified=[taken], deployed=[])
+
+
+async def _character(ctx: CaseContext, code: int, cite: str) -> None:
+    """Both commands that create a topic refuse it, within a name and at its end."""
+    refused = ctx.error(ErrorCode.INVALID_TOPIC_NAME, cite=cite)
+    name = ctx.name(f"-{chr(code)}")
+    for wrong in (name, f"{name}x"):
+        requests = [create_topic(wrong)]
+        if "retention" not in ctx.conditions.missing | ctx.conditions.without:
+            requests.append(create_topic_with_retention(wrong, 0, 0))
+        for request in requests:
+            ctx.side.send_faulty(request, "payload")
+            await ctx.side.expect(refused)
+
+
+async def _path(ctx: CaseContext, name: str) -> None:
+    """It is refused; a target that takes it is asked to delete what it has just created."""
+    request = create_topic(name)
+    ctx.side.send_faulty(request, "payload")
+    taken = ErrorCode.INVALID_TOPIC_NAME, ErrorCode.TOPIC_ALREADY_EXISTS
+    created = topic_response("5.3/answer")
+    event = await ctx.side.frame(ctx.error(*taken, cite="12.2/name-looks"), created)
+    topic_id = (read_json(event.payload) or {}).get("id")
+    if event.batch_id == Command.TOPIC_RESPONSE and isinstance(topic_id, int):
+        await ctx.side.ask(delete_topic(topic_id), topic_response("5.6/delete"))
+    ctx.check(event.batch_id == Command.ERROR_RESPONSE, "field:name", f"{name!r} became a topic")
+
+
+for _code in (*CONTROLS, *LOOKS):
+    _clause = "12.2/name-characters" if _code in CONTROLS else "12.2/name-looks"
+    register(
+        f"name/u-{_code:04x}", _clause, f"U+{_code:04X} is in no topic name.",
+        partial(_character, code=_code, cite=_clause), dialects=("specified",),
+    )  # fmt: skip
+for _name, _slug in ((".", "dot"), ("..", "dots")):
+    register(
+        f"name/{_slug}", "12.2/name-looks", f"{_name} is no topic name.",
+        partial(_path, name=_name), dialects=("specified",),
+    )  # fmt: skip

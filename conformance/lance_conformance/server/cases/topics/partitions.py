@@ -130,6 +130,14 @@ async def partition_name_taken(ctx: CaseContext) -> None:
     await _refused(ctx, frame, "5.2/partitioned-exists", ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
+@part_case("part/later-name-taken", "5.2/partitioned-exists")
+async def later_name_taken(ctx: CaseContext) -> None:
+    """So it is where a topic has the name of a partition that AddPartitions could make."""
+    await _whole(ctx)
+    frame = create_partitioned(await _beside(ctx, "-7"), 2)
+    await _refused(ctx, frame, "5.2/partitioned-exists", ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
 @part_case("part/all-or-none", "5.2/partitioned-atomic")
 async def all_or_none(ctx: CaseContext) -> None:
     """A CreatePartitionedTopic that is refused leaves no partition."""

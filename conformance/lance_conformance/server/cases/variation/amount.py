@@ -5,9 +5,10 @@ from functools import partial
 from itertools import accumulate
 
 from lance_conformance.server.case_context import CaseContext
-from lance_conformance.server.cases.variation.common import read_all, register
+from lance_conformance.server.cases.variation.common import read_all, register, send_all
 from lance_conformance.server.expect import ack
 from lance_conformance.wire.control import ingest
+from lance_conformance.wire.tlv import boundaries, records
 
 KIB, MIB = 1 << 10, 1 << 20
 _FAR = 8
@@ -58,6 +59,35 @@ async def _in_order(ctx: CaseContext, batch: int, count: int, step: int) -> None
     )
 
 
+async def _whole_records(ctx: CaseContext, size: int, step: int) -> None:
+    """Each answer ends where a record ends, and counts its records, whatever lies between."""
+    topic, at = await ctx.topic(), 0
+    values = [bytes(1000 + number) for number in range(50)]
+    payload = records(values)
+    frames = [ingest(topic.id, ctx.batch(), values) for _ in range(size // len(payload))]
+    async with ctx.precondition("storing the batches"):
+        await send_all(ctx.side, frames)
+    ends = boundaries(payload)[1:]
+    while at < len(payload) * len(frames):
+        got = await ctx.fetch(topic, at, step)
+        at += len(got.data)
+        place = at % len(payload) or len(payload)
+        ctx.check(got.data and place in ends, "cut", f"an answer ends at {at}, within a record")
+        if got.record_count is not None:
+            right = len(boundaries(got.data)) - 1
+            ctx.check(
+                got.record_count == right, "field:record_count",
+                f"{right} records came, {got.record_count} are announced",
+            )  # fmt: skip
+
+
+for _size, _step in ((300 * KIB, 20_000), (3 * MIB, 200_000)):
+    register(
+        f"vol/whole-records-{_size // KIB}", "5.9/cut",
+        f"Of a log of {_size // KIB} KiB every answer is whole records.",
+        partial(_whole_records, size=_size, step=_step), weight=4 + _size // MIB,
+        dialects=("specified",),
+    )  # fmt: skip
 for _name, _batch, _count, _step in (
     ("512-kib", 16 * KIB, 32, 64 * KIB),
     ("2-mib", 64 * KIB, 32, 256 * KIB),

@@ -236,7 +236,7 @@ _QUESTIONS: tuple[tuple[str, str, str, Counted, int], ...] = (
     ("topics", "6.1/isolation",
      "{} topics have records of their own, and all are listed.", _topics, 65),
     ("consumers", "5.14/by-consumer",
-     "{} consumers of a topic have commits of their own.", _consumers, 65),
+     "{} consumers of a topic have commits of their own.", _consumers, 257),
     ("records", "8.4/packed",
      "All {} records of a batch are stored in their order.", _records, 257),
     ("in-flight", "10.2/ack-order",

@@ -3,14 +3,17 @@
 import asyncio
 from functools import partial
 
+from lance_conformance.engine.expectations import closed
 from lance_conformance.server.case_context import CaseContext
 from lance_conformance.server.cases.variation.common import batches, holds, register
 from lance_conformance.server.consumers import subscribe_ack
 from lance_conformance.server.expect import ack, answer, keepalive
 from lance_conformance.wire.consumers import subscribe
 from lance_conformance.wire.control import KEEPALIVE
-from lance_conformance.wire.frame import HEADER_SIZE, Command
+from lance_conformance.wire.frame import HEADER_SIZE, Command, Frame
 
+MUCH, SLOW = 1 << 19, 16 << 20
+"""Bytes of a batch, and of all that a slow subscriber misses."""
 SHORT, LONG = 6, 25
 """Seconds: within the 30 s after which a Keepalive is due (LWP section 4.3)."""
 
@@ -69,6 +72,43 @@ async def _quiet_subscriber(ctx: CaseContext, seconds: float) -> None:
     ctx.check(ctx.read(peer, pushed).data == frame.payload, "data", "the new batch must be pushed")
 
 
+async def _slow_subscriber(ctx: CaseContext, size: int) -> None:
+    """It stops to read, and reads on when more was stored than both sockets hold.
+
+    A target may end the connection of a reader that is too slow. What it has sent until then are
+    the first bytes of the topic, each once.
+    """
+    topic, peer = await ctx.topic(), await ctx.open()
+    await peer.ask(subscribe(topic.id, ctx.consumer), subscribe_ack(ctx.consumer, cite="5.12/ack"))
+    peer.read_slowly()
+    sent = b""
+    right: list[bytes] = []
+    writer = await ctx.open()
+    async with ctx.precondition("storing the batches"):
+        while len(right) * MUCH < size:
+            frame = batches(ctx, topic, 1, MUCH)[0]
+            await writer.ask(frame, ack(frame.batch_id))
+            right.append(frame.payload)
+    whole = b"".join(right)
+    peer.read_on()
+    while len(sent) < len(whole):
+        event = await peer.expect(
+            answer(Command.FETCH_RESPONSE, "5.12/push-once"), closed("5.12/push-once")
+        )
+        if not isinstance(event, Frame):
+            return
+        got = ctx.read(peer, event)
+        right_here = whole[len(sent) : len(sent) + len(got.data)]
+        ctx.check(
+            got.data == right_here, "data", f"a push after {len(sent)} bytes brings other data"
+        )
+        sent += got.data
+
+
+register("wait/slow-subscriber", "5.12/push-once",
+         "A subscriber that does not read for a while misses nothing.",
+         partial(_slow_subscriber, size=SLOW), needs=("push",), dialects=("specified",),
+         weight=16)  # fmt: skip
 for _seconds in (SHORT, LONG):
     _late = _seconds == LONG
     for _name, _clause, _title, _question, _needs in (

@@ -8,6 +8,7 @@ from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.variation.common import NONCE, holds, register
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, answer, fetched, topic_response
+from lance_conformance.server.peer import Peer
 from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.consumers import (
     commit_offset,
@@ -24,6 +25,7 @@ from lance_conformance.wire.control import (
     set_retention,
 )
 from lance_conformance.wire.frame import Command, Frame
+from lance_conformance.wire.tlv import RAW_DATA
 
 NOT_FOUND = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.TOPIC_DELETED)
 
@@ -68,10 +70,10 @@ async def _consumers(ctx: CaseContext, bit: int) -> None:
 
 
 async def _stored_or_refused(
-    ctx: CaseContext, topic: Topic, frame: Frame, before: bytes, cite: str
+    ctx: CaseContext, peer: Peer, topic: Topic, frame: Frame, before: bytes
 ) -> None:
     """A batch that is acknowledged as another one must be in the log as another one."""
-    peer = await ctx.open()
+    cite = "4.2/all-acked"
     refused = ctx.error(ErrorCode.INVALID_PAYLOAD, cite=cite)
     event = await peer.ask(frame, ack(frame.batch_id, cite), refused)
     acked = event.batch_id == frame.batch_id
@@ -99,14 +101,15 @@ async def _commands(ctx: CaseContext, bit: int) -> None:
     await ctx.side.expect(ctx.error(ErrorCode.INVALID_PAYLOAD, cite="5.2/unknown"))
 
 
-async def _times(ctx: CaseContext, bit: int) -> None:
+async def _times(ctx: CaseContext, bit: int, *, elsewhere: bool) -> None:
     """A batch with a known id and another timestamp is not a repetition (AMB-25)."""
     topic = await ctx.topic()
     first = ingest(topic.id, NONCE | 5, ctx.values(1))
     async with ctx.precondition("storing the first batch"):
         await ctx.side.ask(first, ack(first.batch_id))
     second = replace(first, timestamp_ns=first.timestamp_ns ^ 1 << bit)
-    await _stored_or_refused(ctx, topic, second, first.payload, "4.2/all-acked")
+    peer = await ctx.open() if elsewhere else ctx.side
+    await _stored_or_refused(ctx, peer, topic, second, first.payload)
 
 
 async def _fetch_offset(ctx: CaseContext, bit: int) -> None:
@@ -168,6 +171,18 @@ async def _time_asked(ctx: CaseContext, time: int) -> None:
     ctx.check(said == len(payload), "field:offset", f"the end is {len(payload)}, not {said}")
 
 
+async def _record_length(ctx: CaseContext, length: int) -> None:
+    """The records before it are whole, and it is no length from its own beginning backwards."""
+    topic, payload = await ctx.filled(1, 8)
+    right = ingest(topic.id, ctx.batch(), ctx.values(2))
+    head = bytes([RAW_DATA]) + length.to_bytes(4, "little")
+    wrong = replace(right, payload=right.payload + head, record_count=3)
+    ctx.side.send_faulty(wrong, "payload")
+    codes = ErrorCode.INVALID_PAYLOAD, ErrorCode.PAYLOAD_TOO_LARGE
+    await ctx.side.expect(ctx.error(*codes, cite="8.4/chain"))
+    await holds(ctx, topic, payload)
+
+
 async def _refused_id(ctx: CaseContext, batch_id: int) -> None:
     """The error for a batch names its id exactly."""
     frame = ingest(ctx.unknown_topic, batch_id, ctx.values(1))
@@ -203,7 +218,10 @@ for _bit in (8, 16, 31, 32, 48, 63):
 for _bit in (0, 8, 16, 31, 32, 48, 53, 63):
     register(f"width/timestamp-bit-{_bit}", "4.2/all-acked",
              f"A batch whose timestamp differs in bit {_bit} is not a repetition.",
-             partial(_times, bit=_bit))  # fmt: skip
+             partial(_times, bit=_bit, elsewhere=True))  # fmt: skip
+    register(f"width/own-timestamp-bit-{_bit}", "4.2/all-acked",
+             f"A batch of one connection whose timestamp differs in bit {_bit} is another one.",
+             partial(_times, bit=_bit, elsewhere=False))  # fmt: skip
 for _bit in (8, 16, 24, 31):
     register(f"width/max-bytes-bit-{_bit}", "5.8/max-bytes",
              f"Max Bytes {1 << _bit} is not nothing.", partial(_max_bytes, bit=_bit))  # fmt: skip
@@ -217,6 +235,10 @@ for _count in (255, 256, 257, 65_535, 65_536, 65_537):
              partial(_counts, count=_count), weight=1 + _count // 16_384,
              thorough=_count in (65_535, 65_537),
              dialects=("specified",))  # fmt: skip
+for _length in (1 << 31, 2**32 - 1, 2**32 - 5, 2**32 - 30, 2**32 - 55):
+    register(f"width/record-length-{_length}", "8.4/chain",
+             f"A record that announces {_length} bytes is cut, and its batch is refused.",
+             partial(_record_length, length=_length), dialects=("specified",))  # fmt: skip
 for _name, _time in (("2-62", 1 << 62), ("2-63", 1 << 63), ("highest", 2**64 - 1)):
     register(f"width/time-{_name}", "5.2/offset-for-time-end",
              f"OffsetForTime for {_time} ns is the end of the log.",

@@ -121,6 +121,13 @@ class Consumers(Fetching):
         """What a consumer committed last, 0 if nothing."""
         return self.memory.commits.get((topic_id, consumer), 0)
 
+    def offset_to_commit(self, topic: Topic, offset: int, /) -> int:
+        """An offset of the topic; one beyond the end is refused, with the end (AMB-55)."""
+        end = len(topic.log)
+        if offset > end:
+            raise Refused(0x51, f"{offset} is beyond the end, {end}", {"end_offset": end})
+        return offset
+
     def commit_kept(self, topic_id: int, consumer: int, offset: int, /) -> None:
         """The last commit counts."""
         self.memory.commits[topic_id, consumer] = offset

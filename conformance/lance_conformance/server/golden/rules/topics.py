@@ -7,6 +7,10 @@ from lance_conformance.server.golden.rules.ingest import INVALID_PAYLOAD, Ingest
 from lance_conformance.server.golden.state import Body, Refused, Replies, Topic
 
 INVALID_NAME = 0x12
+LOOKS = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029"
+)
+"""Controls of bidirectional text, and the separators of lines and paragraphs (AMB-24)."""
 
 
 class TopicRules(Ingest):
@@ -28,8 +32,9 @@ class TopicRules(Ingest):
         return len(raw) <= 255
 
     def name_characters_ok(self, name: str, /) -> bool:
-        """A name has no slash and no control character."""
-        return "/" not in name and all(unicodedata.category(c) != "Cc" for c in name)
+        """A name has no slash, nothing that changes its looks, and is no place in a path."""
+        plain = all(unicodedata.category(c) != "Cc" and c not in LOOKS for c in name)
+        return "/" not in name and name not in {".", ".."} and plain
 
     def spelling(self, name: str, /) -> str:
         """The form in which names are compared."""

@@ -8,6 +8,7 @@ from lance_conformance.server.golden.state import (
     Refused,
     Topic,
 )
+from lance_conformance.server.mutants.predicates import register
 from lance_conformance.server.mutants.registry import golden, mutant
 
 
@@ -39,7 +40,7 @@ def acks_commits_at_0(_server: Specified, consumer: int, _offset: int, /) -> Rep
     return _pair(0x24, consumer, 0)
 
 
-@mutant(Specified.commit_ack)
+@mutant(Specified.commit_ack, only="deployed")
 def rounds_committed_offsets(_server: Specified, consumer: int, offset: int, /) -> Reply:
     """Offsets pass through floating point."""
     return _pair(0x24, consumer, int(float(offset)) if offset > 2**53 else offset)
@@ -179,3 +180,44 @@ def undoes_commits_at_unsubscribe(server: Specified, consumer: int, /) -> Reply:
         if other == consumer:
             del server.memory.commits[topic, other]
     return golden(server).unsubscribe_ack(consumer)
+
+
+def _measures(bits: int) -> None:
+    def offset(server: Specified, topic: Topic, asked: int, /) -> int:
+        golden(server).offset_to_commit(topic, asked & ((1 << bits) - 1))
+        return asked
+
+    register(Specified.offset_to_commit, f"compares-{bits}-bits-of-commits-with-the-end",
+             f"Of an offset to commit {bits} bits are held against the end.",
+             offset, "specified", ("com/*",))  # fmt: skip
+
+
+for _bits in (16, 31, 32, 53, 63):
+    _measures(_bits)
+
+
+@mutant(Specified.offset_to_commit, only="specified", asked=("com/*",))
+def commits_up_to_five_bytes_beyond(_server: Specified, topic: Topic, asked: int, /) -> int:
+    """An offset a little beyond the end is taken."""
+    if asked > len(topic.log) + 5:
+        raise Refused(0x51, "beyond the end", {"end_offset": len(topic.log)})
+    return asked
+
+
+@mutant(Specified.offset_to_commit, only="specified", asked=("com/*",))
+def refuses_commits_without_the_end(server: Specified, topic: Topic, asked: int, /) -> int:
+    """The error for an offset beyond the end does not say where the end is."""
+    try:
+        return golden(server).offset_to_commit(topic, asked)
+    except Refused as no:
+        raise Refused(no.refusal.code, no.refusal.words) from None
+
+
+@mutant(Specified.offset_to_commit, only="specified", asked=("com/*",))
+def keeps_refused_commits(server: Specified, topic: Topic, asked: int, /) -> int:
+    """A commit beyond the end is refused, and counts as one at the end."""
+    if asked > len(topic.log):
+        for committed, consumer in list(server.memory.commits):
+            if committed == topic.id:
+                server.memory.commits[topic.id, consumer] = len(topic.log)
+    return golden(server).offset_to_commit(topic, asked)

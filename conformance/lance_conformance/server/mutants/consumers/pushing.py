@@ -202,3 +202,17 @@ def pushes_to_creators(server: Specified, connection: Connection, /) -> Replies:
             connection.notes.add(mark)
             return [*replies, server.fetched(0, 0, b"")]
     return replies
+
+
+@mutant(Specified.pushes, only="specified", asked=("wait/slow-subscriber",))
+def drops_what_a_slow_subscriber_misses(server: Specified, connection: Connection, /) -> Replies:
+    """What was stored while a subscriber had a MiB to read is not pushed to it."""
+    for member in server.memory.crowd:
+        if member.unread > 1 << 20:
+            connection.notes.add("slow")
+    if "slow" in connection.notes:
+        for subscription in connection.subscriptions.values():
+            topic = server.memory.topics.get(subscription.topic)
+            if topic is not None and len(topic.log) - subscription.cursor > 1 << 18:
+                subscription.cursor = len(topic.log)
+    return golden(server).pushes(connection)

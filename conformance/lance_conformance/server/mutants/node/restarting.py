@@ -1,7 +1,9 @@
 """Servers that lose something when they are restarted."""
 
+from lance_conformance.server.golden.codec import walk
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Topic
+from lance_conformance.server.mutants.predicates import register
 from lance_conformance.server.mutants.registry import mutant
 
 
@@ -75,3 +77,19 @@ def counts_epochs_in_memory(server: Specified) -> None:
 def keeps_batch_ids_in_memory(server: Specified) -> None:
     """Batches that came before are not known."""
     server.memory.batches.clear()
+
+
+def _cuts(record_type: int) -> None:
+    def restarted(server: Specified) -> None:
+        for topic in server.memory.topics.values():
+            ends = walk(topic.log)[0]
+            found = (at for at in ends[:-1] if topic.log[at] == record_type)
+            topic.log = topic.log[: next(found, len(topic.log))]
+
+    register(Specified.restarted, f"cuts-logs-at-type-{record_type:02x}",
+             f"Recovery cuts a log at the first record of type {record_type:#04x}.",
+             restarted, None, ("log/*",))  # fmt: skip
+
+
+for _type in (0x00, 0x10, 0x80, 0xFF):
+    _cuts(_type)

@@ -29,3 +29,18 @@ def _mixes_segments(size: int) -> None:
 
 for _size in (1 << 16, 1 << 17, 1 << 18):
     _mixes_segments(_size)
+
+
+def _cuts_at_segments(size: int) -> None:
+    def at(server: Specified, log: bytes, start: int, limit: int, /) -> bytes:
+        data = golden(server).cut(log, start, limit)
+        boundary = (start // size + 1) * size
+        return data[: boundary - start] if start + len(data) > boundary else data
+
+    register(Specified.cut, f"cuts-answers-at-segments-of-{size}",
+             f"An answer ends where a segment of {size} bytes does, whole record or not.",
+             at, "specified")  # fmt: skip
+
+
+for _size in (1 << 16, 1 << 18, 1 << 20):
+    _cuts_at_segments(_size)

@@ -14,6 +14,9 @@ from lance_conformance.server.mutants.operators.common import (
 )
 from lance_conformance.server.mutants.registry import golden
 
+HEAD = 5
+"""Bytes before the value of a record."""
+
 
 def _cuts(bits: int) -> None:  # noqa: C901 - one small rule after the other
     words = f"Of %s only {bits} bits are looked at."
@@ -71,6 +74,23 @@ def _cuts(bits: int) -> None:  # noqa: C901 - one small rule after the other
         if name == "set-limits" and bits < MIN_LIMIT_BITS:
             continue
         register(hook, f"cuts-{name}-to-{bits}", words % what, replacement, only)
+
+
+def _adds_lengths(bits: int) -> None:
+    def chain(_server: Specified, payload: bytes, /) -> bool:
+        at = 0
+        while at < len(payload):
+            if len(payload) - at < HEAD:
+                return False
+            length = int.from_bytes(payload[at + 1 : at + HEAD], "little")
+            after = cut(at + HEAD + length, bits)
+            if after <= at or length >= 1 << bits:
+                return True
+            at = after
+        return at == len(payload)
+
+    register(Specified.chain_ok, f"adds-record-lengths-in-{bits}-bits",
+             f"Where a record ends is worked out in {bits} bits.", chain, "specified")  # fmt: skip
 
 
 def _cuts_commands(bits: int) -> None:
@@ -146,3 +166,5 @@ for _bits in (7, 8, 16):
     _cuts_counts(_bits)
 register(Specified.seen, "compares-timestamps-in-microseconds",
          "Of a timestamp the lowest ten bits are not looked at.", _in_microseconds)  # fmt: skip
+for _bits in (31, 32):
+    _adds_lengths(_bits)

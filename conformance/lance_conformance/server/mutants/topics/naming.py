@@ -1,5 +1,7 @@
 """Servers that are wrong about the life and the names of topics."""
 
+from collections.abc import Collection
+
 from lance_conformance.server.golden.specified import Specified
 from lance_conformance.server.golden.state import Body, Refused, Topic
 from lance_conformance.server.mutants.predicates import register
@@ -190,3 +192,24 @@ _repairs("reads_cut_characters", "A character that is cut off is read as a dash.
 def ignores_case(server: Specified, name: str, /) -> str:
     """Names that differ in case are one name."""
     return golden(server).spelling(name).lower()
+
+
+def _allows(slug: str, what: str, allowed: Collection[str]) -> None:
+    def fits(server: Specified, name: str, /) -> bool:
+        if name in allowed:
+            return True
+        return golden(server).name_characters_ok("".join(c for c in name if c not in allowed))
+
+    register(Specified.name_characters_ok, f"allows-{slug}-in-names", f"{what} may be in a name.",
+             fits, "specified", ("name/*",))  # fmt: skip
+
+
+_allows("c1-controls", "Controls from U+0080 on", [chr(code) for code in range(0x80, 0xA0)])
+_allows("c0-controls", "Controls below U+0020", [chr(code) for code in range(1, 0x20)])
+_allows("delete", "U+007F", "\x7f")
+_allows("marks", "Marks of direction", "\u061c\u200e\u200f")
+_allows("embeddings", "Embeddings and overrides", "\u202a\u202b\u202c\u202d\u202e")
+_allows("isolates", "Isolates", "\u2066\u2067\u2068\u2069")
+_allows("separators", "Separators of lines and paragraphs", "\u2028\u2029")
+_allows("one-dot", "One dot alone", ["."])
+_allows("two-dots", "Two dots alone", [".."])

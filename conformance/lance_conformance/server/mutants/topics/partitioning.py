@@ -230,3 +230,11 @@ def forgets_partitioned_topics_in_a_restart(server: Specified, /) -> None:
     """After a restart partitions are topics of their own."""
     golden(server).restarted()
     server.memory.partitioned.clear()
+
+
+@_wrong(Specified.in_the_way)
+def looks_at_the_first_four_partition_names(server: Specified, name: str, /) -> Topic | None:
+    """Only topics called NAME, or NAME-0 to NAME-3, are in the way."""
+    found = golden(server).in_the_way(name)
+    ours = {name, *(f"{name}-{index}" for index in range(4))}
+    return found if found is not None and found.name in ours else None

@@ -1,0 +1,148 @@
+"""What a right server knows: topics, batches, commits and subscriptions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lance_conformance.server.case_context import CaseContext, Topic
+from lance_conformance.server.peer import Peer
+from lance_conformance.wire.frame import Frame
+from lance_conformance.wire.tlv import boundaries
+
+PLAIN_NAMES = "", "-a", "-A", "-aa"
+"""How the names of topics end; one that is deleted may come again under its name."""
+ODD_NAMES = "", '-"quoted"\\', "-\u00e9-\U0001d518-<&>", "-" + 150 * "l"
+"""Names that a target may refuse to give; those that it gives are kept as they are."""
+PRODUCERS = 3
+"""Connections that write and ask."""
+CONSUMERS = 3
+EVERYWHERE = 1 << 40
+"""From here on a batch id is known on every connection (AMB-25)."""
+
+
+@dataclass(slots=True, eq=False)
+class Log:
+    """A topic that is there.
+
+    Attributes:
+        topic: Its id and name.
+        told: What its creation said of it that does not change.
+        data: Its bytes.
+        batches: Batches that it holds, in order, each with the connection that sent it.
+        commits: Offsets by consumer.
+        limits: Its retention, where one was set.
+        closed: Nothing more is written: after a restart a log may go on behind a gap (AMB-29).
+    """
+
+    topic: Topic
+    told: dict[str, object]
+    data: bytes = b""
+    batches: list[tuple[Frame, Peer | None]] = field(default_factory=list)
+    commits: dict[int, int] = field(default_factory=dict)
+    limits: tuple[int, int] | None = None
+    closed: bool = False
+
+    @property
+    def ends(self) -> list[int]:
+        """Where records begin, and the end."""
+        return boundaries(self.data)
+
+
+@dataclass(slots=True, eq=False)
+class Reader:
+    """A subscription.
+
+    Attributes:
+        log: What it reads.
+        consumer: As whom.
+        at: The next byte that it gets.
+        most: Most bytes of one push.
+    """
+
+    log: Log
+    consumer: int
+    at: int
+    most: int
+
+
+@dataclass(slots=True, eq=False)
+class Producer:
+    """A connection that writes and asks.
+
+    Attributes:
+        peer: The connection.
+        known: Batches that were stored over it, by topic and batch id.
+        last: The last small batch id that was used.
+        refused: What was meant by the batch that was refused last.
+    """
+
+    peer: Peer
+    known: dict[tuple[int, int], Frame] = field(default_factory=dict)
+    last: int = 0
+    refused: Frame | None = None
+
+
+class Facts:
+    """The target as it must be now.
+
+    Args:
+        ctx: The context of the case.
+        strict: What only the register decides is judged, too.
+
+    Attributes:
+        rng: What the step that is carried out draws from.
+        now: The connection whose turn it is.
+        words: What the step asked.
+    """
+
+    now: Producer
+
+    def __init__(self, ctx: CaseContext, *, strict: bool) -> None:
+        self.ctx = ctx
+        self.strict = strict
+        self.names = [ctx.name(tail) for tail in (ODD_NAMES if strict else PLAIN_NAMES)]
+        self.logs: dict[int, Log] = {}
+        self.deleted: list[int] = []
+        self.epochs: dict[int, int] = {}
+        self.producers: list[Producer] = []
+        self.rng = ctx.rng
+        self.words: list[str] = []
+        self.sent: list[Frame] = []
+        self.subscribers: dict[Peer, list[Reader]] = {}
+        self.nonce = EVERYWHERE * (ctx.rng.randrange(1, 1 << 23))
+        self.consumers = [ctx.consumer + number for number in range(CONSUMERS)]
+
+    def __repr__(self) -> str:
+        return f"<Facts {len(self.logs)} logs, {len(self.deleted)} deleted>"
+
+    async def connect(self) -> None:
+        """Open the connections that are asked."""
+        self.producers = [Producer(await self.ctx.open()) for _ in range(PRODUCERS)]
+
+    def hang_up(self) -> None:
+        """End all connections."""
+        for peer in (*(each.peer for each in self.producers), *self.subscribers):
+            peer.drop()
+
+    def turn(self) -> Peer:
+        """It is the turn of one of the connections."""
+        self.now = self.rng.choice(self.producers)
+        return self.now.peer
+
+    def log(self, *, open_only: bool = False) -> Log | None:
+        """One of the topics that are there."""
+        logs = [log for log in self.logs.values() if not (open_only and log.closed)]
+        return self.rng.choice(logs) if logs else None
+
+    def readers(self, log: Log) -> Iterator[tuple[Peer, Reader]]:
+        """All subscriptions to a topic."""
+        for peer, readers in self.subscribers.items():
+            for reader in readers:
+                if reader.log is log:
+                    yield peer, reader
+
+    def can(self, what: str) -> bool:
+        """Whether the target has a feature or a capability."""
+        conditions = self.ctx.conditions
+        if what in ("push", "offset-for-time"):
+            return what in conditions.capabilities
+        return what not in conditions.missing | conditions.without

@@ -1,0 +1,83 @@
+"""Walks: steps drawn at random, the same for the same seed."""
+
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+from lance_conformance.server.case_context import CaseContext
+from lance_conformance.server.cases.chance import hunt
+from lance_conformance.server.cases.model.facts import Facts
+from lance_conformance.server.cases.model.steps import Step
+from lance_conformance.server.cases.variation.common import register
+
+WEIGHTS = {
+    "create": 4, "delete": 3, "ask": 24, "write": 8, "together": 6, "follow": 4, "unfollow": 2,
+    "catch_up": 2, "reconnect": 2, "leave": 1,
+}  # fmt: skip
+LENGTH = 140
+BEFORE, AFTER = 80, 60
+"""Steps around a restart."""
+USUAL, ALL = 8, 32
+"""Walks of a usual run, and of a thorough one."""
+RESTARTS = 3
+
+
+def _drawn(rng: Random, length: int) -> list[Step]:
+    names, weights = list(WEIGHTS), list(WEIGHTS.values())
+    return [Step(what, rng.randrange(1 << 32)) for what in rng.choices(names, weights, k=length)]
+
+
+async def _walked(ctx: CaseContext, *, strict: bool, restarts: bool) -> None:
+    """Topics come and go, producers and subscribers too; each answer is held against a model.
+
+    Where an answer is wrong, the report has the smallest walk that was found to bring it.
+    """
+    opening = [Step("create", number) for number in range(2)] + [Step("write", 2), Step("write", 3)]
+    steps = [*opening, *_drawn(ctx.rng, BEFORE if restarts else LENGTH)]
+    if restarts:
+        steps += [
+            Step("restart", 0),
+            Step("inspect", 0),
+            Step("create", 4),
+            *_drawn(ctx.rng, AFTER),
+        ]
+
+    async def attempt(some: Sequence[Step]) -> None:
+        facts = Facts(ctx, strict=strict)
+        await facts.connect()
+        try:
+            for step in some:
+                await step.do(facts)
+            await Step("inspect", 0).do(facts)
+        finally:
+            facts.hang_up()
+
+    await (attempt(steps) if restarts else hunt(ctx, steps, attempt))
+
+
+for _number in range(1, ALL + 1):
+    register(
+        f"any/decided-{_number}", "5.1/any-order",
+        "Whatever is asked in whatever order, each answer is the document's for the facts of now.",
+        partial(_walked, strict=False, restarts=False), weight=20, thorough=_number > USUAL,
+        twin_of="any/decided-1", dialects=("specified",),
+    )  # fmt: skip
+    register(
+        f"any/registered-{_number}", "5.1/any-order-registered",
+        "Whatever is asked in whatever order, each answer is the register's for the facts of now.",
+        partial(_walked, strict=True, restarts=False), weight=20, thorough=_number > USUAL,
+        twin_of="any/registered-1", dialects=("specified",),
+    )  # fmt: skip
+for _number in range(1, RESTARTS + 1):
+    register(
+        f"any/decided-restart-{_number}", "6.1/restart-any-order",
+        "What was acknowledged before a restart holds after it, whatever it was.",
+        partial(_walked, strict=False, restarts=True), weight=20, needs=("restart",),
+        twin_of="any/decided-restart-1", dialects=("specified",),
+    )  # fmt: skip
+    register(
+        f"any/registered-restart-{_number}", "6.1/restart-any-order-registered",
+        "What the register says outlives a restart, whatever it was.",
+        partial(_walked, strict=True, restarts=True), weight=20, needs=("restart",),
+        twin_of="any/registered-restart-1", dialects=("specified",),
+    )  # fmt: skip
