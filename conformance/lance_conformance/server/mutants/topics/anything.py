@@ -45,14 +45,6 @@ def resumes_at_the_commit_whatever_is_asked(
     return server.memory.commits.get((topic.id, consumer)) or asked
 
 
-@mutant(Specified.unsubscribed, only="specified", asked=WALKS)
-def ends_other_subscriptions_too(
-    _server: Specified, connection: Connection, _topic_id: int, /
-) -> None:
-    """An Unsubscribe ends all subscriptions of its connection."""
-    connection.subscriptions.clear()
-
-
 @mutant(Specified.set_body, only="specified", asked=WALKS)
 def swaps_limits_that_were_set_before(server: Specified, topic: Topic, /) -> Body:
     """The second time that limits of a topic are set, they change places."""
