@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 from lance_docs._base import Generated, heading
 
 _CHANGELOG = Path(__file__).parents[3] / "CHANGELOG.md"
-_UNDERLINES = {"##": "-", "###": "~"}
+_UNDERLINES = {"##": "-", "###": "~", "####": "^"}
 _INLINE = (
     (re.compile(r"`([^`]+)`"), r"``\1``"),
     (re.compile(r"\[([^]]+)\]\(([^)]+)\)"), r"`\1 <\2>`__"),
