@@ -4,14 +4,17 @@ Proposals are records like others: applying one twice, or late, changes nothing.
 thread that applies.
 """
 
+import logging
 from collections.abc import Collection
 from typing import Any, Final
 
 from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.shard import Shard
 from lance_server.cluster.peers import FEWEST_HOSTS, durable_of
+from lance_server.cluster.replicated_log import ReplicatedLog, ReplicatedLogError, StopNodeError
 from lance_spec.messages.replication import DropBefore, Roll, TopicEnds
 
+_log = logging.getLogger(__name__)
 _SECOND: Final = 1_000_000_000
 
 
@@ -81,3 +84,51 @@ def trim_position(replica: Replica, number: int) -> int:
     if len(hosts) < FEWEST_HOSTS:
         return 0
     return min(replica.durable(number), *(durable.get(host, 0) for host in hosts))
+
+
+class LogTrimmer:
+    """Lets the log delete what no host needs any more, on a thread of its own.
+
+    Args:
+        log: the replicated log.
+        replica: the node's data.
+    """
+
+    def __init__(self, log: ReplicatedLog, replica: Replica) -> None:
+        self._log = log
+        self._replica = replica
+        self._planned: dict[int, int] = {}
+        self._is_trimming = False
+
+    def __repr__(self) -> str:
+        return f"<LogTrimmer to {self._planned}>"
+
+    def plan(self, led: Collection[int]) -> None:
+        """Note what may go of the shards of which this node does the housekeeping."""
+        places = {number: trim_position(self._replica, number) for number in led}
+        self._planned = {number: before for number, before in places.items() if before}
+
+    def is_due(self) -> bool:
+        """Whether `trim` is to be called now; then it is not to be called again until it ends."""
+        if self._is_trimming or not self._planned:
+            return False
+        self._is_trimming = True
+        return True
+
+    def trim(self) -> None:
+        """Delete it (a thread that may wait). Where brokers refuse, the next plan tries again.
+
+        Raises:
+            StopNodeError: the log is not the one that the node has applied.
+        """
+        planned, self._planned = self._planned, {}
+        try:
+            for number, before in planned.items():
+                if before > self._log.earliest(number):
+                    self._log.trim(number, before)
+        except StopNodeError:
+            raise
+        except ReplicatedLogError as error:
+            _log.debug("the log was not trimmed: %s", error)
+        finally:
+            self._is_trimming = False

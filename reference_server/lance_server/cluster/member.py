@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lance_server.cluster.log_manager import ReplicatedLogManager
-from lance_server.cluster.node import POOL
+from lance_server.cluster.node import POOL, TRIM_POOL
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.replicated_log import ReplicatedLog, ReplicatedLogError
 from lance_server.config.settings import Address, ServerConfig
@@ -52,7 +52,7 @@ class ClusterMember:
     @property
     def pools(self) -> Mapping[str, int]:
         """The threads that a node needs beside a server's."""
-        return {POOL: 1}
+        return {POOL: 1, TRIM_POOL: 1}
 
     def judge(self, config: ServerConfig, listeners: "Sequence[Listener]") -> None:
         """Take a server's configuration; a node serves every protocol."""

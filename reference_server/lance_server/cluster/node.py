@@ -18,7 +18,7 @@ from lance_server.cluster.applying.results import Applied, Result
 from lance_server.cluster.applying.shard import Changes, Shard
 from lance_server.cluster.copies.marked_work import MarkedWork
 from lance_server.cluster.hosting.leaving import ShardLeaver
-from lance_server.cluster.housekeeping import proposals, trim_position
+from lance_server.cluster.housekeeping import LogTrimmer, proposals
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.peers import Peers, clock_skew
 from lance_server.cluster.records import encode
@@ -41,6 +41,8 @@ from lance_spec.messages.replication import HostJoins, NodeStatus, ShardPosition
 _log = logging.getLogger(__name__)
 POOL: Final = "cluster"
 """The pool whose one thread reads and applies."""
+TRIM_POOL: Final = "cluster-trim"
+"""The pool whose one thread trims the log, which may take brokers seconds."""
 _SECOND: Final = 1_000_000_000
 _STEP_BYTES: Final = 4 * 1024 * 1024
 _WAIT: Final = 0.25
@@ -173,6 +175,7 @@ class ClusterNode:
         self._marked_work = MarkedWork()
         self.peers = Peers(options, replica)
         self._leaver = ShardLeaver(options, log, replica, self.peers, post)
+        self._trimmer = LogTrimmer(log, replica)
         self._held: list[ShardPosition] | None = None
         self.skew_ns = 0
         self.options = options
@@ -283,7 +286,15 @@ class ClusterNode:
         return completion
 
     def _report(self, counter: int, end: int | AppendError) -> None:
-        """Take the log's report of an append to the loop's thread (any thread)."""
+        """Take the log's report of an append (any thread).
+
+        The loop is not woken for a record that is not applied yet: the step that applies it is.
+        """
+        pending = self._pending.get(counter)
+        if pending is not None and not isinstance(end, AppendError):
+            pending.delivered = True
+            if pending.result is None:
+                return
         self._post(partial(self._told, counter, end))
 
     def _drop(self, counter: int) -> _Pending | None:
@@ -301,7 +312,6 @@ class ClusterNode:
             return
         known = self._pending.get(counter)
         if known is not None:
-            known.delivered = True
             self._settle_if_done(counter, known)
 
     def _settle_if_done(self, counter: int, pending: _Pending) -> None:
@@ -352,8 +362,12 @@ class ClusterNode:
         done.wake(lambda: self._stepped(done))
 
     def _work(self) -> Step:
-        """Read, apply and mark (worker thread)."""
-        if self._marked_work:
+        """Mark, read and apply (worker thread).
+
+        A mark comes first, so that nobody waits for it whose record is applied already.
+        """
+        is_due = self._mark_is_due()
+        if is_due or self._marked_work:
             self._mark_all()
             self._marked_work.do(self.replica)
         self._leaver.drop()
@@ -363,11 +377,8 @@ class ClusterNode:
         end: int | None = None
         try:
             applied += self._apply_more()
-            is_due = self._mark_is_due()
             if is_due or not applied:
                 end = sum(self._log.end(shard.number) for shard in self.replica.shards.values())
-            if is_due:
-                self._mark_all()
             if self._now() - self._planned >= self.options.housekeeping_seconds:
                 self._planned = self._now()
                 proposed = self._plan()
@@ -415,14 +426,8 @@ class ClusterNode:
         own = self.options.node_id
         led = [number for number in self.replica.shards if self.peers.leader(number) == own]
         if self.options.trims:
-            for number in led:
-                self._trim(number)
+            self._trimmer.plan(led)
         return proposals(self.replica, led, self._clock(), self.options.segment_age_secs)
-
-    def _trim(self, number: int) -> None:
-        before = trim_position(self.replica, number)
-        if before > self._log.earliest(number):
-            self._log.trim(number, before)
 
     def _stepped(self, done: Completion[Step]) -> None:
         self._is_stepping = False
@@ -484,6 +489,13 @@ class ClusterNode:
         self._look_at_nodes()
         for shard, body in step.proposals:
             self._propose_once(shard, body)
+        if self._trimmer.is_due():
+            trimmed = self._scheduler.run(TRIM_POOL, self._trimmer.trim)
+            trimmed.wake(lambda: self._trimmed(trimmed))
+
+    def _trimmed(self, done: Completion[None]) -> None:
+        if done.error is not None and self.problem is None:
+            self._break(done.error)
 
     def _note_end(self, end: int) -> None:
         """Note where the log ends: the node lags until it has applied that much."""

@@ -15,6 +15,7 @@ from lance_server.cluster.applying.settings import Settings
 from lance_server.cluster.copies import clone
 from lance_server.cluster.hosting.leaving import ShardLeaver
 from lance_server.cluster.peers import Peers
+from lance_server.cluster.replicated_log import AppendError
 from lance_server.log.segments.segment import SegmentWriter
 from lance_server.runtime.completion import Completion
 from lance_server.storage.contract import read_at
@@ -27,10 +28,12 @@ def _on(target: Any, name: str, wrong: Any) -> Plant:
     return lambda: patch.object(target, name, wrong)
 
 
-def _ack_when_delivered(self: Any, counter: int, pending: Any) -> None:
-    if pending.delivered:
-        self._drop(counter)
-        pending.completion.settle(pending.result or Result(Status.STORED))
+def _ack_when_delivered(self: Any, counter: int, end: Any) -> None:
+    pending = self._pending.get(counter)
+    if pending is not None and not isinstance(end, AppendError):
+        pending.delivered = True
+        pending.result = pending.result or Result(Status.STORED)
+    self._post(lambda: self._told(counter, end))
 
 
 def _mark_without_sync(self: Any, number: int) -> None:
@@ -42,7 +45,7 @@ def _mark_without_sync(self: Any, number: int) -> None:
 def _mark_before_sync(self: Any, number: int) -> None:
     one = self.shards[number]
     if one.state.settings is not None:
-        mark.save_mark(self._storage, self._data_dir, number, mark.Mark.of(one, self._identity))
+        mark.save_mark(self._storage, self._data_dir, number, mark.Mark.of(one, self.identity))
     _mark(self, number)
 
 
@@ -229,7 +232,7 @@ _make_piece = clone._Clone._make_piece
 
 PLANTED: Final[dict[str, Plant]] = {
     "an ack does not wait for the application": _on(
-        node.ClusterNode, "_settle_if_done", _ack_when_delivered
+        node.ClusterNode, "_report", _ack_when_delivered
     ),
     "a mark without a sync": _on(replica.Replica, "mark", _mark_without_sync),
     "a mark before the sync": _on(replica.Replica, "mark", _mark_before_sync),
@@ -272,8 +275,8 @@ PLANTED: Final[dict[str, Plant]] = {
     "a deleted topic stays in the catalog": _on(Catalog, "delete", _delete_keeps),
     "records are skipped": _on(node.ClusterNode, "_apply_more", _skip_some),
     "results are matched by number alone": _on(node.ClusterNode, "_take", _match_by_counter),
-    "the log is trimmed to what one node has": _on(node, "trim_position", _trim_own),
-    "the log is trimmed to what is applied": _on(node, "trim_position", _trim_applied),
+    "the log is trimmed to what one node has": _on(housekeeping, "trim_position", _trim_own),
+    "the log is trimmed to what is applied": _on(housekeeping, "trim_position", _trim_applied),
     "a log that was out of reach is never read again": _on(
         node.ClusterNode, "_step_again", lambda _: None
     ),
@@ -292,7 +295,7 @@ PLANTED: Final[dict[str, Plant]] = {
     "a barrier goes into one shard": _on(linear_reads.ReadBarriers, "_begin", _barrier_in_shard_0),
     "the shard of a topic is chosen anew at each node": _on(Catalog, "create", _choose_again),
     "all shards are trimmed to what is durable of one": _on(
-        node, "trim_position", _trim_as_shard_0
+        housekeeping, "trim_position", _trim_as_shard_0
     ),
     "one shard is marked": _on(node.ClusterNode, "_mark_all", _mark_shard_0),
     "a node leaves a shard that others have not got": _on(
