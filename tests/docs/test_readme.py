@@ -4,11 +4,13 @@ import configparser
 import re
 import runpy
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from lance_conformance.engine.suites import suite_named
+from lance_sdk.demo.flights import ROWS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -90,3 +92,24 @@ def test_it_counts_the_cases_of_the_kit() -> None:
     counted = re.search(r"\| Kit \| (\d+) .+?, (\d+) for clients, (\d+) for Fluvio", README)
     assert counted is not None
     assert [int(each) for each in counted.groups()] == [lwp, client, fluvio + rustlog]
+
+
+def test_it_counts_the_test_vectors() -> None:
+    """The number is that of the published ids, in whole hundreds."""
+    published = (ROOT / "vectors" / "ids.lock").read_text().split("\n")[:-1]
+    assert f" {len(published) // 100 * 100:,} test vectors" in README
+
+
+def test_it_counts_the_flights() -> None:
+    """The number of records that the demo takes is the one of the data set."""
+    told = {found.replace(",", "") for found in re.findall(r"([\d,]+) real flight", README)}
+    assert told == {str(ROWS)}
+
+
+def test_it_names_the_oldest_python() -> None:
+    """The version is the one that `pyproject.toml` asks for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+    told = re.findall(r"C?Python (\d\.\d+)(?: or| and) later", README)
+    assert told
+    assert set(told) == {oldest}

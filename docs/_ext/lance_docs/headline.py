@@ -54,7 +54,8 @@ def markdown() -> str:
     content = json.loads((ROOT / "bench" / "results" / "latest.json").read_text("utf-8"))
     table = [HEADER, ("---", "---:", "---:", "---:"), *rows(content["results"])]
     lines = "".join(f"| {' | '.join(row)} |\n" for row in table)
-    return f"{lines}\nMeasured on {content['date']}, in turns on one machine of two cores.\n"
+    cores = content["machine"]["cores"]
+    return f"{lines}\nMeasured on {content['date']}, in turns on one machine of {cores} cores.\n"
 
 
 def with_figures(readme: str) -> str:
