@@ -11,50 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.docs.snippets import DOCS, ROOT, Snippet, snippets
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.rst"))]
 RUN = ("python", "console")
-
-_RST_BLOCK = re.compile(
-    r"^( *)\.\. code-block:: (\w+)\n(?:\1   :.*\n)*\n((?:(?:\1   .*)?\n)+)", re.MULTILINE
-)
-_MARKDOWN_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """Code on a page."""
-
-    page: Path
-    line: int
-    language: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
-
-
-def snippets(page: Path, *languages: str) -> list[Snippet]:
-    """Return the page's code in these languages, in reading order."""
-    return [each for each in _all(page) if each.language in languages]
-
-
-def _all(page: Path) -> Iterator[Snippet]:
-    text = page.read_text()
-    if page.suffix == ".md":
-        for found in _MARKDOWN_BLOCK.finditer(text):
-            yield Snippet(page, _line(text, found.start(2)), found[1], found[2])
-        return
-    for found in _RST_BLOCK.finditer(text):
-        margin = len(found[1]) + 3
-        code = "\n".join(line[margin:] for line in found[3].splitlines())
-        yield Snippet(page, _line(text, found.start(3)), found[2], code.rstrip() + "\n")
-
-
-def _line(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
 
 
 @dataclass
@@ -132,7 +92,7 @@ def test_the_code_on_a_page_runs(page: Path, sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("snippet", snippets(DOCS / "migrating.rst", "py"), ids=str)
 def test_code_for_other_clients_parses(snippet: Snippet) -> None:
-    """It is not run, since it needs their servers; it stands before the same program in ours."""
+    """It stands before the same program in ours; ``tox run -e interop,cluster`` run it."""
     compile(snippet.text, snippet.page, "exec")
     shown = snippets(snippet.page, "py", "python")
     assert shown[shown.index(snippet) + 1].language == "python"
