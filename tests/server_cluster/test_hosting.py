@@ -1,7 +1,7 @@
 """Nodes that host some of the shards: requests for the topics of others reach a host."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from lance_server.cluster.memory import MemoryLog
 from lance_server.cluster.records import encode
 from lance_server.config.settings import Address
 from lance_server.errors import DataDirError
+from lance_server.listeners.listener_api import Listener
 from lance_server.testing import RawClient, ask_http
 from lance_spec.enums import Command, ErrorCode, Flag
 from lance_spec.messages import lwp
@@ -36,9 +37,17 @@ class Hosts(Cluster):
         for shard in range(SHARDS):
             self.log.put(shard, encode(SETTINGS.to_genesis(), 1, 0))
 
-    def host(self, number: int, shards: frozenset[int] | None, *, redirects: bool = False) -> None:
+    def host(
+        self,
+        number: int,
+        shards: frozenset[int] | None,
+        *,
+        redirects: bool = False,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
         """Start a node that hosts some shards, and wait until all that run know that."""
-        self.start(number, ClusterMember(self.log, shards=shards, redirects=redirects))
+        member = ClusterMember(self.log, shards=shards, redirects=redirects)
+        self.start(number, member, listeners=listeners)
         for node in self.nodes:
             with self.client(node) as client:
                 for shard in sorted(shards or range(SHARDS)):
@@ -289,6 +298,31 @@ class TestRedirects:
             error = one.error(one.ask(Command.FETCH, lwp.Fetch(topic_id, 0, 1000).encode()))
         assert error.code is ErrorCode.NOT_LEADER
         assert error.details["leader_addr"] == redirecting.address(2)
+
+
+@pytest.mark.parametrize("which", ["cluster", "redirecting"])
+def test_a_consumer_goes_on_where_the_host_has_its_commit(
+    which: str, request: pytest.FixtureRequest
+) -> None:
+    """Whichever node it asks."""
+    found: Hosts = request.getfixturevalue(which)
+    topic_id = topic_at(found, 2)
+    with found.client(1) as one:
+        (name,) = (name for name, each in names(one).items() if each == topic_id)
+    with Producer(f"lance://{found.address(2)}/{name}") as producer:
+        for number in range(4):
+            producer.send(b"%d" % number)
+    read = []
+    for _ in range(2):
+        with Consumer(
+            f"lance://{found.address(1)}/{name}",
+            consumer="billing",
+            offsets="server",
+            start="beginning",
+        ) as consumer:
+            read += [each.value for each in islice(consumer, 2)]
+            consumer.commit()
+    assert read == [b"0", b"1", b"2", b"3"]
 
 
 @pytest.mark.parametrize("which", ["cluster", "redirecting"])

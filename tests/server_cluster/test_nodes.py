@@ -5,7 +5,7 @@ import errno
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from lance_server.cluster.replicated_log import Entry, ReplicatedLogError, Shard
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.embedded import EmbeddedServer, running
 from lance_server.errors import DataDirError, UncleanStopError
+from lance_server.listeners.listener_api import Listener
 from lance_server.storage.contract import StorageBackend
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, RawClient, ask_http
@@ -53,6 +54,7 @@ class Cluster:
         number: int,
         member: ClusterMember | None = None,
         storage: StorageBackend | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> EmbeddedServer:
         """Start a node."""
         config = ServerConfig(
@@ -61,7 +63,7 @@ class Cluster:
             http=Address("127.0.0.1", 0),
             admin=True,
         )
-        node = EmbeddedServer(config, storage, cluster=member or ClusterMember(self.log))
+        node = EmbeddedServer(config, storage, listeners, cluster=member or ClusterMember(self.log))
         self.nodes[number] = node
         with self.client(number) as client:
             until(lambda: has_begun(client))

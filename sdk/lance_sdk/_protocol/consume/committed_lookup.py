@@ -10,7 +10,7 @@ from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.connection import Connection, Request
 from lance_sdk._protocol.consume.consumer_acks import begun
 from lance_sdk._protocol.events import Event
-from lance_sdk.errors import ServerError
+from lance_sdk.errors import NotLeader, RemoteProtocolError, ServerError
 from lance_spec.enums import Command
 from lance_spec.messages.lwp import Subscribe, Unsubscribe
 
@@ -69,6 +69,8 @@ class CommitLookup(Completion):
         self._found = begun(payload, self._consumer_id).offset
 
     def _refused(self, error: ServerError, _now: float) -> None:
+        if isinstance(error, NotLeader):  # the next connection goes there, and asks again
+            raise RemoteProtocolError(str(error)) from error
         self._settle(0, error)
 
     def _settle(self, value: int, error: LanceError | None) -> None:
