@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +19,18 @@ NUMBERS: Final = (1, 2, 3)
 class Cluster:
     """Three brokers and three nodes.
 
+    Args:
+        folder: where all of them keep their data.
+        hosted: what ``--shards`` of each node says; they host all shards where it is empty.
+
     Attributes:
         brokers: the brokers.
         nodes: the nodes that run, by number.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hosted: Mapping[int, str] | None = None) -> None:
         self._folder = folder
+        self._hosted = hosted or {}
         self._ports = {number: free_port() for number in NUMBERS}
         self._clients = {number: Forwarder(port) for number, port in self._ports.items()}
         self._forwarders: dict[str, list[Forwarder]] = {f"NODE{number}": [] for number in NUMBERS}
@@ -72,6 +77,7 @@ class Cluster:
             *("--advertise", f"127.0.0.1:{self._clients[number].port}"),
             *("--log-level", "error", "--offer-copies"),
             *(["--trim-log"] if number == 1 else []),
+            *(["--shards", self._hosted[number]] if self._hosted else []),
         )
 
     def await_ready(self, number: int) -> None:
@@ -83,7 +89,9 @@ class Cluster:
 
     def clone(self, number: int) -> None:
         """Give a node that does not run the files of another one, as far as it lacks them."""
-        source = self.nodes[number % len(NUMBERS) + 1]
+        own = self._hosted.get(number)
+        alike = [each for each in NUMBERS if each != number and self._hosted.get(each) == own]
+        source = self.nodes[alike[0] if alike else 1]
         assert source.http is not None, "it was asked for"
         done = cloned(self.data_dir(number), "{}:{}".format(*source.http))
         assert done.returncode == 0, done.stderr + done.stdout

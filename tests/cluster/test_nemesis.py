@@ -6,7 +6,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -26,10 +27,10 @@ TOPIC: Final = "orders"
 SEED: Final = int(os.environ.get("LANCE_CLUSTER_SEED", "1"))
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster that runs."""
-    found = Cluster(tmp_path)
+@contextmanager
+def running(folder: Path, hosted: Mapping[int, str] | None = None) -> Iterator[Cluster]:
+    """Run a cluster with a topic."""
+    found = Cluster(folder, hosted)
     try:
         found.begin(TOPIC)
         yield found
@@ -229,8 +230,21 @@ class Reader:
 
 
 @pytest.mark.timeout(SECONDS * 3 + 600)
-def test_nothing_acknowledged_is_lost(cluster: Cluster) -> None:
+def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     """Every record is there once, in one order, on every node, and the files are equal."""
+    with running(tmp_path) as cluster:
+        harm_and_judge(cluster, SECONDS, NUMBERS)
+
+
+@pytest.mark.timeout(SECONDS * 3 + 600)
+def test_nothing_is_lost_where_nodes_host_some_shards(tmp_path: Path) -> None:
+    """The same at the two nodes that host the topic; the third one forwards what it is asked."""
+    with running(tmp_path, {1: "1", 2: "1", 3: "0"}) as cluster:
+        harm_and_judge(cluster, SECONDS / 4, (1, 2))
+
+
+def harm_and_judge(cluster: Cluster, seconds: float, hosts: Collection[int]) -> None:
+    """Do harm while clients write and read at all nodes; then judge the files of some."""
     nemesis = Nemesis(cluster, Random(SEED))
     writers = {
         f"writer{number}": Writer(f"writer{number}", cluster.url(number, TOPIC))
@@ -238,7 +252,7 @@ def test_nothing_acknowledged_is_lost(cluster: Cluster) -> None:
     }
     readers = [Reader(cluster.url(number, TOPIC)) for number in NUMBERS]
     try:
-        nemesis.run(SECONDS)
+        nemesis.run(seconds)
     finally:
         for each in (*writers.values(), *readers):
             each.stop()
@@ -250,7 +264,7 @@ def test_nothing_acknowledged_is_lost(cluster: Cluster) -> None:
         assert code == 0, trouble
     maybe = {value for each in writers.values() for value in each.maybe}
     acked = {name: each.acked for name, each in writers.items()}
-    folders = [cluster.data_dir(number) for number in NUMBERS]
+    folders = [cluster.data_dir(number) for number in hosts]
     for reader in readers:
         assert reader.error is None, nemesis.done
         assert problems(History(acked, maybe, reader.values), folders, topic) == [], nemesis.done
