@@ -4,6 +4,7 @@ Brokers and nodes share the machine and its disk, so only ratios of one run say 
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,8 +38,8 @@ _COUNT: Final = 200
 _SMALL: Final = bytes(1024)
 _LOAD: Final = Load(frames=512, records=624, size=100, window=128)
 _FRAME: Final = _LOAD.total // _LOAD.frames
-_CATCH_UP: Final = 16
-"""Loads that a new node has to catch up with: half a gigabyte."""
+_CATCH_UP: Final = 32
+"""Loads that a new node has to catch up with: a gigabyte."""
 _STEP: Final = 4 << 20
 _CALM: Final = 1.0
 """Seconds of writing before something is killed."""
@@ -74,12 +75,15 @@ class _Cluster:
 
     @contextmanager
     def node(self, number: int) -> Iterator[Server]:
-        """Run a node with an empty directory; it serves."""
+        """Run a node with an empty directory, which goes with it; it serves."""
         data = self._folder / f"node{number}-{uuid4().hex}"
         command = ("--cluster", self.url, "--node-id", str(number))
-        with served(*command, data=data, kill=True) as server:
-            _once_it_works(lambda: self._begun(server.address))
-            yield server
+        try:
+            with served(*command, data=data, kill=True) as server:
+                _once_it_works(lambda: self._begun(server.address))
+                yield server
+        finally:
+            shutil.rmtree(data, ignore_errors=True)
 
     def _begun(self, address: str) -> None:
         with Client(f"lance://{address}") as client:
@@ -334,7 +338,7 @@ def _scenarios() -> Iterator[Scenario]:
         )
         yield Scenario(
             name="cluster/catch-up",
-            unit="B/s, of a new node, from its start to the end of half a gigabyte",
+            unit="B/s, of a new node, from its start to the end of a gigabyte",
             other="confluent-kafka alone, which reads the same and keeps nothing",
             sides=_catching_up,
             budget=90,
