@@ -92,7 +92,7 @@ class _Cluster:
     def bare_topic(self) -> str:
         """Create a topic as that of the cluster, and return its name."""
         from lance_server.cluster.kafka_log.log import create_topic  # noqa: PLC0415 - optional
-        from lance_server.cluster.log_address import KafkaAddress  # noqa: PLC0415 - optional
+        from lance_server.cluster.kafka_log.settings import KafkaAddress  # noqa: PLC0415 - optional
 
         name = f"bare-{uuid4().hex}"
         create_topic(KafkaAddress(self.kafka.bootstrap(), name), 1)

@@ -18,8 +18,8 @@ from confluent_kafka.admin import (
 
 from lance_server.cluster.kafka_log.client import LogMissingError, result
 from lance_server.cluster.kafka_log.log import KafkaLog, create_topic
-from lance_server.cluster.kafka_log.settings import NEW_TOPIC
-from lance_server.cluster.log_address import KafkaAddress, parse_address
+from lance_server.cluster.kafka_log.settings import NEW_TOPIC, KafkaAddress
+from lance_server.cluster.log_address import parse_address
 from lance_server.cluster.replicated_log import (
     MAX_RECORD,
     AppendError,

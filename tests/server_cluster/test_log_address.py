@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from lance_server.cluster.kafka_log.settings import (
     NEW_TOPIC,
+    KafkaAddress,
     TopicFacts,
     durability,
     problems,
 )
-from lance_server.cluster.log_address import OURS, KafkaAddress, MemoryAddress, parse_address
+from lance_server.cluster.log_address import OURS, MemoryAddress, parse_address
 from lance_server.errors import ConfigError
 from lance_server.server_command import command
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from lance_server.cluster.applying.settings import APPLY_VERSION, DIGEST_MARK, Settings
 from lance_server.cluster.copies.first_state import Founding, founding_of
+from lance_server.cluster.kafka_log.settings import KafkaAddress
 from lance_server.cluster.log_address import (
-    KafkaAddress,
     open_log,
     parse_address,
     require_client,

@@ -1,13 +1,13 @@
 """Where a replicated log is: the value of ``--cluster``, and the file that completes it."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from lance_server.cluster.kafka_log.settings import KafkaAddress
 from lance_server.cluster.memory import named_log
 from lance_server.cluster.replicated_log import ReplicatedLog
 from lance_server.errors import ConfigError
@@ -25,24 +25,6 @@ OURS: Final = frozenset(
     }
 )
 """Settings of the client on which the promise of an acknowledgement rests."""
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaAddress:
-    """A topic of Kafka, and how its brokers are reached.
-
-    Attributes:
-        brokers: addresses to begin with, separated by commas.
-        topic: its name.
-        settings: further settings of the client, as librdkafka names them.
-    """
-
-    brokers: str
-    topic: str
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def __str__(self) -> str:
-        return f"kafka://{self.brokers}/{self.topic}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,10 @@ from lance_spec.limits import DEFAULT_TOPIC_ID
 from lance_spec.messages.replication import CreateTopic, DeleteTopic, SetRetention, TopicEnds
 
 _log = logging.getLogger(__name__)
+_NOT_PARTITIONED: Final = (
+    "A cluster keeps no descriptions of partitioned topics; create each partition as a topic, and "
+    "name them to producers and consumers"
+)
 _ATTEMPTS: Final = 8
 
 
@@ -102,10 +106,7 @@ class ReplicatedLogManager(LogManager):
             hosted=hosted_of(node, log.shards),
         )
         manager = cls(data_dir, storage, scheduler, options, clock)
-        manager.partitioned.unavailable = (
-            "A cluster keeps no descriptions of partitioned topics; create each partition as a "
-            "topic, and name them to producers and consumers"
-        )
+        manager.partitioned.unavailable = _NOT_PARTITIONED
         manager.node = ClusterNode(
             node,
             log,
@@ -122,16 +123,19 @@ class ReplicatedLogManager(LogManager):
         remove_copies(storage, data_dir)
         if node.offers_copies:
             manager.copies = OfferedCopies(manager.node, data_dir, storage, scheduler, now=now)
-        for shard in replica.shards.values():
-            for topic in shard.topics.values():
-                segments = [extent.segment for extent in topic.extents]
-                found = TopicLog(segments, topic.state.end, topic.state.end_record)
-                manager._show(shard.number, topic, found)
+        manager._show_all(replica)
         _log.info("node %d joins the cluster: %r", node.node_id, replica)
         manager.node.start()
         return manager
 
     # Publishing --------------------------------------------------------------------------------
+
+    def _show_all(self, replica: Replica) -> None:
+        for shard in replica.shards.values():
+            for topic in shard.topics.values():
+                segments = [extent.segment for extent in topic.extents]
+                found = TopicLog(segments, topic.state.end, topic.state.end_record)
+                self._show(shard.number, topic, found)
 
     def _show(self, shard: int, topic: ReplicatedTopic, log: TopicLog) -> None:
         partition = ReplicatedPartition(

@@ -16,7 +16,8 @@ import click
 import pytest
 import yaml
 
-from lance_server.cluster.log_address import KafkaAddress, parse_address
+from lance_server.cluster.kafka_log.settings import KafkaAddress
+from lance_server.cluster.log_address import parse_address
 from lance_server.config.build import server_config
 from lance_server.config.file import SettingsFile
 from lance_server.config.settings import ServerConfig

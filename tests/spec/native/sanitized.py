@@ -205,12 +205,44 @@ class Generator:
         number = self._random.choice([1, 1, 0, 255, 2**70, -(2**70)])
         return [batcher, self._random.choice([b"", b"value", "text"]), number, _Handle]
 
+    def number(self) -> int:
+        """Return a number of 64 bits."""
+        return self._random.choice([0, 1, 2**31, 2**63, 2**64 - 1])
+
+    def ingest_frames(self) -> list[Any]:
+        """Return some frames of a producer."""
+        return [self.ingested() for _ in range(self._random.randrange(5))]
+
+    def counting(self) -> Arguments:
+        """Return the arguments of `count_run`."""
+        random = self._random
+        return [
+            self.ingest_frames(),
+            random.randrange(3),
+            random.randrange(5),
+            random.choice([0, 1]),
+            self.number(),
+            self._frames.FrameKind.INGEST,
+            self._runs._ODD,
+            random.random() < 0.5,
+            self._frames.Frame,
+        ]
+
+    def gathering(self) -> Arguments:
+        """Return the arguments of `gather_run`."""
+        return [
+            self.ingest_frames(),
+            self.number(),
+            self._random.randrange(4),
+            self._frames.Frame,
+            bytearray(),
+            bytearray(self._random.choice([0, 64])),
+        ]
+
     def calls(self) -> dict[str, Callable[[], Arguments]]:
         """Return what makes the arguments of each entry point."""
         random = self._random
-        number = lambda: random.choice([0, 1, 2**31, 2**63, 2**64 - 1])  # noqa: E731
-        ingested = lambda: [self.ingested() for _ in range(random.randrange(5))]  # noqa: E731
-        frames, ingest_runs = self._frames, self._runs
+        number = self.number
         return {
             "scan_records": lambda: [self.buffer()],
             "record_bounds": lambda: [self.buffer()],
@@ -222,25 +254,8 @@ class Generator:
                 self._crc.compute,
             ],
             "split_frames": self.splitting,
-            "count_run": lambda: [
-                ingested(),
-                random.randrange(3),
-                random.randrange(5),
-                random.choice([0, 1]),
-                number(),
-                frames.FrameKind.INGEST,
-                ingest_runs._ODD,
-                random.random() < 0.5,
-                frames.Frame,
-            ],
-            "gather_run": lambda: [
-                ingested(),
-                number(),
-                random.randrange(4),
-                frames.Frame,
-                bytearray(),
-                bytearray(random.choice([0, 64])),
-            ],
+            "count_run": self.counting,
+            "gather_run": self.gathering,
             "seal_entries": lambda: [
                 bytearray(random.randbytes(random.choice([0, 63, 64, 200]))),
                 number(),

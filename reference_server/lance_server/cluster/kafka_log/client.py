@@ -7,8 +7,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from lance_server.cluster.kafka_log.settings import TopicFacts
-from lance_server.cluster.log_address import KafkaAddress
+from lance_server.cluster.kafka_log.settings import KafkaAddress, TopicFacts
 from lance_server.cluster.replicated_log import (
     LogUnavailableError,
     ReplicatedLogError,

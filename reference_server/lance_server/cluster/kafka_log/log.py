@@ -26,8 +26,13 @@ from lance_server.cluster.kafka_log.client import (
 )
 from lance_server.cluster.kafka_log.producer import KafkaAppender
 from lance_server.cluster.kafka_log.reader import CONSUMER, KafkaReader
-from lance_server.cluster.kafka_log.settings import NEW_TOPIC, TopicFacts, durability, problems
-from lance_server.cluster.log_address import KafkaAddress
+from lance_server.cluster.kafka_log.settings import (
+    NEW_TOPIC,
+    KafkaAddress,
+    TopicFacts,
+    durability,
+    problems,
+)
 from lance_server.cluster.replicated_log import (
     NO_EPOCH,
     Delivered,

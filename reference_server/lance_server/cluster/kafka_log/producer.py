@@ -10,8 +10,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lance_server.cluster.kafka_log.client import make
-from lance_server.cluster.kafka_log.settings import LARGEST_MESSAGE
-from lance_server.cluster.log_address import KafkaAddress
+from lance_server.cluster.kafka_log.settings import LARGEST_MESSAGE, KafkaAddress
 from lance_server.cluster.replicated_log import (
     MAX_RECORD,
     AppendError,

@@ -51,7 +51,7 @@ _GONE: Final = _TRUNCATED | frozenset(
 """Errors that may mean that the log is not what the node applied so far."""
 
 
-class Topic(Protocol):
+class WatchedTopic(Protocol):
     """What a reader asks of the log that it reads from."""
 
     @property
@@ -65,7 +65,7 @@ class Topic(Protocol):
         """Say why a position cannot be read, by what the brokers say now; raise if it cannot."""
 
 
-class _Place(NamedTuple):
+class _ReadPosition(NamedTuple):
     """How far a shard is read.
 
     Attributes:
@@ -86,14 +86,14 @@ class KafkaReader:
         topic: its name.
     """
 
-    def __init__(self, log: Topic, consumer: Consumer, topic: str) -> None:
+    def __init__(self, log: WatchedTopic, consumer: Consumer, topic: str) -> None:
         self._log = log
         self._consumer = consumer
         self._topic = topic
-        self._places: dict[int, _Place] = {}
+        self._positions: dict[int, _ReadPosition] = {}
 
     def __repr__(self) -> str:
-        return f"<KafkaReader at {self._places}>"
+        return f"<KafkaReader at {self._positions}>"
 
     def add(self, shard: int, position: int, epoch: int = NO_EPOCH) -> None:
         """Read one more shard; see `ShardReader.add`.
@@ -103,7 +103,7 @@ class KafkaReader:
             StopNodeError: the position is trimmed, or lies after the end.
         """
         self._log.check_range(shard, position)
-        self._places[shard] = _Place(position, epoch)
+        self._positions[shard] = _ReadPosition(position, epoch)
         start = TopicPartition(self._topic, shard, position)
         if epoch != NO_EPOCH:
             start = TopicPartition(self._topic, shard, position, leader_epoch=epoch)
@@ -132,41 +132,41 @@ class KafkaReader:
     def _entry(self, message: Message) -> Entry:
         error, shard = message.error(), message.partition()
         if error is not None:
-            raise self._judge(error, shard)
+            raise self._error_of(error, shard)
         position, epoch = message.offset(), message.leader_epoch()
         assert position is not None, "it is a record"
         assert shard is not None, "it is a record"
-        place = self._places[shard]
-        if position != place.position:
+        expected = self._positions[shard]
+        if position != expected.position:
             raise LogGapError(
-                f"shard {shard}: position {place.position} was expected, the log gave "
+                f"shard {shard}: position {expected.position} was expected, the log gave "
                 f"{position}; restart the node, and bootstrap it again if this repeats"
             )
         epoch = NO_EPOCH if epoch is None else epoch
-        if epoch < place.epoch:
+        if epoch < expected.epoch:
             raise LogTruncatedError(
-                f"shard {shard}: the leader epoch fell from {place.epoch} to {epoch} at "
+                f"shard {shard}: the leader epoch fell from {expected.epoch} to {epoch} at "
                 f"position {position}: the log lost records that this node has, or is another "
                 "one. Compare the nodes with `lance-server verify`"
             )
-        self._places[shard] = _Place(position + 1, epoch)
+        self._positions[shard] = _ReadPosition(position + 1, epoch)
         _, time_ms = message.timestamp()
         value = message.value()
         record = value if isinstance(value, bytes) else b""
         return Entry(position, epoch, time_ms * _MS, record, shard)
 
-    def _judge(self, error: KafkaError, shard: int | None) -> Exception:
+    def _error_of(self, error: KafkaError, shard: int | None) -> Exception:
         """Return what an error of the consumer means."""
-        concerned = [shard] if shard in self._places else list(self._places)
+        concerned = [shard] if shard in self._positions else list(self._positions)
         if error.code() in _GONE:
             try:
                 self._log.check()
                 for each in concerned:
-                    self._log.check_range(each, self._places[each].position)
+                    self._log.check_range(each, self._positions[each].position)
             except ReplicatedLogError as reason:
                 return reason
         if error.code() in _TRUNCATED:
-            at = ", ".join(f"shard {each}: {self._places[each].position}" for each in concerned)
+            at = ", ".join(f"shard {each}: {self._positions[each].position}" for each in concerned)
             return LogTruncatedError(
                 f"the log lost records before a position that this node has applied ({at}; "
                 f"{error.str()}); compare the nodes with `lance-server verify`"

@@ -1,7 +1,7 @@
 """Settings of a Kafka topic and its brokers: which keep what an acknowledgement promises."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from lance_server.cluster.replicated_log import MAX_RECORD
@@ -26,6 +26,24 @@ NEW_TOPIC: Final[Mapping[str, str]] = {
     "flush.messages": _HARD_SYNC,
 }
 """The settings of a topic that `lwp cluster init` makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAddress:
+    """A topic of Kafka, and how its brokers are reached.
+
+    Attributes:
+        brokers: addresses to begin with, separated by commas.
+        topic: its name.
+        settings: further settings of the client, as librdkafka names them.
+    """
+
+    brokers: str
+    topic: str
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return f"kafka://{self.brokers}/{self.topic}"
 
 
 @dataclass(frozen=True, slots=True)
