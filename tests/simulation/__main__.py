@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.simulation.mutants import STORE, Mutant, Search, write_matrix
-from tests.simulation.planted import MUTANTS
 from tests.simulation.report import describe, describe_ring, describe_server, describe_slot
 from tests.simulation.ring.planted import RING, RING_MUTANTS
 from tests.simulation.server.planted import SERVER, SERVER_MUTANTS
 from tests.simulation.slot.planted import SLOT, SLOT_MUTANTS
+from tests.simulation.store.planted import MUTANTS
 
 _EVERY: Final = 200
 """Runs after which a long search writes down what it has done."""

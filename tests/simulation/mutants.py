@@ -1,7 +1,7 @@
 """Planted faults: each puts one wrong behaviour into the store, and the search must find it.
 
 A mutant is tried on the plans of rising seeds until one breaks a promise that the store without
-it keeps. The seeds that it took stand in ``matrix.json``.
+it keeps. The seeds that it took stand in ``store/matrix.json``.
 """
 
 import json
@@ -12,10 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.simulation.plan import make_plan
-from tests.simulation.run import carry_out
+from tests.simulation.store.plan import make_plan
+from tests.simulation.store.run import carry_out
 
-MATRIX: Final = Path(__file__).with_name("matrix.json")
+MATRIX: Final = Path(__file__).parent / "store" / "matrix.json"
 MOST: Final = 600
 """Plans that a mutant may survive."""
 

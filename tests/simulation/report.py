@@ -1,13 +1,13 @@
 """What is told of a plan that fails."""
 
-from tests.simulation import run as store
-from tests.simulation.plan import Plan
 from tests.simulation.ring import run as ring
 from tests.simulation.ring.plan import RingPlan
 from tests.simulation.server import run as server
 from tests.simulation.server.plan import ServerPlan
 from tests.simulation.shrink import shrink
 from tests.simulation.slot import run as slot
+from tests.simulation.store import run as store
+from tests.simulation.store.plan import Plan
 
 
 def describe(plan: Plan) -> str:

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 from tests.simulation.faults import Fault
-from tests.simulation.plan import INSIDE, Plan, make_plan
-from tests.simulation.run import Run
+from tests.simulation.store.plan import INSIDE, Plan, make_plan
+from tests.simulation.store.run import Run
 from tests.simulation.world import Pace, SimLock, SimQueue, StuckError, World
 
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.faults import STOPS, Echo
-from tests.simulation.plan import Operation
+from tests.simulation.store.plan import Operation
 from tests.simulation.world import Pace
 
 _ERRORS: Final = ("EIO", "EIO", "ENOSPC", "EDQUOT", "EROFS")
@@ -51,7 +51,7 @@ class RingSettings:
 
 @dataclass(frozen=True, slots=True)
 class RingPlan:
-    """What happens in a run; see `tests.simulation.plan.Plan`."""
+    """What happens in a run; see `tests.simulation.store.plan.Plan`."""
 
     seed: int
     template: str

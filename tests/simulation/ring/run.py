@@ -37,7 +37,7 @@ _SEGMENTS: Final = 8
 
 @dataclass(slots=True)
 class RingResult:
-    """What came of a run; see `tests.simulation.story.Result`."""
+    """What came of a run; see `tests.simulation.store.story.Result`."""
 
     violation: str | None = None
     appended: int = 0

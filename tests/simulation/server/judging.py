@@ -7,7 +7,7 @@ from tests.simulation.model import ViolationError
 from tests.simulation.server.attacks import Attacks
 from tests.simulation.server.peers import Peer
 from tests.simulation.server.server import IDLE, SLOW, SimServer
-from tests.simulation.store import read_topic
+from tests.simulation.store.life import read_topic
 
 from lance_server.listeners.qwp.listener import QwpListener
 from lance_server.lwp.connection import Connection

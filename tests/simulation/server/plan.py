@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.faults import CHANGING
-from tests.simulation.plan import Operation, Settings
+from tests.simulation.store.plan import Operation, Settings
 from tests.simulation.world import Pace
 
 FLOODS: Final = (
@@ -72,7 +72,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """What happens in a run; see `tests.simulation.plan.Plan`."""
+    """What happens in a run; see `tests.simulation.store.plan.Plan`."""
 
     seed: int
     template: str

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from tests.simulation.faults import Fault
 from tests.simulation.model import ViolationError
-from tests.simulation.plan import Operation
-from tests.simulation.run import heard
 from tests.simulation.server.judging import OVER, Judging
 from tests.simulation.server.plan import ServerPlan
 from tests.simulation.server.server import ServerLife, simulated
 from tests.simulation.server.story import ServerResult
+from tests.simulation.store.plan import Operation
+from tests.simulation.store.run import heard
 from tests.simulation.world import StuckError
 
 from lance_server.runtime.sync import replaced

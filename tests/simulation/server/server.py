@@ -13,7 +13,7 @@ from tests.simulation.mount import Mount
 from tests.simulation.server.loop import POLLING, NoLock, SimLoop, bind
 from tests.simulation.server.network import Link, SimTransport
 from tests.simulation.server.plan import ServerSettings
-from tests.simulation.store import DATA_DIR, log_options, make_backend
+from tests.simulation.store.life import DATA_DIR, log_options, make_backend
 from tests.simulation.world import Pools, World
 
 from lance_server import server as server_module

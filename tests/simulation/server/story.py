@@ -10,7 +10,7 @@ from tests.simulation.disk import Folder, Move, SimDisk
 from tests.simulation.model import TopicModel, ViolationError
 from tests.simulation.server.peers import LwpPeer, Peer
 from tests.simulation.server.plan import ServerPlan
-from tests.simulation.store import DATA_DIR
+from tests.simulation.store.life import DATA_DIR
 from tests.simulation.world import World
 
 if TYPE_CHECKING:

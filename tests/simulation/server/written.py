@@ -4,7 +4,7 @@ import json
 from typing import Final, NamedTuple
 
 from tests.simulation.model import ViolationError
-from tests.simulation.store import read_topic
+from tests.simulation.store.life import read_topic
 
 from lance_server.log.log_manager import LogManager
 from lance_spec.enums import RecordType

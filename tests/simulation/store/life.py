@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.simulation.disk import SimDisk
 from tests.simulation.model import Batch, Reading
 from tests.simulation.mount import Mount
-from tests.simulation.plan import Settings
+from tests.simulation.store.plan import Settings
 from tests.simulation.world import Loop, World
 
 from lance_server.log.flusher import FlushPolicy

@@ -4,9 +4,9 @@ import os
 import sys
 
 import pytest
-from tests.simulation.plan import plans
 from tests.simulation.report import describe
-from tests.simulation.run import Result, carry_out
+from tests.simulation.store.plan import plans
+from tests.simulation.store.run import Result, carry_out
 
 RUNS = int(os.environ.get("LANCE_SIM_RUNS", "700"))
 """Plans that each Python carries out; the long profile sets many more."""

@@ -8,8 +8,8 @@ from tests.simulation.model import (
     make_batch,
     number_at,
 )
-from tests.simulation.store import Life
-from tests.simulation.story import Story
+from tests.simulation.store.life import Life
+from tests.simulation.store.story import Story
 
 from lance_server.log.log_manager import LogManager
 from lance_server.log.metadata.topic_file import Retention

@@ -7,15 +7,15 @@ from contextlib import AbstractContextManager, contextmanager
 from random import Random
 from typing import Any, Final
 
-from tests.simulation.checks import SHORT, Checks
-from tests.simulation.clients import Clients
 from tests.simulation.disk import File, SimDisk
 from tests.simulation.faults import Fault
 from tests.simulation.model import ViolationError
 from tests.simulation.mount import Mount
-from tests.simulation.plan import Operation, Plan
-from tests.simulation.store import DATA_DIR, Life, offline
-from tests.simulation.story import Result
+from tests.simulation.store.checks import SHORT, Checks
+from tests.simulation.store.clients import Clients
+from tests.simulation.store.life import DATA_DIR, Life, offline
+from tests.simulation.store.plan import Operation, Plan
+from tests.simulation.store.story import Result
 from tests.simulation.world import StuckError, World
 
 from lance_server.errors import LanceServerError

@@ -5,8 +5,8 @@ from random import Random
 from typing import Final
 
 from tests.simulation.model import Reading, State, TopicModel, ViolationError
-from tests.simulation.store import DATA_DIR, Life, read_topic
-from tests.simulation.story import Story
+from tests.simulation.store.life import DATA_DIR, Life, read_topic
+from tests.simulation.store.story import Story
 from tests.simulation.world import World
 
 from lance_server.log.log_manager import LogManager

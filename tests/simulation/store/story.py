@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from tests.simulation.disk import Folder, Move, SimDisk
 from tests.simulation.model import Batch, State, TopicModel, ViolationError
-from tests.simulation.plan import Plan
-from tests.simulation.store import DATA_DIR, Life
+from tests.simulation.store.life import DATA_DIR, Life
+from tests.simulation.store.plan import Plan
 from tests.simulation.world import World
 
 from lance_server.log.log_manager import LogManager

@@ -4,7 +4,7 @@ import os
 
 import pytest
 from tests.simulation.mutants import Mutant, is_found
-from tests.simulation.planted import MUTANTS
+from tests.simulation.store.planted import MUTANTS
 
 WHOLE = "LANCE_SIM_MUTANTS" in os.environ
 """Whether each mutant is hunted from the first seed on; else only its known seed is tried."""

@@ -1,0 +1,1 @@
+"""The server's store in the simulated world: its plans, its clients, what it promised."""
