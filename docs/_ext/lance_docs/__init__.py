@@ -8,25 +8,9 @@ committed, so nothing on the site can be older than the code beside it.
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-from lance_docs import (
-    benchmarks,
-    changelog,
-    commands,
-    configuration,
-    contracts,
-    errors,
-    features,
-    grammar,
-    journal_tables,
-    kit,
-    proofs,
-    references,
-    register,
-    source_map,
-    tests,
-    values,
-    vector_files,
-)
+from lance_docs import benchmarks, commands, configuration, errors, journal_tables, kit, references
+from lance_docs.formats import grammar, register, values, vector_files
+from lance_docs.project import changelog, contracts, features, proofs, source_map, tests
 
 _PARTS = (
     benchmarks,

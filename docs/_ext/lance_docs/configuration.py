@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 
 import lance_sdk.config
 from lance_docs._base import Generated, escape, heading, list_table, literal, prose
-from lance_docs.values import described_attributes
+from lance_docs.formats.values import described_attributes
 from lance_sdk import url
 from lance_sdk.spark import options as spark_options
 

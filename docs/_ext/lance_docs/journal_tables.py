@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sphinx.application import Sphinx
 
 from lance_docs._base import Generated, escape, list_table, literal, prose
-from lance_docs.tests import words
+from lance_docs.project.tests import words
 from lance_sdk.journal import connect_keys
 from lance_sdk.journal.qwp._connection import policies
 

@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 
 from lance_docs._base import Generated, list_table, literal
 
-_SETTINGS = Path(__file__).parents[3] / "pyproject.toml"
+_SETTINGS = Path(__file__).parents[4] / "pyproject.toml"
 
 
 class Contracts(Generated):

@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 
 from lance_docs._base import Generated, heading
 
-_CHANGELOG = Path(__file__).parents[3] / "CHANGELOG.md"
+_CHANGELOG = Path(__file__).parents[4] / "CHANGELOG.md"
 _UNDERLINES = {"##": "-", "###": "~", "####": "^"}
 _INLINE = (
     (re.compile(r"`([^`]+)`"), r"``\1``"),

@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 
 from lance_docs._base import Generated, literal
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[4]
 
 
 class Tests(Generated):

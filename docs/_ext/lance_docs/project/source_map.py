@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 
 from lance_docs._base import Generated, list_table, literal
 
-_ROOT: Final = Path(__file__).parents[3]
+_ROOT: Final = Path(__file__).parents[4]
 _PACKAGES: Final = (
     "spec/lance_spec",
     "sdk/lance_sdk",

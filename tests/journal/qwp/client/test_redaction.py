@@ -1,11 +1,10 @@
 """A host that repeats the sender's credentials does not get them into messages."""
 
 import pytest
+from tests.journal.qwp.world import Host, Wire, World
 
 from lance_sdk.journal.qwp import Credentials
 from lance_spec.messages.qwp import ErrorResponse
-
-from .world import Host, Wire, World
 
 BASIC = Credentials(username="me", password="hunter22")
 BEARER = Credentials(token="s3cret-token")

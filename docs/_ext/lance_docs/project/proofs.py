@@ -9,9 +9,9 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from lance_docs._base import Generated, escape, literal
-from lance_docs.tests import words
+from lance_docs.project.tests import words
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[4]
 _COMPLAINTS = _ROOT / "tests" / "sdk" / "complaints.toml"
 
 

@@ -5,13 +5,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.journal.qwp.conftest import quick
 
 from lance_sdk.journal.qwp import QwpSender, RowError
 from lance_sdk.journal.qwp.dataframe import frame_rows
 from lance_server.listeners.qwp.testing import Endpoint
 from lance_spec.messages.qwp import ColumnType
 
-from .conftest import quick
 from .test_rows import frames, read, writer
 
 pa = pytest.importorskip("pyarrow", reason="the extra dataframe is not installed")

@@ -8,13 +8,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.journal.qwp.conftest import quick
 from tests.platforms.systems import needs_posix
 
 from lance_sdk.errors import ForkedError
 from lance_sdk.journal.qwp import QwpSender, timestamp_nanos
 from lance_server.listeners.qwp.testing import Endpoint
-
-from .conftest import quick
 
 KILLED = """
 import sys

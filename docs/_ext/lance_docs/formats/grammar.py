@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import OptionSpec
 
 from lance_docs._base import Generated, block, heading, list_table, literal, prose
-from lance_docs.values import members
+from lance_docs.formats.values import members
 from lance_spec import vectors
 from lance_spec.emit import back_ends
 from lance_spec.emit._enums import named_values

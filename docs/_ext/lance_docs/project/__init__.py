@@ -1,0 +1,1 @@
+"""What pages say of the project itself: its changes, its imports, its source, its tests."""
