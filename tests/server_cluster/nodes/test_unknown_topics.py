@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.server_cluster.test_nodes import Cluster
+from tests.server_cluster.nodes.test_nodes import Cluster
 
 from lance_sdk import Client, Producer
 from lance_sdk.errors import ClusterNotReady

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.server_cluster.test_nodes import NONCE, Cluster, end_of, until
+from tests.server_cluster.nodes.test_nodes import NONCE, Cluster, end_of, until
 
 from lance_server.cluster.copies.clone import clone
 from lance_server.cluster.copies.http_source import HttpSource

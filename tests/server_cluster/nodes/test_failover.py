@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.server_cluster.test_nodes import Cluster, until
+from tests.server_cluster.nodes.test_nodes import Cluster, until
 
 from lance_conformance.app import app
 from lance_conformance.dialect import SPECIFIED

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.server_cluster.test_nodes import NONCE, SETTINGS, Cluster, end_of, listed, until
+from tests.server_cluster.nodes.test_nodes import NONCE, SETTINGS, Cluster, end_of, listed, until
 
 from lance_server.cluster.administration import create
 from lance_server.cluster.memory import MemoryLog, forget_log, named_log

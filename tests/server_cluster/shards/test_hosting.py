@@ -6,8 +6,8 @@ from itertools import count, islice
 from pathlib import Path
 
 import pytest
-from tests.server_cluster.test_nodes import NONCE, SETTINGS, Cluster, listed, until
-from tests.server_cluster.test_shards import shards_of, write
+from tests.server_cluster.nodes.test_nodes import NONCE, SETTINGS, Cluster, listed, until
+from tests.server_cluster.shards.test_shards import shards_of, write
 
 from lance_sdk import Consumer, Producer
 from lance_server.cluster.member import ClusterMember

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.server_cluster.test_nodes import NONCE, Cluster, until
+from tests.server_cluster.nodes.test_nodes import NONCE, Cluster, until
 
 from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.replicated_log import Delivered

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.server_cluster.test_nodes import NONCE, Cluster, end_of, until
+from tests.server_cluster.nodes.test_nodes import NONCE, Cluster, end_of, until
 from tests.simulation.cluster.alone import Node
 from tests.simulation.cluster.logs import DATA_DIR
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.server_cluster.test_nodes import NONCE, end_of, has_begun, until
+from tests.server_cluster.nodes.test_nodes import NONCE, end_of, has_begun, until
 
 from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.commands import cluster as command

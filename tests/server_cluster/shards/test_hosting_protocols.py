@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.server_cluster.test_hosting import ONE, TWO, Hosts, names
+from tests.server_cluster.shards.test_hosting import ONE, TWO, Hosts, names
 
 from lance_sdk.fluvio import FluvioClient
 from lance_sdk.fluvio.errors import FluvioRefused

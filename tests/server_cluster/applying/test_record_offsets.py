@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.server_cluster.test_nodes import NONCE, Cluster, end_of
+from tests.server_cluster.nodes.test_nodes import NONCE, Cluster, end_of
 
 from lance_server.listeners.shared_offsets import consumer_number, counts_records
 from lance_server.testing import ask_http
