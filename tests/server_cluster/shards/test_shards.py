@@ -105,12 +105,12 @@ def test_a_topic_is_deleted_in_its_shard(cluster: Cluster) -> None:
         first = one.create_topic("orders")
         write(one, first, 1, 1)
         two.ask_json(Command.DELETE_TOPIC, lwp.DeleteTopic(first).encode())
-        assert first not in listed(one)
+        until(lambda: first not in listed(one))
         write(one, one.create_topic("other"), 1, 1)
         second = two.create_topic("orders")
         write(two, second, 1, 1)
         assert shards_of(cluster.log)[first] != shards_of(cluster.log)[second]
-        assert second in listed(one)
+        until(lambda: second in listed(one))
     for number in (1, 2):
         cluster.stop(number)
     assert cluster.files(1) == cluster.files(2)
