@@ -106,7 +106,9 @@ def test_a_topic_is_deleted_in_its_shard(cluster: Cluster) -> None:
         write(one, first, 1, 1)
         two.ask_json(Command.DELETE_TOPIC, lwp.DeleteTopic(first).encode())
         until(lambda: first not in listed(one))
-        write(one, one.create_topic("other"), 1, 1)
+        other = one.create_topic("other")
+        write(one, other, 1, 1)
+        until(lambda: known_end(two, other) == known_end(one, other))
         second = two.create_topic("orders")
         write(two, second, 1, 1)
         assert shards_of(cluster.log)[first] != shards_of(cluster.log)[second]
