@@ -1,13 +1,15 @@
 """``python release/pictures.py``: take the pictures of the page "Pictures" again.
 
 They are of what a user sees: a server under a small load in a browser and in ``lwp top``, the
-kit's report about that server, and the plot of its topics. It needs Chromium and the extras
+kit's report about that server, the plot of its topics, the audit of a damaged data directory, and
+the lag of a streaming query of Spark. It needs Chromium and the extras
 ``cli``, ``server``, ``conformance`` and ``spark``; `tox run -e pictures` has the latter.
 """
 
 import math
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +35,12 @@ _LOAD_SECONDS: Final = 20.0
 _HOURS: Final = 72
 _OUTAGE: Final = range(30, 36)
 """The hours without payments."""
+_STREAMED: Final = 4_000
+"""Records of 1 kB that the streaming query takes in a micro-batch at most."""
+_STREAMED_SECONDS: Final = 75
+_BURST: Final = range(10, 15)
+"""The seconds in which more arrives than the query takes."""
+_USUAL: Final = "/var/lib/lance"
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 _COMMAND: Final = (sys.executable, "-m")
 
@@ -53,9 +61,15 @@ def main() -> int:
             time.sleep(_LOAD_SECONDS)
             assert server.http_url is not None
             _shoot(browser, server.http_url, _STATIC / "status-page.png", (1240, 940))
-            _show_top(browser, server.http_url.removeprefix("http://"), folder)
+            top = ("top", "--once", server.http_url.removeprefix("http://"))
+            _show_terminal(browser, top, _STATIC / "lwp-top.png", folder / "data", 520)
         _show_kit(browser, folder)
-        _plot(folder / "days")
+        days = folder / "days"
+        _plot(days)
+        _damage(days)
+        audit = ("pipeline", "audit", str(days))
+        _show_terminal(browser, audit, _STATIC / "pipeline-audit.png", days, 112)
+        _draw_lag(folder)
     return 0
 
 
@@ -94,20 +108,31 @@ def _load(server: EmbeddedServer) -> Iterator[None]:
             thread.join()
 
 
-def _show_top(browser: str, address: str, folder: Path) -> None:
-    """Have ``lwp top`` print a moment, and show it as a terminal does."""
+def _show_terminal(
+    browser: str, arguments: tuple[str, ...], target: Path, data: Path, height: int
+) -> None:
+    """Have ``lwp`` print something, and show it as a terminal does.
+
+    Args:
+        browser: what takes the picture.
+        arguments: of the command.
+        target: the picture.
+        data: the server's folder, in whose place a usual one is shown.
+        height: of the picture.
+    """
     done = subprocess.run(
-        [*_COMMAND, "lance_sdk.cli", "top", "--once", address],
-        capture_output=True,
+        [*_COMMAND, "lance_sdk.cli", *arguments],
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
+        check=False,
         env={**os.environ, "COLUMNS": "110"},
     )
-    page = folder / "top.html"
-    text = done.stdout.replace("&", "&amp;").replace("<", "&lt;")
+    text = f"$ lwp {shlex.join(arguments)}\n\n{done.stdout}".replace(str(data), _USUAL)
+    text = text.replace("&", "&amp;").replace("<", "&lt;")
     style = "margin:0;padding:16px;background:#12181f;color:#dbe2ea;font:14px/1.35 monospace"
-    page.write_text(f"<body style='{style}'><pre>$ lwp top {address}\n\n{text}</pre>")
-    _shoot(browser, page.as_uri(), _STATIC / "lwp-top.png", (1180, 520))
+    page = data.parent / f"{target.stem}.html"
+    page.write_text(f"<body style='{style}'><pre>{text}</pre>")
+    _shoot(browser, page.as_uri(), target, (1180, height))
 
 
 def _show_kit(browser: str, folder: Path) -> None:
@@ -138,7 +163,59 @@ def _plot(data: Path) -> None:
     target = _STATIC / "pipeline-report.svg"
     arguments = ("pipeline", "report", str(data), "--plot", str(target))
     subprocess.run([*_COMMAND, "lance_sdk.cli", *arguments], stdout=subprocess.DEVNULL, check=True)
-    target.write_text(re.sub(r"<dc:date>.*?</dc:date>", "", target.read_text()))
+    _undate(target)
+
+
+def _damage(data: Path) -> None:
+    """Change one bit in the middle of the largest segment."""
+    segment = max(data.rglob("*.lnc"), key=lambda path: path.stat().st_size)
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    segment.write_bytes(content)
+
+
+def _draw_lag(folder: Path) -> None:
+    """Let a burst arrive in one of two topics that a streaming query reads, and draw its lag."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - it starts Java, after all the others
+
+    from lance_sdk.spark.lag_listener import LagListener  # noqa: PLC0415 - it needs pyspark
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = session.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    listener = LagListener()
+    spark.streams.addListener(listener)
+    with running(folder / "streamed") as server, ExitStack() as stack:
+        producers = {
+            topic: stack.enter_context(Producer(f"{server.url}/{topic}", create_topic=True))
+            for topic in ("orders", "payments")
+        }
+        source = spark.readStream.format("lwp").options(
+            servers=server.url.removeprefix("lance://"),
+            topic="orders,payments",
+            startingOffsets="earliest",
+            maxOffsetsPerTrigger=_STREAMED,
+        )
+        written = source.load().writeStream.format("noop").trigger(processingTime="1 second")
+        query = written.option("checkpointLocation", str(folder / "checkpoint")).start()
+        query.processAllAvailable()  # the first micro-batch takes long
+        for second in range(_STREAMED_SECONDS):
+            for topic, producer in producers.items():
+                burst = topic == "payments" and second in _BURST
+                producer.send_many(
+                    [os.urandom(1000)] * (4 * _STREAMED if burst else _STREAMED // 16)
+                )
+            time.sleep(1.0)
+        query.stop()
+    spark.stop()
+    target = _STATIC / "spark-lag.svg"
+    listener.draw(target)
+    _undate(target)
+
+
+def _undate(picture: Path) -> None:
+    """Leave out when a picture was drawn."""
+    picture.write_text(re.sub(r"<dc:date>.*?</dc:date>", "", picture.read_text()))
 
 
 def _shoot(browser: str, url: str, target: Path, size: tuple[int, int]) -> None:

@@ -94,12 +94,6 @@ def test_it_counts_the_cases_of_the_kit() -> None:
     assert [int(each) for each in counted.groups()] == [lwp, client, fluvio + rustlog]
 
 
-def test_it_counts_the_test_vectors() -> None:
-    """The number is that of the published ids, in whole hundreds."""
-    published = (ROOT / "vectors" / "ids.lock").read_text().split("\n")[:-1]
-    assert f" {len(published) // 100 * 100:,} test vectors" in README
-
-
 def test_it_counts_the_flights() -> None:
     """The number of records that the demo takes is the one of the data set."""
     told = {found.replace(",", "") for found in re.findall(r"([\d,]+) real flight", README)}
