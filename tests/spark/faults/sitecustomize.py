@@ -61,15 +61,29 @@ def _install(sinks: Any) -> None:
     _around(sinks.DirectSink, "commit", "committing", "committed")
 
 
+def _install_reader(server_log: Any) -> None:
+    _around(server_log.ServerSplit, "read", "reading", None)
+
+
+STEPS = {
+    "lance_sdk.spark.writing.sinks": _install,
+    "lance_sdk.spark.logs.server_log": _install_reader,
+}
+"""What puts steps into a module once it is imported; most of Spark's Pythons import none."""
+
+
 class _Finder(importlib.abc.MetaPathFinder):
-    """Puts the steps around the sinks when they are imported; most of Spark's Pythons do not."""
+    """Puts the steps into the modules that have some."""
+
+    def __init__(self) -> None:
+        self._left = dict(STEPS)
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Return the specification of the sinks' module, whose loader does it."""
+        """Return the specification of such a module, whose loader does it."""
         del path, target
-        if name != "lance_sdk.spark.writing.sinks":
+        install = self._left.pop(name, None)
+        if install is None:
             return None
-        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         assert spec is not None
         assert spec.loader is not None
@@ -77,7 +91,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
         def exec_module(module: Any) -> None:
             load(module)
-            _install(module)
+            install(module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -32,7 +32,7 @@ class History(Protocol):
         """Return the options of a query."""
         ...
 
-    def note_floor(self) -> None:
+    def note_begin(self) -> None:
         """Note where the topic begins now: retention may have gone on while something was read."""
         ...
 
@@ -53,26 +53,26 @@ class Era:
         topic: its number.
         sent: every record that was ever handed to the server, in order.
         acked: how many of them were acknowledged.
-        floor: where the topic may begin at most: retention drops nothing without saying so.
+        begin: where the topic may begin at most: retention drops nothing without saying so.
         deleted: whether its deletion was asked for.
     """
 
     topic: int
     sent: Rows = field(default_factory=list)
     acked: int = 0
-    floor: int = 0
+    begin: int = 0
     deleted: bool = False
 
     def check(self, found: Rows, acked: int) -> None:
         """Compare what a query found with what was sent, of which so many were acknowledged."""
-        kept = [row for row in self.sent[:acked] if row[0] >= self.floor]
+        kept = [row for row in self.sent[:acked] if row[0] >= self.begin]
         if not found:
             assert not kept
             return
         first = self.place(found[0])
         self.compare(found, first, acked)
         assert first + len(found) >= acked
-        assert all(offset < self.floor for offset, _ in self.sent[:first])
+        assert all(offset < self.begin for offset, _ in self.sent[:first])
 
     def place(self, row: tuple[int, bytes]) -> int:
         """Return which of the records a row is: their values differ."""
@@ -133,11 +133,11 @@ class Follower:
             rows = self._history.rows(self._started().splits(end))
         except DataLost:
             assert self._is_strict
-            self._history.note_floor()
+            self._history.note_begin()
             assert self._may_lose()
             self._at = self._pending = None  # a new query
             return
-        self._history.note_floor()
+        self._history.note_begin()
         self._take(rows, decode_checkpoint(end).get("orders"))
         self._at, self._pending = end, None
 
@@ -171,7 +171,7 @@ class Follower:
         if self._era is not era or era.deleted:
             return True
         begin = era.sent[self._reads_next][0] if self._reads_next < len(era.sent) else None
-        return begin is not None and begin < era.floor
+        return begin is not None and begin < era.begin
 
     def _take(self, rows: Rows, planned: TopicCheckpoint | None) -> None:
         """Hold what was delivered against what was sent, from where the last batch ended."""
@@ -188,15 +188,15 @@ class Follower:
         first = era.place(rows[0])
         assert first >= self._reads_next
         skipped = era.sent[self._reads_next : first]
-        assert all(offset < era.floor for offset, _ in skipped)
+        assert all(offset < era.begin for offset, _ in skipped)
         assert not (skipped and self._is_strict and not era.deleted)
         era.compare(rows, first, era.acked)
         self._reads_next = first + len(rows)
 
     def _has_whole_range(self, rows: Rows, planned: TopicCheckpoint, era: Era) -> None:
         """What was planned was delivered, but for what retention or a deletion took."""
-        floor = planned.start if self._is_strict else max(planned.start, era.floor)
-        wanted = [row for row in era.sent[: era.acked] if floor <= row[0] < planned.offset]
+        begin = planned.start if self._is_strict else max(planned.start, era.begin)
+        wanted = [row for row in era.sent[: era.acked] if begin <= row[0] < planned.offset]
         if not (era.deleted and not rows and not self._is_strict):
             assert rows[: len(wanted)] == wanted
 

@@ -153,7 +153,7 @@ class History:
         where = {"path": str(self.data), "topicsPattern": "orders", "pollInterval": "0s"}
         return Options.parse({**where, "startingOffsets": "earliest", **said})
 
-    def note_floor(self) -> None:
+    def note_begin(self) -> None:
         """Do nothing: nothing moves while it is looked at."""
 
     def lags(self, planned: TopicCheckpoint | None) -> bool:
@@ -168,17 +168,17 @@ class History:
     def judge(self) -> None:
         """Read everything now: acknowledged records once, in order, without a hole."""
         self.looks += 1
-        self._note_floor()
+        self._note_begin()
         self._read_all()
         self._replay()
         follower = self.random.choice((None, None, *self.followers))
         if follower is not None:
             follower.go_on()
 
-    def _note_floor(self) -> None:
+    def _note_begin(self) -> None:
         found = self.log.engine.find(self.era.topic)
         if found is not None:
-            self.era.floor = found.file.log_start.offset
+            self.era.begin = found.file.log_start.offset
 
     def _read_all(self) -> None:
         try:
@@ -214,7 +214,7 @@ class History:
         try:
             again = self.rows(open_log(options).splits(checkpoint))
         except DataLost:
-            assert era is not self.era or era.deleted or checkpoint.start < era.floor
+            assert era is not self.era or era.deleted or checkpoint.start < era.begin
         else:
             assert again == rows
 

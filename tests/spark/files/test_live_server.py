@@ -332,7 +332,7 @@ class LiveHistory:
 
     def _look_while_held(self) -> None:
         self.looks += 1
-        self.note_floor()
+        self.note_begin()
         self._read_all(path=str(self.data))
         servers = f"127.0.0.1:{self._port}"
         looks = (
@@ -347,11 +347,11 @@ class LiveHistory:
             self.kills += 1
             self._is_away = self.disk.killed = True
 
-    def note_floor(self) -> None:
+    def note_begin(self) -> None:
         """Note where the topic begins by what the server has in memory."""
         found = self.server._running.engine.find(self.era.topic)
         if found is not None:
-            self.era.floor = found.file.log_start.offset
+            self.era.begin = found.file.log_start.offset
 
     def _read_all(self, **where: str) -> None:
         acked = self.era.acked  # of what is acknowledged meanwhile nothing is said

@@ -243,7 +243,7 @@ class FileLog:
     def _view(self, files: TopicFiles) -> TopicView:
         """Return where a topic begins and ends; behind its last whole batch while it is written."""
         if not files.segments:
-            return TopicView(files.identity, files.floor, max(files.floor, files.reached))
+            return TopicView(files.identity, files.start, max(files.start, files.reached))
         last = files.segments[-1]
         end = last.end
         if not last.name.is_closed and last.sidecar is not None:
@@ -253,7 +253,7 @@ class FileLog:
             grown = replace(last, size=max(size, last.size))
             files = replace(files, segments=(*files.segments[:-1], grown))
             self._seen[files.identity.label] = files
-        return TopicView(files.identity, files.floor, max(end, files.reached))
+        return TopicView(files.identity, files.start, max(end, files.reached))
 
 
 def _bytes_of(files: TopicFiles, start: int, end: int) -> bytes:

@@ -101,7 +101,7 @@ class TopicFiles:
         folder: the folder.
         identity: which topic it is.
         segments: by rising base.
-        floor: byte offset at which the topic begins; before its first segment where a crash tore
+        start: byte offset at which the topic begins; before its first segment where a crash tore
             what was there (AMB-29).
         reached: byte offset up to which it goes at least; behind its last record where a crash
             tore what followed.
@@ -111,7 +111,7 @@ class TopicFiles:
     folder: str
     identity: TopicIdentity
     segments: tuple[Segment, ...]
-    floor: int = 0
+    start: int = 0
     reached: int = 0
     problems: tuple[str, ...] = ()
 
@@ -222,9 +222,9 @@ def _topic_files(
 def _begin(metadata: TopicMetadata, segments: Sequence[Segment], problems: Sequence[str]) -> int:
     """Return where a topic begins: where its metadata says, unless something there is missing."""
     if not segments:
-        return metadata.floor
+        return metadata.start
     base = segments[0].base
-    return base if metadata.bases is None or problems else min(metadata.floor, base)
+    return base if metadata.bases is None or problems else min(metadata.start, base)
 
 
 class _Placing:

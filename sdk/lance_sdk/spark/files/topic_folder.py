@@ -43,7 +43,7 @@ class TopicMetadata:
 
     Attributes:
         identity: which topic it is.
-        floor: byte offset at which the topic begins.
+        start: byte offset at which the topic begins.
         reached: byte offset up to which it goes at least: what a crash tore before it is retired.
         bases: where each segment begins, by key; None in folders of a published server.
         retiring: keys of the segments that retention is dropping.
@@ -51,7 +51,7 @@ class TopicMetadata:
     """
 
     identity: TopicIdentity
-    floor: int = 0
+    start: int = 0
     reached: int = 0
     bases: Mapping[str, int] | None = None
     retiring: frozenset[str] = frozenset()

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ from lance_sdk.errors import ConfigError
 from lance_sdk.spark.cores import usable_cores
 from lance_sdk.spark.failures import own_errors
 from lance_sdk.spark.java import check_java
+from lance_sdk.spark.snappy import snappy_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,16 +53,17 @@ def local_session(*, cores: int | None = None, memory: str = "1g") -> Iterator["
     if active is not None:
         yield active
         return
-    spark = _builder(SparkSession, cores, memory).getOrCreate()
     if LOG_LEVEL not in os.environ:  # else it writes each error down once more, with Java's trace
         PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    with tempfile.TemporaryDirectory(prefix="lwp-") as folder:
+        spark = _builder(SparkSession, cores, memory, Path(folder)).getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
 
 
-def _builder(kind: Any, cores: int | None, memory: str) -> Any:
+def _builder(kind: Any, cores: int | None, memory: str, folder: Path) -> Any:
     if _SUBMITTED in os.environ:  # its Java side runs, and has the settings of its command line
         return kind.builder.appName("lwp")
     check_java()
@@ -68,6 +71,7 @@ def _builder(kind: Any, cores: int | None, memory: str) -> Any:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     master = os.environ.get("SPARK_MASTER") or f"local[{cores or '*'},3]"
     builder = kind.builder.master(master).appName("lwp").config("spark.driver.memory", memory)
+    java = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} {snappy_options(folder)}".rstrip()
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -75,7 +79,7 @@ def _builder(kind: Any, cores: int | None, memory: str) -> Any:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        "spark.driver.extraJavaOptions": java,
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
