@@ -1,9 +1,14 @@
 """The clients that prove the cases: right, broken, null and hostile ones."""
 
 import asyncio
+from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
+from lance_conformance.client.golden.driver import GoldenDriver
+from lance_conformance.client.golden.specified import Specified
+from lance_conformance.client.inprocess import standing
 from lance_conformance.client.mutants import all_mutants
 from lance_conformance.client.suite import LwpClients
 from lance_conformance.engine.selftest import gates
@@ -20,6 +25,7 @@ from lance_conformance.engine.selftest.targets import (
     try_subjects,
 )
 from lance_conformance.engine.selftest.test_selection import witnesses
+from lance_conformance.engine.suite import StartServer
 from lance_conformance.engine.suites import suite_named
 
 # A TLS handshake that a case breaks off may end only with its event loop, and be collected later.
@@ -82,3 +88,28 @@ def test_null_drivers_pass_nothing() -> None:
 def test_hostile_drivers_cannot_stop_the_kit(name: str) -> None:
     """A whole run against each of them ends in time, and praises nobody."""
     assert asyncio.run(attacked(SUITE, name, HOSTILE[name])) == []
+
+
+class Fetches(Specified):
+    """A right client that follows a topic by Fetch, where the server would push to it."""
+
+    def pushes(self) -> bool:
+        """It does not subscribe."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Follower(SelftestTarget):
+    """That client on trial."""
+
+    def server(self, _setting: str) -> StartServer:
+        """A driver of it."""
+        return partial(standing, "a client that fetches", lambda: GoldenDriver(lambda _: Fetches()))
+
+
+def test_a_client_that_follows_by_fetch_passes() -> None:
+    """No case wants a Subscribe of it."""
+    subject = Follower(SUITE.name, "golden", "golden", "specified", jobs=4)
+    cases = frozenset(case for case in SUITE.by_id if case.startswith("follow/"))
+    trials = run({subject: cases})
+    assert gates.golden_passes(SUITE, trials).faults == ()

@@ -148,17 +148,23 @@ class Sent:
         holds: Looks at the frame; returns what is wrong, empty when nothing is.
         wanted: What it must say, in words.
         some: One of them is enough; otherwise it is every one, and there must be one.
+        instead: A frame of this kind does in the place of all of them.
     """
 
     what: str
     holds: Callable[[ReceivedFrame], str]
     wanted: str
     some: bool = False
+    instead: str = ""
 
     async def judge(self, server: ScriptedServer, deadline: float) -> None:
         """Look."""
-        await server.until(lambda: bool(server.frames(self.what)), deadline)
+        await server.until(
+            lambda: bool(server.frames(self.what) or server.frames(self.instead)), deadline
+        )
         frames = server.frames(self.what)
+        if not frames and server.frames(self.instead):
+            return
         if not frames:
             raise _failure(f"count:{self.what}", f"a frame: {self.wanted}", "none", late=True)
         found = [(received, self.holds(received)) for received in frames]

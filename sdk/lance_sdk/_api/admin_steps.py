@@ -319,10 +319,12 @@ def delete_topic(topic: str | int, server_url: str) -> Procedure[None]:
     found = topic if isinstance(topic, int) else (yield from _found(topic, server_url))
     if isinstance(found, PartitionedTopic):
         command, request = Command.DELETE_PARTITIONED_TOPIC, found.name.encode()
+        check: Callable[[Any], dict[str, Any]] = _any_object
     else:
         number = found if isinstance(found, int) else found.id
         command, request = Command.DELETE_TOPIC, _encode(DeleteTopic(topic_id=number))
-    yield PendingRequest(command, request, Command.TOPIC_RESPONSE, _any_object, repeatable=False)
+        check = _object_about("deleted", number)
+    yield PendingRequest(command, request, Command.TOPIC_RESPONSE, check, repeatable=False)
 
 
 def set_retention(
@@ -340,8 +342,9 @@ def set_retention(
     number = found if isinstance(found, int) else found.id
     age, size = _limits(dialect, max_age_secs, max_bytes)
     payload = _encode(SetRetention(topic_id=number, max_age_secs=age, max_bytes=size))
+    check = _object_about("topic_id", number)
     yield PendingRequest(
-        Command.SET_RETENTION, payload, Command.TOPIC_RESPONSE, _any_object, repeatable=True
+        Command.SET_RETENTION, payload, Command.TOPIC_RESPONSE, check, repeatable=True
     )
 
 
@@ -381,6 +384,18 @@ def cluster_status() -> Procedure[ClusterStatus]:
 
 def _any_object(payload: Any) -> dict[str, Any]:
     return decode_json(payload, "TopicResponse")
+
+
+def _object_about(field: str, topic_id: int) -> Callable[[Any], dict[str, Any]]:
+    """Return what reads an answer that may name a topic, and refuses one about another."""
+
+    def read(payload: Any) -> dict[str, Any]:
+        body = _any_object(payload)
+        if body.get(field, topic_id) != topic_id:
+            raise DecodeError("TopicResponse", field, 0, str(topic_id), f"{body[field]!r:.80}")
+        return body
+
+    return read
 
 
 def _limits(dialect: Dialect | None, age: int, size: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from lance_conformance.server.features import FEATURES, feature_of, left_out
 from lance_conformance.server.golden.codec import Wire
 from lance_conformance.server.golden.server import Connections, serving, sessions
 from lance_conformance.server.golden.specified import Specified
-from lance_conformance.server.golden.state import Refused, Replies
+from lance_conformance.server.golden.state import Refused, Replies, Topic
 from lance_conformance.server.preflight import DialectAxes, preflight
 from lance_conformance.wire.consumers import commit_offset, subscribe, unsubscribe
 from lance_conformance.wire.control import (
@@ -49,6 +49,18 @@ class Quiet(Knows):
     def unknown_command(self, _command: int, /) -> Replies:
         """Nothing is said."""
         return []
+
+
+class OncePerConsumer(Specified):
+    """A server that takes each consumer of a topic once, and never again."""
+
+    def subscribed_at(self, topic: Topic, consumer: int, asked: int, /) -> int:
+        """The second time is refused."""
+        scar = f"{consumer} of {topic.id}"
+        if scar in self.memory.scars:
+            raise Refused(0x04, "subscribed already")
+        self.memory.scars.add(scar)
+        return super().subscribed_at(topic, consumer, asked)
 
 
 class NoCompression(Specified):
@@ -90,8 +102,9 @@ def summary(
         (Knows(0x05, 0x06), {"retention"}),
         (Quiet(COMMITS, 0x05), {"commits", "retention"}),
         (NoCompression(), {"lz4"}),
+        (OncePerConsumer(), set()),
     ],
-    ids=["golden", "commits", "subscribe", "retention", "silent", "lz4"],
+    ids=["golden", "commits", "subscribe", "retention", "silent", "lz4", "once"],
 )
 def test_the_preflight_finds_what_is_not_served(rules: Specified, missing: set[str]) -> None:
     """Each feature is tried once; a server that passes over a command costs no time."""

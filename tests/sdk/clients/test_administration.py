@@ -234,6 +234,23 @@ async def test_an_answer_that_is_no_answer_is_the_servers_fault(
         assert await client.ping() > 0
 
 
+async def test_an_answer_about_another_topic_is_no_success(api: Any, server: FakeServer) -> None:
+    """DeleteTopic and SetRetention believe what is told of the topic they named."""
+
+    def mistake(peer: FakePeer, frame: Frame) -> bool:
+        mistaken = frame.command in (Command.DELETE_TOPIC, Command.SET_RETENTION)
+        if mistaken:
+            peer.control(Command.TOPIC_RESPONSE, b'{"deleted":9,"topic_id":9}')
+        return mistaken
+
+    server.on_control = mistake
+    async with api.client(server.url()) as client:
+        with pytest.raises(RemoteProtocolError, match=r"TopicResponse\.deleted"):
+            await client.delete_topic(1)
+        with pytest.raises(RemoteProtocolError, match=r"TopicResponse\.topic_id"):
+            await client.set_retention(1, max_age_secs=60, max_bytes=1 << 20)
+
+
 async def test_an_unlisted_error_code_is_still_an_error(api: Any, server: FakeServer) -> None:
     """As a plain ServerError with its number."""
 

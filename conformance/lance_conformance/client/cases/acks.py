@@ -130,6 +130,11 @@ add_case(
     ClientCase((ONE.fails("fatal"),), (on("ingest", REFUSAL, nth=0),)),
 )  # fmt: skip
 add_case(
+    "ack/refused-without-id", "12.1/batch-errors",
+    "The only batch in flight fails by a refusal that names no batch.",
+    ClientCase((ONE.fails("fatal"),), (on("ingest", Refuse(0x04, "Invalid payload"), nth=0),)),
+)  # fmt: skip
+add_case(
     "ack/goes-on-after-refusal", "17.5/error-ends", "After a refused batch the next is delivered.",
     ClientCase((ONE.fails("fatal"), send(b"two")), (on("ingest", REFUSAL),)),
 )  # fmt: skip

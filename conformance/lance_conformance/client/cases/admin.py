@@ -19,8 +19,9 @@ from lance_conformance.client.operations import (
     set_retention,
 )
 from lance_conformance.client.scripted.received_frame import ReceivedFrame
-from lance_conformance.client.scripted.script import Answer, Trigger, on
+from lance_conformance.client.scripted.script import Answer, Refuse, Trigger, on
 
+BAD = ("protocol", "fatal", "closed")
 LIMITS = struct.pack("<QQ", 3600, 1_048_576)
 REQUESTS: Mapping[str, tuple[str, Op, Trigger, bytes, str]] = {
     "create": ("5.3/request", create(), "create", b"kit-new", "the name and nothing else"),
@@ -52,6 +53,14 @@ for name, (clause, op, trigger, payload, words) in REQUESTS.items():
     add_case(
         f"admin/{name}-request", clause, f"The request to {name.replace('-', ' ')} has {words}.",
         ClientCase((op,), checks=(asks(trigger, payload, words),), paired=False),
+    )  # fmt: skip
+
+for name in ("create", "get", "delete", "list", "retention"):
+    op, trigger = REQUESTS[name][1:3]
+    add_case(
+        f"admin/{name}-refused", "17.5/error-ends",
+        f"When the server refuses to {name.replace('-', ' ')}, the operation fails.",
+        ClientCase((op.fails(*NOT_LATE),), (on(trigger, Refuse(0x60, "Internal error"), nth=0),)),
     )  # fmt: skip
 
 NAMED = "kit-größe"
@@ -123,14 +132,14 @@ for name, (words, body) in BODIES.items():
     add_case(
         f"admin/wrong-{name}", "17.5/invalid-response",
         f"A TopicResponse {words} is an error, and no topic.",
-        ClientCase((create().fails("protocol", "fatal", "closed"),),
+        ClientCase((create().fails(*BAD),),
                  (on("create", Answer(body=body), nth=0),)),
     )  # fmt: skip
 for name, (words, payload) in PAYLOADS.items():
     add_case(
         f"admin/wrong-{name}", "17.5/invalid-response",
         f"A TopicResponse {words} is an error, and no topic.",
-        ClientCase((create().fails("protocol", "fatal", "closed"),),
+        ClientCase((create().fails(*BAD),),
                  (on("create", Answer(payload=payload), nth=0),)),
     )  # fmt: skip
 for name, words, topics in (
@@ -146,12 +155,15 @@ for name, words, topics in (
     add_case(
         f"admin/wrong-list-{name}", "17.5/invalid-response",
         f"A list whose topics {words} is an error.",
-        ClientCase((list_topics().fails("protocol", "fatal", "closed"),),
+        ClientCase((list_topics().fails(*BAD),),
                  (on("list", Answer(body={"topics": topics}), nth=0),)),
     )  # fmt: skip
 for name, words, command in (
     ("fetch-response", "a FetchResponse", 0x11),
     ("commit-ack", "a CommitAck", 0x24),
+    ("status", "a ClusterStatusResponse", 0x81),
+    ("subscribe-ack", "a SubscribeAck", 0x23),
+    ("authenticated", "an AuthenticateResponse", 0x09),
     ("undefined", "a command that nobody has defined", 0x7E),
 ):
     add_case(
@@ -170,3 +182,20 @@ add_case(
     "An answer about another topic than the one that was asked for is an error.",
     ClientCase((get_topic().fails(*NOT_LATE),), (on("get", Answer(body={"id": 9}), nth=0),)),
 )  # fmt: skip
+for name, words, op, trigger, field in (
+    ("delete", "DeleteTopic", delete_topic(), "delete", "deleted"),
+    ("retention", "SetRetention", set_retention(), "retention", "topic_id"),
+):
+    told: Trigger = trigger
+    add_case(
+        f"admin/{name}-of-another", "17.5/invalid-response",
+        f"An answer to {words} about another topic than the one that was named is an error.",
+        ClientCase((op.fails(*NOT_LATE),), (on(told, Answer(body={field: 9}), nth=0),)),
+    )  # fmt: skip
+    for fault in ("empty", "no-json", "half-json", "array", "number"):
+        what, payload = PAYLOADS[fault]
+        add_case(
+            f"admin/{name}-{fault}", "17.5/invalid-response",
+            f"An answer to {words} {what} is an error.",
+            ClientCase((op.fails(*BAD),), (on(told, Answer(payload=payload), nth=0),)),
+        )  # fmt: skip

@@ -38,7 +38,13 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "admin/wrong-empty": (
         "admin/wrong-no-json", "admin/wrong-half-json", "admin/wrong-array", "admin/wrong-number",
         "admin/wrong-not-utf-8", "admin/wrong-deep",
+        *(
+            f"admin/{name}-{fault}" for name in ("delete", "retention")
+            for fault in ("empty", "no-json", "half-json", "array", "number")
+        ),
     ),
+    "follow/commit-refused": ("admin/*-refused",),
+    "large/names-129": ("large/names-255",),
     "admin/wrong-list-object": ("admin/wrong-list-*",),
     "admin/answered-by-fetch-response": (
         "admin/answered-by-*", "read/answered-by-*", "follow/commit-by-another",

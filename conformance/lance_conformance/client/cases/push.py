@@ -41,9 +41,10 @@ add_case(
 )  # fmt: skip
 add_case(
     "follow/request", "5.12/request",
-    "A Subscribe has the topic, a size and a consumer that is not 0.",
+    "A Subscribe has the topic, a size and a consumer that is not 0; Fetch does in its place.",
     ClientCase((subscribe(END), poll()), checks=(
-        Sent("subscribe", _subscribes, "topic 7, a size and a consumer"),), paired=False),
+        Sent("subscribe", _subscribes, "topic 7, a size and a consumer", instead="fetch"),),
+        paired=False),
     dialects=SPECIFIED,
 )  # fmt: skip
 add_case(
@@ -81,6 +82,15 @@ for how in ("fin", "rst"):
             paired=False,
         ),
     )  # fmt: skip
+add_case(
+    "follow/goes-on-after-refusal", "17.8/offset",
+    "Where a client follows a topic by Fetch, it goes on after one that is refused for now.",
+    ClientCase(
+        (list_topics(), subscribe(), poll().safe(), poll().safe(), poll().safe()),
+        (on("fetch", Refuse(0x62, "Resource exhausted")),), (Reads(VALUES),), paired=False,
+    ),
+    dialects=SPECIFIED, weight=2,
+)  # fmt: skip
 
 # -- commit ----------------------------------------------------------------------------------------
 

@@ -58,6 +58,7 @@ def add_case(
     dialects: tuple[str, ...] = BOTH,
     quick: bool = True,
     weight: int = 1,
+    thorough: bool = False,
 ) -> None:
     """Register a case that is data.
 
@@ -69,6 +70,7 @@ def add_case(
         dialects: Where it has a meaning.
         quick: Whether it belongs to the quick profile.
         weight: How many times the usual deadline it gets.
+        thorough: Whether only a thorough run asks it.
     """
 
     async def function(ctx: ClientCaseContext) -> None:
@@ -76,6 +78,7 @@ def add_case(
 
     function.__doc__ = title
     twin = first_of_its_family(case_id)
-    CASES.case(case_id, clause, dialects=dialects, quick=quick, weight=weight, twin_of=twin)(
-        function
-    )
+    CASES.case(
+        case_id, clause, dialects=dialects, quick=quick, weight=weight, twin_of=twin,
+        thorough=thorough,
+    )(function)  # fmt: skip

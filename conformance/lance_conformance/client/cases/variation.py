@@ -31,6 +31,11 @@ LATE = (1, 8, 40)
 """Right answers of a connection before the wrong one."""
 SIZES = (130, 300, 1_100, 5_000, 70_000)
 """Bytes of a payload, after the sizes up to which something may be done in another way."""
+BEYOND_BUFFERS = (1_300_000, 9_000_000)
+"""Bytes of a payload above limits that are lower than the document's, of 1 and of 8 MiB."""
+BEYOND_LARGEST = (16 << 20) + 6
+NAMES = (65, 129, 255)
+"""Bytes of a name."""
 NUMBERS = (9, 17, 65, 129, 257, 1_025)
 HANDFULS = (9, 17, 65, 129)
 """The same where each is a request of its own."""
@@ -148,6 +153,28 @@ for size in SIZES:
                    paired=False), quick=False,
     )  # fmt: skip
 
+for size in BEYOND_BUFFERS:
+    large = _one_record(size)
+    value = large[0][1]
+    whole = {"type": 1, "value": encoded(value)}
+    add_case(
+        f"large/sends-{size}", "8.4/batch", f"A record of {size} bytes goes out whole.",
+        ClientCase((send(value),), checks=(_goes_out(value),), paired=False),
+        quick=False, thorough=size != BEYOND_BUFFERS[0], weight=4,
+    )  # fmt: skip
+    add_case(
+        f"large/reads-{size}", "17.2/decoder", f"A record of {size} bytes is read whole.",
+        ClientCase((fetch(max_bytes=size + 64).gives(records=[whole]),), records=large,
+                   paired=False),
+        quick=False, thorough=size != BEYOND_BUFFERS[0], weight=4,
+    )  # fmt: skip
+add_case(
+    "large/beyond-the-largest", "8.7/largest",
+    "A record of more than 16 MiB is refused by the client itself.",
+    ClientCase((send(b"small"), send(bytes(BEYOND_LARGEST)).refused())),
+    quick=False, thorough=True, weight=4,
+)  # fmt: skip
+
 # -- wide values -----------------------------------------------------------------------------------
 
 
@@ -187,7 +214,7 @@ for bit in (8, 16, 24, 31):
         ClientCase((get_topic().fails(*NOT_LATE),),
                    (on("get", Answer(body={"id": 7 ^ 1 << bit}), nth=0),)), quick=False,
     )  # fmt: skip
-for bit in (16, 31, 32, 33, 53, 62):
+for bit in (16, 31, 32, 33, 53, 62, 63):
     add_case(
         f"wide/offset-{bit}", "5.8/request", f"A Fetch from 2^{bit} + 1 asks for that offset.",
         ClientCase((list_topics(), fetch((1 << bit) + 1).safe()),
@@ -195,6 +222,7 @@ for bit in (16, 31, 32, 33, 53, 62):
                                 f"2^{bit} + 1",
                                 some=True),), paired=False), quick=False,
     )  # fmt: skip
+for bit in (16, 31, 32, 33, 53, 62):
     add_case(
         f"wide/max-bytes-{bit}", "5.10/request", f"A limit of 2^{bit} + 1 bytes has that size.",
         ClientCase((_limits(1, (1 << bit) + 1),),
@@ -207,6 +235,15 @@ for bit in (8, 16, 24, 31):
         ClientCase((_limits(1 << bit, 1 << 20),),
                    checks=(asks("retention", struct.pack("<IQQ", 7, 1 << bit, 1 << 20),
                                 f"2^{bit} seconds"),), paired=False), quick=False,
+    )  # fmt: skip
+
+for size in NAMES:
+    named = [{"id": 1, "name": "n" * (size - 1) + "1"}, {"id": 2, "name": "n" * size}]
+    add_case(
+        f"large/names-{size}", "5.3/answer", f"A list has names of {size} bytes, too, whole.",
+        ClientCase((list_topics().gives(topics=named),), (
+            on("list", Answer(body={"topics": [{**each, "created_at": 1} for each in named]},
+                              good=True)),)), quick=False,
     )  # fmt: skip
 
 # -- many ------------------------------------------------------------------------------------------

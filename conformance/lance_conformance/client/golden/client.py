@@ -210,6 +210,8 @@ class Client:
         """
         if not all(self.rules.may_send(record) for record in records):
             raise ProblemError("fatal", "a record of a type that may not be sent")
+        if not self.rules.fits(records):
+            raise ProblemError("fatal", "a batch that is larger than a payload may be")
         self._last_id = self.rules.next_batch_id(self._last_id)
         data = self.rules.ingest(self._last_id, time.time_ns(), topic, records)
         batch = Batch(len(self.batches) + 1, self._last_id, data, self.until())

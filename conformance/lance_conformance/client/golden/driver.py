@@ -175,7 +175,7 @@ async def delete_topic(driver: GoldenDriver, request: Request) -> Body:
     """Delete a topic."""
     client = _client(driver)
     frame = await client.ask(0x02, client.rules.topic(request["topic_id"]), 0x80)
-    client.rules.body(frame.payload)
+    client.rules.about(client.rules.body(frame.payload), "deleted", request["topic_id"])
     return {}
 
 
@@ -185,7 +185,7 @@ async def set_retention(driver: GoldenDriver, request: Request) -> Body:
     client = _client(driver)
     limits = request["max_age_secs"], request["max_bytes"]
     frame = await client.ask(0x05, client.rules.retention(request["topic_id"], *limits), 0x80)
-    client.rules.body(frame.payload)
+    client.rules.about(client.rules.body(frame.payload), "topic_id", request["topic_id"])
     return {}
 
 

@@ -20,7 +20,8 @@ from lance_conformance.client.golden.values import (
 )
 from lance_conformance.server.golden.codec import Wire, castagnoli, prefix, walk
 
-LARGEST = 16 * 1024 * 1024 + 5 + 24
+LARGEST_BATCH = 16 * 1024 * 1024 + 5
+LARGEST = LARGEST_BATCH + 24
 RETRIABLE = frozenset({0x20, 0x21, 0x22, 0x23, 0x30, 0x31, 0x62})
 AUTH = frozenset({0x40, 0x41, 0x42})
 
@@ -79,6 +80,10 @@ class Specified:
     def may_send(self, record: Record, /) -> bool:
         """Type 0x00 is reserved, and a Null has no value."""
         return record.type != 0 and not (record.type == 0xFF and record.value)
+
+    def fits(self, records: Sequence[Record], /) -> bool:
+        """A batch is no larger than the largest payload."""
+        return sum(len(r.value) + 5 for r in records) <= LARGEST_BATCH
 
     # -- payloads out ------------------------------------------------------------------------------
 
@@ -232,6 +237,11 @@ class Specified:
         if topic["id"] != topic_id:
             raise ProblemError("protocol", f"asked for topic {topic_id}, told of {topic['id']}")
         return topic
+
+    def about(self, body: Body, field: str, topic_id: int, /) -> None:
+        """The answer to DeleteTopic or SetRetention is about the topic that was named."""
+        if body.get(field, topic_id) != topic_id:
+            raise ProblemError("protocol", f"asked about topic {topic_id}, told of {body[field]}")
 
     def error(self, payload: bytes, /) -> tuple[int, str, Body]:
         """Code, sentence and details of an ErrorResponse."""

@@ -61,6 +61,11 @@ ASKED: Mapping[str, tuple[str, ...]] = {
 """The cases about each place; the others have nothing to do with a wrongness there."""
 
 
+def _named(replacement: Hook, name: str, title: str) -> Hook:
+    replacement.__name__, replacement.__doc__ = name.replace("-", "_"), title
+    return replacement
+
+
 def register(hook: Hook, name: str, title: str, replacement: Hook) -> None:
     """Register a client that is wrong in one place, and put it to the cases about that place.
 
@@ -70,8 +75,7 @@ def register(hook: Hook, name: str, title: str, replacement: Hook) -> None:
         title: How it is wrong, as a sentence.
         replacement: What stands in the rule's place.
     """
-    replacement.__name__, replacement.__doc__ = name.replace("-", "_"), title
-    mutant(hook, asked=ASKED[hook.__name__])(replacement)
+    mutant(hook, asked=ASKED[hook.__name__])(_named(replacement, name, title))
 
 
 def _golden(client: Specified, hook: Hook) -> Hook:
@@ -206,6 +210,26 @@ def _spoils_large(size: int, how: str, spoil: Callable[[Record], Record]) -> Non
              f"Records above {size} bytes are read {how}.", records)  # fmt: skip
 
 
+def _no_frames_above(size: int, sent: int) -> None:
+    """Clients with a limit that is lower than the document's, put to a record of so many bytes."""
+
+    def length_ok(client: Specified, length: int, /) -> bool:
+        return length <= size and golden(client).length_ok(length)
+
+    def fits(client: Specified, given: Sequence[Record], /) -> bool:
+        return sum(len(each.value) for each in given) <= size and golden(client).fits(given)
+
+    mib = size >> 20
+    mutant(Specified.length_ok, asked=(f"large/reads-{sent}",))(
+        _named(length_ok, f"refuses-answers-above-{mib}-mib",
+               f"Answers of more than {mib} MiB end the connection."))  # fmt: skip
+    mutant(Specified.fits, asked=(f"large/sends-{sent}",))(
+        _named(fits, f"refuses-batches-above-{mib}-mib",
+               f"Batches of more than {mib} MiB are refused."))  # fmt: skip
+
+
+for _size, _sent in ((1 << 20, 1_300_000), (8 << 20, 9_000_000)):
+    _no_frames_above(_size, _sent)
 for _size in ABOVE:
     _spoils_large(_size, "shortened", lambda record: record._replace(value=record.value[:-1]))
     _spoils_large(
@@ -264,6 +288,7 @@ def _compares_topics(bits: int) -> None:
 for _bits in BITS:
     _cuts_argument(Specified.fetch, "fetch-offsets", 1, _bits)
     _cuts_argument(Specified.retention, "max-bytes", 2, _bits)
+_cuts_argument(Specified.fetch, "fetch-offsets", 1, 63)
 for _bits in (7, 8):
     _counts_in(_bits)
 for _bits in (8, 16, 24, 31, 32, 40, 48, 53):

@@ -121,6 +121,34 @@ def takes_any_topic(_client: Specified, topic: Body, _topic_id: int, /) -> Body:
     return topic
 
 
+@mutant(Specified.about, asked=("admin/delete-of-another", "admin/retention-of-another"))
+def takes_answers_about_other_topics(
+    _client: Specified, _body: Body, _field: str, _topic_id: int, /
+) -> None:
+    """The answers to DeleteTopic and SetRetention may be about another topic."""
+
+
+@mutant(Specified.about, asked=("admin/retention-of-another",))
+def takes_retention_of_other_topics(
+    client: Specified, body: Body, field: str, topic_id: int, /
+) -> None:
+    """The answer to SetRetention may be about another topic."""
+    if field == "deleted":
+        golden(client).about(body, field, topic_id)
+
+
+@mutant(Specified.topics_of)
+def leaves_out_long_names(client: Specified, body: Body, /) -> list[Body]:
+    """Topics whose names are longer than 128 bytes are not listed."""
+    return [each for each in golden(client).topics_of(body) if len(each["name"]) <= 128]
+
+
+@mutant(Specified.answers)
+def takes_a_status_for_topics(client: Specified, wanted: int, command: int, /) -> bool:
+    """The answer to GetClusterStatus is taken for one about topics."""
+    return golden(client).answers(wanted, command) or (wanted, command) == (0x80, 0x81)
+
+
 @mutant(Specified.error)
 def dies_of_errors_that_are_no_json(_client: Specified, payload: bytes, /) -> tuple[int, str, Body]:
     """An error that is not a JSON object with all fields ends the program."""

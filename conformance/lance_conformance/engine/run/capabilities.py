@@ -41,6 +41,8 @@ OPTIONAL: Final = ("push", "offset-for-time", "cluster-status", "partitions", "g
 """Those that a target has or has not by itself; the others depend on what the kit is told."""
 
 _CONSUMER: Final = 0x0C0F_FEE0_0C0F_FEE0
+_PUSHED_TO: Final = _CONSUMER + 1
+"""Not the same: a target that takes a consumer only once serves Subscribe, wrongly."""
 LZ4_HEADER: Final = bytes.fromhex("04224d18604082")
 """Magic, flags (independent blocks, no checksum), blocks of 64 KiB, header checksum."""
 _CANNOT: Final = (Failure, NotApplicable)
@@ -148,7 +150,8 @@ async def _pushes(ctx: CaseContext, topic: Topic) -> bool:
     """Whether a FetchResponse comes that nobody asked for, before two Keepalives are answered."""
     try:
         peer = await ctx.open()
-        await peer.ask(subscribe(topic.id, _CONSUMER), answer(Command.SUBSCRIBE_ACK, "5.12/ack"))
+        request = subscribe(topic.id, _PUSHED_TO)
+        await peer.ask(request, answer(Command.SUBSCRIBE_ACK, "5.12/ack"))
     except _CANNOT:
         return False
     try:
