@@ -77,11 +77,11 @@ _create = click.option("--create-topic", is_flag=True, help="Create topics that 
 @click.option("--to", "target", required=True, metavar="DIR", help="Where the Parquet files go.")
 @click.option(
     "--partition-by",
-    type=click.Choice(["topic", "date"]),
+    type=click.Choice(["topic", "date", "hour"]),
     multiple=True,
     default=["topic"],
     show_default=True,
-    help="Folders by topic or by date (UTC); may be repeated.",
+    help="Folders by topic, date or hour (UTC); may be repeated.",
 )
 @_option
 @_dry_run

@@ -54,7 +54,7 @@ def test_a_help_loads_no_spark() -> None:
         (["archive", "orders", "--to", "/x"], "no server given"),
         (["archive", "orders"], "missing option '--to'"),
         (["report", "./data", "-o", "nonsense"], "expected NAME=VALUE"),
-        (["archive", "./data", "--to", "/x", "--partition-by", "hour"], "is not one of"),
+        (["archive", "./data", "--to", "/x", "--partition-by", "week"], "is not one of"),
     ],
 )
 def test_wrong_usage_is_told_before_spark_starts(

@@ -35,9 +35,10 @@ COLUMNS: Final = (
 STORED_COLUMNS: Final = ("topic", "offset", "type", "value", "ts_ns")
 """Those of an archive that was begun by the first release; it goes on with them."""
 _CHECKPOINT: Final = "_lwp_checkpoint"
-_PARTITIONS: Final = ("topic", "date")
+_PARTITIONS: Final = ("topic", "date", "hour")
 _POLL: Final = 0.2
-_DAY_NS: Final = 24 * 3600 * 10**9
+_HOUR_NS: Final = 3600 * 10**9
+_DAY_NS: Final = 24 * _HOUR_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,9 @@ def archive(
         spark: the session.
         options: what to read, as for the format ``lwp``.
         target: folder of the archive; its checkpoint stands in it.
-        partition_by: ``topic``, ``date`` (UTC, of the records' times; of the run where none is
-            known, as of records without a time that are read from a server), or both.
+        partition_by: some of ``topic``, ``date`` (such as ``2026-01-31``) and ``hour`` (such as
+            ``2026-01-31-05``), both UTC, of the records' times; of the run where none is known, as
+            of records without a time that are read from a server.
         dry_run: only say how much there would be to do.
         tell: called with bytes done and bytes in all.
 
@@ -86,7 +88,7 @@ def archive(
     """
     unknown = [name for name in partition_by if name not in _PARTITIONS]
     if unknown:
-        raise ConfigError(f"partition by {' or '.join(_PARTITIONS)}, not by {unknown[0]!r}")
+        raise ConfigError(f"partition by {', '.join(_PARTITIONS)}, not by {unknown[0]!r}")
     said = {NAMES["starting_offsets"]: "earliest", **options}
     parsed = Options.parse(said)
     if dry_run:
@@ -147,10 +149,12 @@ def _schema(columns: Sequence[str]) -> str:
 
 
 def _dated(frame: "DataFrame", partition_by: Sequence[str]) -> "DataFrame":
-    if "date" not in partition_by:
-        return frame
-    known = f"coalesce(ts_ns, {time.time_ns()})"  # else the day on which it is archived
-    return frame.selectExpr("*", f"date_from_unix_date(cast({known} div {_DAY_NS} as int)) as date")
+    known = f"coalesce(ts_ns, {time.time_ns()})"  # else the time at which it is archived
+    date = f"date_from_unix_date(cast({known} div {_DAY_NS} as int))"
+    hour = f"{date} || '-' || lpad(cast(({known} div {_HOUR_NS}) % 24 as string), 2, '0')"
+    columns = {"date": date, "hour": hour}
+    wanted = [f"{columns[name]} as {name}" for name in columns if name in partition_by]
+    return frame.selectExpr("*", *wanted)
 
 
 def _followed(
