@@ -170,6 +170,17 @@ async def retry_stored_once(ctx: CaseContext) -> None:
     ctx.check(data == frame.payload, "data", f"{len(frame.payload)} bytes sent, {len(data)} stored")
 
 
+@case("ing/no-time-is-no-retry", "10.4/without-time", dialects=("specified",), quick=False)
+async def no_time_is_no_retry(ctx: CaseContext) -> None:
+    """A batch without a timestamp that comes again on another connection is stored again."""
+    topic = await ctx.topic()
+    frame = replace(ingest(topic.id, PRODUCER_ID, ctx.values(1)), timestamp_ns=0)
+    for _ in range(2):
+        await (await ctx.open()).ask(frame, ack(frame.batch_id, "AMB-25"))
+    data = await ctx.stored(topic)
+    ctx.check(data == frame.payload * 2, "data", f"two batches were acked, {len(data)} bytes read")
+
+
 @case("ing/corrected-after-refusal", "4.2/receipt", dialects=("specified",), quick=False)
 async def corrected_after_refusal(ctx: CaseContext) -> None:
     """A batch that was refused for its record count, and is sent again right, is stored."""

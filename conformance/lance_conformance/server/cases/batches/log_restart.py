@@ -134,6 +134,24 @@ async def keeps_commits(ctx: CaseContext) -> None:
     ctx.check(where == end, "field:offset", f"the consumer must go on at {end}, not at {where}")
 
 
+@case(
+    "log/restart-keeps-latest-commit", "5.14/restart", dialects=SPECIFIED, needs=("restart",),
+    quick=False, twin_of="log/restart-keeps-commits",
+)  # fmt: skip
+async def keeps_latest_commit(ctx: CaseContext) -> None:
+    """After a restart the latest of several commits counts, be it the largest or not."""
+    topic = await ctx.topic()
+    size = len(await ctx.store(topic, ctx.values(3))) // 3
+    async with ctx.precondition("committing"):
+        for place in (1, 3, 2):
+            right = commit_ack(ctx.consumer, cite="5.14/ack")
+            await ctx.side.ask(commit_offset(topic.id, ctx.consumer, place * size), right)
+    await ctx.restart()
+    peer = await ctx.open()
+    right = subscribe_ack(ctx.consumer, 2 * size, cite="5.14/restart")
+    await peer.ask(subscribe(topic.id, ctx.consumer), right)
+
+
 @restart_case("log/restart-keeps-ids", "6.1/restart-ids", SPECIFIED)
 async def keeps_ids(ctx: CaseContext) -> None:
     """Ids of deleted topics are not given away again, not even after a restart."""

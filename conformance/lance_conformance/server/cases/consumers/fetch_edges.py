@@ -1,9 +1,11 @@
 """Cases about the edges of Fetch: large numbers, small limits, other topics (sections 5.8, 5.9)."""
 
+from dataclasses import replace
+
 from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import Event, answer, catching_up
-from lance_conformance.wire.codes import ErrorCode
+from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
 from lance_conformance.wire.control import END_OFFSET, fetch
 from lance_conformance.wire.frame import Command, Frame
 from lance_conformance.wire.tlv import RECORD_HEADER, boundaries
@@ -155,6 +157,20 @@ async def two_topics_pipelined(ctx: CaseContext) -> None:
     for topic, payload in filled:
         frame = await ctx.side.frame(answer(Command.FETCH_RESPONSE, "5.9/own-topic"))
         got = ctx.read(ctx.side, frame)
+        ctx.check(got.data == payload, "data", f"this is not the data of topic {topic.id}")
+
+
+@case("fet/topic-of-header", "5.9/own-topic", quick=False, twin_of="fet/two-topics-pipelined")
+async def topic_of_header(ctx: CaseContext) -> None:
+    """The payload of a Fetch says what is read; a header with another topic may be refused."""
+    topic, payload = await ctx.filled(2)
+    other = await ctx.topic()
+    ctx.side.send_faulty(replace(fetch(topic.id, 0, 1024), topic_id=other.id), "topic_id")
+    event = await ctx.side.expect(
+        answer(Command.FETCH_RESPONSE, "5.9/own-topic"), ctx.error(*ANY_ERROR, cite="AMB-26")
+    )
+    if isinstance(event, Frame) and event.batch_id == Command.FETCH_RESPONSE:
+        got = ctx.read(ctx.side, event)
         ctx.check(got.data == payload, "data", f"this is not the data of topic {topic.id}")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 
 from lance_conformance.server.case_context import ALIVE, CaseContext, Topic
@@ -111,6 +112,17 @@ async def _records(ctx: CaseContext, count: int) -> None:
     await holds(ctx, topic, frame.payload)
 
 
+async def _counted(ctx: CaseContext, count: int) -> None:
+    """A batch of many records that announces one too many, or one too few, is refused."""
+    topic = await ctx.topic()
+    right = ingest(topic.id, ctx.batch(), [number.to_bytes(4, "big") for number in range(count)])
+    for announced in (count + 1, count - 1):
+        wrong = replace(right, batch_id=ctx.batch(), record_count=announced)
+        ctx.side.send_faulty(wrong, "record_count")
+        await ctx.side.expect(ctx.error(ErrorCode.INVALID_PAYLOAD, cite="4.1/record-count"))
+    await holds(ctx, topic, b"")
+
+
 async def _in_flight(ctx: CaseContext, count: int) -> None:
     """They are sent in one write, acknowledged in order and stored in order."""
     topic, peer = await ctx.topic(), await ctx.open()
@@ -203,6 +215,37 @@ async def _subscribed(ctx: CaseContext, count: int) -> None:
         await peer.ask(subscribe(topic.id, ctx.consumer), right)
 
 
+async def _pushed_topics(ctx: CaseContext, count: int) -> None:
+    """What is stored in each of the topics is pushed."""
+    topics = [await ctx.topic() for _ in range(count)]
+    peer = await ctx.open()
+    async with ctx.precondition("subscribing"):
+        for topic in topics:
+            await peer.ask(
+                subscribe(topic.id, ctx.consumer), subscribe_ack(ctx.consumer, 0, cite="5.12/ack")
+            )
+    for topic in topics:
+        payload = await ctx.store(topic, ctx.values(1))
+        got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push"))).data
+        ctx.check(got == payload, "data", f"what is pushed of topic {topic.id} must be its record")
+
+
+async def _subscribers(ctx: CaseContext, count: int) -> None:
+    """What is stored is pushed to each of the connections."""
+    topic = await ctx.topic()
+    peers = [await ctx.open() for _ in range(count)]
+    async with ctx.precondition("subscribing"):
+        for number, peer in enumerate(peers):
+            consumer = ctx.consumer + number
+            await peer.ask(
+                subscribe(topic.id, consumer), subscribe_ack(consumer, 0, cite="5.12/ack")
+            )
+    payload = await ctx.store(topic, ctx.values(1))
+    for peer in peers:
+        got = ctx.read(peer, await peer.frame(pushed(topic.id, "5.12/push-new"))).data
+        ctx.check(got == payload, "data", "what is pushed must be what was stored")
+
+
 async def _pushes(ctx: CaseContext, count: int) -> None:
     """A subscriber that takes one record at a time gets all of them, in their order."""
     topic = await ctx.topic()
@@ -264,6 +307,12 @@ for _name, _clause, _title, _question, _most in _QUESTIONS:
             thorough=_count > _most,
             dialects=("specified",) if _name in ("remembered", "retried") else None,
         )  # fmt: skip
+for _count in MANY:
+    register(
+        f"num/record-count-{_count}", "4.1/record-count",
+        f"A wrong record count is refused where a batch has {_count} records.",
+        partial(_counted, count=_count), dialects=("specified",), weight=2,
+    )  # fmt: skip
 for _count in (*SOME, 513):
     register(
         f"num/connections-{_count}", "2.1/connections",
@@ -275,6 +324,18 @@ for _count in FEW:
         f"num/subscribed-{_count}", "5.12/each-topic",
         f"A connection subscribes to {_count} topics.",
         partial(_subscribed, count=_count), weight=2 + _count // SYNCED,
+    )  # fmt: skip
+    register(
+        f"num/pushed-topics-{_count}", "5.12/push",
+        f"A connection that is subscribed to {_count} topics is pushed what each of them gets.",
+        partial(_pushed_topics, count=_count), weight=2 + _count // SYNCED,
+        needs=("push",), dialects=("specified",),
+    )  # fmt: skip
+    register(
+        f"num/subscribers-{_count}", "5.12/push-new",
+        f"{_count} connections that are subscribed to a topic are pushed what it gets.",
+        partial(_subscribers, count=_count), weight=2 + _count // SYNCED,
+        needs=("push",), dialects=("specified",),
     )  # fmt: skip
 for _count in SOME:
     register(

@@ -18,6 +18,8 @@ LIMITS = (255, 4096, 65536, 1_500_000)
 """Bytes to ask a Fetch for."""
 PUSHES = (255, 5000, 100_000)
 """Bytes to ask for in a push."""
+WHOLE = (5_000, 100_000, 1_200_000, 9_000_000)
+"""Bytes of a record that a Fetch brings whole."""
 NAMES = (65, 129, 250)
 """Bytes of a name."""
 FLIPPED = {"first": 0, "middle": 0.5, "last": 1}
@@ -101,6 +103,17 @@ async def _limited(ctx: CaseContext, size: int) -> None:
     ctx.check(payload.startswith(got.data), "data", "the data must be the beginning of the log")
 
 
+async def _whole(ctx: CaseContext, size: int) -> None:
+    """A Fetch that asks for as many bytes as the one record of a log has brings it whole."""
+    topic = await ctx.topic()
+    payload = await ctx.store(topic, ctx.values(1, size))
+    got = await ctx.fetch(topic, 0, len(payload))
+    ctx.check(
+        got.data == payload, "data",
+        f"{len(payload)} bytes were asked for and are there, {len(got.data)} came",
+    )  # fmt: skip
+
+
 async def _pushed(ctx: CaseContext, size: int) -> None:
     """A subscriber gets its log in pushes of no more than it asked for."""
     topic = await ctx.topic()
@@ -165,6 +178,13 @@ for _size in LIMITS:
         f"size/max-bytes-of-{_size}", "5.8/max-bytes",
         f"A Fetch for {_size} bytes of a log that has more brings no more than that.",
         partial(_limited, size=_size), weight=2 + _size // (1 << 17),
+    )  # fmt: skip
+for _size in WHOLE:
+    register(
+        f"size/whole-record-of-{_size}", "5.9/cut",
+        f"A record of {_size} bytes comes whole in one answer that may have its size.",
+        partial(_whole, size=_size), weight=2 + _size // (1 << 17), thorough=_size == max(WHOLE),
+        dialects=("specified",),
     )  # fmt: skip
 for _size in PUSHES:
     register(

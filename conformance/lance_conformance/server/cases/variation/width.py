@@ -194,6 +194,32 @@ async def _refused_id(ctx: CaseContext, batch_id: int) -> None:
     ctx.check(found == batch_id, "field:details", f"details.batch_id is {found}, not {batch_id}")
 
 
+async def _own_batches(ctx: CaseContext, number: int) -> None:
+    """Two connections send the same batch under the same id: both are stored."""
+    topic = await ctx.topic()
+    frame = ingest(topic.id, number, ctx.values(1))
+    for _ in range(2):
+        await (await ctx.open()).ask(frame, ack(number, "10.4/other-producer"))
+    await holds(ctx, topic, frame.payload * 2)
+
+
+async def _known_batches(ctx: CaseContext, number: int) -> None:
+    """Two connections send the same batch under the same id: it is stored once."""
+    topic = await ctx.topic()
+    frame = ingest(topic.id, number, ctx.values(1))
+    for _ in range(2):
+        await (await ctx.open()).ask(frame, ack(number, "10.4/retry-elsewhere"))
+    await holds(ctx, topic, frame.payload)
+
+
+for _number in (1 << 16, 1 << 31, (1 << 32) + 1, 1 << 36, (1 << 40) - 1):
+    register(f"width/own-batch-{_number:x}", "10.4/other-producer",
+             f"The batch {_number:#x} of another connection is another one.",
+             partial(_own_batches, number=_number))  # fmt: skip
+for _number in (1 << 40, 1 << 48, 1 << 63, 2**64 - 1):
+    register(f"width/known-batch-{_number:x}", "10.4/retry-elsewhere",
+             f"The batch {_number:#x} that comes again on another connection is known.",
+             partial(_known_batches, number=_number), dialects=("specified",))  # fmt: skip
 for _bit in (8, 16, 24, 31):
     register(f"width/topic-id-bit-{_bit}", "6.1/unique-id",
              f"Bit {_bit} of a topic id is part of the id.",

@@ -52,8 +52,9 @@ class Ingest(CompressionRules):
         return "again" if known == content else "other"
 
     def seen_elsewhere(self, key: tuple[int, int], content: tuple[int, bytes], /) -> bool:
-        """Batch ids from 2^40 on are known on every connection."""
-        return key[1] >= ANYWHERE and self.memory.batches.get(key) == content
+        """Batch ids from 2^40 on are known on every connection, but for batches without a time."""
+        known = key[1] >= ANYWHERE and content[0] != 0
+        return known and self.memory.batches.get(key) == content
 
     def ingest_topic(self, connection: Connection, topic_id: int, /) -> Topic:
         """The topic to write to."""

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from lance_conformance.server.golden.codec import Wire, walk
 from lance_conformance.server.golden.specified import Specified
-from lance_conformance.server.golden.state import Body, Connection, Refused, Replies, Topic
+from lance_conformance.server.golden.state import (
+    Body,
+    Connection,
+    Refused,
+    Replies,
+    Subscription,
+    Topic,
+)
 from lance_conformance.server.mutants.operators.common import (
     INGEST,
     MOST,
@@ -105,6 +112,53 @@ def _records(most: int) -> None:
         f"swaps-records-after-{most}",
         f"The record after the first {most} of a batch stands before the one before it.",
         swaps_records,
+    )
+
+
+def _place(server: Specified, group: object, subscription: Subscription) -> int:
+    """Which of the subscriptions of a group this one is, in the order in which they began."""
+    known: list[Subscription] = server.memory.kept.setdefault(group, [])
+    if all(each is not subscription for each in known):
+        known.append(subscription)
+    return next(place for place, each in enumerate(known) if each is subscription)
+
+
+def _followers(most: int) -> None:
+    def topics(server: Specified, topic: Topic, subscription: Subscription, /) -> Replies:
+        late = _place(server, ("consumer", subscription.consumer), subscription) >= most
+        return [] if late else golden(server).pushed(topic, subscription)
+
+    def connections(server: Specified, topic: Topic, subscription: Subscription, /) -> Replies:
+        late = _place(server, ("topic", topic.id), subscription) >= most
+        return [] if late else golden(server).pushed(topic, subscription)
+
+    register(
+        Specified.pushed,
+        f"pushes-{most}-topics",
+        f"A consumer is pushed what {most} topics get; further subscriptions bring nothing.",
+        topics,
+        "specified",
+    )
+    register(
+        Specified.pushed,
+        f"pushes-to-{most}-connections",
+        f"Of a topic {most} connections are pushed what it gets, the others nothing.",
+        connections,
+        "specified",
+    )
+
+
+def _counts(most: int) -> None:
+    def count_ok(server: Specified, announced: int, payload: bytes, /) -> bool:
+        many = len(walk(payload)[0]) - 1 > most
+        return many or golden(server).count_ok(announced, payload)
+
+    register(
+        Specified.count_ok,
+        f"takes-any-count-above-{most}",
+        f"The record count of a batch of more than {most} records is not looked at.",
+        count_ok,
+        "specified",
     )
 
 
@@ -215,9 +269,12 @@ MOST_AT_ONCE = 128
 """Answers: one read has hardly more."""
 for _number in MOST:
     _records(_number)
+    _counts(_number)
     _batches(_number)
     _answers(_number)
     if _number <= MOST_OBJECTS:
+        _followers(_number)
         _objects(_number)
     if _number <= MOST_AT_ONCE:
         _backwards(_number)
+_counts(1000)

@@ -168,3 +168,43 @@ register(Specified.seen, "compares-timestamps-in-microseconds",
          "Of a timestamp the lowest ten bits are not looked at.", _in_microseconds)  # fmt: skip
 for _bits in (31, 32):
     _adds_lengths(_bits)
+
+
+def _knows_batches_from(bit: int) -> None:
+    def seen_elsewhere(
+        server: Specified, key: tuple[int, int], content: tuple[int, bytes], /
+    ) -> bool:
+        return key[1] >= 1 << bit and server.memory.batches.get(key) == content
+
+    early = bit < KNOWN_FROM
+    where = "" if early else " only"
+    register(Specified.seen_elsewhere, f"knows-batches-from-2-{bit}",
+             f"Batch ids from 2^{bit} on{where} are known on other connections.",
+             seen_elsewhere, "specified")  # fmt: skip
+
+
+def _knows_batches_without_a_time(
+    server: Specified, key: tuple[int, int], content: tuple[int, bytes], /
+) -> bool:
+    return key[1] >= 1 << KNOWN_FROM and server.memory.batches.get(key) == content
+
+
+KNOWN_FROM = 40
+"""Bit of the lowest batch id that is known on every connection (AMB-25)."""
+for _bit in (16, 24, 31, 32, 36, 39, 48, 56, 63):
+    _knows_batches_from(_bit)
+register(Specified.seen_elsewhere, "knows-batches-without-a-time",
+         "A batch whose timestamp is 0 is taken for a repetition.",
+         _knows_batches_without_a_time, "specified")  # fmt: skip
+
+
+def _brings_at_most(size: int) -> None:
+    def limit(server: Specified, max_bytes: int, /) -> int:
+        return min(size, golden(server).limit(max_bytes))
+
+    register(Specified.limit, f"brings-{size}-bytes-at-most",
+             f"No Fetch brings more than {size} bytes.", limit, "specified")  # fmt: skip
+
+
+for _size in (4096, 1 << 16, 1 << 20):
+    _brings_at_most(_size)
