@@ -2,12 +2,16 @@
 
 ::
 
-    python typed_orders.py lance://localhost:1992/orders
+    python typed_orders.py lance://localhost:1992/orders < orders.jsonl
+
+Each line is an order, such as ``{"id": 1, "article": "fig", "count": 3}``.
 """
 
+import json
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from lance_sdk import Consumer, DeadLetter, DeadLetters, Producer, Record
 
@@ -22,11 +26,12 @@ class Order:
     at: datetime | None = None
 
 
-def write(url: str, orders: list[Order]) -> None:
-    """Send orders, each under its article."""
+def write(url: str, orders: Iterable[Order]) -> None:
+    """Send orders, each under its article, and say of each that it is stored."""
     with Producer(url, values=Order, create_topic=True) as producer:
         for order in orders:
-            producer.send(order, key=order.article)
+            producer.send(order, key=order.article).result()
+            print("stored", order.id, flush=True)
 
 
 def read(url: str) -> dict[str, int]:
@@ -54,5 +59,5 @@ def failures(url: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], [Order(1, "apple", 3, datetime.now(UTC)), Order(2, "pear")])
+    write(sys.argv[1], (Order(**json.loads(line)) for line in sys.stdin))
     print(read(sys.argv[1]))
