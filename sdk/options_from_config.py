@@ -1,9 +1,9 @@
-"""Writes `lance_sdk.options`, the keywords of the clients, from the fields of `lance_sdk.config`.
+"""Writes the keywords of clients and store-and-forward senders, from the fields of their settings.
 
     python sdk/options_from_config.py [--check]
 
-An option is declared once, as a field of a settings class. The written module is committed, so
-that type checkers and editors find it; a test holds the two together.
+An option is declared once, as a field of a settings class. The written modules are committed, so
+that type checkers and editors find them; a test holds them together.
 """
 
 import ast
@@ -16,6 +16,8 @@ from sync_from_async import formatted, keep_current
 _SDK: Final = Path(__file__).parent / "lance_sdk"
 SOURCE: Final = _SDK / "config.py"
 WRITTEN: Final = _SDK / "options.py"
+SENDER_SOURCE: Final = _SDK / "journal" / "_sending" / "config.py"
+SENDER_WRITTEN: Final = _SDK / "journal" / "lwp" / "options.py"
 _APART: Final = "values"
 """The option of a producer that its overloads name themselves."""
 _HEAD: Final = '''# Written by sdk/options_from_config.py from lance_sdk/config.py: change that one.
@@ -28,15 +30,32 @@ They are the fields of the classes in `lance_sdk.config`.
 _EXPORTED: Final = (
     '\n\n__all__ = ["ClientOptions", "ConsumerOptions", "ProducerOptions", "SendOptions"]\n'
 )
+_SENDER_ARGUMENTS: Final = {"path", "journal"}
+"""Fields that are arguments of a store-and-forward sender's own."""
+_SENDER_HEAD: Final = '''# Written by sdk/options_from_config.py from ForwardConfig: change that.
+"""The keyword arguments of a store-and-forward sender over LWP, for type checkers and editors.
+
+They are fields of `ForwardConfig`, and those of `lance_sdk.config.ClientConfig`.
+"""
+
+from pathlib import Path
+
+from lance_sdk.journal._sending.config import InitialConnect
+from lance_sdk.journal._sending.error_queue import ErrorHandler
+from lance_sdk.journal._sending.outbox import OutboxLimits
+from lance_sdk.journal.types import DrainerListener
+from lance_sdk.options import ClientOptions
+
+__all__ = ["SenderOptions"]
+'''
 
 
 def options() -> str:
     """Return the text of the module of options that belongs to the settings."""
     source = SOURCE.read_text()
     tree = ast.parse(source)
-    settings = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     client, producer, consumer = (
-        _fields(source, settings[f"{kind}Config"]) for kind in ("Client", "Producer", "Consumer")
+        _fields(source, f"{kind}Config") for kind in ("Client", "Producer", "Consumer")
     )
     values = {_APART: producer.pop(_APART)}
     classes = (
@@ -56,8 +75,20 @@ def options() -> str:
     return formatted(_HEAD + head + f"{imports}{_EXPORTED}" + "".join(classes), "format")
 
 
-def _fields(source: str, settings: ast.ClassDef) -> dict[str, str]:
+def sender_options() -> str:
+    """Return the text of the module of a sender's options that belongs to the settings."""
+    left_out = _fields(SOURCE.read_text(), "ClientConfig").keys() | _SENDER_ARGUMENTS
+    fields = _fields(SENDER_SOURCE.read_text(), "ForwardConfig")
+    own = {name: annotation for name, annotation in fields.items() if name not in left_out}
+    written = _keywords("Sender", "Forward", "ClientOptions", own)
+    told = ("`Sender`; see `lance_sdk.config.ForwardConfig`", "a sender; see `ForwardConfig`")
+    return formatted(_SENDER_HEAD + written.replace(*told), "format")
+
+
+def _fields(source: str, name: str) -> dict[str, str]:
     """Return the annotation of each field, by its name, in the order of the class."""
+    body = ast.parse(source).body
+    settings = next(n for n in body if isinstance(n, ast.ClassDef) and n.name == name)
     return {
         node.target.id: ast.get_source_segment(source, node.annotation) or ""
         for node in settings.body
@@ -74,4 +105,4 @@ def _keywords(name: str, kind: str, base: str, fields: dict[str, str], apart: st
 
 
 if __name__ == "__main__":
-    sys.exit(keep_current({WRITTEN: options()}))
+    sys.exit(keep_current({WRITTEN: options(), SENDER_WRITTEN: sender_options()}))

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, Unpack, overload
 
 from lance_sdk._api import admin_steps
 from lance_sdk._api.admin_steps import Procedure
-from lance_sdk._api.arguments.signature import OptionSignature
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.factory import build_client, called
 from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._protocol.completion import Completion
@@ -25,6 +25,7 @@ __all__ = ["Client"]
 T = TypeVar("T")
 
 
+@shows_options(ClientConfig)
 class Client(Lifecycle):
     """Asks a server about its topics and itself.
 
@@ -44,8 +45,6 @@ class Client(Lifecycle):
     Raises:
         ConfigError: for a URL or an option that cannot be used.
     """
-
-    __signature__ = OptionSignature(ClientConfig)
 
     def __init__(self, url: str | URL, **options: Unpack[ClientOptions]) -> None:
         self._core = build_client(url, options)

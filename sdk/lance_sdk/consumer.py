@@ -6,7 +6,7 @@ from datetime import datetime
 from time import monotonic
 from typing import Any, Literal, Unpack
 
-from lance_sdk._api.arguments.signature import OptionSignature
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.commit_policy import CommitPlan
 from lance_sdk._api.consumer_core import as_start, build_consumer
@@ -28,6 +28,7 @@ from lance_sdk.values.codecs import codec_for
 __all__ = ["Consumer"]
 
 
+@shows_options(ConsumerConfig)
 class Consumer(Lifecycle):
     """Reads the records of one topic, from any offset, ahead of the application.
 
@@ -46,8 +47,6 @@ class Consumer(Lifecycle):
     Raises:
         ConfigError: for a URL or an option that cannot be used.
     """
-
-    __signature__ = OptionSignature(ConsumerConfig)
 
     def __init__(self, url: str | URL, **options: Unpack[ConsumerOptions]) -> None:
         self._core = build_consumer(url, options)

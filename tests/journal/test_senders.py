@@ -23,7 +23,7 @@ from lance_sdk.journal import (
     SlotLocked,
     StoreAndForwardSender,
 )
-from lance_sdk.journal.lwp.sender_parts import SenderOptions
+from lance_sdk.journal.lwp.options import SenderOptions
 from lance_sdk.testing import FakePeer, FakeServer
 from lance_spec.bodies import encode_json
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect

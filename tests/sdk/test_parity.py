@@ -4,8 +4,12 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import pkgutil
 import pydoc
 import re
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -54,11 +58,37 @@ def test_a_signature_shows_every_option(name: str, config: str, api: str) -> Non
     """With its type and its default, also in `help`."""
     shown = inspect.signature(getattr(lance_sdk, api + name)).parameters
     fields = {field.name: field for field in dataclasses.fields(getattr(lance_sdk, config))}
-    assert list(shown) == ["url", *fields]
+    assert shown.keys() == {"url", *fields}
     for option, field in fields.items():
-        assert (shown[option].default, shown[option].annotation) == (field.default, field.type)
+        assert shown[option].default == field.default
+        assert option == "values" or shown[option].annotation == field.type
     text = pydoc.render_doc(getattr(lance_sdk, api + name), renderer=pydoc.plaintext)
-    assert "open_timeout: float | datetime.timedelta = 0.0" in text
+    constructor = next(line for line in text.splitlines() if line.startswith(" |  __init__("))
+    assert "open_timeout: float | datetime.timedelta = 0.0" in constructor
+
+
+def public_classes() -> Iterator[type]:
+    """Yield the classes that the packages for applications name."""
+    left = {"cli", "spark", "pytest_plugin"}  # a command, what takes Spark's options, fixtures
+    names = {each.name for each in pkgutil.iter_modules(lance_sdk.__path__)} - left
+    for name in sorted(["", ".fluvio.aio", *(f".{each}" for each in names if each[0] != "_")]):
+        module = import_module(f"lance_sdk{name}")
+        for each in map(partial(getattr, module), getattr(module, "__all__", ())):
+            if inspect.isclass(each) and not inspect.isabstract(each):
+                yield each
+
+
+def test_no_public_class_hides_its_options() -> None:
+    """What a constructor takes is told by name, type and default."""
+    seen = 0
+    for each in set(public_classes()):
+        constructor = vars(each).get("__init__")
+        if inspect.isfunction(constructor) and constructor.__module__.startswith("lance_sdk"):
+            seen += 1
+            for shown in (each, constructor):
+                kinds = {one.kind for one in inspect.signature(shown).parameters.values()}
+                assert inspect.Parameter.VAR_KEYWORD not in kinds, each
+    assert seen > len(PAIRS)
 
 
 @apis

@@ -4,7 +4,8 @@ from typing import Final
 
 import click
 
-from lance_server.config.option_types import ABOVE_ZERO, ADDRESS, NAMES, SECONDS, group
+from lance_server.config.option_types import ABOVE_ZERO, ADDRESS, NAMES, SECONDS, group, setting
+from lance_server.config.settings import OtelConfig
 from lance_server.runtime.event_loop import EVENT_LOOPS
 
 OPERATION: Final = group(
@@ -14,19 +15,17 @@ OPERATION: Final = group(
         help="This node's number; by default the digits at the end of the host's name, as in "
         "lance-2, or else 0.",
     ),
-    click.option(
+    setting(
         "--http",
         type=ADDRESS,
         help="Where to serve health, metrics and the status page; by default nowhere.",
     ),
-    click.option(
+    setting(
         "--admin/--no-admin",
-        default=False,
         help="Allow requests that change things on the HTTP port, from this machine only.",
     ),
-    click.option(
+    setting(
         "--consumer-names",
-        default="",
         type=NAMES,
         help="Names of consumers, such as billing,search: the HTTP port shows them instead of the "
         "numbers that stand for them in LWP.",
@@ -36,18 +35,22 @@ OPERATION: Final = group(
         help="Export metrics and sampled spans to this OpenTelemetry collector (gRPC), for "
         "example http://localhost:4317.",
     ),
-    click.option(
-        "--otel-interval", default=15.0, type=ABOVE_ZERO, help="Seconds between two exports."
+    setting(
+        "--otel-interval",
+        of=OtelConfig,
+        field="interval",
+        type=ABOVE_ZERO,
+        help="Seconds between two exports.",
     ),
-    click.option(
+    setting(
         "--otel-sample-rate",
-        default=0.01,
+        of=OtelConfig,
+        field="sample_rate",
         type=click.FloatRange(0, 1),
         help="The share of requests that become a span.",
     ),
-    click.option(
+    setting(
         "--drain-timeout",
-        default=25.0,
         type=SECONDS,
         help="Seconds for finishing what was received when the server is stopped.",
     ),

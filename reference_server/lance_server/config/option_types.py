@@ -1,12 +1,13 @@
 """What options are made of."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from lance_server.config.settings import Address, parse_names, parse_size
+from lance_server.config.settings import Address, ServerConfig, parse_names, parse_size
 from lance_server.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,3 +55,32 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
         return command
 
     return decorate
+
+
+def setting(
+    names: str, *, of: type = ServerConfig, field: str | None = None, **attributes: Any
+) -> Callable[[F], F]:
+    """Return an option that stands for a field of the settings, and has its default.
+
+    Args:
+        names: of the option, such as ``--admin/--no-admin``.
+        of: the class of the settings.
+        field: the field; by default the one of the option's name.
+        **attributes: the others, as `click.option` takes them.
+    """
+    name = field or names.partition("/")[0].removeprefix("--").replace("-", "_")
+    default = next(each.default for each in fields(of) if each.name == name)
+    text = None if default is None else _TEXTS.get(attributes.get("type"))
+    return click.option(names, default=default if text is None else text(default), **attributes)
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes as an option is written."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size and size % unit == 0:
+            return f"{size // unit}{name}"
+    return str(size)
+
+
+_TEXTS: Final[dict[Any, Callable[[Any], str]]] = {SIZE: size_text, NAMES: ",".join}
+"""How defaults are written that are no text, by what reads them."""

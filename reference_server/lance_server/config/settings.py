@@ -129,11 +129,13 @@ class ServerConfig:
 
     Attributes:
         data_dir: where topics are kept; created when it is not there.
-        listen: the address to accept connections on.
+        listen: the address to accept connections on; by default any free port, so that several
+            servers can run in one program.
         dialect: ``specified``, ``deployed``, or ``auto``: each connection's first header decides.
         max_payload: largest payload to accept, in bytes; None means the dialect's limit.
         strict_topic_names: allow only letters, digits and ``-``; None means the dialect's rule.
-        storage: ``io_uring``, ``pwritev2``, or ``auto``: the faster one in a short trial.
+        storage: ``io_uring``, ``pwritev2``, or ``auto``: the faster one in a short trial, which
+            a server inside a program does not begin with by default.
         durability: when a batch counts as durable: ``auto`` on the disk, in a write-ahead log or
             where it belongs, as is quicker; ``fsync`` on the disk where it belongs; ``wal`` in a
             write-ahead log, unless it is large; ``os`` in the system's memory.

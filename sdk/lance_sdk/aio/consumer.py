@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, Unpack
 from anyio import to_thread
 
 import lance_sdk.values.reading  # noqa: F401 - records load it where they are read: on the event loop
-from lance_sdk._api.arguments.signature import OptionSignature
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.commit_policy import CommitPlan
 from lance_sdk._api.consumer_core import as_start, build_consumer
@@ -33,6 +33,7 @@ from lance_sdk.values.codecs import codec_for
 __all__ = ["AsyncConsumer"]
 
 
+@shows_options(ConsumerConfig)
 class AsyncConsumer(AsyncLifecycle):
     """Reads the records of one topic, from any offset, ahead of the application.
 
@@ -51,8 +52,6 @@ class AsyncConsumer(AsyncLifecycle):
     Raises:
         ConfigError: for a URL or an option that cannot be used.
     """
-
-    __signature__ = OptionSignature(ConsumerConfig)
 
     def __init__(self, url: str | URL, **options: Unpack[ConsumerOptions]) -> None:
         self._core = build_consumer(url, options)

@@ -10,7 +10,7 @@ from anyio.lowlevel import cancel_shielded_checkpoint
 
 from lance_sdk._api.arguments.record_arguments import RecordMaker
 from lance_sdk._api.arguments.sendable import Plain, V, with_values
-from lance_sdk._api.arguments.signature import OptionSignature
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
 from lance_sdk._protocol.produce.batcher import add_record, stored_size
@@ -34,6 +34,7 @@ T = TypeVar("T")
 _RAW: Final = int(RecordType.RAW_DATA)
 
 
+@shows_options(ProducerConfig)
 class AsyncProducer(AsyncLifecycle, Generic[V]):
     """Sends records to one topic: batched, pipelined, acknowledged when durable.
 
@@ -54,8 +55,6 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
     Raises:
         ConfigError: for a URL or an option that cannot be used.
     """
-
-    __signature__ = OptionSignature(ProducerConfig)
 
     @overload
     def __init__(
@@ -82,7 +81,11 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
         **options: Unpack[SendOptions],
     ) -> None: ...
     def __init__(
-        self, url: str | URL, *, values: Any = None, **options: Unpack[SendOptions]
+        self,
+        url: str | URL,
+        *,
+        values: Codec | Callable[..., Any] | str | None = None,
+        **options: Unpack[SendOptions],
     ) -> None:
         self._core = build_producer(url, with_values(values, options))
         super().__init__(self._core)

@@ -12,10 +12,12 @@ from typing import Self, Unpack
 
 from anyio.lowlevel import checkpoint
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._offset_store import async_store
+from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import LanceError, UsageError
 from lance_sdk.groups._member.aio_reader import AsyncTopicReader
 from lance_sdk.groups._member.member_reader import MemberReader
@@ -43,6 +45,7 @@ __all__ = ["AsyncTopicsConsumer"]
 _log = logging.getLogger(__name__)
 
 
+@shows_options(ConsumerConfig)
 class AsyncTopicsConsumer(TopicsView):
     """Reads several topics of a server over one connection, partitioned or not.
 

@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 
 import anyio
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk.aio.delivery import AsyncDelivery
@@ -24,6 +25,7 @@ from lance_sdk.values.keyed import Time
 __all__ = ["AsyncTopicsProducer"]
 
 
+@shows_options(ProducerConfig)
 class AsyncTopicsProducer:
     """Sends records to several topics of a server, partitioned or not.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.interruptible import pause
 from lance_sdk._api.other_systems import Address, Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError, LanceError
@@ -46,6 +47,7 @@ class _Shared:
         return f"<_Shared {self.pump!r}>"
 
 
+@shows_options(FluvioSettings)
 class FluvioClient:
     """Talks to a Fluvio cluster: topics, producers and consumers. Threads may share it.
 

@@ -11,11 +11,13 @@ from typing import Any, Final, Literal, Unpack
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._errors.base import LanceError
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._lifecycle import AsyncLifecycle
+from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.groups._member.aio_reader import AsyncTopicReader
 from lance_sdk.groups._member.factory import build_member
@@ -38,6 +40,7 @@ _CLOSING: Final = 2.0
 """Seconds that closing the connection to the topics may take."""
 
 
+@shows_options(ConsumerConfig)
 class AsyncGroupConsumer(Membership, AsyncLifecycle):
     """Reads the topics that a group gives to this member, and commits to the group.
 

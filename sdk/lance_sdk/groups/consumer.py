@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final, Literal, Unpack
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._errors.base import LanceError
+from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.groups._member.factory import build_member
 from lance_sdk.groups._member.member_reader import MemberReader
@@ -32,6 +34,7 @@ _CLOSING: Final = 2.0
 """Seconds that closing the connection to the topics may take."""
 
 
+@shows_options(ConsumerConfig)
 class GroupConsumer(Membership, Lifecycle):
     """Reads the topics that a group gives to this member, and commits to the group.
 

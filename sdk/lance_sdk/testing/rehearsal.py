@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.producer_core import build_producer
 from lance_sdk._protocol.produce.delivery import Batch
+from lance_sdk.config import ProducerConfig
 from lance_sdk.delivery import Delivery
+from lance_sdk.options import ProducerOptions
 from lance_sdk.stats import ProducerStats
 from lance_sdk.testing.clock import ManualClock
 from lance_sdk.testing.wire import Wire
@@ -21,6 +24,7 @@ _STEP: Final = 1.0
 """Seconds between two looks for keepalives: silence ends a connection after thirty."""
 
 
+@shows_options((ProducerConfig, ProducerOptions.__annotations__.keys() - {"compression"}))
 class ProducerRehearsal:
     """The real producer, with a network and a server that the test plays.
 

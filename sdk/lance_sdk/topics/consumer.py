@@ -9,9 +9,11 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, Unpack
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.offset_store import sync_store
+from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import LanceError, UsageError
 from lance_sdk.groups._member.member_reader import MemberReader
 from lance_sdk.groups._member.membership import LONGEST_WAIT, Place, Topic, TopicsView
@@ -39,6 +41,7 @@ __all__ = ["TopicsConsumer"]
 _log = logging.getLogger(__name__)
 
 
+@shows_options(ConsumerConfig)
 class TopicsConsumer(TopicsView):
     """Reads several topics of a server over one connection, partitioned or not.
 

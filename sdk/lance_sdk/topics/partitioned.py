@@ -9,6 +9,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._protocol.handshake import find_partitioned
@@ -37,6 +38,7 @@ __all__ = ["PartitionedProducer"]
 _log = logging.getLogger("lance_sdk.delivery")
 
 
+@shows_options(ProducerConfig)
 class PartitionedProducer:
     """Sends records to partitions: those of one key to one, in their order.
 

@@ -7,6 +7,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk.config import ProducerConfig
@@ -23,6 +24,7 @@ from lance_sdk.values.keyed import Time
 __all__ = ["TopicsProducer"]
 
 
+@shows_options(ProducerConfig)
 class TopicsProducer:
     """Sends records to several topics of a server, partitioned or not.
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -274,3 +275,16 @@ def test_a_variable_that_means_nothing_is_logged_with_a_suggestion(tmp_path: Pat
     assert "WARNING" in done.stderr
     assert "LANCE_MAX_MEMROY is not read by anything; did you mean LANCE_MAX_MEMORY?" in done.stderr
     assert "2 environment variables such as LANCE_PORT=tcp://10.96.0.7:1992" in done.stderr
+
+
+def test_a_server_inside_a_program_has_the_defaults_of_the_command(tmp_path: Path) -> None:
+    """But for the port, the trial of the disk, and the number that the host's name ends in."""
+    options = command.make_context("lance-server", ["--data-dir", str(tmp_path)]).params
+    started = server_config(options, SettingsFile())
+    inside = ServerConfig(data_dir=tmp_path, node_id=started.node_id)
+    differ = [
+        each.name
+        for each in fields(ServerConfig)
+        if getattr(started, each.name) != getattr(inside, each.name)
+    ]
+    assert differ == ["listen", "storage"]

@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 
 import anyio
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.other_systems import Address, Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
@@ -45,6 +46,7 @@ class _Shared:
         return f"<_Shared {self.pump!r}>"
 
 
+@shows_options(FluvioSettings)
 class AsyncFluvioClient:
     """Talks to a Fluvio cluster: topics, producers and consumers. Tasks may share it.
 

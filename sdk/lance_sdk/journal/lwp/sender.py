@@ -5,12 +5,14 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Self, Unpack
 
+from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._protocol.produce.compression import Compression
 from lance_sdk.journal._sending.core import SenderCore
 from lance_sdk.journal._sending.sender import ForwardingSender
 from lance_sdk.journal.config import JournalConfig
 from lance_sdk.journal.lwp.batching import batches, one_record
-from lance_sdk.journal.lwp.sender_parts import SENDER_SIGNATURE, LwpSenderParts, SenderOptions
+from lance_sdk.journal.lwp.options import SenderOptions
+from lance_sdk.journal.lwp.sender_parts import SENDER_SETTINGS, LwpSenderParts
 from lance_sdk.journal.lwp.settings import LwpSettings, from_arguments, from_connect_string
 from lance_sdk.journal.lwp.topic_ids import OnMissing
 from lance_sdk.journal.lwp.transport import LwpTransports
@@ -21,6 +23,7 @@ from lance_spec.enums import RecordType
 __all__ = ["StoreAndForwardSender"]
 
 
+@shows_options(*SENDER_SETTINGS)
 class StoreAndForwardSender(ForwardingSender):
     """Stores records on disk and has them delivered, in order, once, when a server is there.
 
@@ -50,8 +53,6 @@ class StoreAndForwardSender(ForwardingSender):
     Raises:
         ConfigError: for a URL or an option that cannot be used.
     """
-
-    __signature__ = SENDER_SIGNATURE
 
     def __init__(
         self,

@@ -1,21 +1,15 @@
 """What the senders of both APIs have in common over LWP."""
 
 import random
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lance_sdk._api.arguments.signature import ExpandedSignature
 from lance_sdk.config import ClientConfig
 from lance_sdk.errors import ConfigError
-from lance_sdk.journal._sending.config import ForwardConfig, InitialConnect
+from lance_sdk.journal._sending.config import ForwardConfig
 from lance_sdk.journal._sending.core import SenderCore
-from lance_sdk.journal._sending.error_queue import ErrorHandler
-from lance_sdk.journal._sending.outbox import OutboxLimits
 from lance_sdk.journal.lwp.batch_ids import BatchIdAssigner
 from lance_sdk.journal.lwp.settings import FORWARD_OPTIONS, LwpSettings
 from lance_sdk.journal.lwp.transport import LwpTransports
-from lance_sdk.journal.types import DrainerListener
-from lance_sdk.options import ClientOptions
 from lance_spec.errors import EncodeError
 from lance_spec.names import check_topic_name
 
@@ -25,25 +19,8 @@ if TYPE_CHECKING:
 _RANDOM: Final = random.SystemRandom()
 
 
-class SenderOptions(ClientOptions, total=False):
-    """Keywords of `StoreAndForwardSender`; see `ForwardConfig` and `ClientConfig`."""
-
-    limits: OutboxLimits
-    initial_connect: InitialConnect
-    reconnect_budget: float | None
-    error_handler: ErrorHandler | None
-    error_inbox_capacity: int
-    dead_letter_dir: Path | None
-    dead_letter_bytes: int
-    drain_orphans: bool
-    max_drainers: int
-    drainer_listener: DrainerListener | None
-
-
-SENDER_SIGNATURE: Final = ExpandedSignature(
-    {ClientConfig: SenderOptions.__annotations__.keys(), ForwardConfig: FORWARD_OPTIONS}
-)
-"""What senders show to `help`: each option with its type and default."""
+SENDER_SETTINGS: Final = (ClientConfig, (ForwardConfig, FORWARD_OPTIONS))
+"""Whose fields the options of a sender are."""
 
 
 class LwpSenderParts:
