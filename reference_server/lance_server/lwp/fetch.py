@@ -124,7 +124,8 @@ class FetchHandler:
                 counters.bytes_out += size - room
                 counters.read_latency.observe(ended - begun)
                 if counters.on_span is not None:
-                    counters.span("lance.fetch", ended - begun, bytes=size)
+                    topic_id = _unpack(frame.payload)[0]
+                    self._note_span(self._engine.find(topic_id), ended - begun, size)
                 begun = ended
         except Refusal as refusal:
             answers.add_error(dialect, refusal, None)
@@ -220,22 +221,30 @@ class FetchHandler:
             raise
         self._counters.fetches += 1
         if isinstance(fetched, Completion):
-            fetched.wake(partial(self._end_read, size, fetched, begun))
+            fetched.wake(partial(self._end_read, topic, size, fetched, begun))
             return fetched.then(partial(self._answer, dialect, topic))
         length = len(fetched.buffer)
         self._reads.end(size, length)
-        self._note_read(begun, length)
+        self._note_read(topic, begun, length)
         return self._answer(dialect, topic, fetched)
 
-    def _end_read(self, reserved: int, fetched: Completion[Fetched], begun: int) -> None:
+    def _end_read(
+        self, topic: Topic, reserved: int, fetched: Completion[Fetched], begun: int
+    ) -> None:
         size = 0 if fetched.error else len(fetched.result().buffer)
-        self._note_read(begun, size)
+        self._note_read(topic, begun, size)
         self._reads.end(reserved, size)
 
-    def _note_read(self, begun: int, size: int) -> None:
+    def _note_read(self, topic: Topic, begun: int, size: int) -> None:
         took_ns = time.perf_counter_ns() - begun
         self._counters.read_latency.observe(took_ns)
-        self._counters.span("lance.fetch", took_ns, bytes=size)
+        self._note_span(topic, took_ns, size)
+
+    def _note_span(self, topic: Topic | None, took_ns: int, size: int) -> None:
+        destination = (
+            {} if topic is None else {"messaging.destination.name": topic.file.identity.name}
+        )
+        self._counters.span("lance.fetch", took_ns, **destination, bytes=size)
 
     def _answer(self, dialect: Dialect, topic: Topic, fetched: Fetched) -> Answer:
         self._counters.bytes_out += len(fetched.buffer) - room_for_headers(dialect)

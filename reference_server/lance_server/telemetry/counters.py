@@ -82,9 +82,9 @@ class Counters:
     batch_size: Distribution = field(default_factory=lambda: Distribution(COUNT_BOUNDS))
     ack_latency: Distribution = field(default_factory=lambda: Distribution(NANOSECOND_BOUNDS))
     read_latency: Distribution = field(default_factory=lambda: Distribution(NANOSECOND_BOUNDS))
-    on_span: Callable[[str, int, Mapping[str, int]], None] | None = None
+    on_span: Callable[[str, int, Mapping[str, str | int]], None] | None = None
 
-    def span(self, name: str, took_ns: int, **attributes: int) -> None:
+    def span(self, name: str, took_ns: int, **attributes: str | int) -> None:
         """Tell whoever traces that something has ended."""
         if self.on_span is not None:
             self.on_span(name, took_ns, attributes)
