@@ -243,7 +243,10 @@ class ProducerConfig(ClientConfig):
                 f"batch_bytes={self.batch_bytes!r}: expected {RECORD_HEADER_SIZE} to {MAX_PAYLOAD}"
             )
         if self.buffer_bytes < self.batch_bytes:
-            raise ConfigError(f"buffer_bytes={self.buffer_bytes!r} must be at least batch_bytes")
+            raise ConfigError(
+                f"buffer_bytes={self.buffer_bytes!r} must be at least "
+                f"batch_bytes={self.batch_bytes}"
+            )
         check_one_of("on_full", self.on_full, ("block", "raise", "journal"))
         check_one_of("compression", self.compression, ("none", "lz4", "auto"))
         check_order(self, "linger", "delivery_timeout")

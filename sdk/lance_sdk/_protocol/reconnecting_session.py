@@ -476,10 +476,10 @@ class Session:
     def _as_lost(self, error: Exception | None) -> LanceError:
         if isinstance(error, LanceError):
             return error
-        how = "closed by the server" if error is None else words(error)
         heard = self.connection is not None and self.connection.received_bytes > 0
         when = "" if heard else " before its first byte"
-        return ConnectionLost(f"connection to {self._address} {how}{when}", peer=self._address)
+        how = f"closed by the server{when}" if error is None else f"lost{when}: {words(error)}"
+        return ConnectionLost(f"connection to {self._address} {how}", peer=self._address)
 
     def _pin(self) -> Dialect | None:
         return self._dialect if self._app.pinned else None

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterator
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -11,7 +11,7 @@ T = TypeVar("T")
 def shows_options(*options: type | tuple[type, Collection[str]]) -> Callable[[type[T]], type[T]]:
     """Return a decorator for a class whose ``**options`` are fields of settings.
 
-    Its constructor then shows each option with its type and default.
+    The class and its constructor then show each option with its type and default.
 
     Args:
         options: the classes of the settings, some with those of their fields that are options; one
@@ -24,7 +24,10 @@ def shows_options(*options: type | tuple[type, Collection[str]]) -> Callable[[ty
         own = [each for each in plain.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
         names = {each.name for each in own}
         shown = {each.name: each for each in _keywords(options) if each.name not in names}
-        constructor.__signature__ = plain.replace(parameters=[*own, *shown.values()])
+        parameters = [*own, *shown.values()]
+        constructor.__signature__ = plain.replace(parameters=parameters)
+        shown_by: Any = owner
+        shown_by.__signature__ = Signature(parameters[1:])
         return owner
 
     return decorate

@@ -80,7 +80,7 @@ def seconds(name: str, value: Duration) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ConfigError(f"{name}={shorten(value)}: expected seconds or a timedelta")
     if not 0 <= number <= _LONGEST:
-        raise ConfigError(f"{name}={shorten(value)}: expected 0 to {_LONGEST:.0e} s")
+        raise ConfigError(f"{name}={shorten(value)}: expected 0 to {_LONGEST:,.0f} s")
     return float(number)
 
 

@@ -110,7 +110,10 @@ def check_context(tls: object) -> None:
     import ssl  # noqa: PLC0415 - costs 10 ms, and whoever brings a context has it already
 
     if not isinstance(tls, ssl.SSLContext):
-        raise ConfigError(f"tls={shorten(tls)}: expected an ssl.SSLContext")
+        raise ConfigError(
+            f"tls={shorten(tls)}: expected an ssl.SSLContext; for TLS with the system's "
+            "authorities write lances:// in the URL"
+        )
 
 
 def check_positive(config: object, name: str) -> None:
