@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -15,7 +16,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPException
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +38,15 @@ def start(program: str, *arguments: object, **options: Any) -> "subprocess.Popen
     """Start an example."""
     command = [sys.executable, str(EXAMPLES / program), *map(str, arguments)]
     return subprocess.Popen(command, **options)
+
+
+def fixed_place() -> str:
+    """Return a free address that no connection takes for its own end while a server is away."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return f"127.0.0.1:{port}"
+    raise AssertionError("no port is free")
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -103,7 +113,7 @@ def test_a_copy_into_sqlite_has_every_record_once(
             except sqlite3.OperationalError:  # the table is not there yet
                 return []
 
-    with RestartedServer(tmp_path / "data") as server:
+    with RestartedServer(tmp_path / "data", "--listen", fixed_place()) as server:
         killed("copy_to_sqlite.py", server, path, rows)
 
 
@@ -120,15 +130,13 @@ def test_a_copy_into_postgresql_has_every_record_once(
             except psycopg.errors.UndefinedTable:
                 return []
 
-    with RestartedServer(tmp_path / "data") as server:
+    with RestartedServer(tmp_path / "data", "--listen", fixed_place()) as server:
         killed("copy_to_postgres.py", server, postgres_url, rows)
 
 
 def test_a_program_at_the_edge_loses_nothing_that_it_confirmed(tmp_path: Path) -> None:
     """Its server is away or killed, it is killed again and again, and everything arrives once."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        listen = f"127.0.0.1:{probe.getsockname()[1]}"
+    listen = fixed_place()
     url, slot, confirmed = f"lance://{listen}/readings", tmp_path / "slot", list[bytes]()
 
     def run(turn: int, at_10: Callable[[], None]) -> None:
@@ -173,7 +181,7 @@ def test_typed_records_that_were_confirmed_are_there_once(tmp_path: Path) -> Non
     """Program and server are killed while orders are written."""
     confirmed: list[int] = []
     counts: dict[str, int] = {}
-    with RestartedServer(tmp_path / "data") as server:
+    with RestartedServer(tmp_path / "data", "--listen", fixed_place()) as server:
         url = f"{server.url}/orders"
         for turn in range(KILLS + 1):
             orders = [{"id": 40 * turn + number, "article": "fig"} for number in range(40)]
@@ -200,7 +208,7 @@ def test_orders_that_the_service_confirmed_are_there_once(tmp_path: Path) -> Non
         pytest.importorskip(package, reason=f"{package} is missing; `tox run -e examples` has it")
     confirmed: list[int] = []
     with (
-        RestartedServer(tmp_path / "data") as server,
+        RestartedServer(tmp_path / "data", "--listen", fixed_place()) as server,
         ThreadPoolExecutor(4) as customers,
     ):
         url = f"{server.url}/orders"
