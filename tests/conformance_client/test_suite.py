@@ -27,10 +27,9 @@ def played_case(case: Case) -> ClientCase:
     return found
 
 
-def test_there_are_enough() -> None:
-    """At least 150 scored cases, most of them about what the document demands."""
-    assert sum(case.scored for case in CASES) >= 150
-    assert Counter(case.level for case in CASES)[Level.MUST] >= 150
+def test_most_ask_what_the_document_demands() -> None:
+    """Scored cases of its MUSTs are more than half."""
+    assert sum(case.scored and case.level is Level.MUST for case in CASES) > len(CASES) / 2
 
 
 def test_ids_are_an_area_and_a_slug() -> None:
@@ -93,4 +92,4 @@ def test_most_cases_are_data() -> None:
 @pytest.mark.parametrize("dialect", ["specified", "deployed"])
 def test_each_dialect_has_its_cases(dialect: str) -> None:
     """Most cases have a meaning in either."""
-    assert sum(dialect in case.dialects for case in CASES) >= 150
+    assert sum(dialect in case.dialects for case in CASES) > len(CASES) / 2

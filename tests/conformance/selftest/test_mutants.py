@@ -92,9 +92,10 @@ def test_a_case_of_thorough_runs_asks_what_a_usual_one_asks() -> None:
             assert cases[case.twin_of].clause is case.clause, case.id
 
 
-def test_operators_make_most_mutants() -> None:
-    """At least 250 are one wrongness, applied to one more place, count, size or width."""
-    assert sum(bool(mutant.asked) for mutant in all_mutants().values()) >= 250
+def test_operators_make_many_mutants() -> None:
+    """At least a quarter are one wrongness, applied to one more place, count, size or width."""
+    mutants = all_mutants().values()
+    assert sum(bool(mutant.asked) for mutant in mutants) >= len(mutants) / 4
 
 
 def test_a_mutant_that_names_its_cases_names_some() -> None:
