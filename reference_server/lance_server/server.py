@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.errors import DataDirError, UncleanStopError
+from lance_server.fault_injection.connection import FaultyConnection
+from lance_server.fault_injection.faults import FaultPlan
 from lance_server.http.startup import open_web
 from lance_server.listeners.listener_api import Listener, Reloading
 from lance_server.log.disk_reserve import DiskReserve
@@ -65,6 +67,7 @@ class Server:
         stopping: whether the server is about to end.
         address: where it listens.
         repeated_writes: writes that the start repeated from a write-ahead log.
+        faults: what goes wrong on the way to clients, as it was ordered.
         storage_rates: bytes a second that each storage backend managed in the trial, if there was.
 
     Raises:
@@ -86,6 +89,7 @@ class Server:
         self._given_storage = storage
         self._disk = WatchedStorage(storage or PwritevStorage(), CircuitBreaker(config.breaker))
         self._security = Security(config.tls, config.auth, config.access)
+        self.faults = FaultPlan()
         self._web = open_web(self)
         self._loop = asyncio.get_running_loop()
         self._scheduler = LoopScheduler(self._loop, None if cluster is None else cluster.pools)
@@ -221,16 +225,20 @@ class Server:
             raise not_listening(self.config.listen, error) from error
         self.address = Address(*self._bound[0].getsockname()[:2])
 
+    def _new_connection(self) -> Connection:
+        """Return a connection; only a server that takes orders can be told to answer wrongly."""
+        return FaultyConnection(self, self.faults) if self.config.admin else Connection(self)
+
     async def _start_accepting(self, listening: "socket.socket") -> asyncio.Server | TlsAcceptor:
         context = self._security.context
         if context is None:
             return await self._loop.create_server(
-                lambda: Connection(self), sock=listening, backlog=_BACKLOG
+                self._new_connection, sock=listening, backlog=_BACKLOG
             )
         listening.setblocking(False)
         listening.listen(_BACKLOG)
         timeout = min(_HANDSHAKE_SECONDS, self.config.idle_timeout)
-        return TlsAcceptor(listening, lambda: Connection(self), context, timeout)
+        return TlsAcceptor(listening, self._new_connection, context, timeout)
 
     async def stop(self) -> None:
         """Stop accepting, answer what was received, make it durable, leave a clean mark.

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from lance_server.config.settings import Address, ServerConfig
+from lance_server.fault_injection.faults import FaultPlan
 from lance_server.log.log_manager import LogManager
 from lance_server.log.recovery.recovery_report import RecoveryReport
 from lance_server.lwp.service import Service
@@ -16,6 +17,7 @@ class ObservedServer(Protocol):
     address: Address
     storage_rates: dict[str, float]
     repeated_writes: int
+    faults: FaultPlan
 
     @property
     def engine(self) -> LogManager:

@@ -205,8 +205,8 @@ class Routes:
         return as_json(200, self._server.service.role.to_body())
 
     def _set_faults(self, body: Any) -> Response:
-        self._server.service.faults.replace(body)
-        return as_json(200, self._server.service.faults.to_body())
+        self._server.faults.replace(body)
+        return as_json(200, self._server.faults.to_body())
 
     async def _delete_offset(self, body: Any) -> Response:
         """Forget what a consumer committed to a topic; answered when that is durable."""

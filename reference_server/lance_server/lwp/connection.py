@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, cast
 
 from lance_server.config.settings import ServerConfig
-from lance_server.fault_injection.faults import FaultInjector
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.responses import Answer
 from lance_server.lwp.service import Service
@@ -121,7 +120,6 @@ class Connection(asyncio.BufferedProtocol):
         self._memory = server.service.memory
         self._held_memory = self._memory.new_holder()
         self._write_buffer = WriteBuffer()
-        self._line = FaultInjector(server.service.faults)
         self._received = 0
         self._requested = 0
         self._begun_at = server.now()
@@ -274,11 +272,10 @@ class Connection(asyncio.BufferedProtocol):
         session, write_buffer = self.session, self._write_buffer
         if self._is_gone():
             return
-        is_faulty = self._line.is_active
-        if is_faulty or write_buffer.size:
-            self._send([], is_faulty=is_faulty)
+        if write_buffer.size:
+            self._send([])
         while answers := session.data_to_send():
-            self._send(answers, is_faulty=is_faulty)
+            self._send(answers)
             if session.closing is None:
                 session.go_on(self._server.now())
         self._keep_account()
@@ -292,38 +289,20 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._end(session.closing)
 
-    def _send(self, answers: list[Answer], *, is_faulty: bool) -> None:
+    def _send(self, answers: list[Answer]) -> None:
         """Give the socket answers, and before them what it did not take yet."""
         write_buffer = self._write_buffer
-        if is_faulty:
-            answers = self._through_faults(answers)
-        elif not self._is_blocked and write_buffer.pass_on(answers):
+        if not self._is_blocked and write_buffer.pass_on(answers):
             self._write(answers)
             return
         write_buffer.add(answers)
         self._hand_over()
-
-    def _through_faults(self, answers: list[Answer]) -> list[Answer]:
-        """Let what was ordered happen to answers; return what is to be written now."""
-        line, dialect, transport = self._line, self.session.dialect, self._transport
-        if not line.is_active or dialect is None or transport is None:
-            return answers
-        passed = line.send(answers, dialect, self._server.now())
-        if line.breaks:
-            self.abort()
-        elif line.ends and not passed and not self._write_buffer and transport.can_write_eof():
-            transport.write_eof()
-        elif (due := line.next_at) is not None:
-            self._server.call_at(due, self.wake)
-        return passed
 
     def _hand_over(self) -> None:
         """Give the socket as much as it takes."""
         transport, write_buffer = self._transport, self._write_buffer
         while write_buffer.size and not self._is_blocked and transport is not None:
             self._write(write_buffer.next_pieces())
-        if self._line.ends and not write_buffer:
-            self._through_faults([])
 
     def _write(self, pieces: Sequence[Answer | memoryview]) -> None:
         """Give pieces to asyncio, which writes at once what the socket takes."""

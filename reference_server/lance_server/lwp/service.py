@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lance_server.config.settings import ServerConfig
-from lance_server.fault_injection.faults import FaultPlan
 from lance_server.fault_injection.role import Role
 from lance_server.log.log_manager import LogManager
 from lance_server.lwp.forwarding.link import Forwarder, OpenLink
@@ -31,7 +30,6 @@ class Service:
         memory: the bound of what clients can make the server hold.
         sampler: rates, from the counts.
         role: the part that this node plays.
-        faults: what goes wrong on the way to clients, on request.
         open_link: opens a connection to another server that answers requests.
         stall: whether requests wait and none completes.
         work_clock: tells how long a connection has worked in a turn of the event loop.
@@ -49,7 +47,6 @@ class Service:
     memory: MemoryBudget = field(init=False)
     sampler: Sampler = field(init=False)
     role: Role = field(default_factory=Role)
-    faults: FaultPlan = field(default_factory=FaultPlan)
     open_link: OpenLink = Forwarder
     stall: RequestStall = field(default_factory=RequestStall)
     work_clock: Callable[[], float] = time.perf_counter
