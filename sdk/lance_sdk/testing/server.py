@@ -246,7 +246,7 @@ class FakeServer:
 
     def drop_all(self) -> None:
         """End every connection."""
-        for peer in self._peers:
+        for peer in list(self._peers):  # one that comes meanwhile stays
             peer.close()
 
     def wait_for(self, condition: Callable[[], bool], what: str = "the condition") -> None:
