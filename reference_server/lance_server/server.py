@@ -67,7 +67,7 @@ class Server:
         stopping: whether the server is about to end.
         address: where it listens.
         repeated_writes: writes that the start repeated from a write-ahead log.
-        faults: what goes wrong on the way to clients, as it was ordered.
+        faults: what is to go wrong with answers to clients, as set over HTTP.
         storage_rates: bytes a second that each storage backend managed in the trial, if there was.
 
     Raises:
@@ -226,7 +226,7 @@ class Server:
         self.address = Address(*self._bound[0].getsockname()[:2])
 
     def _new_connection(self) -> Connection:
-        """Return a connection; only a server that takes orders can be told to answer wrongly."""
+        """Return a connection; faults can be set only where changes over HTTP are allowed."""
         return FaultyConnection(self, self.faults) if self.config.admin else Connection(self)
 
     async def _start_accepting(self, listening: "socket.socket") -> asyncio.Server | TlsAcceptor:

@@ -1,7 +1,7 @@
 """Housekeeping of a cluster: what the node that does it proposes.
 
 Proposals are records like others: applying one twice, or late, changes nothing. Called on the
-thread that applies.
+thread that applies, but for the trimming itself.
 """
 
 import logging
@@ -89,6 +89,9 @@ def trim_position(replica: Replica, number: int) -> int:
 class LogTrimmer:
     """Lets the log delete what no host needs any more, on a thread of its own.
 
+    `plan` is called on the thread that applies, `begin` on the event loop's, `trim` on its own.
+    A plan that waits for its turn stays right: what hosts have made durable only grows.
+
     Args:
         log: the replicated log.
         replica: the node's data.
@@ -108,8 +111,8 @@ class LogTrimmer:
         places = {number: trim_position(self._replica, number) for number in led}
         self._planned = {number: before for number, before in places.items() if before}
 
-    def is_due(self) -> bool:
-        """Whether `trim` is to be called now; then it is not to be called again until it ends."""
+    def begin(self) -> bool:
+        """Whether there is something to trim and nothing trims; then `trim` is to be called."""
         if self._is_trimming or not self._planned:
             return False
         self._is_trimming = True

@@ -291,7 +291,9 @@ class ClusterNode:
         The loop is not woken for a record that is not applied yet: the step that applies it is.
         """
         pending = self._pending.get(counter)
-        if pending is not None and not isinstance(end, AppendError):
+        if pending is None:
+            return  # it was given up
+        if not isinstance(end, AppendError):
             pending.delivered = True
             if pending.result is None:
                 return
@@ -489,12 +491,12 @@ class ClusterNode:
         self._look_at_nodes()
         for shard, body in step.proposals:
             self._propose_once(shard, body)
-        if self._trimmer.is_due():
+        if self._trimmer.begin():
             trimmed = self._scheduler.run(TRIM_POOL, self._trimmer.trim)
             trimmed.wake(lambda: self._trimmed(trimmed))
 
     def _trimmed(self, done: Completion[None]) -> None:
-        if done.error is not None and self.problem is None:
+        if done.error is not None and self.problem is None and self._stopping is None:
             self._break(done.error)
 
     def _note_end(self, end: int) -> None:

@@ -74,7 +74,7 @@ def setting(
     return click.option(names, default=default if text is None else text(default), **attributes)
 
 
-def size_text(size: int) -> str:
+def _size_text(size: int) -> str:
     """Return a number of bytes as an option is written."""
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if size and size % unit == 0:
@@ -82,5 +82,5 @@ def size_text(size: int) -> str:
     return str(size)
 
 
-_TEXTS: Final[dict[Any, Callable[[Any], str]]] = {SIZE: size_text, NAMES: ",".join}
+_TEXTS: Final[dict[Any, Callable[[Any], str]]] = {SIZE: _size_text, NAMES: ",".join}
 """How defaults are written that are no text, by what reads them."""

@@ -1,4 +1,4 @@
-"""A connection whose answers go through the faults that were ordered (design section 21)."""
+"""A connection whose answers go through the faults that were set over HTTP (design section 21)."""
 
 from lance_server.fault_injection.faults import FaultInjector, FaultPlan
 from lance_server.lwp.connection import Connection, ConnectionOwner
@@ -6,7 +6,7 @@ from lance_server.lwp.responses import Answer
 
 
 class FaultyConnection(Connection):
-    """One client of a server that takes orders.
+    """One client of a server that was started with ``--admin``.
 
     Args:
         server: what it belongs to.
@@ -15,15 +15,15 @@ class FaultyConnection(Connection):
 
     def __init__(self, server: ConnectionOwner, plan: FaultPlan) -> None:
         super().__init__(server)
-        self._line = FaultInjector(plan)
+        self._faults = FaultInjector(plan)
 
     def _flush(self) -> None:
-        if self._line.is_active and not self._is_gone():
+        if self._faults.is_active and not self._is_gone():
             self._send([])
         super()._flush()
 
     def _send(self, answers: list[Answer]) -> None:
-        if not self._line.is_active:
+        if not self._faults.is_active:
             super()._send(answers)
             return
         self._write_buffer.add(self._through_faults(answers))
@@ -31,19 +31,19 @@ class FaultyConnection(Connection):
 
     def _hand_over(self) -> None:
         super()._hand_over()
-        if self._line.ends and not self._write_buffer:
+        if self._faults.ends and not self._write_buffer:
             self._through_faults([])
 
     def _through_faults(self, answers: list[Answer]) -> list[Answer]:
-        """Let what was ordered happen to answers; return what is to be written now."""
-        line, dialect, transport = self._line, self.session.dialect, self._transport
+        """Let the faults happen to answers; return what is to be written now."""
+        faults, dialect, transport = self._faults, self.session.dialect, self._transport
         if dialect is None or transport is None:
             return answers
-        passed = line.send(answers, dialect, self._server.now())
-        if line.breaks:
+        passed = faults.send(answers, dialect, self._server.now())
+        if faults.breaks:
             self.abort()
-        elif line.ends and not passed and not self._write_buffer and transport.can_write_eof():
+        elif faults.ends and not passed and not self._write_buffer and transport.can_write_eof():
             transport.write_eof()
-        elif (due := line.next_at) is not None:
+        elif (due := faults.next_at) is not None:
             self._server.call_at(due, self.wake)
         return passed

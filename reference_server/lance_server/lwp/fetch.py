@@ -241,6 +241,8 @@ class FetchHandler:
         self._note_span(topic, took_ns, size)
 
     def _note_span(self, topic: Topic | None, took_ns: int, size: int) -> None:
+        if self._counters.on_span is None:
+            return
         destination = (
             {} if topic is None else {"messaging.destination.name": topic.file.identity.name}
         )

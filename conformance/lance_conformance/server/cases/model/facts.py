@@ -30,7 +30,7 @@ class Log:
         batches: Batches that it holds, in order, each with the connection that sent it.
         commits: Offsets by consumer.
         limits: Its retention, where one was set.
-        closed: Nothing more is written: after a restart a log may go on behind a gap (AMB-29).
+        closed: Nothing more is written: after a restart a log may go on after a gap (AMB-29).
     """
 
     topic: Topic
@@ -132,6 +132,12 @@ class Facts:
         """One of the topics that are there."""
         logs = [log for log in self.logs.values() if not (open_only and log.closed)]
         return self.rng.choice(logs) if logs else None
+
+    def stored(self, log: Log, frame: Frame) -> None:
+        """A batch is stored over the connection whose turn it is."""
+        log.data += frame.payload
+        log.batches.append((frame, self.now.peer))
+        self.now.known[log.topic.id, frame.batch_id] = frame
 
     def readers(self, log: Log) -> Iterator[tuple[Peer, Reader]]:
         """All subscriptions to a topic."""

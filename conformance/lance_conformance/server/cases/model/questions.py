@@ -28,7 +28,6 @@ from lance_conformance.wire.control import (
     fetch,
     get_topic,
     ingest,
-    read_fetched,
     read_json,
     set_retention,
 )
@@ -107,10 +106,8 @@ def store(facts: Facts) -> Exchange | None:
 def store_in(facts: Facts, log: Log) -> Exchange:
     """A batch is stored in one topic."""
     frame = _mended(facts, log) or _batch(facts, log)
-    log.data += frame.payload
-    log.batches.append((frame, facts.now.peer))
+    facts.stored(log, frame)
     facts.sent.append(frame)
-    facts.now.known[log.topic.id, frame.batch_id] = frame
     words = f"store {frame.record_count} records in {log.topic.id}"
     return Exchange(words, frame, (ack(frame.batch_id, "4.2/batch-id"),))
 
@@ -139,9 +136,7 @@ def copy(facts: Facts) -> Exchange | None:
     frame = replace(facts.rng.choice(others), topic_id=log.topic.id)
     if any(frame.batch_id == known.batch_id for known, _ in log.batches):
         return None
-    log.data += frame.payload
-    log.batches.append((frame, facts.now.peer))
-    facts.now.known[log.topic.id, frame.batch_id] = frame
+    facts.stored(log, frame)
     words = f"send batch {frame.batch_id:#x} of another topic to {log.topic.id}"
     return Exchange(words, frame, (ack(frame.batch_id, "4.2/all-acked"),))
 
@@ -159,9 +154,7 @@ def repeat(facts: Facts) -> Exchange | None:
     if own is not None and own != frame:
         return None
     if own is None and frame.batch_id < EVERYWHERE:
-        log.data += frame.payload
-        log.batches.append((frame, facts.now.peer))
-        facts.now.known[log.topic.id, frame.batch_id] = frame
+        facts.stored(log, frame)
         facts.now.last = max(facts.now.last, frame.batch_id)
         return Exchange(words, frame, (ack(frame.batch_id, "10.4/other-producer"),))
     allowed = [ack(frame.batch_id, "10.4/retry-elsewhere")]
@@ -266,15 +259,10 @@ def inside(facts: Facts) -> Exchange | None:
 
 def _read(facts: Facts, log: Log, start: int, most: int) -> Exchange:
     frame = fetch(log.topic.id, start, most)
-    rest, ends = log.data[start : start + most], log.ends
-    check, header = facts.ctx.check, facts.ctx.dialect.fetch_header
+    rest, ends, check = log.data[start : start + most], log.ends, facts.ctx.check
 
     def judge(reply: Frame) -> None:
-        try:
-            got = read_fetched(reply.payload, header)
-        except ValueError as problem:
-            check(False, "body:too-short", str(problem))
-            return
+        got = facts.ctx.read(facts.now.peer, reply)
         told = f"{len(got.data)} bytes from byte {start} of {len(log.data)}"
         check(rest.startswith(got.data), "data", f"{told} are not what was stored there")
         check(got.data, "data", f"{told}, and {len(rest)} were asked for")
@@ -304,20 +292,16 @@ def _read(facts: Facts, log: Log, start: int, most: int) -> Exchange:
 
 
 def at_end(facts: Facts) -> Exchange | None:
-    """Nothing is at the end, nor behind it."""
+    """Nothing is at the end."""
     log = facts.log()
     if log is None or log.closed:
         return None
     end = len(log.data)
     start = facts.rng.choice((end, END_OFFSET) if facts.strict else (end,))
-    header, check = facts.ctx.dialect.fetch_header, facts.ctx.check
+    check = facts.ctx.check
 
     def judge(reply: Frame) -> None:
-        try:
-            got = read_fetched(reply.payload, header)
-        except ValueError as problem:
-            check(False, "body:too-short", str(problem))
-            return
+        got = facts.ctx.read(facts.now.peer, reply)
         check(not got.data, "data", f"{len(got.data)} bytes came from the end")
         check(
             got.next_offset == end, "field:next_offset", f"the end is {end}, not {got.next_offset}"

@@ -58,26 +58,26 @@ async def _walked(ctx: CaseContext, *, strict: bool, restarts: bool) -> None:
 for _number in range(1, ALL + 1):
     register(
         f"any/decided-{_number}", "5.1/any-order",
-        "Whatever is asked in whatever order, each answer is the document's for the facts of now.",
+        "In any order of requests, each answer is the one that the document gives for the state.",
         partial(_walked, strict=False, restarts=False), weight=20, thorough=_number > USUAL,
         twin_of="any/decided-1", dialects=("specified",),
     )  # fmt: skip
     register(
         f"any/registered-{_number}", "5.1/any-order-registered",
-        "Whatever is asked in whatever order, each answer is the register's for the facts of now.",
+        "In any order of requests, each answer is the one that the register gives for the state.",
         partial(_walked, strict=True, restarts=False), weight=20, thorough=_number > USUAL,
         twin_of="any/registered-1", dialects=("specified",),
     )  # fmt: skip
 for _number in range(1, RESTARTS + 1):
     register(
         f"any/decided-restart-{_number}", "6.1/restart-any-order",
-        "What was acknowledged before a restart holds after it, whatever it was.",
+        "All that was acknowledged before a restart is there afterwards.",
         partial(_walked, strict=False, restarts=True), weight=20, needs=("restart",),
         twin_of="any/decided-restart-1", dialects=("specified",),
     )  # fmt: skip
     register(
         f"any/registered-restart-{_number}", "6.1/restart-any-order-registered",
-        "What the register says outlives a restart, whatever it was.",
+        "All that the register says survives a restart is there afterwards.",
         partial(_walked, strict=True, restarts=True), weight=20, needs=("restart",),
         twin_of="any/registered-restart-1", dialects=("specified",),
     )  # fmt: skip
