@@ -80,7 +80,7 @@ class _Command(click.Command):
             known = [name for param in self.params for name in param.opts]
             if (meant := meant_option(error.option_name, known)) is None:
                 raise
-            told = f"{error.message} Did you mean {meant!r}?"
+            told = f"No such option {error.option_name!r}. Did you mean {meant!r}?"
             raise click.NoSuchOption(error.option_name, told, ctx=ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -133,7 +133,7 @@ def test_nothing_said_leaves_the_choice_to_url_and_defaults(
     ("arguments", "message"),
     [
         (["pingg"], "no such command 'pingg'; did you mean 'ping'? (see 'lwp --help')"),
-        (["ping", "--server", "h"], "Did you mean '--url'?"),
+        (["ping", "--server", "h"], "no such option '--server'. Did you mean '--url'?"),
         (["topics", "create"], "missing argument 'NAME' (see 'lwp topics create --help')"),
         (["topics", "delete", "orders", "-y"], "say --url lance://HOST:PORT or set LANCE_URL"),
         (["topics", "delete", "orders"], "deleting without asking is done to no server"),

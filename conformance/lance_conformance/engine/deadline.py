@@ -5,7 +5,7 @@ import asyncio
 from lance_conformance.engine.failures import Failure
 
 GRACE = 0.5
-"""Seconds after its deadline after which a case is ended from outside."""
+"""Least seconds after its deadline after which a case is ended from outside."""
 LONGEST = 200
 """How many times the time of one answer a deadline may move, at most: four thousand round trips."""
 MOST_ANSWERS = 50_000
@@ -29,6 +29,8 @@ class Deadline:
     Attributes:
         at: The time of the event loop's clock.
         last: The deadline never moves beyond this, in the time of the event loop's clock.
+        grace: Seconds after it after which the case is ended from outside: as long as a step, so
+            that a case which waits in vain can say so on a machine that is as busy as that.
         alarm: What ends the case from outside, a moment after the deadline.
         answers: Right answers so far.
     """
@@ -40,6 +42,7 @@ class Deadline:
         self.answers = 0
         self._bytes = 0
         self._step = step
+        self.grace = max(GRACE, step)
 
     def __repr__(self) -> str:
         return f"<Deadline {self.at:.3f} step={self._step} last={self.last:.3f}>"
@@ -68,7 +71,7 @@ class Deadline:
         now = asyncio.get_running_loop().time()
         self.at = max(self.at, min(now + self._step, self.last))
         if self.alarm is not None and not self.alarm.expired():
-            self.alarm.reschedule(self.at + GRACE)
+            self.alarm.reschedule(self.at + self.grace)
 
     def restart(self, seconds: float) -> None:
         """Begin again, for what comes after the case itself.

@@ -147,7 +147,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _refuse(error: click.UsageError) -> ExitCode:
     path = error.ctx.command_path if error.ctx else "lwp"
     if isinstance(error, click.NoSuchOption) and meant_option(error.option_name, ["--url"]):
-        error = click.UsageError(f"{error.message} Did you mean '--url'?")
+        error = click.UsageError(f"No such option {error.option_name!r}. Did you mean '--url'?")
     text = printable(error.format_message().replace("\n", " ").strip().rstrip("."))
     _say(f"{text[:1].lower()}{text[1:]} (see '{path} --help')")
     return ExitCode.USAGE

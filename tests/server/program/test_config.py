@@ -84,7 +84,7 @@ def test_an_option_of_other_servers_is_answered_with_ours() -> None:
     """``--port`` is no ``--port-file``."""
     with pytest.raises(click.NoSuchOption) as caught:
         command.make_context("lance-server", ["--port", "5"])
-    assert caught.value.format_message().endswith("Did you mean '--listen'?")
+    assert caught.value.format_message() == "No such option '--port'. Did you mean '--listen'?"
 
 
 def test_the_help_groups_the_options_by_what_they_are_about() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from lance_conformance.engine.base_context import BaseContext
 from lance_conformance.engine.conditions import Conditions
-from lance_conformance.engine.deadline import GRACE
 from lance_conformance.engine.failures import Blocked, Failure, NotApplicable
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.run.capabilities import missing
@@ -192,7 +191,7 @@ async def ask(case: Case, conditions: Conditions, budget: float) -> Result:
 
 async def _judged(case: Case, ctx: BaseContext, budget: float) -> Result:
     try:
-        async with asyncio.timeout_at(ctx.deadline + GRACE) as ctx.time.alarm:
+        async with asyncio.timeout_at(ctx.deadline + ctx.time.grace) as ctx.time.alarm:
             await ctx.begin()
             await case.function(ctx)
     except Blocked as failure:

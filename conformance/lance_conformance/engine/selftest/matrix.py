@@ -6,7 +6,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lance_conformance.engine.failures import TIMING_REASONS
 from lance_conformance.engine.suite import Suite
 
 if TYPE_CHECKING:  # reading the matrix must not load everybody in it
@@ -87,10 +86,5 @@ def _changes(
         f"{who}: {case} gives {now.get(case, 'a pass')!r}, "
         f"the committed matrix says {before.get(case, 'a pass')!r}"
         for case in sorted({*now, *before})
-        if not _same(now.get(case), before.get(case))
+        if now.get(case) != before.get(case)
     ]
-
-
-def _same(now: str | None, before: str | None) -> bool:
-    """Whether a case ended as it did before, or too late to say that it waited in vain."""
-    return now == before or (now == "overran" and before in TIMING_REASONS)
