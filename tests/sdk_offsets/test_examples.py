@@ -29,7 +29,7 @@ from lance_sdk import Consumer, Producer
 from lance_server import running
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-KILLS = int(os.environ.get("LANCE_EXAMPLE_KILLS", "1"))
+KILLS = int(os.environ.get("LANCE_EXAMPLE_KILLS", "2"))
 PATIENCE = 60.0
 PIPES: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 
