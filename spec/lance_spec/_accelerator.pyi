@@ -5,7 +5,28 @@ from typing import Any, TypeVar
 from lance_spec.checksum import Buffer
 from lance_spec.frames import Frame, FrameKind
 
-_Handle = TypeVar("_Handle", bound=tuple[Any, int])
+class FrameFields:
+    kind: FrameKind
+    flags: int
+    batch_id: int
+    timestamp_ns: int
+    record_count: int
+    topic_id: int
+    payload: memoryview
+    payload_crc: int
+
+class BatcherFields:
+    last: Any
+    values: list[bytes]
+    used: int
+    bound: int
+    plain_type: int
+
+class HandleFields:
+    _batch: Any
+    _index: int
+
+_Handle = TypeVar("_Handle", bound=HandleFields)
 
 def scan_records(data: Buffer, /) -> tuple[int, int]: ...
 def record_bounds(data: Buffer, /) -> tuple[bytes, int]: ...
@@ -27,7 +48,7 @@ def split_frames(
     /,
 ) -> int: ...
 def add_to_batch(
-    batcher: object, value: object, record_type: int, handle_type: type[_Handle], /
+    batcher: BatcherFields, value: object, record_type: int, handle_type: type[_Handle], /
 ) -> _Handle | None: ...
 def join_records(values: object, record_type: int, /) -> bytes | None: ...
 def unfilled(size: int, /) -> bytearray: ...

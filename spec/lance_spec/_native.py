@@ -12,7 +12,8 @@ def _load() -> ModuleType | None:
         from lance_spec import _accelerator  # noqa: PLC0415 - it may not have been built
     except ImportError:
         return None
-    return _accelerator
+    is_current = hasattr(_accelerator, "FrameFields")  # else it was built of older sources
+    return _accelerator if is_current else None
 
 
 accelerator: Final = _load()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from struct import Struct, pack
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lance_spec._native import accelerator
 from lance_spec.checksum import CRC32_IEEE, CRC32C, Buffer
@@ -78,13 +78,34 @@ class FaultKind(StrEnum):
     BAD_PAYLOAD_CRC = "bad_payload_crc"
 
 
-@dataclass(slots=True)
-class Frame:
+if TYPE_CHECKING or accelerator is None:
+
+    class _FrameFields:
+        """Where the fields of a frame are."""
+
+        __slots__ = (
+            "batch_id",
+            "flags",
+            "kind",
+            "payload",
+            "payload_crc",
+            "record_count",
+            "timestamp_ns",
+            "topic_id",
+        )
+else:
+    _FrameFields = accelerator.FrameFields
+
+
+@dataclass
+class Frame(_FrameFields):
     """One frame.
 
     ``payload`` is a view into the buffer that was given to `FrameSplitter.receive_data`: copy
     what must outlive that buffer's next use.
     """
+
+    __slots__ = ()
 
     kind: FrameKind
     flags: int

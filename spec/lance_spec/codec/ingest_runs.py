@@ -215,7 +215,7 @@ def count_run(
     if accelerator is None:
         return _count_in_python(frames, first, most, preceding, validates=validates)
     count: int = accelerator.count_run(
-        frames, first, most, *preceding, FrameKind.INGEST, _ODD, validates, Frame
+        frames, first, most, *preceding, FrameKind.INGEST, _ODD, validates
     )
     return count
 
@@ -265,7 +265,7 @@ def gather_run(
     if accelerator is None:
         _gather_in_python(frames, server_time_ns, flags, data, table)
     else:
-        accelerator.gather_run(frames, server_time_ns, flags, Frame, data, table.rows)
+        accelerator.gather_run(frames, server_time_ns, flags, data, table.rows)
 
 
 def _gather_in_python(

@@ -31,6 +31,15 @@ static struct PyModuleDef definition = {
     NULL,
 };
 
+static int add_types(PyObject *module)
+{
+    PyTypeObject *const types[] = {&frame_fields_type, &batcher_fields_type, &handle_fields_type};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (PyModule_AddType(module, types[i]) < 0)
+            return -1;
+    return 0;
+}
+
 PyMODINIT_FUNC PyInit__accelerator(void)
 {
     PyMethodDef *const parts[] = {
@@ -44,5 +53,7 @@ PyMODINIT_FUNC PyInit__accelerator(void)
     for (size_t i = 0; module != NULL && i < sizeof parts / sizeof *parts; i++)
         if (PyModule_AddFunctions(module, parts[i]) < 0)
             Py_CLEAR(module);
+    if (module != NULL && add_types(module) < 0)
+        Py_CLEAR(module);
     return module;
 }

@@ -5,135 +5,144 @@
 
 #include "records.h"
 
-enum { LAST, USED, BOUND, PLAIN_TYPE, OPEN_FIELDS };
-enum { HANDLE_BATCH, HANDLE_INDEX, HANDLE_FIELDS };
+typedef struct {
+    PyObject_HEAD
+    PyObject *last, *values;
+    Py_ssize_t used, bound, plain_type;
+} BatcherFields;
 
-static const char *const open_names[OPEN_FIELDS] = {"last", "used", "bound", "plain_type"};
-static const char *const batch_names[1] = {"values"};
-static const char *const handle_names[HANDLE_FIELDS] = {"_batch", "_index"};
+typedef struct {
+    PyObject_HEAD
+    PyObject *batch;
+    Py_ssize_t index;
+} HandleFields;
 
-/* Where the slots of the classes are, so that they are read and written without a call. */
-static struct {
-    PyTypeObject *batcher, *batch, *handle;
-    Py_ssize_t open[OPEN_FIELDS], values, parts[HANDLE_FIELDS];
-} sending;
+static PyMemberDef batcher_members[] = {
+    {"last", T_OBJECT_EX, offsetof(BatcherFields, last), 0, NULL},
+    {"values", T_OBJECT_EX, offsetof(BatcherFields, values), 0, NULL},
+    {"used", T_PYSSIZET, offsetof(BatcherFields, used), 0, NULL},
+    {"bound", T_PYSSIZET, offsetof(BatcherFields, bound), 0, NULL},
+    {"plain_type", T_PYSSIZET, offsetof(BatcherFields, plain_type), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
 
-static int is_slot_of(PyObject *found, PyTypeObject *type)
+static PyMemberDef handle_members[] = {
+    {"_batch", T_OBJECT_EX, offsetof(HandleFields, batch), 0, NULL},
+    {"_index", T_PYSSIZET, offsetof(HandleFields, index), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static int visit_batcher(PyObject *object, visitproc visit, void *arg)
 {
-    return Py_IS_TYPE(found, &PyMemberDescr_Type) && ((PyMemberDescrObject *)found)->d_member->type == T_OBJECT_EX &&
-           PyType_IsSubtype(type, PyDescr_TYPE(found));
-}
-
-/* Find where the slots of a class are: all of them, or none and an error. */
-static int find_slots(PyTypeObject *type, const char *const *names, int count, Py_ssize_t *offsets)
-{
-    Py_ssize_t found[OPEN_FIELDS];
-    for (int i = 0; i < count; i++) {
-        PyObject *slot = PyObject_GetAttrString((PyObject *)type, names[i]);
-        if (slot == NULL)
-            return -1;
-        int usable = is_slot_of(slot, type);
-        if (usable)
-            found[i] = ((PyMemberDescrObject *)slot)->d_member->offset;
-        else
-            PyErr_Format(PyExc_TypeError, "%s.%s is not a slot", type->tp_name, names[i]);
-        Py_DECREF(slot);
-        if (!usable)
-            return -1;
-    }
-    memcpy(offsets, found, (size_t)count * sizeof *found);
+    Py_VISIT(((BatcherFields *)object)->last);
+    Py_VISIT(((BatcherFields *)object)->values);
     return 0;
 }
 
-static PyObject **at_offset(PyObject *object, Py_ssize_t offset) { return (PyObject **)((char *)object + offset); }
-
-/* Return a number that is not negative, -1 where an object is not such a number or does not fit. */
-static Py_ssize_t whole(PyObject *value)
+static int clear_batcher(PyObject *object)
 {
-    Py_ssize_t number = value != NULL && PyLong_Check(value) ? PyLong_AsSsize_t(value) : -1;
-    if (number == -1)
-        PyErr_Clear();
-    return number < 0 ? -1 : number;
-}
-
-static Py_ssize_t whole_slot(PyObject *batcher, int field) { return whole(*at_offset(batcher, sending.open[field])); }
-
-static int learn_batcher(PyObject *batcher)
-{
-    PyTypeObject *type = Py_TYPE(batcher);
-    if (find_slots(type, open_names, OPEN_FIELDS, sending.open) < 0)
-        return -1;
-    Py_XSETREF(sending.batcher, (PyTypeObject *)Py_NewRef(type));
+    Py_CLEAR(((BatcherFields *)object)->last);
+    Py_CLEAR(((BatcherFields *)object)->values);
     return 0;
 }
 
-/* Return a handle without its parts. */
-static PyObject *empty_handle(PyTypeObject *type)
+static int visit_handle(PyObject *object, visitproc visit, void *arg)
 {
-    if (type != sending.handle) {
-        if (find_slots(type, handle_names, HANDLE_FIELDS, sending.parts) < 0)
-            return NULL;
-        Py_XSETREF(sending.handle, (PyTypeObject *)Py_NewRef(type));
-    }
-    return type->tp_alloc(type, 0);
+    Py_VISIT(((HandleFields *)object)->batch);
+    return 0;
 }
 
-/* Return the list of values of the open batch, borrowed; NULL with or without an error. */
-static PyObject *open_values(PyObject *batch)
+static int clear_handle(PyObject *object)
 {
-    if (batch == NULL)
-        return NULL;
-    if (!Py_IS_TYPE(batch, sending.batch)) {
-        if (find_slots(Py_TYPE(batch), batch_names, 1, &sending.values) < 0)
-            return NULL;
-        Py_XSETREF(sending.batch, (PyTypeObject *)Py_NewRef(Py_TYPE(batch)));
-    }
-    PyObject *values = *at_offset(batch, sending.values);
-    return values != NULL && PyList_CheckExact(values) ? values : NULL;
+    Py_CLEAR(((HandleFields *)object)->batch);
+    return 0;
+}
+
+static void free_batcher(PyObject *object)
+{
+    PyObject_GC_UnTrack(object);
+    clear_batcher(object);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static void free_handle(PyObject *object)
+{
+    PyObject_GC_UnTrack(object);
+    clear_handle(object);
+    Py_TYPE(object)->tp_free(object);
+}
+
+PyTypeObject batcher_fields_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "lance_spec._accelerator.BatcherFields",
+    .tp_doc = PyDoc_STR("What tells whether a record plainly fits into the open batch of a batcher."),
+    .tp_basicsize = sizeof(BatcherFields),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_new = PyType_GenericNew,
+    .tp_dealloc = free_batcher,
+    .tp_traverse = visit_batcher,
+    .tp_clear = clear_batcher,
+    .tp_members = batcher_members,
+};
+
+PyTypeObject handle_fields_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "lance_spec._accelerator.HandleFields",
+    .tp_doc = PyDoc_STR("A batch, and the place of a record in it."),
+    .tp_basicsize = sizeof(HandleFields),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_new = PyType_GenericNew,
+    .tp_dealloc = free_handle,
+    .tp_traverse = visit_handle,
+    .tp_clear = clear_handle,
+    .tp_members = handle_members,
+};
+
+/* Whether a batcher plainly has room for so many bytes of a type. */
+static int has_room(const BatcherFields *batcher, Py_ssize_t size, Py_ssize_t type)
+{
+    return batcher->last != NULL && batcher->values != NULL && PyList_CheckExact(batcher->values) &&
+           batcher->used >= 0 && batcher->bound >= batcher->used && size < batcher->bound - batcher->used && type >= 0 &&
+           type == batcher->plain_type;
 }
 
 PyDoc_STRVAR(add_doc,
 "add_to_batch(batcher, value, record_type, handle_type) -> handle or None\n\n"
-"Put bytes into the open batch of a `Batcher` if there is plainly room for them, and return their\n"
-"handle, with its batch and index; None when `Batcher.append` must have a look. It is one step\n"
-"for all other threads.");
+"Put bytes into the open batch of a `BatcherFields` if there is plainly room for them, and return\n"
+"their handle, of a class derived from `HandleFields`; None when `Batcher.append` must have a look.\n"
+"It is one step for all other threads.");
 
 static PyObject *add_to_batch(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
-    if (count != 4 || !PyType_Check(arguments[3]) || !PyLong_Check(arguments[2])) {
+    if (count != 4 || !PyObject_TypeCheck(arguments[0], &batcher_fields_type) || !PyLong_Check(arguments[2]) ||
+        !PyType_Check(arguments[3]) || !PyType_IsSubtype((PyTypeObject *)arguments[3], &handle_fields_type)) {
         PyErr_SetString(PyExc_TypeError, "expected a batcher, a value, a record type and a class of handles");
         return NULL;
     }
-    PyObject *batcher = arguments[0], *value = arguments[1];
-    if (!Py_IS_TYPE(batcher, sending.batcher) && learn_batcher(batcher) < 0)
-        return NULL;
+    BatcherFields *batcher = (BatcherFields *)arguments[0];
+    PyObject *value = arguments[1];
+    PyTypeObject *handle_type = (PyTypeObject *)arguments[3];
+    Py_ssize_t type = PyLong_AsSsize_t(arguments[2]);
+    PyErr_Clear(); /* a type that does not fit is -1, too */
     if (!PyBytes_CheckExact(value))
         Py_RETURN_NONE;
-    PyObject *handle = empty_handle((PyTypeObject *)arguments[3]); /* first: it may run a finalizer, and that anything */
+    /* First: it may run a finalizer, and that anything. */
+    HandleFields *handle = (HandleFields *)handle_type->tp_alloc(handle_type, 0);
     if (handle == NULL)
         return NULL;
-    PyObject *batch = *at_offset(batcher, sending.open[LAST]), *values = open_values(batch);
-    if (values == NULL || PyErr_Occurred()) {
-        Py_DECREF(handle);
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    }
-    Py_ssize_t used = whole_slot(batcher, USED), bound = whole_slot(batcher, BOUND), type = whole(arguments[2]);
     Py_ssize_t size = RECORD_HEADER + PyBytes_GET_SIZE(value);
-    if (used < 0 || bound < used || size >= bound - used || type < 0 || type != whole_slot(batcher, PLAIN_TYPE)) {
+    if (!has_room(batcher, size, type)) {
         Py_DECREF(handle);
         Py_RETURN_NONE;
     }
-    PyObject *filled = PyLong_FromSsize_t(used + size), *index = PyLong_FromSsize_t(PyList_GET_SIZE(values));
-    if (filled == NULL || index == NULL || PyList_Append(values, value) < 0) {
-        Py_XDECREF(filled);
-        Py_XDECREF(index);
+    handle->batch = Py_NewRef(batcher->last);
+    handle->index = PyList_GET_SIZE(batcher->values);
+    if (PyList_Append(batcher->values, value) < 0) {
         Py_DECREF(handle);
         return NULL;
     }
-    Py_XSETREF(*at_offset(batcher, sending.open[USED]), filled);
-    *at_offset(handle, sending.parts[HANDLE_BATCH]) = Py_NewRef(batch);
-    *at_offset(handle, sending.parts[HANDLE_INDEX]) = index;
-    return handle;
+    batcher->used += size;
+    return (PyObject *)handle;
 }
 
 PyDoc_STRVAR(join_doc,

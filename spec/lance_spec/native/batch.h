@@ -5,6 +5,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+/* The bases of the Python classes of batchers and handles. */
+extern PyTypeObject batcher_fields_type, handle_fields_type;
+
 extern PyMethodDef batch_methods[];
 
 #endif

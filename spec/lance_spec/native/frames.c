@@ -5,71 +5,62 @@
 #include "bytes.h"
 #include "checksum.h"
 
-static const char *const field_names[FIELDS] = {
-    "kind", "flags", "batch_id", "timestamp_ns", "record_count", "topic_id", "payload", "payload_crc",
+static PyMemberDef frame_members[] = {
+    {"kind", T_OBJECT_EX, offsetof(FrameFields, kind), 0, NULL},
+    {"flags", T_ULONGLONG, offsetof(FrameFields, flags), 0, NULL},
+    {"batch_id", T_ULONGLONG, offsetof(FrameFields, batch_id), 0, NULL},
+    {"timestamp_ns", T_ULONGLONG, offsetof(FrameFields, timestamp_ns), 0, NULL},
+    {"record_count", T_ULONGLONG, offsetof(FrameFields, record_count), 0, NULL},
+    {"topic_id", T_ULONGLONG, offsetof(FrameFields, topic_id), 0, NULL},
+    {"payload", T_OBJECT_EX, offsetof(FrameFields, payload), 0, NULL},
+    {"payload_crc", T_ULONGLONG, offsetof(FrameFields, payload_crc), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
 };
 
-FrameShape frame_shape;
-
-int learn_frame_shape(PyTypeObject *type)
+static void free_frame(PyObject *object)
 {
-    for (int i = 0; i < FIELDS; i++) {
-        PyObject *slot = PyObject_GetAttrString((PyObject *)type, field_names[i]);
-        if (slot == NULL)
-            return -1;
-        if (!Py_IS_TYPE(slot, &PyMemberDescr_Type)) {
-            PyErr_Format(PyExc_TypeError, "%s.%s is not a slot", type->tp_name, field_names[i]);
-            Py_DECREF(slot);
-            return -1;
-        }
-        frame_shape.offsets[i] = ((PyMemberDescrObject *)slot)->d_member->offset;
-        Py_DECREF(slot);
-    }
-    Py_XSETREF(frame_shape.type, (PyTypeObject *)Py_NewRef(type));
-    return 0;
+    FrameFields *frame = (FrameFields *)object;
+    Py_CLEAR(frame->kind);
+    Py_CLEAR(frame->payload);
+    Py_TYPE(object)->tp_free(object);
 }
 
-static void fill(PyObject *frame, int field, PyObject *value)
-{
-    *(PyObject **)((char *)frame + frame_shape.offsets[field]) = value;
-}
+/* Without garbage collection: what a frame holds are numbers and a view of bytes, which no cycle goes through. */
+PyTypeObject frame_fields_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "lance_spec._accelerator.FrameFields",
+    .tp_doc = PyDoc_STR("What a frame holds, for a class without fields of its own."),
+    .tp_basicsize = sizeof(FrameFields),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = PyType_GenericNew,
+    .tp_dealloc = free_frame,
+    .tp_members = frame_members,
+};
 
 /* Build a frame; takes over the reference to `payload`. */
-static PyObject *new_frame(PyObject *entry, const uint8_t *at, PyObject *payload)
+static PyObject *new_frame(PyTypeObject *type, PyObject *entry, const uint8_t *at, PyObject *payload)
 {
-    PyObject *frame = frame_shape.type->tp_alloc(frame_shape.type, 0);
-    PyObject *numbers[] = {
-        PyLong_FromUnsignedLongLong(load64(at + 12)),
-        PyLong_FromUnsignedLongLong(load64(at + 20)),
-        PyLong_FromUnsignedLong(load32(at + 28)),
-        PyLong_FromUnsignedLong(load32(at + 40)),
-        PyLong_FromUnsignedLong(load32(at + 36)),
-    };
-    int complete = frame != NULL;
-    for (int i = 0; i < 5; i++)
-        complete &= numbers[i] != NULL;
-    if (!complete) {
-        Py_XDECREF(frame);
+    unsigned long long flags = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(entry, 0));
+    FrameFields *frame = PyErr_Occurred() ? NULL : (FrameFields *)type->tp_alloc(type, 0);
+    if (frame == NULL) {
         Py_DECREF(payload);
-        for (int i = 0; i < 5; i++)
-            Py_XDECREF(numbers[i]);
         return NULL;
     }
-    fill(frame, KIND, Py_NewRef(PyTuple_GET_ITEM(entry, 1)));
-    fill(frame, FLAGS, Py_NewRef(PyTuple_GET_ITEM(entry, 0)));
-    fill(frame, BATCH_ID, numbers[0]);
-    fill(frame, TIMESTAMP, numbers[1]);
-    fill(frame, COUNT, numbers[2]);
-    fill(frame, TOPIC, numbers[3]);
-    fill(frame, PAYLOAD, payload);
-    fill(frame, CRC, numbers[4]);
-    return frame;
+    frame->kind = Py_NewRef(PyTuple_GET_ITEM(entry, 1));
+    frame->flags = flags;
+    frame->batch_id = load64(at + 12);
+    frame->timestamp_ns = load64(at + 20);
+    frame->record_count = load32(at + 28);
+    frame->topic_id = load32(at + 40);
+    frame->payload = payload;
+    frame->payload_crc = load32(at + 36);
+    return (PyObject *)frame;
 }
 
 /* Append the frame at `at` when it is whole and in order; return its size, 0 if not, -1 on error. */
 static Py_ssize_t take_frame(PyObject *view, const uint8_t *base, Py_ssize_t position, Py_ssize_t end,
                              PyObject *known, Py_ssize_t limit, PyObject *function, int by_instruction,
-                             PyObject *nothing, PyObject *frames)
+                             PyObject *nothing, PyTypeObject *type, PyObject *frames)
 {
     const uint8_t *at = base + position;
     if (end - position < FRAME_HEADER)
@@ -103,7 +94,7 @@ static Py_ssize_t take_frame(PyObject *view, const uint8_t *base, Py_ssize_t pos
         if (payload == NULL)
             return -1;
     }
-    PyObject *frame = new_frame(entry, at, payload);
+    PyObject *frame = new_frame(type, entry, at, payload);
     if (frame == NULL)
         return -1;
     int appended = PyList_Append(frames, frame);
@@ -118,7 +109,7 @@ PyDoc_STRVAR(split_doc,
 "split_frames(view, position, known, limit, checksum, is_crc32c, nothing, frame_type, frames) -> end\n\n"
 "Append the frames that are whole and in order from `position` on; return where they end.\n\n"
 "`known` maps the first twelve bytes of a header to (flags, kind, ...); `nothing` is the payload\n"
-"of a frame without one; `frame_type` is a class with slots.");
+"of a frame without one; `frame_type` is a class derived from `FrameFields`.");
 
 static PyObject *split_frames(PyObject *module, PyObject *args)
 {
@@ -131,8 +122,8 @@ static PyObject *split_frames(PyObject *module, PyObject *args)
                           &known, &limit, &function, &is_crc32c, &nothing, &PyType_Type, &type,
                           &PyList_Type, &frames))
         return NULL;
-    if (type != frame_shape.type && learn_frame_shape(type) < 0)
-        return NULL;
+    if (!PyType_IsSubtype(type, &frame_fields_type))
+        return PyErr_Format(PyExc_TypeError, "%s is not derived from FrameFields", type->tp_name);
     if (PyObject_GetBuffer(view, &buffer, PyBUF_SIMPLE) < 0)
         return NULL;
     if (position < 0 || position > buffer.len) {
@@ -140,7 +131,7 @@ static PyObject *split_frames(PyObject *module, PyObject *args)
         return PyErr_Format(PyExc_ValueError, "position %zd is outside the data", position);
     }
     while ((size = take_frame(view, buffer.buf, position, buffer.len, known, limit, function,
-                              is_crc32c && crc_instruction, nothing, frames)) > 0)
+                              is_crc32c && crc_instruction, nothing, type, frames)) > 0)
         position += size;
     PyBuffer_Release(&buffer);
     return size < 0 ? NULL : PyLong_FromSsize_t(position);

@@ -1,4 +1,4 @@
-/* LWP frames (LWP section 3.1), and the Python class of their instances. */
+/* LWP frames (LWP section 3.1): what their Python class holds, and how they are cut. */
 #ifndef LANCE_NATIVE_FRAMES_H
 #define LANCE_NATIVE_FRAMES_H
 
@@ -8,19 +8,15 @@
 #define FRAME_HEADER 44
 #define FRAME_PREFIX 12
 
-enum { KIND, FLAGS, BATCH_ID, TIMESTAMP, COUNT, TOPIC, PAYLOAD, CRC, FIELDS };
-
-/* Where the slots of the frame class are: its instances are filled without running __init__. */
 typedef struct {
-    PyTypeObject *type;
-    Py_ssize_t offsets[FIELDS];
-} FrameShape;
+    PyObject_HEAD
+    PyObject *kind, *payload;
+    unsigned long long flags, batch_id, timestamp_ns, record_count, topic_id, payload_crc;
+} FrameFields;
 
-extern FrameShape frame_shape;
+/* The base of the Python class: its instances are filled and read without a call. */
+extern PyTypeObject frame_fields_type;
 
 extern PyMethodDef frame_methods[];
-
-/* Find where the slots of a frame class are; -1 with an error set. */
-int learn_frame_shape(PyTypeObject *type);
 
 #endif

@@ -11,11 +11,6 @@
 #define ANY_TOPIC (1ull << 32) /* no topic's number, which has 32 bits */
 #define ENTRY_SIZE 64
 
-static PyObject *slot(PyObject *frame, int field) { return *(PyObject **)((char *)frame + frame_shape.offsets[field]); }
-
-/* Return an unsigned slot; -1 is told from an error by PyErr_Occurred. */
-static uint64_t number(PyObject *frame, int field) { return PyLong_AsUnsignedLongLong(slot(frame, field)); }
-
 static int is_chain(const uint8_t *at, Py_ssize_t left, uint64_t count)
 {
     Py_ssize_t size;
@@ -26,41 +21,34 @@ static int is_chain(const uint8_t *at, Py_ssize_t left, uint64_t count)
 }
 
 /* Return whether a frame goes with those before it: 1, 0, or -1 with an error set. */
-static int is_plain(PyObject *frame, PyObject *kind, uint64_t unwanted, uint64_t topic, uint64_t above, int validates)
+static int is_plain(const FrameFields *frame, PyObject *kind, uint64_t unwanted, uint64_t topic, uint64_t above,
+                    int validates)
 {
-    if (slot(frame, KIND) != kind)
-        return 0;
-    uint64_t id = number(frame, BATCH_ID);
-    int plain = (number(frame, FLAGS) & unwanted) == 0 && (topic == ANY_TOPIC || number(frame, TOPIC) == topic) &&
-                id > above && id >> LASTING_SHIFT == above >> LASTING_SHIFT && number(frame, TIMESTAMP) != 0;
-    uint64_t count = number(frame, COUNT);
-    if (PyErr_Occurred())
-        return -1;
+    uint64_t id = frame->batch_id;
     Py_buffer buffer;
-    if (!plain)
+    if (frame->kind != kind || (frame->flags & unwanted) != 0 || (topic != ANY_TOPIC && frame->topic_id != topic) ||
+        id <= above || id >> LASTING_SHIFT != above >> LASTING_SHIFT || frame->timestamp_ns == 0)
         return 0;
-    if (PyObject_GetBuffer(slot(frame, PAYLOAD), &buffer, PyBUF_SIMPLE) < 0)
+    if (PyObject_GetBuffer(frame->payload, &buffer, PyBUF_SIMPLE) < 0)
         return -1;
-    plain = buffer.len > 0 && (!validates || is_chain(buffer.buf, buffer.len, count));
+    int plain = buffer.len > 0 && (!validates || is_chain(buffer.buf, buffer.len, frame->record_count));
     PyBuffer_Release(&buffer);
     return plain;
 }
 
-/* Return whether an object is a frame all of whose slots are filled; sets an error otherwise. */
-static int is_frame(PyObject *object, PyTypeObject *type)
+/* Return an object as a whole frame, borrowed; NULL with an error set where it is none. */
+static const FrameFields *as_frame(PyObject *object)
 {
-    int filled = Py_IS_TYPE(object, type);
-    for (int i = 0; filled && i < FIELDS; i++)
-        filled = slot(object, i) != NULL;
-    if (!filled || !PyMemoryView_Check(slot(object, PAYLOAD))) {
-        PyErr_Format(PyExc_TypeError, "expected a whole %s, got %R", type->tp_name, Py_TYPE(object));
-        return 0;
-    }
-    return 1;
+    const FrameFields *frame = (FrameFields *)object;
+    if (PyObject_TypeCheck(object, &frame_fields_type) && frame->kind != NULL && frame->payload != NULL &&
+        PyMemoryView_Check(frame->payload))
+        return frame;
+    PyErr_Format(PyExc_TypeError, "expected a whole frame, got %R", Py_TYPE(object));
+    return NULL;
 }
 
 PyDoc_STRVAR(count_doc,
-"count_run(frames, first, most, topic_id, above, kind, unwanted, validates, frame_type) -> count\n\n"
+"count_run(frames, first, most, topic_id, above, kind, unwanted, validates) -> count\n\n"
 "Count the frames from `first` on that go with the batch `above` of the topic; of 2^32, of whichever.");
 
 static PyObject *count_run(PyObject *module, PyObject *args)
@@ -69,39 +57,36 @@ static PyObject *count_run(PyObject *module, PyObject *args)
     Py_ssize_t first, most, count = 0;
     unsigned long long topic, above, unwanted;
     int validates, plain = 1;
-    PyTypeObject *type;
-    if (!PyArg_ParseTuple(args, "O!nnKKOKpO!", &PyList_Type, &frames, &first, &most, &topic, &above, &kind,
-                          &unwanted, &validates, &PyType_Type, &type))
-        return NULL;
-    if (type != frame_shape.type && learn_frame_shape(type) < 0)
+    if (!PyArg_ParseTuple(args, "O!nnKKOKp", &PyList_Type, &frames, &first, &most, &topic, &above, &kind,
+                          &unwanted, &validates))
         return NULL;
     if (first < 0 || first > PyList_GET_SIZE(frames))
         return PyErr_Format(PyExc_ValueError, "there is no frame %zd", first);
     Py_ssize_t left = PyList_GET_SIZE(frames) - first;
     for (most = most < left ? most : left; plain > 0 && count < most; count += plain) {
-        PyObject *frame = PyList_GET_ITEM(frames, first + count);
-        if (!is_frame(frame, type) || (plain = is_plain(frame, kind, unwanted, topic, above, validates)) < 0)
+        const FrameFields *frame = as_frame(PyList_GET_ITEM(frames, first + count));
+        if (frame == NULL || (plain = is_plain(frame, kind, unwanted, topic, above, validates)) < 0)
             return NULL;
         if (plain)
-            above = number(frame, BATCH_ID);
+            above = frame->batch_id;
     }
     return PyLong_FromSsize_t(count);
 }
 
 /* Write what is known of a frame where its sidecar entry will be; the rest is zero. -1 with an error set. */
-static int store_row(uint8_t *at, PyObject *frame, uint64_t server_time, uint32_t flags)
+static int store_row(uint8_t *at, const FrameFields *frame, uint64_t server_time, uint32_t flags)
 {
-    uint64_t count = number(frame, COUNT), id = number(frame, BATCH_ID), time = number(frame, TIMESTAMP);
-    uint64_t crc = number(frame, CRC), length = (uint64_t)PyMemoryView_GET_BUFFER(slot(frame, PAYLOAD))->len;
-    if (!PyErr_Occurred() && (length | count | crc) > UINT32_MAX)
+    uint64_t count = frame->record_count, crc = frame->payload_crc;
+    uint64_t length = (uint64_t)PyMemoryView_GET_BUFFER(frame->payload)->len;
+    if ((length | count | crc) > UINT32_MAX) {
         PyErr_SetString(PyExc_OverflowError, "length, record count and CRC have 32 bits");
-    if (PyErr_Occurred())
         return -1;
+    }
     memset(at, 0, ENTRY_SIZE);
     store32(at + 8, (uint32_t)length);
     store32(at + 12, (uint32_t)count);
-    store64(at + 16, id);
-    store64(at + 24, time);
+    store64(at + 16, frame->batch_id);
+    store64(at + 24, frame->timestamp_ns);
     store64(at + 32, server_time);
     store32(at + 48, (uint32_t)crc);
     store32(at + 52, flags);
@@ -112,10 +97,10 @@ static int store_row(uint8_t *at, PyObject *frame, uint64_t server_time, uint32_
 static int store_frames(PyObject *frames, uint8_t *data, uint8_t *rows, uint64_t server_time, uint32_t flags)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(frames); i++, rows += ENTRY_SIZE) {
-        PyObject *frame = PyList_GET_ITEM(frames, i);
+        const FrameFields *frame = (FrameFields *)PyList_GET_ITEM(frames, i);
         Py_buffer payload;
         if (store_row(rows, frame, server_time, flags) < 0 ||
-            PyObject_GetBuffer(slot(frame, PAYLOAD), &payload, PyBUF_SIMPLE) < 0)
+            PyObject_GetBuffer(frame->payload, &payload, PyBUF_SIMPLE) < 0)
             return -1;
         memcpy(data, payload.buf, (size_t)payload.len);
         data += payload.len;
@@ -125,27 +110,26 @@ static int store_frames(PyObject *frames, uint8_t *data, uint8_t *rows, uint64_t
 }
 
 PyDoc_STRVAR(gather_doc,
-"gather_run(frames, server_time_ns, flags, frame_type, data, rows)\n\n"
+"gather_run(frames, server_time_ns, flags, data, rows)\n\n"
 "Append the payloads of frames to `data`, and a row that describes each to `rows`; both or nothing.");
 
 static PyObject *gather_run(PyObject *module, PyObject *args)
 {
     PyObject *frames, *data, *rows, *time, *bits;
-    PyTypeObject *type;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!", &PyList_Type, &frames, &PyLong_Type, &time, &PyLong_Type, &bits,
-                          &PyType_Type, &type, &PyByteArray_Type, &data, &PyByteArray_Type, &rows))
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!", &PyList_Type, &frames, &PyLong_Type, &time, &PyLong_Type, &bits,
+                          &PyByteArray_Type, &data, &PyByteArray_Type, &rows))
         return NULL;
     uint64_t server_time = PyLong_AsUnsignedLongLong(time), flags = PyLong_AsUnsignedLongLong(bits);
     if (!PyErr_Occurred() && flags > UINT32_MAX)
         PyErr_SetString(PyExc_OverflowError, "flags have 32 bits");
-    if (PyErr_Occurred() || (type != frame_shape.type && learn_frame_shape(type) < 0))
+    if (PyErr_Occurred())
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(frames), total = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *frame = PyList_GET_ITEM(frames, i);
-        if (!is_frame(frame, type))
+        const FrameFields *frame = as_frame(PyList_GET_ITEM(frames, i));
+        if (frame == NULL)
             return NULL;
-        total += PyMemoryView_GET_BUFFER(slot(frame, PAYLOAD))->len;
+        total += PyMemoryView_GET_BUFFER(frame->payload)->len;
     }
     Py_ssize_t before = PyByteArray_GET_SIZE(data), described = PyByteArray_GET_SIZE(rows);
     if (data == rows)

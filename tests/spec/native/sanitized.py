@@ -6,16 +6,18 @@ are as the package makes them; the others have arguments in them that nobody wou
 ``python sanitized.py MODULE FILE…`` runs tests with such a module.
 """
 
+import gc
 import importlib.machinery
 import importlib.util
 import sys
 import tempfile
 from array import array
 from collections.abc import Callable
+from inspect import isbuiltin
 from itertools import accumulate
 from random import Random
 from struct import pack
-from types import ModuleType
+from types import MemberDescriptorType, ModuleType
 from typing import Any
 
 Arguments = list[Any]
@@ -45,16 +47,19 @@ class Generator:
     """Makes arguments.
 
     Args:
+        module: the compiled module.
         random: decides.
         descriptor: an open file.
     """
 
-    def __init__(self, random: Random, descriptor: int) -> None:
+    def __init__(self, module: ModuleType, random: Random, descriptor: int) -> None:
         from lance_spec import frames  # noqa: PLC0415
         from lance_spec.checksum import CRC32C  # noqa: PLC0415
         from lance_spec.codec import ingest_runs  # noqa: PLC0415
         from lance_spec.dialect import SPECIFIED  # noqa: PLC0415
 
+        self._module = module
+        self._handle: type = type("Handle", (module.HandleFields,), {"__slots__": ()})
         self._random = random
         self._descriptor = descriptor
         self._frames, self._runs = frames, ingest_runs
@@ -193,17 +198,15 @@ class Generator:
 
     def batcher(self) -> Arguments:
         """Return the arguments of `add_to_batch`."""
-        batcher, batch = _Batcher(), _Batch()
-        batch.values = self._random.choice([[], [], [b"x"], (), None])
-        batcher.last = self._random.choice([batch, batch, batch, None])
-        batcher.bound = self._random.choice([100, 10**6, 2**63 - 1, -1])
-        batcher.plain_type = self._random.choice([1, 1, 2**70, None])
+        batcher = self._module.BatcherFields()
         if self._random.random() < 0.9:
-            batcher.used = self._random.choice(
-                [0, 50, 2**63 - 1, 2**63 - 3, -1, -(2**63), 2**70, "x"]
-            )
+            batcher.values = self._random.choice([[], [], [b"x"], (), None])
+            batcher.last = object()
+        batcher.bound = self._random.choice([100, 10**6, 2**63 - 1, -1])
+        batcher.plain_type = self._random.choice([1, 1, -1])
+        batcher.used = self._random.choice([0, 50, 2**63 - 1, 2**63 - 3, -1, -(2**63)])
         number = self._random.choice([1, 1, 0, 255, 2**70, -(2**70)])
-        return [batcher, self._random.choice([b"", b"value", "text"]), number, _Handle]
+        return [batcher, self._random.choice([b"", b"value", "text"]), number, self._handle]
 
     def number(self) -> int:
         """Return a number of 64 bits."""
@@ -225,7 +228,6 @@ class Generator:
             self._frames.FrameKind.INGEST,
             self._runs._ODD,
             random.random() < 0.5,
-            self._frames.Frame,
         ]
 
     def gathering(self) -> Arguments:
@@ -234,7 +236,6 @@ class Generator:
             self.ingest_frames(),
             self.number(),
             self._random.randrange(4),
-            self._frames.Frame,
             bytearray(),
             bytearray(self._random.choice([0, 64])),
         ]
@@ -322,39 +323,46 @@ class Generator:
                 self.raising,
                 lambda _: "no number",
                 int,
-                _Handle,
+                self._handle,
+                self._module.BatcherFields(),
                 self._frames.Frame,
+                self._frames.Frame.__new__(self._frames.Frame),
                 self.ingested(),
                 range(3),
             ]
         )
 
 
-class _Batch:
-    __slots__ = ("values",)
-
-
-class _Batcher:
-    __slots__ = ("bound", "last", "plain_type", "used")
-
-
-class _Handle:
-    __slots__ = ("_batch", "_index")
-
-
 def check_unusual_records(module: ModuleType) -> None:
     """A batch that says nothing, or nonsense, of how full it is, and odd types, need a look."""
-    cases = [(0, 1), (None, 1), (2**63 - 1, 1), (2**70, 1), (-1, 1), (0, 2**70), (0, 2)]
+    cases = [(0, 1), (2**63 - 1, 1), (-1, 1), (0, 2**70), (0, 2)]
     for used, record_type in cases:
-        batch, batcher = _Batch(), _Batcher()
-        batch.values = values = list[bytes]()
-        batcher.last, batcher.bound, batcher.plain_type = batch, 2**63 - 1, 1
-        if used is not None:
-            batcher.used = used
-        handle = module.add_to_batch(batcher, b"value", record_type, _Handle)
+        batcher, values = module.BatcherFields(), list[bytes]()
+        batcher.last, batcher.values = object(), values
+        batcher.used, batcher.bound, batcher.plain_type = used, 2**63 - 1, 1
+        handle = module.add_to_batch(batcher, b"value", record_type, module.HandleFields)
         is_usual = (used, record_type) == cases[0]
         assert (handle is not None, len(values)) == (is_usual, int(is_usual)), (used, record_type)
         assert not is_usual or batcher.used == 10
+
+
+def check_fields(module: ModuleType) -> None:
+    """The fields of the types hold what they are given, or say what they cannot hold."""
+    for base in module.FrameFields, module.BatcherFields, module.HandleFields:
+        kind = type("Derived", (base,), {"__slots__": ("more",)})
+        names = [name for name in dir(base) if type(getattr(base, name)) is MemberDescriptorType]
+        for name in names:
+            for value in (object(), 1, -1, 2**64 - 1, 2**70, [], kind()):
+                holder = kind()
+                try:
+                    setattr(holder, name, value)
+                    assert getattr(holder, name) == value
+                    delattr(holder, name)
+                except FINE:
+                    continue
+        holder = kind()
+        holder.more = holder  # of itself: the collector finds it
+    gc.collect()
 
 
 def main() -> None:
@@ -366,13 +374,14 @@ def main() -> None:
         chosen = ["-k", "not outside_its_buffers and not left_out"]
         sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *chosen, *sys.argv[2:]]))
     check_unusual_records(module)
+    check_fields(module)
     random, calls = Random(int(sys.argv[2])), int(sys.argv[3])
     with tempfile.TemporaryFile() as file:
         file.write(random.randbytes(60_000))
         file.flush()
-        generator = Generator(random, file.fileno())
+        generator = Generator(module, random, file.fileno())
         makers = generator.calls()
-        offered = {name for name in dir(module) if not name.startswith("__")}
+        offered = {name for name, each in vars(module).items() if isbuiltin(each)}
         assert offered == set(makers), offered ^ set(makers)
         succeeded = dict.fromkeys(makers, 0)
         for _ in range(calls):

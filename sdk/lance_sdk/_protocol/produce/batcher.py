@@ -17,7 +17,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.produce.delivery import Batch
@@ -28,9 +28,18 @@ from lance_spec.limits import MAX_RECORD_VALUE, RECORD_HEADER_SIZE
 
 _NO_TYPE = -1
 """Type of no record: whatever comes, `Batcher.append` looks at it."""
-add_record: Final = getattr(accelerator, "add_to_batch", None)
+add_record: Final = accelerator.add_to_batch if accelerator else None
 """`Batcher.add` and the record's handle in one step for all threads, which needs no lock; None
-without the compiled loops, and with those of an older build."""
+without the compiled loops."""
+
+if TYPE_CHECKING or accelerator is None:
+
+    class _BatcherFields:
+        """Where the fields are that the compiled step reads and writes."""
+
+        __slots__ = ("bound", "last", "plain_type", "used", "values")
+else:
+    _BatcherFields = accelerator.BatcherFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ def stored_size(records: Iterable[tuple[bytes, int]]) -> int:
     return sum(RECORD_HEADER_SIZE + len(value) for value, _ in records)
 
 
-class Batcher:
+class Batcher(_BatcherFields):
     """Collects records into batches, oldest first in `queue`.
 
     The common case, one more record of the same type into a batch with room, is `add`: it asks
@@ -72,6 +81,7 @@ class Batcher:
         waiter: the driver's side of waiting, handed to every delivery.
         queue: batches not yet sent; only the last may be open.
         last: the batch that the last record went to; an empty sealed one before the first.
+        values: where the compiled step puts a record of that batch.
         used: bytes in the open batch.
         bound: what `used` must stay below for a record to be taken without a further look.
         plain_type: the only type of record that is taken so.
@@ -87,11 +97,7 @@ class Batcher:
         "_refusal",
         "_sealed_bytes",
         "attention",
-        "bound",
-        "last",
-        "plain_type",
         "queue",
-        "used",
         "waiter",
     )
 
@@ -107,6 +113,7 @@ class Batcher:
         self.queue: deque[Batch] = deque()
         self.last = Batch(_NO_TYPE, 0.0, 0.0, None)
         self.last.seal()
+        self.values = self.last.values
         self.used = 0
         self.bound = 0
         self.plain_type = _NO_TYPE
@@ -160,7 +167,8 @@ class Batcher:
             self.seal()
         else:
             self.plain_type = _NO_TYPE if batch.mixed else record_type
-            self.bound = self._bound_for(count)
+            self.values = batch.values
+            self.bound = self._bound_for(count)  # last: it lets the compiled step use the others
         return count - 1
 
     def append_all(
@@ -296,6 +304,7 @@ class Batcher:
             self._sealed_bytes += self.used
             self.used = 0
             batch.seal()
+            self.values = batch.values
             self.attention = True
 
     def put(self, batch: Batch) -> None:

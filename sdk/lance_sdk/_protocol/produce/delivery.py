@@ -1,16 +1,17 @@
 """Batches on their way, and the handles that applications hold on their records.
 
 One batch carries one latch for all its records, made only when somebody waits. One handle is made
-for every record: the compiled code fills its two slots without a call.
+for every record: the compiled code fills its two fields without a call.
 """
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lance_sdk._protocol.completion import Completion
 from lance_sdk._protocol.produce.compression import Compression, compress
 from lance_sdk.errors import DeliveryError
 from lance_sdk.types import RecordMetadata
+from lance_spec._native import accelerator
 from lance_spec.dialect import Dialect
 from lance_spec.enums import Flag
 from lance_spec.records import encode_record, encode_records
@@ -169,10 +170,20 @@ class Batch(Completion):
         return None if self._failure is None else self._failure.with_traceback(None)
 
 
-class DeliveryHandle:
+if TYPE_CHECKING or accelerator is None:
+
+    class _HandleFields:
+        """Where the fields are that the compiled step fills."""
+
+        __slots__ = ("_batch", "_index")
+else:
+    _HandleFields = accelerator.HandleFields
+
+
+class DeliveryHandle(_HandleFields):
     """What both APIs' handles share: a batch, and the place of a record in it."""
 
-    __slots__ = ("_batch", "_index")
+    __slots__ = ()
 
     def __init__(self, batch: Batch, index: int) -> None:
         self._batch = batch

@@ -67,16 +67,17 @@ def test_what_is_no_bytes_is_left_alone() -> None:
 
 
 class Borrowed:
-    """A class with the slots of another one, and one that is none."""
+    """A class with the fields of another one, and one that is none."""
 
     __slots__ = ("last",)
     used = Batcher.used
     bound = Batcher.bound
     plain_type = Batcher.plain_type
+    values = Batcher.values
 
 
 @pytest.mark.parametrize("batcher", [object(), Borrowed()])
-def test_a_batcher_without_slots_is_refused(batcher: object) -> None:
+def test_another_class_than_a_batcher_is_refused(batcher: object) -> None:
     """An object of another class says so, is not written to, and spoils nothing for others."""
     assert accelerator is not None
     sound = Batcher(LIMITS)
@@ -88,7 +89,7 @@ def test_a_batcher_without_slots_is_refused(batcher: object) -> None:
 
 
 @pytest.mark.parametrize("kind", [object, tuple, Borrowed])
-def test_a_class_of_handles_without_their_slots_is_refused(kind: type) -> None:
+def test_a_class_of_handles_without_their_fields_is_refused(kind: type) -> None:
     """It says so, the record is not added, and the next handle is right."""
     assert accelerator is not None
     batcher = Batcher(LIMITS)
