@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from pyarrow import fs
 
 from lance_sdk.errors import ConfigError
+from lance_sdk.spark.files import storage
+from lance_sdk.spark.pipelines import archive_files
 from lance_sdk.spark.pipelines.archive_files import METADATA, moved_files, relocate
 
 
@@ -59,3 +62,40 @@ def test_notes_that_cannot_be_read_are_told(tmp_path: Path, content: str) -> Non
     path.write_text(content)
     with pytest.raises(ConfigError, match=f"{path}"):
         moved_files(str(tmp_path))
+
+
+@pytest.fixture
+def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that stands for the root of every file system that is not this machine's."""
+    system = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+
+    def opened(path: str) -> tuple[fs.FileSystem, str]:
+        return system, "/" + path.partition("://")[2].partition("/")[2]
+
+    for module in (storage, archive_files):
+        monkeypatch.setattr(module, "file_system", opened)
+    return tmp_path
+
+
+def test_an_archive_in_an_object_store_is_moved(far: Path) -> None:
+    """A file of the notes is written over there: a store shows the new one when it is whole."""
+    path = note(far / "archive", "0", "s3://old/archive/topic=a/0")
+    assert relocate("s3://new/archive") == 1
+    assert json.loads(path.read_text().split("\n")[1])["path"] == "s3://new/archive/topic=a/0"
+    assert moved_files("s3://new/archive") is None
+
+
+def test_an_archive_on_hdfs_is_not_moved(far: Path) -> None:
+    """It is refused before anything is changed, and can be replayed."""
+    path = note(far / "archive", "0", "hdfs://old:8020/archive/topic=a/0")
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="begin a new archive"):
+        relocate("hdfs://new:8020/archive")
+    assert path.read_bytes() == before
+    assert moved_files("hdfs://new:8020/archive") == ["hdfs://new:8020/archive/topic=a/0"]
+
+
+def test_an_archive_on_the_default_hdfs_is_at_its_place(far: Path) -> None:
+    """Spark notes the name of the host, also where the archive is named without."""
+    note(far / "archive", "0", "hdfs://there:8020/archive/topic=a/0")
+    assert relocate("hdfs:///archive") == 0

@@ -158,6 +158,16 @@ def test_a_time_beyond_63_bits_is_a_timestamp_and_no_integer() -> None:
     assert (row["ts_ns"], row["timestamp"].year, row["value"]) == (None, 2554, b"x")
 
 
+def test_a_time_beyond_63_bits_is_written_as_it_was_read() -> None:
+    """To the microsecond: a replay of an archive that has one ends well."""
+    value, kind = join(b"x", None, 2**63 + 7_000)
+    columns = ("value", "type", "timestamp", "ts_ns", "time_source")
+    (row,) = rows(chain([(kind, value)]), *columns)
+    assert written(**{name: [row[name]] for name in columns}) == [
+        (kind, join(b"x", None, (2**63 + 7_000) // 1000 * 1000)[0])
+    ]
+
+
 MALFORMED = [(RecordType.KEY_VALUE, b"\xff\xffno"), (RecordType.TIMESTAMPED, b"short"), (18, b"")]
 
 
@@ -296,6 +306,7 @@ def test_keys_and_times_are_put_before_the_value() -> None:
         ({"value": [b""], "key": [b"k"]}, "is a tombstone"),
         ({"value": [b"x"], "ts_ns": [-1]}, "before 1970"),
         ({"value": [b"x"], "timestamp": [5]}, "must be a timestamp"),
+        ({"value": [b"x"], "timestamp": [datetime(2555, 1, 1, tzinfo=UTC)]}, "year 2554"),
         ({"value": [b"x"], "key": [b"k" * 65536]}, "room for 65535"),
     ],
 )

@@ -191,12 +191,14 @@ def test_an_archive_comes_back_field_by_field(
         producer.send(b"time", timestamp=moment)
         producer.send(b"plain")
         producer.send(None)
+        producer.send(b"far", timestamp=2**63 // 1000 * 1000 + 1000)
     source = {**at, "topic": "007"} if where == "server" else {"path": str(server.data_dir)}
     target = str(tmp_path / "archive")
-    assert archive(spark, source, target, partition_by=("topic", "date", "hour")).records == 5
+    assert archive(spark, source, target, partition_by=("topic", "date", "hour")).records == 6
     assert not list(Path(target).rglob("*HIVE_DEFAULT*"))
     assert list(Path(target).glob("topic=007/date=2026-01-01/hour=2026-01-01-12"))
-    assert replay(spark, target, {**at, "topic": "copy", "createTopic": "true"}).records == 5
+    assert list(Path(target).glob("topic=007/date=2262-04-11/hour=2262-04-11-23"))
+    assert replay(spark, target, {**at, "topic": "copy", "createTopic": "true"}).records == 6
     names = ("offset", "type", "raw")
     expected = reader.rows(reader.splits(**at, topic="007"), *names)
     assert reader.rows(reader.splits(**at, topic="copy"), *names) == expected

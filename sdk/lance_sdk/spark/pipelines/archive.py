@@ -37,8 +37,8 @@ STORED_COLUMNS: Final = ("topic", "offset", "type", "value", "ts_ns")
 _CHECKPOINT: Final = "_lwp_checkpoint"
 _PARTITIONS: Final = ("topic", "date", "hour")
 _POLL: Final = 0.2
-_HOUR_NS: Final = 3600 * 10**9
-_DAY_NS: Final = 24 * _HOUR_NS
+_HOUR: Final = 3600
+_DAY: Final = 24 * _HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,10 @@ def _schema(columns: Sequence[str]) -> str:
 
 
 def _dated(frame: "DataFrame", partition_by: Sequence[str]) -> "DataFrame":
-    known = f"coalesce(ts_ns, {time.time_ns()})"  # else the time at which it is archived
-    date = f"date_from_unix_date(cast({known} div {_DAY_NS} as int))"
-    hour = f"{date} || '-' || lpad(cast(({known} div {_HOUR_NS}) % 24 as string), 2, '0')"
+    own = "unix_seconds(timestamp)" if "timestamp" in frame.columns else f"ts_ns div {10**9}"
+    known = f"coalesce({own}, {int(time.time())})"  # else the time at which it is archived
+    date = f"date_from_unix_date(cast({known} div {_DAY} as int))"
+    hour = f"{date} || '-' || lpad(cast(({known} div {_HOUR}) % 24 as string), 2, '0')"
     columns = {"date": date, "hour": hour}
     wanted = [f"{columns[name]} as {name}" for name in columns if name in partition_by]
     return frame.selectExpr("*", *wanted)

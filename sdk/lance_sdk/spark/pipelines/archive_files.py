@@ -26,6 +26,8 @@ _PLAIN: Final = "/=:@!$&'()*+,;~-._"
 """What Java's URIs leave as it is in a path."""
 _log = logging.getLogger(__name__)
 _LOCK: Final = "_lwp_lock"
+_WITHOUT_REPLACING: Final = frozenset({"hdfs", "viewfs"})
+"""Where Arrow renames a file to a new name only."""
 _MOST: Final = 1 << 30
 """Bytes of one file of the metadata."""
 
@@ -159,7 +161,8 @@ def inside(path: str) -> str:
 def _is_here(path: str, archive: str) -> bool:
     """Whether a noted path lies where the archive is now."""
     noted, now = urlsplit(path), urlsplit(path_in(path, archive))
-    return (unquote(noted.path), noted.netloc) == (unquote(now.path), now.netloc)
+    is_same_host = not now.netloc or noted.netloc == now.netloc  # hdfs:/// is the default one
+    return is_same_host and unquote(noted.path) == unquote(now.path)
 
 
 def path_in(path: str, archive: str) -> str:
@@ -179,18 +182,36 @@ def replace_notes(entry: Entry, files: Iterable[Mapping[str, Any]]) -> None:
         files: what it is to say of each file of the archive.
 
     Raises:
+        ConfigError: it lies where no file can be replaced at once.
         OSError: it cannot be written.
     """
-    content = "\n".join([_VERSION, *map(_encoded, files)])
-    system, path = file_system(entry.path)
-    folder, _, name = path.rpartition("/")
-    checksum = f"{folder}/.{name}.crc"
-    fresh = f"{folder}/.{name}.lwp-new"
-    with system.open_output_stream(fresh) as file:
-        file.write(content.encode())
+    content = "\n".join([_VERSION, *map(_encoded, files)]).encode()
+    system, place = file_system(entry.path)
     if isinstance(system, fs.LocalFileSystem):
-        with Path(fresh).open("r+b") as written:
-            platform.sync(written.fileno())
-    if system.get_file_info(checksum).type != fs.FileType.NotFound:
-        system.delete_file(checksum)  # it is of the old content, and Spark reads without one
-    system.move(fresh, path)
+        path = Path(place)
+        # The checksum is of the old content, and Spark reads without one.
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        write_whole(path, content)
+        return
+    if urlsplit(entry.path).scheme in _WITHOUT_REPLACING:
+        raise ConfigError(
+            f"{entry.path}: the archive was copied or moved, and Arrow cannot replace a file of "
+            "Spark's notes on hdfs://; begin a new archive, replay reads this one where it is"
+        )
+    with system.open_output_stream(place) as file:  # an object is replaced when it is whole
+        file.write(content)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file on this machine, so that it is there whole and durably, or not.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    with fresh.open("wb") as file:
+        file.write(data)
+        file.flush()
+        platform.sync(file.fileno())
+    fresh.replace(path)
+    platform.sync_folder(path.parent)

@@ -29,6 +29,7 @@ from lance_sdk.spark.pipelines.archive_files import (
     path_in,
     relocate,
     replace_notes,
+    write_whole,
 )
 
 FILE_BYTES: Final = 128 << 20
@@ -168,7 +169,7 @@ def _join(entry: Entry, groups: Sequence[Sequence[Line]], root: str) -> None:
     """Put groups into a file each, and have one file of the notes name those."""
     names = [_name_beside(inside(group[0]["path"])) for group in groups]
     old = [inside(line["path"]) for group in groups for line in group]
-    _write(Path(root, _JOURNAL), json.dumps({"old": old, "new": names}).encode())
+    write_whole(Path(root, _JOURNAL), json.dumps({"old": old, "new": names}).encode())
     instead: dict[str, Line | None] = {}
     for group, name in zip(groups, names, strict=True):
         sources = [Path(root, inside(line["path"])) for line in group]
@@ -177,7 +178,6 @@ def _join(entry: Entry, groups: Sequence[Sequence[Line]], root: str) -> None:
         instead[group[0]["path"]] = group[0] | joined | {"path": path_in(quote(name), root)}
     lines = [instead.get(line["path"], line) for line in noted_files(entry)]
     replace_notes(entry, [line for line in lines if line is not None])
-    platform.sync_folder(Path(root, METADATA))
     finish(root)
 
 
@@ -227,14 +227,3 @@ def _schema(path: Path) -> pa.Schema:
 
 def _opened(path: Path) -> pq.ParquetFile:
     return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file, so that it is there whole and durably, or not."""
-    fresh = path.with_name(f".{path.name}.new")
-    with fresh.open("wb") as file:
-        file.write(data)
-        file.flush()
-        platform.sync(file.fileno())
-    fresh.replace(path)
-    platform.sync_folder(path.parent)

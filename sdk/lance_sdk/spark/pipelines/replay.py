@@ -15,7 +15,8 @@ from lance_sdk.spark.writing.sinks import batch_sink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_COLUMNS: Final = ("topic", "offset", "type", "key", "value", "ts_ns", "time_source")
+_TIMES: Final = ("timestamp", "ts_ns", "time_source")
+_COLUMNS: Final = ("topic", "offset", "type", "key", "value", *_TIMES)
 _STORED_COLUMNS: Final = ("topic", "offset", "type", "value")
 """Those of an archive of the first release, whose values are as they are stored."""
 

@@ -270,30 +270,39 @@ def _times(batch: pa.RecordBatch) -> pa.Array:
         SinkError: a column of times is none, or a time is before 1970.
     """
     names = batch.schema.names
-    found = pa.nulls(len(batch), pa.int64())
+    is_own = None
+    if "time_source" in names and not pa.types.is_null(batch["time_source"].type):
+        is_own = pc.fill_null(pc.not_equal(batch["time_source"], "server"), fill_value=True)
+    found = pa.nulls(len(batch), pa.uint64())
     if "timestamp" in names and not pa.types.is_null(batch["timestamp"].type):
         column = batch["timestamp"]
         if not pa.types.is_timestamp(column.type):
             raise SinkError(f"column 'timestamp' is {column.type}; it must be a timestamp")
-        found = _nanoseconds(column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()))
+        micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+        found = _nanoseconds(_since_1970(micros, is_own))
     if "ts_ns" in names and not pa.types.is_null(batch["ts_ns"].type):
         column = batch["ts_ns"]
         if not pa.types.is_integer(column.type):
             raise SinkError(f"column 'ts_ns' is {column.type}; it must be an integer")
-        found = pc.coalesce(column.cast(pa.int64()), found)  # the finer of the two
-    if "time_source" in names and not pa.types.is_null(batch["time_source"].type):
-        from_server = pc.fill_null(pc.equal(batch["time_source"], "server"), fill_value=False)
-        found = pc.if_else(from_server, pa.scalar(None, pa.int64()), found)
-    if found.null_count < len(found) and pc.min(found).as_py() < 0:
-        raise SinkError("a time lies before 1970; LWP has room for times from then on")
+        found = pc.coalesce(_since_1970(column, is_own), found)  # the finer of the two
     return found
+
+
+def _since_1970(times: pa.Array, is_own: pa.Array | None) -> pa.Array:
+    """Return times without those that a server gave."""
+    if is_own is not None:
+        times = pc.if_else(is_own, times, pa.scalar(None, times.type))
+    try:
+        return times.cast(pa.uint64())
+    except pa.ArrowInvalid:
+        raise SinkError("a time lies before 1970; LWP has room for times from then on") from None
 
 
 def _nanoseconds(micros: pa.Array) -> pa.Array:
     try:
-        return pc.multiply_checked(micros, 1000)
+        return pc.multiply_checked(micros, pa.scalar(1000, pa.uint64()))
     except pa.ArrowInvalid:
-        raise SinkError("a timestamp lies after the year 2262; write it as ts_ns") from None
+        raise SinkError("a timestamp lies after the year 2554, where LWP's times end") from None
 
 
 def _binary(column: pa.Array, name: str) -> pa.Array:
