@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lance_conformance.engine.report.matrix import BROKEN, Column, as_table, safe
+from lance_conformance.engine.report.formats.matrix import BROKEN, Column, as_table, safe
 from lance_conformance.engine.report.reading import read_run
 
 KIT = [sys.executable, "-m", "lance_conformance"]

@@ -4,7 +4,7 @@
 
 The sync modules are committed, so that they can be read and debugged; a test holds the two
 together. What differs in more than words stands in modules that both use: the steps of a request,
-and one connection (`_pump`, `_async_pump`).
+and one connection (`_driver`, `_async_driver`).
 """
 
 import re
@@ -53,7 +53,7 @@ _WORDS: Final = (
     (r"\bAwaitable\[T\]", "T"),
     (r", Awaitable\b", ""),
     (r"\bAsyncIterator\b", "Iterator"),
-    (r"_async_pump\b", "_pump"),
+    (r"_async_driver\b", "_driver"),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\banyio\.Lock\(\)", "threading.Lock()"),
     (r"\banyio\.sleep\(", "pause("),

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from lance_conformance.engine.report import console
+from lance_conformance.engine.report.formats import console
 from lance_conformance.engine.report.reading import read_run
 from lance_conformance.engine.report.style import style_for
 from lance_conformance.options import LEVELS

@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from lance_conformance.engine.report import matrix as table
-from lance_conformance.engine.report.badge import badge
 from lance_conformance.engine.report.comparing import compare
 from lance_conformance.engine.report.coverage import coverage as covered
 from lance_conformance.engine.report.coverage import in_words, killers
-from lance_conformance.engine.report.html import html
-from lance_conformance.engine.report.markdown import markdown
-from lance_conformance.engine.report.matrix import Column
-from lance_conformance.engine.report.pcapng import capture
+from lance_conformance.engine.report.formats import matrix as table
+from lance_conformance.engine.report.formats.badge import badge
+from lance_conformance.engine.report.formats.html import html
+from lance_conformance.engine.report.formats.markdown import markdown
+from lance_conformance.engine.report.formats.matrix import Column
+from lance_conformance.engine.report.formats.pcapng import capture
 from lance_conformance.engine.report.reading import Told, read_run, transcript
 from lance_conformance.engine.run.baseline import write_baseline
 from lance_conformance.engine.run.reference import golden_run

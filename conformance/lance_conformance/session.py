@@ -13,8 +13,8 @@ from time import monotonic
 from lance_conformance.engine.access import Access
 from lance_conformance.engine.conditions import Conditions, Target
 from lance_conformance.engine.registry import Case
-from lance_conformance.engine.report.jsonl import RunFile
-from lance_conformance.engine.report.junit import junit
+from lance_conformance.engine.report.formats.jsonl import RunFile
+from lance_conformance.engine.report.formats.junit import junit
 from lance_conformance.engine.report.progress import Progress
 from lance_conformance.engine.report.run import Run
 from lance_conformance.engine.restarting import by_command

@@ -61,12 +61,12 @@ class Forwarder:
             client.close()
             return
         with client, server:
-            back = threading.Thread(target=self._pump, args=(server, client, FROM), daemon=True)
+            back = threading.Thread(target=self._copy, args=(server, client, FROM), daemon=True)
             back.start()
-            self._pump(client, server, TO)
+            self._copy(client, server, TO)
             back.join()
 
-    def _pump(self, source: socket.socket, sink: socket.socket, way: str) -> None:
+    def _copy(self, source: socket.socket, sink: socket.socket, way: str) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 self._open[way].wait()

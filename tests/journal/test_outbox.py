@@ -20,7 +20,7 @@ from lance_sdk.journal import (
 )
 from lance_sdk.journal._sending.outbox import Outbox
 from lance_sdk.journal.dead_letters import DeadLetterFile, read_dead_letters
-from lance_sdk.journal.rejections import Verdict
+from lance_sdk.journal.rejections import AfterRejection
 from lance_sdk.journal.testing import ForgetfulDisk
 from lance_sdk.testing import LoadedDice
 
@@ -78,7 +78,7 @@ class World:
             sent.append(frame.fsn)
         return sent
 
-    def reject(self, fsn: int, category: Category, now: float = NOW) -> Verdict:
+    def reject(self, fsn: int, category: Category, now: float = NOW) -> AfterRejection:
         """Have a frame rejected."""
         rejection = Rejection(category=category, message="no", first_fsn=fsn, last_fsn=fsn)
         return self.outbox.rejected(rejection, now)
@@ -250,13 +250,13 @@ def test_the_default_policies() -> None:
         if category not in {Category.UNSUPPORTED, Category.DAMAGED}
     }
     assert verdicts == {
-        Category.SCHEMA_MISMATCH: Verdict.HALT,
-        Category.PARSE_ERROR: Verdict.HALT,
-        Category.SECURITY_ERROR: Verdict.HALT,
-        Category.INTERNAL_ERROR: Verdict.RECONNECT,
-        Category.WRITE_ERROR: Verdict.RECONNECT,
-        Category.PROTOCOL_VIOLATION: Verdict.RECONNECT,
-        Category.UNKNOWN: Verdict.RECONNECT,
+        Category.SCHEMA_MISMATCH: AfterRejection.HALT,
+        Category.PARSE_ERROR: AfterRejection.HALT,
+        Category.SECURITY_ERROR: AfterRejection.HALT,
+        Category.INTERNAL_ERROR: AfterRejection.RECONNECT,
+        Category.WRITE_ERROR: AfterRejection.RECONNECT,
+        Category.PROTOCOL_VIOLATION: AfterRejection.RECONNECT,
+        Category.UNKNOWN: AfterRejection.RECONNECT,
     }
 
 
@@ -265,7 +265,7 @@ def test_a_halt_tells_everybody() -> None:
     world = World(3)
     waiter = world.outbox.milestone(2)
     world.take()
-    assert world.reject(1, Category.PARSE_ERROR) is Verdict.HALT
+    assert world.reject(1, Category.PARSE_ERROR) is AfterRejection.HALT
     assert isinstance(world.outbox.failure, SenderHalted)
     assert waiter.error is world.outbox.failure
     assert world.outbox.milestone(2).error is world.outbox.failure
@@ -277,9 +277,9 @@ def test_strikes_alone_do_not_halt() -> None:
     """They must also have taken their time, so that a short outage never does."""
     world = World(2, OutboxLimits(strikes=2, dwell=10.0))
     world.take()
-    assert world.reject(0, Category.INTERNAL_ERROR, NOW) is Verdict.RECONNECT
-    assert world.reject(0, Category.INTERNAL_ERROR, NOW + 9) is Verdict.RECONNECT
-    assert world.reject(0, Category.INTERNAL_ERROR, NOW + 10) is Verdict.HALT
+    assert world.reject(0, Category.INTERNAL_ERROR, NOW) is AfterRejection.RECONNECT
+    assert world.reject(0, Category.INTERNAL_ERROR, NOW + 9) is AfterRejection.RECONNECT
+    assert world.reject(0, Category.INTERNAL_ERROR, NOW + 10) is AfterRejection.HALT
 
 
 def test_strikes_count_for_each_frame() -> None:
@@ -287,7 +287,7 @@ def test_strikes_count_for_each_frame() -> None:
     world = World(2, OutboxLimits(strikes=3, dwell=0.0))
     world.take()
     verdicts = [world.reject(fsn, Category.INTERNAL_ERROR) for fsn in (0, 1, 0, 1, 0)]
-    assert verdicts == [Verdict.RECONNECT] * 4 + [Verdict.HALT]
+    assert verdicts == [AfterRejection.RECONNECT] * 4 + [AfterRejection.HALT]
 
 
 def test_an_answer_clears_the_strikes() -> None:
@@ -298,7 +298,7 @@ def test_an_answer_clears_the_strikes() -> None:
     world.outbox.acked(0, NOW)
     world.journal.append(b"frame 1")
     world.take()
-    assert world.reject(1, Category.INTERNAL_ERROR) is Verdict.RECONNECT
+    assert world.reject(1, Category.INTERNAL_ERROR) is AfterRejection.RECONNECT
 
 
 def test_retry_elsewhere() -> None:
@@ -306,7 +306,7 @@ def test_retry_elsewhere() -> None:
     policies = {Category.WRITE_ERROR: Policy.RETRY_OTHER}
     world = World(1, OutboxLimits(policies=policies))
     world.take()
-    assert world.reject(0, Category.WRITE_ERROR) is Verdict.RECONNECT_ELSEWHERE
+    assert world.reject(0, Category.WRITE_ERROR) is AfterRejection.RECONNECT_ELSEWHERE
 
 
 def test_a_dead_letter_is_on_disk_before_its_frame_is_given_up(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_a_dead_letter_is_on_disk_before_its_frame_is_given_up(tmp_path: Path) -
     world = World(3, OutboxLimits(policies=policies), DeadLetterFile(tmp_path, 1 << 20))
     world.take()
     world.outbox.acked(0, NOW)
-    assert world.reject(1, Category.SCHEMA_MISMATCH) is Verdict.CONTINUE
+    assert world.reject(1, Category.SCHEMA_MISMATCH) is AfterRejection.CONTINUE
     (letter,) = read_dead_letters(tmp_path)
     assert letter.payload == b"frame 1"
     assert (letter.rejection.first_fsn, letter.rejection.message) == (1, "no")
@@ -329,7 +329,7 @@ def test_dead_letters_that_cannot_be_kept_halt(tmp_path: Path) -> None:
     for letters in (DeadLetterFile(tmp_path, 10), DeadLetterFile(tmp_path / "no", 1000), None):
         world = World(1, OutboxLimits(policies=policies), letters)
         world.take()
-        assert world.reject(0, Category.SCHEMA_MISMATCH) is Verdict.HALT
+        assert world.reject(0, Category.SCHEMA_MISMATCH) is AfterRejection.HALT
         assert world.journal.acked_fsn == -1
 
 

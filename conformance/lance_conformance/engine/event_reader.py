@@ -9,7 +9,7 @@ from lance_conformance.engine.expectations import (
     ANOTHER_KIND,
     Allowed,
     Closed,
-    Silence,
+    NoAnswer,
     Violation,
 )
 from lance_conformance.engine.failures import Failure
@@ -63,7 +63,7 @@ class EventReader(Generic[F]):
         """Whether the connection stands and everything that came on it was taken."""
         return self._connection.closed is None and not self._decoder.pending
 
-    async def receive(self) -> F | Violation | Closed | Silence:
+    async def receive(self) -> F | Violation | Closed | NoAnswer:
         """The next event of this connection, at the latest at the deadline."""
         while True:
             data = self._connection.take()
@@ -79,12 +79,12 @@ class EventReader(Generic[F]):
                 not await self._connection.wait(self._deadline.at)
                 and self._clock() >= self._deadline.at
             ):
-                return Silence(self._deadline.at - self._began)
+                return NoAnswer(self._deadline.at - self._began)
 
-    async def receive_any(self) -> F | Violation | Closed | Silence:
+    async def receive_any(self) -> F | Violation | Closed | NoAnswer:
         """The next event, which gives the one after it its time, for what is not judged."""
         event = await self.receive()
-        if not isinstance(event, (Violation, Closed, Silence)):
+        if not isinstance(event, (Violation, Closed, NoAnswer)):
             self._deadline.progress()
         return event
 
@@ -148,7 +148,7 @@ class EventReader(Generic[F]):
 
 
 def _general_reason(event: object, allowed: Sequence[Allowed]) -> str:
-    if isinstance(event, Silence):
+    if isinstance(event, NoAnswer):
         wants_close = any(choice.judge(Closed("fin")) is None for choice in allowed)
         return "not-closed" if wants_close else "timeout"
     if isinstance(event, Closed):

@@ -23,7 +23,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class NoAnswer:
     """Nothing came until the deadline of the case."""
 
     seconds: float
@@ -48,7 +48,7 @@ class Violation:
         return f"bytes that are not a frame: {self.message}"
 
 
-Judge = Callable[[Any], str | None]
+Matcher = Callable[[Any], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Allowed:
 
     what: str
     cite: str
-    judge: Judge
+    judge: Matcher
 
     def __str__(self) -> str:
         return f"{self.what} [{self.cite}]"

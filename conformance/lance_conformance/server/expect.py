@@ -13,18 +13,18 @@ from lance_conformance.engine.expectations import (
     ANOTHER_KIND,
     Allowed,
     Closed,
-    Judge,
-    Silence,
+    Matcher,
+    NoAnswer,
     Violation,
 )
 from lance_conformance.wire.access import read_authenticated
 from lance_conformance.wire.control import read_json, read_offset
 from lance_conformance.wire.frame import Command, Frame, FrameKind, command_name
 
-Event = Frame | Violation | Closed | Silence
+Event = Frame | Violation | Closed | NoAnswer
 
 
-def _frames(kind: FrameKind, judge: Callable[[Frame], str | None]) -> Judge:
+def _frames(kind: FrameKind, judge: Callable[[Frame], str | None]) -> Matcher:
     def judge_event(event: Event) -> str | None:
         return judge(event) if isinstance(event, Frame) and event.kind is kind else ANOTHER_KIND
 
@@ -148,7 +148,7 @@ def error(codes: Collection[int], text: str, dialect: Dialect, cite: str) -> All
     return Allowed(f"ErrorResponse{said}", cite, _errors(lambda f: _judge_text(f, text)))
 
 
-def _errors(judge: Callable[[Frame], str | None]) -> Judge:
+def _errors(judge: Callable[[Frame], str | None]) -> Matcher:
     def judge_frame(frame: Frame) -> str | None:
         return judge(frame) if frame.batch_id == Command.ERROR_RESPONSE else ANOTHER_KIND
 

@@ -8,7 +8,7 @@ deleted by its name.
 from collections.abc import Mapping
 from typing import Any
 
-from lance_conformance.engine.expectations import Silence
+from lance_conformance.engine.expectations import NoAnswer
 from lance_conformance.server.peer import Peer
 from lance_conformance.wire.control import delete_topic, get_topic, read_json
 from lance_conformance.wire.frame import Command, Frame
@@ -61,7 +61,7 @@ class OwnTopics:
         """
         peer.send(get_topic(topic_id))
         event = await peer.receive_any()
-        if isinstance(event, Silence):
+        if isinstance(event, NoAnswer):
             raise peer.failure("timeout", str(event))
         return isinstance(event, Frame) and _id_in(self._own(event)) == topic_id
 

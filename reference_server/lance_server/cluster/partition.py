@@ -18,7 +18,7 @@ from lance_server.log.metadata.consumer_offsets import Commit, ConsumerOffsets
 from lance_server.log.partition import Partition
 from lance_server.log.reading.segment_cache import SegmentCache
 from lance_server.log.recovery.topic_recovery import TopicLog
-from lance_server.log.segments.segment import Segment
+from lance_server.log.segments.segment_files import Segment
 from lance_server.lwp.refusals import Refusal, topic_not_found
 from lance_server.runtime.completion import Completion
 from lance_server.runtime.disk_backlog import Backlog

@@ -3,7 +3,7 @@
 from typing import Final
 
 from lance_server.fault_injection.role import Role
-from lance_server.lwp.forwarding.link import Link, OpenLink
+from lance_server.lwp.forwarding.node_connection import ConnectNode, NodeConnection
 from lance_server.lwp.pending_requests import cost
 from lance_server.lwp.responses import Answer
 from lance_server.runtime.completion import Completion
@@ -30,23 +30,23 @@ class FollowerRole:
     Args:
         role: the node's.
         authorizer: judges the client.
-        open_link: opens a connection to the leader.
+        connect_node: opens a connection to the leader.
     """
 
     def __init__(
         self,
         role: Role,
         authorizer: Authorizer,
-        open_link: OpenLink,
+        connect_node: ConnectNode,
     ) -> None:
         self._role = role
         self._authorizer = authorizer
-        self._open_link = open_link
-        self._link: Link | None = None
+        self._connect_node = connect_node
+        self._connection: NodeConnection | None = None
         self.held = 0
 
     def __repr__(self) -> str:
-        return f"<FollowerRole {self._role} {self._link!r}>"
+        return f"<FollowerRole {self._role} {self._connection!r}>"
 
     def concerns(self, frame: Frame) -> bool:
         """Whether this node does not carry out such a request itself."""
@@ -67,10 +67,10 @@ class FollowerRole:
         refusal = self._role.refusal()
         if refusal is not None:
             raise refusal
-        if self._link is None or self._link.is_closed:
+        if self._connection is None or self._connection.is_closed:
             assert self._role.leader is not None, "a role that forwards has a leader"
-            self._link = self._open_link(self._role.leader, dialect, "the leader")
-        outcome = self._link.forward(frame)
+            self._connection = self._connect_node(self._role.leader, dialect, "the leader")
+        outcome = self._connection.forward(frame)
         size = cost(frame)
         self.held += size
         outcome.wake(lambda: self._let_go(size))
@@ -81,5 +81,5 @@ class FollowerRole:
 
     def close(self) -> None:
         """Need the leader no more."""
-        if self._link is not None:
-            self._link.close()
+        if self._connection is not None:
+            self._connection.close()

@@ -3,7 +3,7 @@
 from lance_server.http.http_messages import Response, as_json
 from lance_server.lwp.service import Service
 from lance_server.runtime.circuit_breaker import CircuitState
-from lance_server.runtime.memory_quota import Level
+from lance_server.runtime.memory_quota import MemoryLevel
 
 
 def live() -> Response:
@@ -39,6 +39,6 @@ def unready_reasons(service: Service) -> list[str]:
         )
     if service.role.behind:
         reasons.append(f"this node is {service.role.behind} bytes behind the leader")
-    if service.memory.level is Level.CRITICAL:
+    if service.memory.level is MemoryLevel.CRITICAL:
         reasons.append("memory is short; batches are refused for now")
     return reasons + service.engine.unready_reasons()

@@ -21,7 +21,7 @@ from lance_server.http.observed_server import ObservedServer
 from lance_server.http.page import HEADERS, render_page
 from lance_server.http.snapshot import take_snapshot
 from lance_server.log.metadata.topic_file import Retention
-from lance_server.log.retention_preview import retention_plan
+from lance_server.log.retention.preview import retention_plan
 from lance_server.log.topic import Topic
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import settled

@@ -15,7 +15,7 @@ from typing import Final
 
 from lance_server.log.commit_batch import CommitBatch
 from lance_server.log.partition import Partition
-from lance_server.log.segments.segment import Segment
+from lance_server.log.segments.segment_files import Segment
 from lance_server.runtime.completion import Completion, Waiters, wake_all
 from lance_server.runtime.disk_backlog import Backlog
 from lance_server.runtime.scheduling import Scheduler, Timer

@@ -11,7 +11,6 @@ from lance_server.errors import DataDirError
 from lance_server.log.clock import Clock, ClockWatch
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.disk_reserve import DiskReserve
-from lance_server.log.expiry_clock import ExpiryClock
 from lance_server.log.flusher import Flusher
 from lance_server.log.log_options import LogOptions
 from lance_server.log.maintenance import Maintenance
@@ -28,7 +27,8 @@ from lance_server.log.reading.segment_cache import SegmentCache
 from lance_server.log.recovery.recovery_report import Finding, RecoveryReport
 from lance_server.log.recovery.startup import LogOpener, Opened, save_clean_marker
 from lance_server.log.reopening import Reopener
-from lance_server.log.retention_rules import tell_if_best_effort
+from lance_server.log.retention.expiry_clock import ExpiryClock
+from lance_server.log.retention.rules import tell_if_best_effort
 from lance_server.log.scrubber import Scrubber
 from lance_server.log.single_node import SingleNode
 from lance_server.log.snapshot import SnapshotMaker, Snapshots

@@ -6,43 +6,32 @@ indexes. All of it is done topic by topic and step by step, between the writes o
 
 import errno
 import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.disk_reserve import DiskReserve
-from lance_server.log.expiry_clock import ExpiryClock
-from lance_server.log.metadata.consumer_offsets import ConsumerOffsets
-from lance_server.log.metadata.topic_file import Retention, TopicFile
-from lance_server.log.partition import Partition
-from lance_server.log.retention_rules import expired, prune_windows, remove_retired
+from lance_server.log.retention.enforcement import RetentionEnforcer, Steps
+from lance_server.log.retention.expiry_clock import ExpiryClock
 from lance_server.log.segments.compaction import CompactionPolicy, candidates, merge, place, sweep
 from lance_server.log.segments.indexes import index_names, index_segment
-from lance_server.log.segments.segment import Segment
+from lance_server.log.topic import Topic
 from lance_server.runtime.completion import Completion
 from lance_server.runtime.scheduling import Scheduler, Timer
 from lance_server.storage.contract import StorageBackend
 
+if TYPE_CHECKING:
+    from lance_server.log.metadata.topic_file import TopicFile
+    from lance_server.log.segments.segment_files import Segment
+
 _log = logging.getLogger(__name__)
 _NANOSECONDS: Final = 1_000_000_000
-_AHEAD_NS: Final = 60 * _NANOSECONDS
-"""How far ahead of the clock a batch may be that still ages by its own time."""
 T = TypeVar("T")
-Steps: TypeAlias = Generator[Completion[Any], Any, None]
-"""Yields what must be waited for; gets its result, or its error thrown."""
 
 
 class _StoppedError(Exception):
     """A step's turn came after the end."""
-
-
-class MaintenanceSchedule(Protocol):
-    """A topic, as far as its upkeep goes."""
-
-    file: TopicFile
-    partition: Partition
-    consumers: ConsumerOffsets
 
 
 class Maintenance:
@@ -59,6 +48,9 @@ class Maintenance:
         segment_age_secs: seconds after which a segment is closed; 0 means never by age.
         compaction: which segments are merged; None means none.
         node: this server's number, for sort keys.
+
+    Attributes:
+        retention: drops what topics need not keep.
     """
 
     def __init__(
@@ -79,8 +71,8 @@ class Maintenance:
         self._expiry = expiry
         self._live: WeakKeyDictionary[TopicFile, tuple[str, int]] = WeakKeyDictionary()
         """Which segment a topic is written to, and since when, by the machine's time."""
-        self._window = window
         self._reserve = reserve
+        self.retention = RetentionEnforcer(storage, expiry, window, reserve, self._run)
         self._commit_retention_secs = commit_retention_secs
         self._segment_age_secs = segment_age_secs
         self._compaction = compaction
@@ -98,7 +90,7 @@ class Maintenance:
     def __repr__(self) -> str:
         return f"<Maintenance busy with {len(self._busy)} topics>"
 
-    def start(self, topics: Callable[[], Iterable[MaintenanceSchedule]], interval: float) -> None:
+    def start(self, topics: Callable[[], Iterable[Topic]], interval: float) -> None:
         """Visit all topics now and every ``interval`` seconds until `stop`."""
         self._expiry.check()
         for topic in list(topics()):
@@ -124,25 +116,7 @@ class Maintenance:
         if not self._stopped:
             self._reserve.fill()
 
-    def plan(
-        self, topic: MaintenanceSchedule, retention: Retention | None = None
-    ) -> Sequence[Segment]:
-        """Return the segments that a visit would drop, oldest first; nothing is changed.
-
-        Args:
-            topic: the topic.
-            retention: what to go by instead of what the topic has.
-        """
-        segments = topic.partition.segment_list
-        file, now_ns = topic.file, self._believed_ns()
-        policy = file.retention if retention is None else retention
-        return segments[: expired(segments, policy, now_ns, file.seen)]
-
-    def _believed_ns(self) -> int | None:
-        """Return the time by which something may be too old, or None."""
-        return self._expiry.now_ns() if self._expiry.check() else None
-
-    def visit(self, topic: MaintenanceSchedule) -> None:
+    def visit(self, topic: Topic) -> None:
         """Do what is due for a topic, unless that is being done."""
         if topic.file in self._busy or self._stopped or not topic.partition.settled:
             return
@@ -152,14 +126,12 @@ class Maintenance:
         self._busy.add(topic.file)
         self._go_on(topic, self._steps(topic), None)
 
-    def _expire_commits(self, topic: MaintenanceSchedule) -> None:
-        now_ns = self._believed_ns()
+    def _expire_commits(self, topic: Topic) -> None:
+        now_ns = self.retention.believed_ns()
         if self._commit_retention_secs and now_ns is not None:
             topic.consumers.expire(now_ns - self._commit_retention_secs * _NANOSECONDS)
 
-    def alone(
-        self, topic: MaintenanceSchedule, begin: Callable[[], Callable[[], T]]
-    ) -> Completion[T]:
+    def alone(self, topic: Topic, begin: Callable[[], Callable[[], T]]) -> Completion[T]:
         """Run work for which nothing else may be done to a topic's files but writing batches.
 
         A merge that was recorded is finished first.
@@ -182,7 +154,7 @@ class Maintenance:
 
     def _alone(
         self,
-        topic: MaintenanceSchedule,
+        topic: Topic,
         begin: Callable[[], Callable[[], T]],
         outcome: Completion[T],
     ) -> Steps:
@@ -196,18 +168,18 @@ class Maintenance:
         else:
             outcome.settle(result)
 
-    def _is_wanted(self, topic: MaintenanceSchedule) -> bool:
+    def _is_wanted(self, topic: Topic) -> bool:
         """Whether something waits for the files of a topic: the rest is for the next visit."""
         return topic.file in self._waiting or topic.file in self._again
 
-    def rolled(self, topic: MaintenanceSchedule) -> None:
+    def rolled(self, topic: Topic) -> None:
         """Note that a segment was begun or closed; keep the topic within its limit in bytes."""
         live = topic.partition.live_key
         if live is not None:
             self._live[topic.file] = live, self._expiry.boottime_ns()
         self._keep_limit(topic)
 
-    def _keep_limit(self, topic: MaintenanceSchedule) -> None:
+    def _keep_limit(self, topic: Topic) -> None:
         if not topic.file.retention.max_bytes or self._stopped or not topic.partition.settled:
             return
         if topic.file in self._busy:
@@ -216,7 +188,7 @@ class Maintenance:
             self._busy.add(topic.file)
             self._go_on(topic, self._limiting(topic), None)
 
-    def _end(self, topic: MaintenanceSchedule) -> None:
+    def _end(self, topic: Topic) -> None:
         self._busy.discard(topic.file)
         if waiting := self._waiting.pop(topic.file, None):
             first, *others = waiting
@@ -228,7 +200,7 @@ class Maintenance:
             self._again.discard(topic.file)
             self._keep_limit(topic)
 
-    def _is_old(self, topic: MaintenanceSchedule) -> bool:
+    def _is_old(self, topic: Topic) -> bool:
         limits = (self._segment_age_secs, topic.file.retention.max_age_secs)
         age = min((limit for limit in limits if limit), default=0)
         live = topic.partition.live_key
@@ -240,9 +212,7 @@ class Maintenance:
             return False
         return bool(age and since + age * _NANOSECONDS < self._expiry.boottime_ns())
 
-    def _go_on(
-        self, topic: MaintenanceSchedule, steps: Steps, last: Completion[Any] | None
-    ) -> None:
+    def _go_on(self, topic: Topic, steps: Steps, last: Completion[Any] | None) -> None:
         """Take the next step with what the last one brought."""
         try:
             if last is not None and last.error is not None:
@@ -270,56 +240,17 @@ class Maintenance:
 
         return self._scheduler.run("meta", unless_stopped)
 
-    def _steps(self, topic: MaintenanceSchedule) -> Steps:
+    def _steps(self, topic: Topic) -> Steps:
         yield from self._finish_merge(topic)
-        yield from self._retain(topic)
+        yield from self.retention.steps(topic)
         yield from self._compact(topic)
         yield from self._index(topic)
 
-    def _limiting(self, topic: MaintenanceSchedule) -> Steps:
+    def _limiting(self, topic: Topic) -> Steps:
         yield from self._finish_merge(topic)  # before what it makes may be dropped
-        yield from self._retain(topic)
+        yield from self.retention.steps(topic)
 
-    def _see(self, topic: MaintenanceSchedule) -> Steps:
-        """Record when segments of a time to come were seen first: they age from then on."""
-        file, now_ns = topic.file, self._believed_ns()
-        if not file.retention.max_age_secs or now_ns is None:
-            return
-        keys = [
-            segment.name.key
-            for segment in topic.partition.segment_list
-            if segment.live is None
-            and segment.last_ns > now_ns + _AHEAD_NS
-            and segment.name.key not in file.seen
-        ]
-        if keys:
-            yield self._run(lambda: file.see(keys, now_ns))
-
-    def _retain(self, topic: MaintenanceSchedule) -> Steps:
-        partition, file = topic.partition, topic.file
-        yield from self._see(topic)
-        gone = self.plan(topic)
-        if not gone and not file.retiring:
-            return
-        log_start = partition.log_start_after(gone)
-        keys = [segment.name.key for segment in gone]
-        yield self._run(lambda: self._reserve.with_room(lambda: file.retire(keys, log_start)))
-        partition.drop(gone, log_start)
-        if gone:
-            _log.info(
-                "topic %d: retention drops %d segments; it begins at offset %d now",
-                file.identity.id,
-                len(gone),
-                log_start.offset,
-            )
-        now_ns, present = self._believed_ns(), partition.batches
-        yield self._run(lambda: self._remove(file, now_ns, present))
-
-    def _remove(self, file: TopicFile, now_ns: int | None, present: int) -> None:
-        self._reserve.with_room(lambda: remove_retired(self._storage, file))
-        prune_windows(self._storage, file.folder, self._window, now_ns, present)
-
-    def _compact(self, topic: MaintenanceSchedule) -> Steps:
+    def _compact(self, topic: Topic) -> Steps:
         partition, file = topic.partition, topic.file
         while self._compaction is not None and not self._is_wanted(topic):
             sources = candidates(
@@ -335,7 +266,7 @@ class Maintenance:
             self._merging[file] = sources, merged
             yield from self._finish_merge(topic)
 
-    def _finish_merge(self, topic: MaintenanceSchedule) -> Steps:
+    def _finish_merge(self, topic: Topic) -> Steps:
         """Finish the merge that was recorded, if there is one; each step may be repeated."""
         partition, file = topic.partition, topic.file
         if file not in self._merging:
@@ -348,7 +279,7 @@ class Maintenance:
         yield self._run(lambda: self._reserve.with_room(lambda: sweep(self._storage, file)))
         del self._merging[file]
 
-    def _index(self, topic: MaintenanceSchedule) -> Steps:
+    def _index(self, topic: Topic) -> Steps:
         segments = topic.partition.segment_list
         due = [each for each in segments if each.live is None and not each.indexed]
         if not due:

@@ -19,9 +19,9 @@ from lance_server.log.reading.fast_fetch import FastFetch
 from lance_server.log.reading.reader import Fetched, LogReader, Range, base_of, below_start
 from lance_server.log.reading.segment_cache import SegmentCache
 from lance_server.log.recovery.topic_recovery import TopicLog
-from lance_server.log.retention_rules import segment_limit
+from lance_server.log.retention.rules import segment_limit
 from lance_server.log.segments.active_segment import ActiveSegment, ResumePoint
-from lance_server.log.segments.segment import Segment, View
+from lance_server.log.segments.segment_files import Segment, View
 from lance_server.log.segments.sidecar_search import first_since
 from lance_server.lwp.refusals import TopicClosedError, storage_refusal, topic_not_found
 from lance_server.runtime.completion import Completion, Waiters

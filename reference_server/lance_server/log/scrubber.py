@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from lance_server.log.recovery.recovery_report import Finding, RecoveryReport
-from lance_server.log.segments.segment import Segment
+from lance_server.log.segments.segment_files import Segment
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.log.topic import Topic
 from lance_server.runtime.completion import Completion

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from lance_server.errors import ConfigError
-from lance_server.log.expiry_clock import FILE_NAME as CLOCK_FILE
 from lance_server.log.maintenance import Maintenance
 from lance_server.log.metadata.catalog import FILE_NAME as CATALOG_FILE
 from lance_server.log.metadata.checksummed_file import load_document, save_document
@@ -26,9 +25,10 @@ from lance_server.log.metadata.consumer_offsets import FILE_NAME as CONSUMERS_FI
 from lance_server.log.metadata.consumer_offsets import Commit, encode_commits
 from lance_server.log.metadata.topic_file import LogStart, TopicFile
 from lance_server.log.partitioned_topics import PartitionedTopics, wait_for_all
-from lance_server.log.retention_rules import WINDOW_SUFFIX
+from lance_server.log.retention.expiry_clock import FILE_NAME as CLOCK_FILE
+from lance_server.log.retention.rules import WINDOW_SUFFIX
 from lance_server.log.segments.indexes import index_names
-from lance_server.log.segments.segment import Segment, SegmentName
+from lance_server.log.segments.segment_files import Segment, SegmentName
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE
 from lance_server.log.segments.sidecar_scan import scan_segment
 from lance_server.log.topic import Topic
@@ -45,7 +45,7 @@ _ATTEMPTS: Final = 3
 _NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP})
 """Errors where a file is copied that cannot be linked."""
 
-Link = Callable[[Path, Path], None]
+LinkFile = Callable[[Path, Path], None]
 """Gives a file a second name."""
 
 
@@ -171,7 +171,7 @@ class SnapshotWriter:
         data_dir: Path,
         storage: StorageBackend,
         target: Path,
-        link: Link,
+        link: LinkFile,
     ) -> None:
         self._source = source
         self._data_dir = data_dir
@@ -369,7 +369,7 @@ class SnapshotMaker(ABC):
         return f"<{type(self).__name__} of {self._data_dir}>"
 
     def take(
-        self, target: Path, storage: StorageBackend | None = None, link: Link = os.link
+        self, target: Path, storage: StorageBackend | None = None, link: LinkFile = os.link
     ) -> Completion[SnapshotReport]:
         """Copy the data directory as it is served.
 
@@ -398,7 +398,7 @@ class SnapshotMaker(ABC):
         self,
         target: Path,
         storage: StorageBackend,
-        link: Link,
+        link: LinkFile,
         outcome: Completion[SnapshotReport],
     ) -> None:
         """Begin a copy, and tell what came of it."""
@@ -536,7 +536,7 @@ class Snapshots(SnapshotMaker):
         self,
         target: Path,
         storage: StorageBackend,
-        link: Link,
+        link: LinkFile,
         outcome: Completion[SnapshotReport],
     ) -> None:
         task = SnapshotTask(

@@ -14,7 +14,7 @@ from lance_server.lwp.session import Session
 from lance_server.network.peer_log import peer_logger
 from lance_server.network.slow_peer import SlowPeerDetector
 from lance_server.network.write_buffer import WriteBuffer
-from lance_server.runtime.memory_quota import Level
+from lance_server.runtime.memory_quota import MemoryLevel
 from lance_server.runtime.platform import HALF_CLOSED
 from lance_server.security.tls import identity_of
 from lance_spec.dialect import SPECIFIED, Dialect
@@ -28,7 +28,7 @@ _LITTLE: Final = 64 * 1024
 _MANY_FRAMES: Final = 256
 """Frames in one read after which the next reads are small: what waits is to be bounded."""
 _BROKEN: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
-_NORMAL: Final = Level.NORMAL
+_NORMAL: Final = MemoryLevel.NORMAL
 
 LINGER_SECONDS: Final = 2.0
 """How long a connection that was closed from this side is still read, so that the peer gets

@@ -11,7 +11,7 @@ from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.service import Service
 from lance_server.lwp.topic_access import permitted_topic
 from lance_server.runtime.completion import Completion
-from lance_server.runtime.memory_quota import Level
+from lance_server.runtime.memory_quota import MemoryLevel
 from lance_server.security.access import Right
 from lance_server.security.authorizer import Authorizer
 from lance_spec.checksum import CRC32C, Buffer
@@ -34,7 +34,7 @@ _COMPRESSED: Final = int(Flag.COMPRESSED)
 _ENCRYPTED: Final = int(Flag.ENCRYPTED)
 _OPAQUE: Final = int(EntryFlag.OPAQUE)
 _UNVERIFIED: Final = int(EntryFlag.COUNT_UNVERIFIED)
-_NORMAL: Final = Level.NORMAL
+_NORMAL: Final = MemoryLevel.NORMAL
 _REMEMBERED: Final = 4096
 """Batches of one connection whose ids are known to be taken: between one and two times this."""
 
@@ -173,13 +173,13 @@ class Ingest:
         self._authorizer = authorizer
         self._looks_back = service.engine.window.entries > 0
         self._validates = service.config.validate_records
-        self._memory_level = Level.NORMAL
+        self._memory_level = MemoryLevel.NORMAL
         self._preceding: PrecedingBatch | None = None
         self._highest_id = 0
         self._recent = _SentBatches()
         self._older = _SentBatches()
 
-    def begin(self, memory_level: Level) -> None:
+    def begin(self, memory_level: MemoryLevel) -> None:
         """Take what one read brought.
 
         Args:
@@ -386,7 +386,7 @@ class Ingest:
     def _judge_capacity(self) -> None:
         """Refuse what cannot be stored now; nothing of it is."""
         refusal = self._disk.refusal()
-        if refusal is None and self._memory_level is Level.CRITICAL:
+        if refusal is None and self._memory_level is MemoryLevel.CRITICAL:
             refusal = Refusal(
                 ErrorCode.BACKPRESSURE,
                 "Nothing was stored: the server is short of memory; slow down, then retry",

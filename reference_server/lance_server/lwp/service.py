@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from lance_server.config.settings import ServerConfig
 from lance_server.fault_injection.role import Role
 from lance_server.log.log_manager import LogManager
-from lance_server.lwp.forwarding.link import Forwarder, OpenLink
+from lance_server.lwp.forwarding.node_connection import ConnectNode, Forwarder
 from lance_server.runtime.disk_monitor import WatchedStorage
 from lance_server.runtime.memory_quota import MemoryBudget
 from lance_server.runtime.request_stall import RequestStall
@@ -30,7 +30,7 @@ class Service:
         memory: the bound of what clients can make the server hold.
         sampler: rates, from the counts.
         role: the part that this node plays.
-        open_link: opens a connection to another server that answers requests.
+        connect_node: opens a connection to another server that answers requests.
         stall: whether requests wait and none completes.
         work_clock: tells how long a connection has worked in a turn of the event loop.
         pressure: why producers are to slow down, or None.
@@ -47,7 +47,7 @@ class Service:
     memory: MemoryBudget = field(init=False)
     sampler: Sampler = field(init=False)
     role: Role = field(default_factory=Role)
-    open_link: OpenLink = Forwarder
+    connect_node: ConnectNode = Forwarder
     stall: RequestStall = field(default_factory=RequestStall)
     work_clock: Callable[[], float] = time.perf_counter
     pressure: str | None = None

@@ -92,8 +92,8 @@ class Session:
             service, self._authorizer, self._subscriptions, self._fetching
         )
         self._ingest = Ingest(service, self._authorizer)
-        self._follower = FollowerRole(service.role, self._authorizer, service.open_link)
-        self._remote = RemoteRequests(service.engine, self._reads, service.open_link)
+        self._follower = FollowerRole(service.role, self._authorizer, service.connect_node)
+        self._remote = RemoteRequests(service.engine, self._reads, service.connect_node)
         self._answers = ResponseQueue(self._counters, wake)
         self._pending_requests = PendingRequests()
         self._slice = WorkSlice(service.work_clock)

@@ -7,7 +7,7 @@ from typing import Final
 from lance_server.lwp.connection import Connection
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.service import Service
-from lance_server.runtime.memory_quota import Level
+from lance_server.runtime.memory_quota import MemoryLevel
 from lance_spec.enums import ErrorCode
 
 _MOST_REJECTED: Final = 256
@@ -72,7 +72,7 @@ class ConnectionManager:
                 ErrorCode.CONNECTION_LIMIT,
                 f"The server serves {len(self._served)} connections and takes no more now",
             )
-        if self._memory.level is Level.CRITICAL:
+        if self._memory.level is MemoryLevel.CRITICAL:
             return Refusal(ErrorCode.CONNECTION_LIMIT, "The server is short of memory")
         return None
 
@@ -100,9 +100,9 @@ class ConnectionManager:
 
     def has_memory_for(self, connection: Connection) -> bool:
         """Whether a connection may hold what it holds, after others were asked to make room."""
-        if self._memory.level is Level.CRITICAL:
+        if self._memory.level is MemoryLevel.CRITICAL:
             self._shed(connection.now(), _BRIEFLY, sparing=connection)
-        if self._memory.level is not Level.CRITICAL:
+        if self._memory.level is not MemoryLevel.CRITICAL:
             return True
         self._service.counters.refused_for_memory += 1
         return False

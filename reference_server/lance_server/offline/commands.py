@@ -18,7 +18,7 @@ from lance_server.config.option_types import SIZE
 from lance_server.errors import DataDirError, LanceServerError
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.recovery.recovery_report import Finding
-from lance_server.log.retention_preview import retention_plan
+from lance_server.log.retention.preview import retention_plan
 from lance_server.log.segments.indexes import index_segment
 from lance_server.offline.comparing import compare
 from lance_server.offline.dumping import dump as dump_topic

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lance_server.log.metadata.topic_file import TopicFile
 from lance_server.log.recovery.recovery_report import Finding
-from lance_server.log.segments.segment import SegmentName
+from lance_server.log.segments.segment_files import SegmentName
 from lance_server.log.segments.sidecar import HEADER_SIZE, decode_header
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.offline.peer import ServerPeer, TopicRange

@@ -8,7 +8,7 @@ from typing import Any
 
 from lance_server.errors import ConfigError
 from lance_server.log.metadata.topic_file import TopicFile
-from lance_server.log.segments.segment import SegmentName
+from lance_server.log.segments.segment_files import SegmentName
 from lance_server.log.segments.sidecar import HEADER_SIZE, OPAQUE, decode_header
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.offline.verifying import ReadOnlyStorage

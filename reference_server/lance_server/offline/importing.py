@@ -15,7 +15,7 @@ from typing import Any, Final
 from lance_server.errors import ConfigError
 from lance_server.log.log_manager import LogManager, Topic
 from lance_server.log.metadata.topic_file import Retention
-from lance_server.log.segments.segment import DATA_SUFFIX, SegmentName
+from lance_server.log.segments.segment_files import DATA_SUFFIX, SegmentName
 from lance_server.log.segments.sidecar import OPAQUE
 from lance_server.lwp.refusals import Refusal
 from lance_server.offline.sync_scheduler import SyncScheduler

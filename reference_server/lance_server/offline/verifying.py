@@ -16,7 +16,7 @@ from lance_server.log.segments.indexes import (
     encode_secondary,
     encode_sparse,
 )
-from lance_server.log.segments.segment import DATA_SUFFIX, SegmentName
+from lance_server.log.segments.segment_files import DATA_SUFFIX, SegmentName
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE, OPAQUE, decode_header
 from lance_server.log.segments.sidecar_scan import is_without_batches, read_entries
 from lance_server.storage.contract import StorageBackend, read_at, read_file

@@ -3,7 +3,7 @@
 from typing import Final
 
 from lance_server.lwp.service import Service
-from lance_server.runtime.memory_quota import Level
+from lance_server.runtime.memory_quota import MemoryLevel
 
 _QUIET: Final = 10.0
 
@@ -32,7 +32,7 @@ class PressureGauge:
             now: the current time in seconds.
         """
         config = self._service.config
-        if self._service.memory.level is not Level.NORMAL:
+        if self._service.memory.level is not MemoryLevel.NORMAL:
             return "memory"
         if queue_depth > config.max_queue:
             return "queue"

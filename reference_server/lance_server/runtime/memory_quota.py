@@ -28,7 +28,7 @@ _CRITICAL: Final = 0.95
 _FEW: Final = 64 * 1024
 
 
-class Level(IntEnum):
+class MemoryLevel(IntEnum):
     """How much of the budget is in use."""
 
     NORMAL = 0
@@ -36,7 +36,9 @@ class Level(IntEnum):
     CRITICAL = 2
 
 
-_NORMAL: Final = Level.NORMAL  # taking a member from its class costs more than all the rest here
+_NORMAL: Final = (
+    MemoryLevel.NORMAL
+)  # taking a member from its class costs more than all the rest here
 
 
 class MemoryBudget:
@@ -77,12 +79,12 @@ class MemoryBudget:
         return self.held + self._backlog.size
 
     @property
-    def level(self) -> Level:
+    def level(self) -> MemoryLevel:
         """How tight memory is."""
         used = self.held + self._backlog.size
         if used < self._high:
             return _NORMAL
-        return Level.HIGH if used < self._critical else Level.CRITICAL
+        return MemoryLevel.HIGH if used < self._critical else MemoryLevel.CRITICAL
 
     def free_bytes(self) -> int:
         """Return how much more may be held without asking: nobody waits, and it fits."""
@@ -91,7 +93,7 @@ class MemoryBudget:
     @property
     def is_short(self) -> bool:
         """Whether somebody has to wait for memory."""
-        return bool(self._waiters) or self.level is not Level.NORMAL
+        return bool(self._waiters) or self.level is not MemoryLevel.NORMAL
 
     def new_holder(self) -> "HeldMemory":
         """Return a new holder, for which nothing is held yet."""

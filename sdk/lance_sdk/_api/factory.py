@@ -97,7 +97,7 @@ class Core(Protocol):
     def config(self) -> ClientConfig: ...
 
 
-def pump_options(core: Core) -> dict[str, Any]:
+def driver_options(core: Core) -> dict[str, Any]:
     """Return the keywords of a core's driver, whichever it is."""
     config = core.config
     return {

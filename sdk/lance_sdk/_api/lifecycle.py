@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.deadlines import deadline_after
-from lance_sdk._api.factory import ClientCore, not_opened, open_deadline, pump_options
+from lance_sdk._api.factory import ClientCore, driver_options, not_opened, open_deadline
 from lance_sdk._api.no_pickle import NotPicklable
 from lance_sdk._api.with_statements import OpenedByWith
 from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
@@ -32,7 +32,7 @@ class Lifecycle(NotPicklable, OpenedByWith):
         self._config = core.config
         self._session = core.session
         self._name = f"{type(self).__name__} {core.url}"
-        self._driver = ThreadDriver(core.session, self._name, **pump_options(core))
+        self._driver = ThreadDriver(core.session, self._name, **driver_options(core))
 
     def open(self) -> Self:
         """Connect; a ``with`` block does it by itself.

@@ -11,7 +11,7 @@ import anyio
 
 from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.deadlines import deadline_after
-from lance_sdk._api.factory import ClientCore, not_opened, open_deadline, pump_options
+from lance_sdk._api.factory import ClientCore, driver_options, not_opened, open_deadline
 from lance_sdk._api.no_pickle import NotPicklable
 from lance_sdk._api.with_statements import OpenedByAsyncWith
 from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
@@ -36,7 +36,7 @@ class AsyncLifecycle(NotPicklable, OpenedByAsyncWith):
         self._config = core.config
         self._session = core.session
         self._name = f"{type(self).__name__} {core.url}"
-        self._driver = TaskDriver(core.session, self._name, **pump_options(core))
+        self._driver = TaskDriver(core.session, self._name, **driver_options(core))
 
     async def open(self) -> Self:
         """Connect; an ``async with`` block does it by itself.

@@ -247,7 +247,7 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
             deliveries = self._try_to_add_all(made)
         except BufferFull as full:
             return await self._add_patiently(made, full)
-        await self._yield_to_pump()
+        await self._yield_to_driver()
         return deliveries
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -312,21 +312,21 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
             return (await self._add_patiently([(value, record_type)], full))[0]
         delivery = AsyncDelivery(self._batcher.last, index)
         if self._batcher.attention:
-            await self._tell_pump()
+            await self._wake_driver()
         return delivery
 
-    async def _tell_pump(self) -> None:
+    async def _wake_driver(self) -> None:
         """Have the driver look at the batches, and wait for it once one of them is full.
 
         Records that a task hands over without waiting for anything else share a batch.
         """
         if self._batcher.queue and self._batcher.queue[0].sealed:
-            await self._yield_to_pump()
+            await self._yield_to_driver()
             return
         self._batcher.attention = False
         self._driver.wake()
 
-    async def _yield_to_pump(self) -> None:
+    async def _yield_to_driver(self) -> None:
         """Let the driver run: a loop that only sends would otherwise starve it.
 
         Shielded, because the record is handed over already and its handle must not get lost.
@@ -346,7 +346,7 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
                 [delivery] = await self._add_patiently([(values[done], record_type)], full)
                 batches.append(delivery._batch)  # noqa: SLF001 - its own handle
                 done += 1
-            await self._yield_to_pump()
+            await self._yield_to_driver()
 
     def _try_to_add_all(self, records: list[tuple[bytes, int]]) -> list[AsyncDelivery]:
         """Add all records, or none."""

@@ -21,7 +21,7 @@ from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import LanceError, UsageError
 from lance_sdk.groups._member.aio_reader import AsyncTopicReader
 from lance_sdk.groups._member.member_reader import MemberReader
-from lance_sdk.groups._member.membership import LONGEST_WAIT, Place, Topic, TopicsView
+from lance_sdk.groups._member.membership import LONGEST_WAIT, SeekTarget, Topic, TopicsView
 from lance_sdk.groups._member.topics_settings import (
     TopicsSettings,
     check_topics,
@@ -97,7 +97,7 @@ class AsyncTopicsConsumer(TopicsView):
         )
         self._reading = MemberReader(self._settings)
         self._reader = AsyncTopicReader(self._settings.server, self._settings.options)
-        self._starts: dict[int, Place] = {}
+        self._starts: dict[int, SeekTarget] = {}
         self._pending = []
         self._news = AsyncWakeup()
         self._armed: object = None
@@ -178,7 +178,7 @@ class AsyncTopicsConsumer(TopicsView):
 
     # Positions
 
-    async def seek(self, topic: Topic, where: Place) -> None:
+    async def seek(self, topic: Topic, where: SeekTarget) -> None:
         """Go on from somewhere else in one topic; also after its error.
 
         Args:

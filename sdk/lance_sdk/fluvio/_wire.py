@@ -1,6 +1,6 @@
 """One connection as bytes: requests out, responses in, matched by their number.
 
-No socket and no clock here; a pump moves the bytes.
+No socket and no clock here; an I/O driver moves the bytes.
 """
 
 from collections import deque

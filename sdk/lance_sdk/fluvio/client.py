@@ -13,8 +13,8 @@ from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Pause, Steps, with_retries
 from lance_sdk.fluvio._consuming import PartitionStream
+from lance_sdk.fluvio._driver import Driver
 from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
-from lance_sdk.fluvio._pump import Pump
 from lance_sdk.fluvio._retries import Retries
 from lance_sdk.fluvio._send_buffer import SendBuffer
 from lance_sdk.fluvio._topics import Leaders
@@ -36,15 +36,15 @@ class _Shared:
 
     Attributes:
         lock: held while it is opened.
-        pump: the connection, once there is one.
+        driver: the connection, once there is one.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.pump: Pump | None = None
+        self.driver: Driver | None = None
 
     def __repr__(self) -> str:
-        return f"<_Shared {self.pump!r}>"
+        return f"<_Shared {self.driver!r}>"
 
 
 @shows_options(FluvioSettings)
@@ -72,7 +72,7 @@ class FluvioClient:
         self._met = False
 
     def __repr__(self) -> str:
-        count = sum(each.pump is not None for each in self._shared.values())
+        count = sum(each.driver is not None for each in self._shared.values())
         return f"<FluvioClient {self._sc[0]}:{self._sc[1]}, {count} connections>"
 
     def __enter__(self) -> Self:
@@ -90,8 +90,8 @@ class FluvioClient:
         """Close the connections; producers of this client end, consumers have their own."""
         self._closed = True
         for shared in list(self._shared.values()):
-            if shared.pump is not None:
-                self._drop(shared, shared.pump)
+            if shared.driver is not None:
+                self._drop(shared, shared.driver)
 
     def topics(self) -> list[FluvioTopic]:
         """Return the topics there are, by name."""
@@ -224,11 +224,11 @@ class FluvioClient:
         address = wanted.at or self._sc
         shared = self._shared.setdefault((wanted.server, address), _Shared())
         try:
-            pump = self._opened(shared, wanted.server, address)
+            driver = self._opened(shared, wanted.server, address)
             try:
-                return pump.ask(wanted)
+                return driver.ask(wanted)
             except BaseException:  # what comes now may be half an answer
-                self._drop(shared, pump)
+                self._drop(shared, driver)
                 raise
         except LanceError as error:
             placed = located(error, wanted.what, _peer(address), met=self._met)
@@ -236,28 +236,28 @@ class FluvioClient:
                 raise
             raise placed from error
 
-    def _opened(self, shared: _Shared, server: Server, address: Address) -> Pump:
+    def _opened(self, shared: _Shared, server: Server, address: Address) -> Driver:
         with shared.lock:
-            pump = shared.pump
-            if pump is not None and not pump.usable:
-                self._drop(shared, pump)
-            if shared.pump is None:
-                shared.pump = self.connect(server, address)
+            driver = shared.driver
+            if driver is not None and not driver.usable:
+                self._drop(shared, driver)
+            if shared.driver is None:
+                shared.driver = self.connect(server, address)
             if self._closed:  # meanwhile
-                self._drop(shared, shared.pump)
+                self._drop(shared, shared.driver)
                 raise ClosedError("the client was closed while it connected; make a new one")
-            return shared.pump
+            return shared.driver
 
-    def _drop(self, shared: _Shared, pump: Pump) -> None:
-        if shared.pump is pump:
-            shared.pump = None
-        pump.close()
+    def _drop(self, shared: _Shared, driver: Driver) -> None:
+        if shared.driver is driver:
+            shared.driver = None
+        driver.close()
 
-    def connect(self, server: Server, address: Address) -> Pump:
+    def connect(self, server: Server, address: Address) -> Driver:
         """Return a connection of one's own."""
-        pump = Pump(server, address, self.settings).open(self._tls)
+        driver = Driver(server, address, self.settings).open(self._tls)
         self._met = True
-        return pump
+        return driver
 
 
 def _peer(address: Address) -> str:

@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from lance_sdk._api.other_systems import Address
 from lance_sdk.fluvio._asks import Steps
-from lance_sdk.fluvio._pump import Pump
+from lance_sdk.fluvio._driver import Driver
 from lance_sdk.fluvio.types import FluvioSettings
 from lance_spec.fluvio.apis import Server
 
@@ -20,5 +20,5 @@ class Connections(Protocol):
     def run(self, steps: Steps[T]) -> T:
         """Do what steps ask for, and return what they come to."""
 
-    def connect(self, server: Server, address: Address) -> Pump:
+    def connect(self, server: Server, address: Address) -> Driver:
         """Return a connection of one's own."""

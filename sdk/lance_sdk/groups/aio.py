@@ -22,7 +22,7 @@ from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.groups._member.aio_reader import AsyncTopicReader
 from lance_sdk.groups._member.factory import build_member
 from lance_sdk.groups._member.member_reader import MemberReader
-from lance_sdk.groups._member.membership import LONGEST_WAIT, Membership, Place, Topic
+from lance_sdk.groups._member.membership import LONGEST_WAIT, Membership, SeekTarget, Topic
 from lance_sdk.groups._member.rebalance_listener import RebalanceListener
 from lance_sdk.groups._member.settings import OnAssigned, OnGone, check_settings
 from lance_sdk.groups._member.wakeup import AsyncWakeup
@@ -136,7 +136,7 @@ class AsyncGroupConsumer(Membership, AsyncLifecycle):
         )
         self._reading = MemberReader(self._settings)
         self._reader = AsyncTopicReader(self._settings.server, self._settings.options)
-        self._starts: dict[int, Place] = {}
+        self._starts: dict[int, SeekTarget] = {}
         self._news = AsyncWakeup()
         self._armed: tuple[object, object] = (None, None)
         self._pending: list[CommitCall] = []
@@ -223,7 +223,7 @@ class AsyncGroupConsumer(Membership, AsyncLifecycle):
 
     # Topics come and go
 
-    async def seek(self, topic: Topic, where: Place) -> None:
+    async def seek(self, topic: Topic, where: SeekTarget) -> None:
         """Go on from somewhere else in one topic; also in ``on_assigned``, and after its error.
 
         Args:

@@ -15,7 +15,7 @@ from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.groups._member.factory import build_member
 from lance_sdk.groups._member.member_reader import MemberReader
-from lance_sdk.groups._member.membership import LONGEST_WAIT, Membership, Place, Topic
+from lance_sdk.groups._member.membership import LONGEST_WAIT, Membership, SeekTarget, Topic
 from lance_sdk.groups._member.reader import TopicReader
 from lance_sdk.groups._member.rebalance_listener import RebalanceListener
 from lance_sdk.groups._member.settings import OnAssigned, OnGone, check_settings
@@ -130,7 +130,7 @@ class GroupConsumer(Membership, Lifecycle):
         )
         self._reading = MemberReader(self._settings)
         self._reader = TopicReader(self._settings.server, self._settings.options)
-        self._starts: dict[int, Place] = {}
+        self._starts: dict[int, SeekTarget] = {}
         self._news = Wakeup()
         self._armed: tuple[object, object] = (None, None)
         self._pending: list[CommitCall] = []
@@ -220,7 +220,7 @@ class GroupConsumer(Membership, Lifecycle):
 
     # Topics come and go
 
-    def seek(self, topic: Topic, where: Place) -> None:
+    def seek(self, topic: Topic, where: SeekTarget) -> None:
         """Go on from somewhere else in one topic; also in ``on_assigned``, and after its error.
 
         Args:

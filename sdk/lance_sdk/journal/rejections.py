@@ -131,7 +131,7 @@ class Rejection:
         return told + (doubt if self.maybe_stored else "")
 
 
-class Verdict(Enum):
+class AfterRejection(Enum):
     """What the transport of a rejected frame does next."""
 
     CONTINUE = "continue"

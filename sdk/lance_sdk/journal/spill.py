@@ -18,7 +18,7 @@ from lance_sdk.journal.config import JournalConfig
 from lance_sdk.journal.errors import JournalError, JournalFull, SlotUnusable
 from lance_sdk.journal.lwp.metadata import NO_TOPIC_ID
 from lance_sdk.journal.lwp.sender import StoreAndForwardSender
-from lance_sdk.journal.lwp.settings import LwpSettings, pump_settings
+from lance_sdk.journal.lwp.settings import LwpSettings, driver_settings
 from lance_sdk.journal.rejections import Rejection
 from lance_sdk.logs import DELIVERY
 from lance_spec.errors import DecodeError
@@ -222,7 +222,7 @@ def make_spill(url: "URL", config: "ProducerConfig") -> JournalSpill:
             journal=journal,
             backoff_base=seconds("backoff_base", config.backoff_base),
             backoff_cap=seconds("backoff_cap", config.backoff_cap),
-            **pump_settings(config),
+            **driver_settings(config),
         ),
         client=config.replace(open_timeout=_ENDLESS),
         on_missing_topic="create" if config.create_topic else "hold",

@@ -10,7 +10,7 @@ from lance_sdk._api.other_systems import Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError
 from lance_sdk.rustlog import _asks
 from lance_sdk.rustlog._asks import Ask
-from lance_sdk.rustlog._async_link import AsyncLink
+from lance_sdk.rustlog._async_connection import AsyncConnection
 from lance_sdk.rustlog._wire import Wire
 from lance_sdk.rustlog.client import checked_timeout
 from lance_sdk.rustlog.errors import RustlogError
@@ -60,11 +60,11 @@ class AsyncRustlogClient:
         self._timeout = checked_timeout(timeout)
         self._tls = tls_context(tls)
         self._lock = anyio.Lock()
-        self._link: AsyncLink | None = None
+        self._connection: AsyncConnection | None = None
         self._closed = False
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "connected" if self._link else "idle"
+        state = "closed" if self._closed else "connected" if self._connection else "idle"
         return (
             f"<AsyncRustlogClient {self._address[0]}:{self._address[1]} {self._dialect}, {state}>"
         )
@@ -87,17 +87,17 @@ class AsyncRustlogClient:
             await self._drop()
 
     async def _drop(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            await link.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
 
     async def _run(self, ask: Ask[T]) -> T:
         wire = Wire(self._dialect)
         frame = wire.frame(ask)
         async with self._lock:
-            link = await self._connected()
+            connection = await self._connected()
             try:
-                return await link.exchange(wire, frame, ask)
+                return await connection.exchange(wire, frame, ask)
             except RustlogError:
                 raise
             except BaseException:
@@ -105,14 +105,14 @@ class AsyncRustlogClient:
                     await self._drop()
                 raise
 
-    async def _connected(self) -> AsyncLink:
+    async def _connected(self) -> AsyncConnection:
         if self._closed:
             raise ClosedError(f"{self!r}: make a new one")
-        if self._link is not None and not self._link.usable:
+        if self._connection is not None and not self._connection.usable:
             await self._drop()
-        if self._link is None:
-            self._link = await AsyncLink.open(self._address, self._timeout, self._tls)
-        return self._link
+        if self._connection is None:
+            self._connection = await AsyncConnection.open(self._address, self._timeout, self._tls)
+        return self._connection
 
     # Records -----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from lance_sdk._api.other_systems import Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError, ConfigError
 from lance_sdk.rustlog import _asks
 from lance_sdk.rustlog._asks import Ask
-from lance_sdk.rustlog._link import Link
+from lance_sdk.rustlog._connection import Connection
 from lance_sdk.rustlog._wire import Wire
 from lance_sdk.rustlog.errors import RustlogError
 from lance_sdk.rustlog.types import (
@@ -58,11 +58,11 @@ class RustlogClient:
         self._timeout = checked_timeout(timeout)
         self._tls = tls_context(tls)
         self._lock = threading.Lock()
-        self._link: Link | None = None
+        self._connection: Connection | None = None
         self._closed = False
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "connected" if self._link else "idle"
+        state = "closed" if self._closed else "connected" if self._connection else "idle"
         return f"<RustlogClient {self._address[0]}:{self._address[1]} {self._dialect}, {state}>"
 
     def __enter__(self) -> Self:
@@ -83,31 +83,31 @@ class RustlogClient:
             self._drop()
 
     def _drop(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _run(self, ask: Ask[T]) -> T:
         wire = Wire(self._dialect)
         frame = wire.frame(ask)
         with self._lock:
-            link = self._connected()
+            connection = self._connected()
             try:
-                return link.exchange(wire, frame, ask)
+                return connection.exchange(wire, frame, ask)
             except RustlogError:
                 raise
             except BaseException:
                 self._drop()  # an answer that comes late would be taken for the next one's
                 raise
 
-    def _connected(self) -> Link:
+    def _connected(self) -> Connection:
         if self._closed:
             raise ClosedError(f"{self!r}: make a new one")
-        if self._link is not None and not self._link.usable:
+        if self._connection is not None and not self._connection.usable:
             self._drop()
-        if self._link is None:
-            self._link = Link(self._address, self._timeout, self._tls)
-        return self._link
+        if self._connection is None:
+            self._connection = Connection(self._address, self._timeout, self._tls)
+        return self._connection
 
     # Records -----------------------------------------------------------------------------------
 

@@ -36,8 +36,8 @@ from pyspark.sql.types import StructType
 from lance_sdk.errors import ConfigError
 from lance_sdk.spark.logs.batches import plan
 from lance_sdk.spark.logs.contract import InputSplit
+from lance_sdk.spark.logs.input_partitions import packed
 from lance_sdk.spark.logs.resolve import open_log
-from lance_sdk.spark.logs.splits import packed
 from lance_sdk.spark.options import PLACES, Options, options_of_table
 from lance_sdk.spark.pushdown import Range
 from lance_sdk.spark.rows.columns import check_schema
@@ -45,7 +45,7 @@ from lance_sdk.spark.tables import table_options, table_schema
 
 if TYPE_CHECKING:
     from lance_sdk.spark.streaming.group_commits import GroupCommits
-    from lance_sdk.spark.streaming.streams import Progress
+    from lance_sdk.spark.streaming.streams import StreamOffsets
     from lance_sdk.spark.writing import sinks
 
 _EVERYTHING = 2**62
@@ -191,17 +191,17 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
-        self._progress: Progress | None = None
+        self._progress: StreamOffsets | None = None
         self._commits: GroupCommits | None = None
 
     def __getstate__(self) -> dict[str, Any]:  # tasks read; place and commits are the driver's
         return self.__dict__ | {"_progress": None, "_commits": None}
 
-    def _place(self) -> "Progress":
+    def _place(self) -> "StreamOffsets":
         if self._progress is None:
-            from lance_sdk.spark.streaming.streams import Progress  # noqa: PLC0415 - only for streams
+            from lance_sdk.spark.streaming.streams import StreamOffsets  # noqa: PLC0415 - only for streams
 
-            self._progress = Progress(open_log(self._options), self._options)
+            self._progress = StreamOffsets(open_log(self._options), self._options)
         return self._progress
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's

@@ -16,7 +16,7 @@ from lance_sdk._api.offset_store import sync_store
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import LanceError, UsageError
 from lance_sdk.groups._member.member_reader import MemberReader
-from lance_sdk.groups._member.membership import LONGEST_WAIT, Place, Topic, TopicsView
+from lance_sdk.groups._member.membership import LONGEST_WAIT, SeekTarget, Topic, TopicsView
 from lance_sdk.groups._member.reader import TopicReader
 from lance_sdk.groups._member.topics_settings import (
     TopicsSettings,
@@ -93,7 +93,7 @@ class TopicsConsumer(TopicsView):
         )
         self._reading = MemberReader(self._settings)
         self._reader = TopicReader(self._settings.server, self._settings.options)
-        self._starts: dict[int, Place] = {}
+        self._starts: dict[int, SeekTarget] = {}
         self._pending = []
         self._news = Wakeup()
         self._armed: object = None
@@ -176,7 +176,7 @@ class TopicsConsumer(TopicsView):
 
     # Positions
 
-    def seek(self, topic: Topic, where: Place) -> None:
+    def seek(self, topic: Topic, where: SeekTarget) -> None:
         """Go on from somewhere else in one topic; also after its error.
 
         Args:

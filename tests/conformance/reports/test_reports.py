@@ -15,11 +15,11 @@ import xmlschema
 
 from lance_conformance.dialect import SPECIFIED
 from lance_conformance.engine.conditions import Conditions, Target
-from lance_conformance.engine.report import console
 from lance_conformance.engine.report.evidence import by_hand
 from lance_conformance.engine.report.explain import entry, explain
-from lance_conformance.engine.report.jsonl import RunFile
-from lance_conformance.engine.report.junit import junit
+from lance_conformance.engine.report.formats import console
+from lance_conformance.engine.report.formats.jsonl import RunFile
+from lance_conformance.engine.report.formats.junit import junit
 from lance_conformance.engine.report.run import Run
 from lance_conformance.engine.report.style import Style
 from lance_conformance.engine.run.schedule import ask_all

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from lance_conformance.app import run_app
 from lance_conformance.engine.report.comparing import compare
 from lance_conformance.engine.report.coverage import coverage, in_words
-from lance_conformance.engine.report.html import html
-from lance_conformance.engine.report.markdown import markdown
-from lance_conformance.engine.report.pcapng import capture
+from lance_conformance.engine.report.formats.html import html
+from lance_conformance.engine.report.formats.markdown import markdown
+from lance_conformance.engine.report.formats.pcapng import capture
 from lance_conformance.engine.report.reading import RunFileError, Told, read_lines, read_run
 from lance_conformance.engine.run.baseline import (
     Baseline,

@@ -9,7 +9,7 @@ from lance_conformance.engine.expectations import (
     ANOTHER_KIND,
     Allowed,
     Closed,
-    Silence,
+    NoAnswer,
     Violation,
     closed,
 )
@@ -76,7 +76,7 @@ def test_what_nearly_fits_is_told_by_its_field(allowed: Allowed, event: Event, r
 
 @pytest.mark.parametrize("allowed", [allowed for allowed, _ in FITS])
 @pytest.mark.parametrize(
-    "event", [Silence(1.0), Violation("bad-magic", "no"), Frame(flags=0), control(Command.FETCH)]
+    "event", [NoAnswer(1.0), Violation("bad-magic", "no"), Frame(flags=0), control(Command.FETCH)]
 )
 def test_anything_else_is_another_kind(allowed: Allowed, event: Event) -> None:
     """Silence, garbage and other frames fit nothing."""
@@ -87,4 +87,4 @@ def test_an_outcome_reads_as_words_with_its_source() -> None:
     """A report says what was allowed and on what that rests."""
     assert str(ack(7)) == "Ack of batch 0x7 [4.2/batch-id]"
     assert str(Closed("rst")) == "the connection closed (RST)"
-    assert str(Silence(0.25)) == "nothing within 250 ms"
+    assert str(NoAnswer(0.25)) == "nothing within 250 ms"

@@ -121,7 +121,7 @@ class World:
         attempts: when the hosts were dialled.
         wires: the connections, in order.
         inbox: rejections that were told.
-        events: what the pump would announce.
+        events: what the driver would announce.
     """
 
     def __init__(

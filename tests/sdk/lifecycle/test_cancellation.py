@@ -146,7 +146,7 @@ async def test_many_tasks_may_send_at_once(server: FakeServer) -> None:
         assert mine == [b"%d %d" % (task, number) for number in range(50)]
 
 
-async def test_a_loop_that_only_sends_does_not_starve_the_pump(server: FakeServer) -> None:
+async def test_a_loop_that_only_sends_does_not_starve_the_driver(server: FakeServer) -> None:
     """Batches leave while the loop is still running."""
     async with AsyncProducer(server.url(), batch_bytes=1000) as producer:
         while len(server.ingested) < 5:

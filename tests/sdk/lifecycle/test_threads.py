@@ -226,7 +226,7 @@ def test_close_returns_although_the_server_reads_nothing(server: FakeServer) -> 
     release.set()
 
 
-def test_a_failure_in_the_pump_is_not_a_hang(
+def test_a_failure_in_the_driver_is_not_a_hang(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were there a bug in it, whoever waits would be told."""

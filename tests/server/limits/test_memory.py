@@ -13,7 +13,7 @@ from lance_server import running
 from lance_server.config.settings import ServerConfig
 from lance_server.errors import ConfigError
 from lance_server.runtime.disk_backlog import Backlog
-from lance_server.runtime.memory_quota import Level, MemoryBudget
+from lance_server.runtime.memory_quota import MemoryBudget, MemoryLevel
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import (
     FaultyStorage,
@@ -41,14 +41,14 @@ SLACK = 40 * MIB
 @pytest.mark.parametrize(
     ("held", "level"),
     [
-        (0, Level.NORMAL),
-        (79, Level.NORMAL),
-        (80, Level.HIGH),
-        (94, Level.HIGH),
-        (95, Level.CRITICAL),
+        (0, MemoryLevel.NORMAL),
+        (79, MemoryLevel.NORMAL),
+        (80, MemoryLevel.HIGH),
+        (94, MemoryLevel.HIGH),
+        (95, MemoryLevel.CRITICAL),
     ],
 )
-def test_the_marks_are_at_80_and_95_percent(held: int, level: Level) -> None:
+def test_the_marks_are_at_80_and_95_percent(held: int, level: MemoryLevel) -> None:
     """Of the budget, by what is held."""
     memory = MemoryBudget(100)
     memory.new_holder().update(held)
@@ -60,7 +60,7 @@ def test_what_is_not_durable_counts() -> None:
     backlog = Backlog()
     backlog.size = 90
     memory = MemoryBudget(100, backlog)
-    assert (memory.used, memory.level) == (90, Level.HIGH)
+    assert (memory.used, memory.level) == (90, MemoryLevel.HIGH)
 
 
 def test_who_asks_first_gets_memory_first() -> None:

@@ -11,7 +11,7 @@ from lance_server.errors import DataDirError
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.reading.reader import Range
-from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX
+from lance_server.log.segments.segment_files import DATA_SUFFIX, SIDECAR_SUFFIX
 from lance_server.lwp.refusals import Refusal
 from lance_server.testing import FaultyStorage, LogDriver, MemoryStorage, SessionPeer
 from lance_spec.enums import Command, ErrorCode

@@ -15,7 +15,7 @@ from lance_server.log.dedup import FIRST_LASTING_ID
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.reading.reader import Range
 from lance_server.log.segments.compaction import CompactionPolicy, candidates
-from lance_server.log.segments.segment import Segment, SegmentName
+from lance_server.log.segments.segment_files import Segment, SegmentName
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE, BatchIndex
 from lance_server.offline.verifying import verify
 from lance_server.storage.contract import StorageBackend

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from lance_server.config.settings import Address
 from lance_server.embedded import EmbeddedServer, running
 from lance_server.log.dedup import FIRST_LASTING_ID, WindowLimits
-from lance_server.log.expiry_clock import ExpiryClock
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.metadata.checksummed_file import save_document
 from lance_server.log.metadata.topic_file import Retention
+from lance_server.log.retention.expiry_clock import ExpiryClock
 from lance_server.offline.commands import offline
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.testing import FaultyStorage, LogDriver, ManualClock, MemoryStorage, ask_http

@@ -8,7 +8,7 @@ import pytest
 
 from lance_server.log.flusher import FlushPolicy
 from lance_server.log.log_manager import LogOptions
-from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
+from lance_server.log.segments.segment_files import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
 from lance_server.log.segments.sidecar import HEADER_SIZE, decode_entries, decode_header
 from lance_server.lwp.refusals import Refusal
 from lance_server.runtime.completion import Completion

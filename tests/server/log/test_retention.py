@@ -13,9 +13,9 @@ from lance_server.log.dedup import FIRST_LASTING_ID, WindowLimits
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.reading.reader import Range
-from lance_server.log.retention_rules import expired
+from lance_server.log.retention.rules import expired
 from lance_server.log.segments.compaction import CompactionPolicy
-from lance_server.log.segments.segment import Segment, SegmentName
+from lance_server.log.segments.segment_files import Segment, SegmentName
 from lance_server.log.segments.sidecar import BatchIndex
 from lance_server.lwp.refusals import Refusal
 from lance_server.storage.contract import StorageBackend
@@ -303,7 +303,7 @@ def test_a_plan_changes_nothing() -> None:
     topic = log.engine.topic(0)
     topic.file.retention = KEEP_TWO
     names = disk.files()
-    assert len(log.engine.upkeep.plan(topic)) == 3
+    assert len(log.engine.upkeep.retention.plan(topic)) == 3
     assert disk.files() == names
 
 

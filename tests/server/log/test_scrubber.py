@@ -6,7 +6,7 @@ import os
 import pytest
 
 from lance_server.log.log_manager import LogOptions
-from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX
+from lance_server.log.segments.segment_files import DATA_SUFFIX, SIDECAR_SUFFIX
 from lance_server.testing import FaultyStorage, LogDriver, MemoryStorage
 
 OPTIONS = LogOptions(segment_size=300, scrub_days=1.0, compaction=None)

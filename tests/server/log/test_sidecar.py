@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lance_server.log.reading.fast_fetch import FastFetch
 from lance_server.log.reading.reader import Fetched
 from lance_server.log.reading.segment_cache import OpenFile
-from lance_server.log.segments.segment import Segment, SegmentName
+from lance_server.log.segments.segment_files import Segment, SegmentName
 from lance_server.log.segments.sidecar import (
     DAMAGED,
     OPAQUE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.reading import segment_cache
-from lance_server.log.segments.segment import Segment, SegmentName, View
+from lance_server.log.segments.segment_files import Segment, SegmentName, View
 from lance_server.log.segments.sidecar import HEADER_SIZE, encode_header
 from lance_server.log.segments.sidecar_search import SidecarSearch, first_since
 from lance_server.storage.contract import StorageBackend

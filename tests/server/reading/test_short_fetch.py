@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lance_server.fault_injection.role import Role
 from lance_server.log.reading.reader import Fetched, Range
-from lance_server.log.segments.segment import View
+from lance_server.log.segments.segment_files import View
 from lance_server.lwp.fetch import _WANTED, FetchHandler
 from lance_server.lwp.responses import fetch_response, room_for_headers
 from lance_server.telemetry.distribution import Distribution

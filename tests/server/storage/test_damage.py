@@ -9,7 +9,7 @@ import pytest
 
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.metadata.topic_file import TopicFile
-from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX
+from lance_server.log.segments.segment_files import DATA_SUFFIX, SIDECAR_SUFFIX
 from lance_server.log.segments.sidecar import decode_header
 from lance_server.lwp.refusals import Refusal
 from lance_server.testing import LogDriver, MemoryStorage

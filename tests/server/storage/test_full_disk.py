@@ -9,7 +9,7 @@ import pytest
 from lance_server.log.disk_reserve import DiskReserve
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.metadata.topic_file import Retention
-from lance_server.log.segments.segment import DATA_SUFFIX
+from lance_server.log.segments.segment_files import DATA_SUFFIX
 from lance_server.lwp.refusals import Refusal
 from lance_server.storage.contract import Write
 from lance_server.storage.wal import WalStorage

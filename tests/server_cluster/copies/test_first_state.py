@@ -24,7 +24,7 @@ from lance_server.errors import UncleanStopError
 from lance_server.listeners.shared_offsets import RUSTLOG_GROUPS, consumer_number
 from lance_server.log.metadata.checksummed_file import save_document
 from lance_server.log.metadata.topic_file import TopicFile
-from lance_server.log.segments.segment import SIDECAR_SUFFIX
+from lance_server.log.segments.segment_files import SIDECAR_SUFFIX
 from lance_server.offline import sync_scheduler
 from lance_server.offline.commands import offline
 from lance_server.offline.verifying import verify

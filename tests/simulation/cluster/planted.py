@@ -16,7 +16,7 @@ from lance_server.cluster.copies import clone
 from lance_server.cluster.hosting.leaving import ShardLeaver
 from lance_server.cluster.peers import Peers
 from lance_server.cluster.replicated_log import AppendError
-from lance_server.log.segments.segment import SegmentWriter
+from lance_server.log.segments.segment_files import SegmentWriter
 from lance_server.runtime.completion import Completion
 from lance_server.storage.contract import read_at
 

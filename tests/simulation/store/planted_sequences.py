@@ -11,10 +11,11 @@ from typing import Any, Final
 from greenlet import getcurrent
 from tests.simulation.mutants import Mutant, Patch, always, nothing
 
-from lance_server.log import expiry_clock, flusher, maintenance, partition
+from lance_server.log import flusher, maintenance, partition
 from lance_server.log.metadata import consumer_offsets, topic_file, topic_folders
 from lance_server.log.recovery import discovery, startup, topic_recovery
-from lance_server.log.segments import active_segment, segment
+from lance_server.log.retention import enforcement, expiry_clock
+from lance_server.log.segments import active_segment, segment_files
 from lance_server.runtime import completion
 from lance_server.runtime.completion import Completion
 from lance_server.storage import contract, wal, wal_file, wal_replay
@@ -37,13 +38,13 @@ def _create_keeps_base(_: Any) -> Callable[..., Any]:
 
     def new_writer(self: Any, now_ns: int, place: Any) -> Any:
         last_start = max(self._last_start, place.last.start_ns if place.last else 0)
-        name = segment.SegmentName(place.record, max(now_ns, last_start + 1))
+        name = segment_files.SegmentName(place.record, max(now_ns, last_start + 1))
         self._last_start = name.start_ns
-        begun = segment.Segment(
+        begun = segment_files.Segment(
             self._file.folder, name, place.offset, place.record, live=active_segment.BatchIndex()
         )
         self._file.add_base(name.key, begun.base_offset)
-        return segment.SegmentWriter.create(self._storage, begun, self._file.identity.id)
+        return segment_files.SegmentWriter.create(self._storage, begun, self._file.identity.id)
 
     return new_writer
 
@@ -78,7 +79,7 @@ def _room_at_once(right: Any) -> Callable[..., Any]:
 
 def _limited_alone(_: Any) -> Callable[..., Any]:
     """Return retention that drops what a recorded merge makes before that is finished."""
-    return lambda self, topic: self._retain(topic)
+    return lambda self, topic: self.retention.steps(topic)
 
 
 def _kept_after_close(_: Any) -> Callable[..., Any]:
@@ -93,7 +94,7 @@ def _kept_after_close(_: Any) -> Callable[..., Any]:
             writer.segment.live = None
             self._writer = None
         else:
-            segment.remove_files(self._storage, writer.segment)
+            segment_files.remove_files(self._storage, writer.segment)
         self._storage.sync_dir(writer.segment.folder)
         if self._writer is not None:
             writer.release()
@@ -125,7 +126,7 @@ def _placed_by_sidecar(right: Any) -> Callable[..., Any]:
             header = self._header(name)
         except (DecodeError, FileNotFoundError):
             return right(self, name)
-        return segment.Segment(self._folder, name, header.base_offset, name.start_record)
+        return segment_files.Segment(self._folder, name, header.base_offset, name.start_record)
 
     return place
 
@@ -136,7 +137,7 @@ def _lost_by_offset(_: Any) -> Callable[..., Any]:
     def with_lost(self: Any, segments: list[Any], end: int) -> list[Any]:
         bounds = sorted({*(each.base_offset for each in segments), end})
         for key, base in self._file.bases.items():
-            name = segment.SegmentName.parse(key + segment.DATA_SUFFIX)
+            name = segment_files.SegmentName.parse(key + segment_files.DATA_SUFFIX)
             following = bisect_right(bounds, base)
             if base not in bounds and name is not None and following < len(bounds):
                 stub = name._replace(end_ns=name.start_ns)
@@ -333,10 +334,10 @@ SEQUENCES: Final = (
     Mutant("an exception of one who waits stops the others", (
         Patch(completion, "wake_all", _wake_until_it_fails),
         Patch(flusher, "wake_all", _wake_until_it_fails),
-        Patch(segment.SegmentWriter, "release", _release_raises),
+        Patch(segment_files.SegmentWriter, "release", _release_raises),
     ), ("delete",)),
     Mutant("a file that cannot be closed stops a deletion",
-           (Patch(segment.SegmentWriter, "release", _release_raises),), ("delete",)),
+           (Patch(segment_files.SegmentWriter, "release", _release_raises),), ("delete",)),
     Mutant("a creation that failed is not undone",
            (Patch(topic_folders.TopicFolders, "undo", nothing),), ("create", "full")),
     Mutant("a commit that failed is told as committed",
@@ -346,7 +347,7 @@ SEQUENCES: Final = (
     Mutant("a commit that failed is not taken back",
            (Patch(consumer_offsets.ConsumerOffsets, "_append", _not_taken_back),), ("commit",)),
     Mutant("a rename that reports failure is taken for not done",
-           (Patch(segment.SegmentWriter, "_is_called", always(False)),),
+           (Patch(segment_files.SegmentWriter, "_is_called", always(False)),),
            ("roll", "append", "close")),
     Mutant("a gap in the numbers of a write-ahead log is refused",
            (Patch(wal_replay, "_read_all", _no_gaps),), (), ("wal",)),
@@ -355,7 +356,7 @@ SEQUENCES: Final = (
     Mutant("a time seek meets a merge",
            (Patch(partition.Partition, "_first_since", _seek_once),), ("readers",)),
     Mutant("a limit in bytes is what is kept at least",
-           (Patch(maintenance, "expired", _limit_is_least),), ("limit",)),
+           (Patch(enforcement, "expired", _limit_is_least),), ("limit",)),
     Mutant("a wall clock that jumped is believed",
            (Patch(expiry_clock.ExpiryClock, "check", always(True)),
             Patch(expiry_clock.ExpiryClock, "now_ns", lambda _: lambda self: self._clock())),

@@ -8,15 +8,16 @@ from tests.simulation.faults import class_of
 from tests.simulation.mount import Mount
 from tests.simulation.mutants import Mutant, Patch, always, nothing
 
-from lance_server.log import dedup, flusher, log_manager, maintenance, partition, retention_rules
+from lance_server.log import dedup, flusher, log_manager, maintenance, partition
 from lance_server.log.metadata import catalog, checksummed_file, consumer_offsets, topic_file
 from lance_server.log.reading import segment_cache
 from lance_server.log.recovery import startup, topic_recovery
+from lance_server.log.retention import enforcement, rules
 from lance_server.log.segments import (
     active_segment,
     compaction,
     indexes,
-    segment,
+    segment_files,
     sidecar_scan,
     sidecar_search,
 )
@@ -223,7 +224,7 @@ def _all_well(_: Any) -> Callable[..., Any]:
 def _without_windows(right: Any) -> Callable[..., Any]:
     def remove(storage: Any, file: Any) -> None:
         right(storage, file)
-        for path in retention_rules.window_files(storage, file.folder):
+        for path in rules.window_files(storage, file.folder):
             storage.remove(path)
 
     return remove
@@ -297,10 +298,10 @@ STEPS: Final = (
     Mutant("offsets are not reserved ahead of use",
            (Patch(topic_file.TopicFile, "reserve", nothing),), (), ("os",)),
     Mutant("a failed write is not cut back",
-           (Patch(segment.SegmentWriter, "cut_back", nothing),)),
+           (Patch(segment_files.SegmentWriter, "cut_back", nothing),)),
     Mutant("a failed write is acknowledged",
            (Patch(partition.Partition, "conclude", _error_forgotten),)),
-    Mutant("retention drops a segment too many", (Patch(maintenance, "expired", _one_more),)),
+    Mutant("retention drops a segment too many", (Patch(enforcement, "expired", _one_more),)),
     Mutant("the change of a floor is not saved",
            (Patch(topic_file.TopicFile, "retire", _in_memory_only),), ("retire",)),
     Mutant("a change of retention is not saved",
@@ -327,7 +328,7 @@ STEPS: Final = (
            (Patch(partition.Partition, "begin_flush", _settle_before),)),
     Mutant("a time seek goes too far",
            (Patch(sidecar_search.SidecarSearch, "first_since", _later),)),
-    Mutant("a sidecar stays open", (Patch(segment.SegmentWriter, "release", _release_half),)),
+    Mutant("a sidecar stays open", (Patch(segment_files.SegmentWriter, "release", _release_half),)),
     Mutant("files that were read stay open",
            (Patch(segment_cache.SegmentCache, "_evict", nothing),)),
     Mutant("only the first topic of a flush is answered",
@@ -336,9 +337,9 @@ STEPS: Final = (
     Mutant("two visits of one topic at once",
            (Patch(maintenance.Maintenance, "visit", _never_busy),), ("merge", "retire")),
     Mutant("the last byte of a flush is lost",
-           (Patch(segment.SegmentWriter, "writes", _short_batches),)),
+           (Patch(segment_files.SegmentWriter, "writes", _short_batches),)),
     Mutant("sidecars of dropped segments go with them",
-           (Patch(maintenance, "remove_retired", _without_windows),), ("retire",)),
+           (Patch(enforcement, "remove_retired", _without_windows),), ("retire",)),
     Mutant("a closed segment keeps the name of an open one",
            (Patch(active_segment.ActiveSegment, "_close", nothing),)),
     Mutant("holes that a crash tore are not recorded",

@@ -10,7 +10,7 @@ from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint, decode_checkpoint
-from lance_sdk.spark.streaming.streams import Progress
+from lance_sdk.spark.streaming.streams import StreamOffsets
 
 Rows = list[tuple[int, bytes]]
 LIMITS = (1, 200, 2**62)
@@ -145,9 +145,9 @@ class Follower:
         known = self._pending or self._at
         return bool(known) and self._history.lags(decode_checkpoint(known).get("orders"))
 
-    def _started(self) -> Progress:
+    def _started(self) -> StreamOffsets:
         options = self._history.options(**self._said)
-        return Progress(open_log(options), options, sleep=lambda _: None)
+        return StreamOffsets(open_log(options), options, sleep=lambda _: None)
 
     def _planned(self) -> Any:
         progress = self._started()

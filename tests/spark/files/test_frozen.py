@@ -20,7 +20,7 @@ from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.pipelines.audit import audit_one, targets
 from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint, decode_checkpoint
-from lance_sdk.spark.streaming.streams import Progress
+from lance_sdk.spark.streaming.streams import StreamOffsets
 from lance_server.log.log_manager import LogOptions
 from lance_server.log.metadata.topic_file import Retention
 from lance_server.log.segments.compaction import CompactionPolicy
@@ -195,7 +195,7 @@ class History:
     def plan(self) -> None:
         """Plan a micro-batch where the last one ended, and read it."""
         options = self.options(failOnDataLoss="false")
-        progress = Progress(open_log(options), options, sleep=lambda _: None)
+        progress = StreamOffsets(open_log(options), options, sleep=lambda _: None)
         at = progress.initial()
         if self.checkpoints:
             at = {"v": 1, "topics": {"orders": self.checkpoints[-1][0].to_json()}}

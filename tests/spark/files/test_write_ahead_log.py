@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lance_sdk import Producer
 from lance_sdk.spark.errors import DataDamaged
 from lance_sdk.spark.files.storage import opened, read_file
-from lance_sdk.spark.files.wal import FOLDER, RepeatedFile, Run, WriteAheadLog, log_of
+from lance_sdk.spark.files.wal import FOLDER, PendingWrite, RepeatedFile, WriteAheadLog, log_of
 from lance_sdk.spark.pipelines.audit import audit_one, targets
 from lance_server import running
 from lance_server.log.log_options import LogOptions
@@ -210,7 +210,7 @@ def test_following_a_log_finds_what_reading_it_at_once_finds(
 @given(
     content=st.binary(max_size=40),
     runs=st.lists(
-        st.builds(Run, st.integers(0, 60), st.binary(min_size=1, max_size=20)), min_size=1
+        st.builds(PendingWrite, st.integers(0, 60), st.binary(min_size=1, max_size=20)), min_size=1
     ),
     offset=st.integers(0, 90),
     length=st.integers(0, 90),
@@ -218,7 +218,7 @@ def test_following_a_log_finds_what_reading_it_at_once_finds(
 def test_a_repeated_file_reads_like_one_that_was_written_to(
     tmp_path_factory: pytest.TempPathFactory,
     content: bytes,
-    runs: list[Run],
+    runs: list[PendingWrite],
     offset: int,
     length: int,
 ) -> None:

@@ -15,7 +15,7 @@ from lance_sdk.spark.logs.contract import EVERYTHING
 from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import decode_checkpoint
-from lance_sdk.spark.streaming.streams import Progress
+from lance_sdk.spark.streaming.streams import StreamOffsets
 from lance_server.embedded import EmbeddedServer
 
 At = Mapping[str, str]
@@ -125,7 +125,7 @@ def test_a_large_micro_batch_is_planned_without_reading_it(
 ) -> None:
     """Its end is a record's boundary within the limit, with a fingerprint."""
     options = Options.parse({**at, "topic": "orders", "startingOffsets": "earliest"})
-    progress = Progress(open_log(options), options)
+    progress = StreamOffsets(open_log(options), options)
     found: list[bytes] = []
     place = progress.initial()
     before = server.stats()["bytes_out"]

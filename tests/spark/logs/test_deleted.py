@@ -9,7 +9,7 @@ from lance_sdk import Client
 from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.logs.server_log import ServerLog
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.streaming.streams import Progress
+from lance_sdk.spark.streaming.streams import StreamOffsets
 from lance_server.embedded import EmbeddedServer
 
 Fill = Callable[..., list[bytes]]
@@ -25,11 +25,11 @@ class Deleting(ServerLog):
         return super().advance(*args)
 
 
-def begun(at: Mapping[str, str], **said: str) -> tuple[Progress, dict[str, Any]]:
+def begun(at: Mapping[str, str], **said: str) -> tuple[StreamOffsets, dict[str, Any]]:
     """Return a query that has looked at the topic, and where it is."""
     where = {**at, "topicsPattern": "orders", "startingOffsets": "earliest", "pollInterval": "0s"}
     options = Options.parse({**where, **said})
-    progress = Progress(Deleting(options), options)
+    progress = StreamOffsets(Deleting(options), options)
     return progress, progress.initial()
 
 

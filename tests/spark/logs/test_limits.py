@@ -7,7 +7,7 @@ import pytest
 
 from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
-from lance_sdk.spark.streaming.streams import Progress
+from lance_sdk.spark.streaming.streams import StreamOffsets
 from lance_server.embedded import EmbeddedServer
 
 Fill = Callable[..., list[bytes]]
@@ -21,7 +21,7 @@ class Trigger:
         options = Options.parse({"pollInterval": "0s", "startingOffsets": "earliest", **said})
         self.now = 0.0
         self._reader = reader
-        self._progress = Progress(open_log(options), options, clock=lambda: self.now)
+        self._progress = StreamOffsets(open_log(options), options, clock=lambda: self.now)
         self._at = self._progress.initial()
 
     def fire(self) -> list[bytes]:

@@ -14,7 +14,7 @@ from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import decode_checkpoint
 from lance_sdk.spark.streaming.group_commits import GroupCommits
-from lance_sdk.spark.streaming.streams import Progress
+from lance_sdk.spark.streaming.streams import StreamOffsets
 from lance_server.embedded import EmbeddedServer
 
 Fill = Callable[..., list[bytes]]
@@ -49,7 +49,7 @@ def test_each_micro_batch_is_committed(
     """As the offsets at which it ends."""
     for topic in ("a", "b"):
         produce(topic, 100)
-    progress = Progress(open_log(options), options)
+    progress = StreamOffsets(open_log(options), options)
     commits = GroupCommits(options)
     at = progress.initial()
     for limit in (900, 1800):
@@ -66,9 +66,9 @@ def test_a_query_that_goes_on_commits_on(
     """Another driver takes the group's place up."""
     for topic in ("a", "b"):
         produce(topic, 10)
-    at = Progress(open_log(options), options).initial()
+    at = StreamOffsets(open_log(options), options).initial()
     for limit in (90, 180):
-        at = Progress(open_log(options), options).advance(at, limit)
+        at = StreamOffsets(open_log(options), options).advance(at, limit)
         commits = GroupCommits(options)
         commits.commit(decode_checkpoint(at))
         commits.close()
@@ -83,7 +83,7 @@ def test_a_topic_that_comes_is_committed(
     """The member joins again with it."""
     said = {**at, **WHERE, "topicsPattern": "[ab]", "commitCoordinator": coordinator.url}
     options = Options.parse(said)
-    progress, commits = Progress(open_log(options), options), GroupCommits(options)
+    progress, commits = StreamOffsets(open_log(options), options), GroupCommits(options)
     place = progress.initial()
     for topic in ("a", "b"):
         produce(topic, 10)
@@ -99,7 +99,7 @@ def test_a_consumer_of_the_group_goes_on_where_the_query_ended(
     """A commit is a commit."""
     values = produce("a", 10)
     produce("b", 10)
-    progress, commits = Progress(open_log(options), options), GroupCommits(options)
+    progress, commits = StreamOffsets(open_log(options), options), GroupCommits(options)
     commits.commit(decode_checkpoint(progress.advance(progress.initial(), 2 * 45 * 4)))
     commits.close()
     with GroupConsumer(
@@ -115,7 +115,7 @@ def test_a_coordinator_that_is_away_ends_no_query(
     produce("a", 10)
     said = {**at, **WHERE, "topic": "a", "commitCoordinator": "127.0.0.1:9", "requestTimeout": "1s"}
     options = Options.parse(said)
-    place = Progress(open_log(options), options).initial()
+    place = StreamOffsets(open_log(options), options).initial()
     GroupCommits(options).commit(decode_checkpoint(place))
     assert "commitGroup=etl" in caplog.text
 

@@ -18,7 +18,7 @@ from lance_sdk.spark.logs.contract import TopicView
 from lance_sdk.spark.logs.resolve import open_log
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint, encode_checkpoint
-from lance_sdk.spark.streaming.streams import Progress
+from lance_sdk.spark.streaming.streams import StreamOffsets
 from lance_server.embedded import EmbeddedServer
 
 Fill = Callable[..., list[bytes]]
@@ -50,7 +50,7 @@ class Query:
 
     def __init__(self, **said: str) -> None:
         options = Options.parse({"pollInterval": "0s", "startingOffsets": "earliest", **said})
-        self.progress = Progress(open_log(options), options)
+        self.progress = StreamOffsets(open_log(options), options)
         self.at = self.progress.initial()
 
     def lag(self, limit: int) -> Lag:

@@ -19,7 +19,7 @@ from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import (
     decode_checkpoint,
 )
-from lance_sdk.spark.streaming.streams import Progress
+from lance_sdk.spark.streaming.streams import StreamOffsets
 from lance_sdk.values.keyed import join
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
@@ -36,7 +36,7 @@ class Query:
         self.waits: list[float] = []
         self._reader = reader
         self._now = 0.0
-        self.progress = Progress(
+        self.progress = StreamOffsets(
             open_log(options), options, clock=lambda: self._now, sleep=self._sleep
         )
         self.at = self.progress.initial()

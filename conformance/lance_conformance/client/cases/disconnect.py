@@ -1,6 +1,6 @@
 """Connections that end, at every step, and what a client makes of it."""
 
-from lance_conformance.client.cases.header import ACK, CARRIERS, FETCHED, NOT_LATE, TOPICS
+from lance_conformance.client.cases.header import ACK, FAULTY_ANSWERS, FETCHED, NOT_LATE, TOPICS
 from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import Count
 from lance_conformance.client.client_case import ClientCase
@@ -12,24 +12,24 @@ MOST_ATTEMPTS = 12
 """Connections that a client may make while one operation lasts."""
 
 for how in WAYS:
-    for carrier in CARRIERS:
-        places = {"before": (None, f"instead of {carrier.what}"),
-                  "in-header": (20, f"inside the header of {carrier.what}")}  # fmt: skip
-        if carrier is not ACK:
-            places["in-payload"] = (50, f"inside the payload of {carrier.what}")
+    for faulty in FAULTY_ANSWERS:
+        places = {"before": (None, f"instead of {faulty.what}"),
+                  "in-header": (20, f"inside the header of {faulty.what}")}  # fmt: skip
+        if faulty is not ACK:
+            places["in-payload"] = (50, f"inside the payload of {faulty.what}")
         for place, (upto, words) in places.items():
             steps = (Close(how),) if upto is None else (Answer(upto=upto), Close(how))
             add_case(
-                f"loss/{how}-{place}-{carrier.name}", "17.5/connection-closed",
+                f"loss/{how}-{place}-{faulty.name}", "17.5/connection-closed",
                 f"When the connection ends ({how.upper()}) {words}, the operation does not wait "
                 "until its time is over.",
-                ClientCase((carrier.op.safe(*NOT_LATE),), (on(carrier.trigger, *steps),)),
+                ClientCase((faulty.op.safe(*NOT_LATE),), (on(faulty.trigger, *steps),)),
                 quick=how == "fin",
             )  # fmt: skip
         add_case(
-            f"loss/{how}-then-{carrier.name}", "17.6/reconnect",
+            f"loss/{how}-then-{faulty.name}", "17.6/reconnect",
             f"After a connection has ended ({how.upper()}), the next operation makes another.",
-            ClientCase((carrier.op, carrier.op), (on(carrier.trigger, Answer(), Close(how)),),
+            ClientCase((faulty.op, faulty.op), (on(faulty.trigger, Answer(), Close(how)),),
                      paired=False),
         )  # fmt: skip
     add_case(
@@ -48,11 +48,11 @@ for how in WAYS:
         ClientCase((ACK.op.fails(),), (on("accept", Close(how), nth=0),),
                  (Count("accept", 1, MOST_ATTEMPTS),)),
     )  # fmt: skip
-for carrier in (ACK, TOPICS, FETCHED):
+for faulty in (ACK, TOPICS, FETCHED):
     add_case(
-        f"loss/nobody-listens-{carrier.name}", "17.5/refused",
+        f"loss/nobody-listens-{faulty.name}", "17.5/refused",
         "Where nobody listens, operations fail in time.",
-        ClientCase((carrier.op.fails("closed", "timeout", "retriable"),), listens=False),
+        ClientCase((faulty.op.fails("closed", "timeout", "retriable"),), listens=False),
     )  # fmt: skip
 add_case(
     "loss/delivery-goes-on",

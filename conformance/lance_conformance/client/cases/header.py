@@ -12,7 +12,7 @@ from lance_conformance.wire.frame import MAX_ANSWER
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
+class FaultyAnswer:
     """An operation, and the answer that carries a fault.
 
     Attributes:
@@ -33,10 +33,10 @@ class Carrier:
         return self.what[0].upper() + self.what[1:]
 
 
-ACK = Carrier("ack", send(b"one"), "ingest", "an Ack")
-TOPICS = Carrier("topics", list_topics(), "list", "a TopicResponse")
-FETCHED = Carrier("fetched", fetch(), "fetch", "a FetchResponse")
-CARRIERS = (ACK, TOPICS, FETCHED)
+ACK = FaultyAnswer("ack", send(b"one"), "ingest", "an Ack")
+TOPICS = FaultyAnswer("topics", list_topics(), "list", "a TopicResponse")
+FETCHED = FaultyAnswer("fetched", fetch(), "fetch", "a FetchResponse")
+FAULTY_ANSWERS = (ACK, TOPICS, FETCHED)
 
 NOT_LATE = ("protocol", "closed", "fatal", "retriable")
 """Kinds of errors of a client that has noticed, and did not merely run out of time."""
@@ -73,35 +73,35 @@ LENGTHS: Mapping[str, tuple[str, int]] = {
 }
 
 
-def _faulty(carrier: Carrier, header: Mapping[str, Change], *kinds: str) -> ClientCase:
+def _faulty(faulty: FaultyAnswer, header: Mapping[str, Change], *kinds: str) -> ClientCase:
     answer = Answer(header=header)
-    return ClientCase((carrier.op.safe(*kinds),), (on(carrier.trigger, answer),))
+    return ClientCase((faulty.op.safe(*kinds),), (on(faulty.trigger, answer),))
 
 
-for carrier in CARRIERS:
+for faulty in FAULTY_ANSWERS:
     for name, (clause, words, fault, dialects) in HEADS.items():
         add_case(
-            f"head/{name}-{carrier.name}",
+            f"head/{name}-{faulty.name}",
             clause,
-            f"{carrier.beginning} with {words} is not believed.",
-            _faulty(carrier, fault),
+            f"{faulty.beginning} with {words} is not believed.",
+            _faulty(faulty, fault),
             dialects=dialects,
         )
     for name, (words, length) in LENGTHS.items():
         add_case(
-            f"head/{name}-{carrier.name}",
+            f"head/{name}-{faulty.name}",
             "13.1/payload-limit",
-            f"{carrier.beginning} with {words} is given up at once, not waited for.",
-            _faulty(carrier, {"payload_length": length}, *NOT_LATE),
+            f"{faulty.beginning} with {words} is given up at once, not waited for.",
+            _faulty(faulty, {"payload_length": length}, *NOT_LATE),
         )
 
-for carrier in (TOPICS, FETCHED):
+for faulty in (TOPICS, FETCHED):
     for name, (words, fault) in PAYLOADS.items():
         add_case(
-            f"head/{name}-{carrier.name}",
+            f"head/{name}-{faulty.name}",
             "9.4/checked",
-            f"{carrier.beginning} with {words} is not believed.",
-            _faulty(carrier, fault),
+            f"{faulty.beginning} with {words} is not believed.",
+            _faulty(faulty, fault),
         )
 
 for name, words, fault in (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lance_conformance.client.cases.acks import REFUSAL
-from lance_conformance.client.cases.header import ACK, CARRIERS
+from lance_conformance.client.cases.header import ACK, FAULTY_ANSWERS
 from lance_conformance.client.cases.reads import ALL
 from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import Order
@@ -47,14 +47,14 @@ def _bystanders(number: int) -> Mapping[str, Bystander]:
 
 for number in NUMBERS:
     for name, (clause, words, step) in _bystanders(number).items():
-        for carrier in CARRIERS:
+        for faulty in FAULTY_ANSWERS:
             add_case(
-                f"between/{name}-{number}-{carrier.name}", clause,
-                f"{words} before {carrier.what} are not taken for it.",
+                f"between/{name}-{number}-{faulty.name}", clause,
+                f"{words} before {faulty.what} are not taken for it.",
                 ClientCase(
-                    (send(b"first"), *(carrier.op,) * TIMES),
+                    (send(b"first"), *(faulty.op,) * TIMES),
                     tuple(
-                        on(carrier.trigger, step, Answer(), nth=n + 1 + (carrier is ACK))
+                        on(faulty.trigger, step, Answer(), nth=n + 1 + (faulty is ACK))
                         for n in range(TIMES)
                     ),
                     paired=False,

@@ -1,6 +1,6 @@
 """Keepalives: answered, never in a storm, and never in the way."""
 
-from lance_conformance.client.cases.header import CARRIERS, NOT_LATE
+from lance_conformance.client.cases.header import FAULTY_ANSWERS, NOT_LATE
 from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import After, Settles
 from lance_conformance.client.client_case import ClientCase
@@ -45,12 +45,12 @@ add_case(
     "A hundred Keepalives at once are not answered by a hundred.",
     ClientCase(MANY, (on("ingest", Say(KEEPALIVE, 100), Answer()),), (Settles("keepalive", MOST),)),
 )
-for carrier in CARRIERS:
+for faulty in FAULTY_ANSWERS:
     add_case(
-        f"beat/silence-{carrier.name}",
+        f"beat/silence-{faulty.name}",
         "17.5/timeout",
-        f"When {carrier.what} does not come and nothing else does, the operation fails in time.",
-        ClientCase((carrier.op.fails(),), (on(carrier.trigger, Stall(), nth=0),)),
+        f"When {faulty.what} does not come and nothing else does, the operation fails in time.",
+        ClientCase((faulty.op.fails(),), (on(faulty.trigger, Stall(), nth=0),)),
     )
 add_case(
     "beat/between-acks",

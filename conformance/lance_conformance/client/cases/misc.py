@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from lance_conformance.client.cases.header import CARRIERS, NOT_LATE, TOPICS
+from lance_conformance.client.cases.header import FAULTY_ANSWERS, NOT_LATE, TOPICS
 from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.checks import Count, First, Same, Secret, Sent, StaysOn
 from lance_conformance.client.client_case import ClientCase
@@ -65,11 +65,11 @@ add_case(
              (on("ingest", PRESSURE, Answer(), nth=3), on("ingest", PRESSURE, Answer(), nth=6)),
              (StaysOn(),), paired=False),
 )  # fmt: skip
-for carrier in CARRIERS[1:]:
+for faulty in FAULTY_ANSWERS[1:]:
     add_case(
-        f"slow/before-{carrier.name}", "4.4/no-error",
-        f"Backpressure before {carrier.what} is not its answer.",
-        ClientCase((carrier.op,), (on(carrier.trigger, PRESSURE, Answer()),), paired=False),
+        f"slow/before-{faulty.name}", "4.4/no-error",
+        f"Backpressure before {faulty.what} is not its answer.",
+        ClientCase((faulty.op,), (on(faulty.trigger, PRESSURE, Answer()),), paired=False),
     )  # fmt: skip
 add_case(
     "slow/is-no-ack", "4.2/batch-id", "Backpressure acknowledges nothing.",
@@ -86,20 +86,20 @@ add_case(
 
 # -- limits and time -------------------------------------------------------------------------------
 
-for carrier in CARRIERS:
+for faulty in FAULTY_ANSWERS:
     for place, upto in (("header", 20), ("payload", 50)):
-        if upto == 20 or carrier.name != "ack":
+        if upto == 20 or faulty.name != "ack":
             add_case(
-                f"stall/in-{place}-{carrier.name}", "17.5/timeout",
-                f"When {carrier.what} stops inside its {place}, the operation fails in time.",
-                ClientCase((carrier.op.fails(),),
-                         (on(carrier.trigger, Answer(upto=upto), Stall(), nth=0),)),
+                f"stall/in-{place}-{faulty.name}", "17.5/timeout",
+                f"When {faulty.what} stops inside its {place}, the operation fails in time.",
+                ClientCase((faulty.op.fails(),),
+                         (on(faulty.trigger, Answer(upto=upto), Stall(), nth=0),)),
             )  # fmt: skip
     add_case(
-        f"stall/at-once-{carrier.name}", "17.5/timeout",
-        f"A server that accepts and says nothing makes an operation for {carrier.what} fail in "
+        f"stall/at-once-{faulty.name}", "17.5/timeout",
+        f"A server that accepts and says nothing makes an operation for {faulty.what} fail in "
         "time.",
-        ClientCase((carrier.op.fails(),), (on("accept", Stall(), nth=0),)),
+        ClientCase((faulty.op.fails(),), (on("accept", Stall(), nth=0),)),
     )  # fmt: skip
 for name, step, words in (
     ("keepalives", Say(KEEPALIVE, 500), "five hundred Keepalives"),

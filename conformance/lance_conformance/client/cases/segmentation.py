@@ -1,6 +1,6 @@
 """Right answers, cut and glued in every way that TCP may."""
 
-from lance_conformance.client.cases.header import ACK, CARRIERS, FETCHED, TOPICS
+from lance_conformance.client.cases.header import ACK, FAULTY_ANSWERS, FETCHED, TOPICS
 from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import StaysOn
 from lance_conformance.client.client_case import RECORDS, ClientCase
@@ -35,23 +35,23 @@ for place, words in PLACES.items():
         quick=place in {1, 44, 60},
     )
 
-for carrier in CARRIERS:
-    stays = () if carrier is FETCHED else (StaysOn(),)  # a reader may end with what it has read
+for faulty in FAULTY_ANSWERS:
+    stays = () if faulty is FETCHED else (StaysOn(),)  # a reader may end with what it has read
     add_case(
-        f"piece/dribble-{carrier.name}",
+        f"piece/dribble-{faulty.name}",
         CLAUSE,
-        f"{carrier.beginning} that arrives five bytes at a time is read like a whole one.",
+        f"{faulty.beginning} that arrives five bytes at a time is read like a whole one.",
         ClientCase(
-            (carrier.op,), (on(carrier.trigger, Answer(cuts=EVERY_FIVE)),), stays, paired=False
+            (faulty.op,), (on(faulty.trigger, Answer(cuts=EVERY_FIVE)),), stays, paired=False
         ),
     )
     add_case(
-        f"piece/glued-behind-keepalive-{carrier.name}",
+        f"piece/glued-behind-keepalive-{faulty.name}",
         CLAUSE,
-        f"{carrier.beginning} in one piece with a Keepalive before it is read.",
+        f"{faulty.beginning} in one piece with a Keepalive before it is read.",
         ClientCase(
-            (carrier.op,),
-            (on(carrier.trigger, Say(KEEPALIVE), Answer()),),
+            (faulty.op,),
+            (on(faulty.trigger, Say(KEEPALIVE), Answer()),),
             stays,
             paired=False,
         ),

@@ -1,6 +1,6 @@
 """Time: answers that are slow within an operation's time or over it, and connections at rest."""
 
-from lance_conformance.client.cases.header import CARRIERS, Carrier
+from lance_conformance.client.cases.header import FAULTY_ANSWERS, FaultyAnswer
 from lance_conformance.client.cases.reads import ALL
 from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.client_case import ClientCase
@@ -24,52 +24,54 @@ NEXT: dict[str, Op] = {
     "fetched": fetch(13).gives(records=ALL[1:]),
 }  # fmt: skip
 """What has an answer of the same kind, and another one."""
-EACH = tuple(carrier.op for carrier in CARRIERS)
+EACH = tuple(faulty.op for faulty in FAULTY_ANSWERS)
 
 
-def _slow(carrier: Carrier, name: str, clause: str, title: str, *steps: Step, times: int) -> None:
+def _slow(
+    faulty: FaultyAnswer, name: str, clause: str, title: str, *steps: Step, times: int
+) -> None:
     add_case(
-        f"pace/{name}-{carrier.name}", clause, title,
-        ClientCase((RIGHT[carrier.name],) * times, (on(carrier.trigger, *steps, nth=0),),
+        f"pace/{name}-{faulty.name}", clause, title,
+        ClientCase((RIGHT[faulty.name],) * times, (on(faulty.trigger, *steps, nth=0),),
                    paired=False),
         quick=False,
     )  # fmt: skip
 
 
-for carrier in CARRIERS:
-    _slow(carrier, "late-within", "17.5/timeout",
-          f"{carrier.beginning} that comes late, and in time, is taken.",
+for faulty in FAULTY_ANSWERS:
+    _slow(faulty, "late-within", "17.5/timeout",
+          f"{faulty.beginning} that comes late, and in time, is taken.",
           Pause(WITHIN), Answer(), times=1)  # fmt: skip
-    _slow(carrier, "several-late", "17.5/timeout",
-          f"Each operation has its own time: {SEVERAL} in a row wait for {carrier.what}.",
+    _slow(faulty, "several-late", "17.5/timeout",
+          f"Each operation has its own time: {SEVERAL} in a row wait for {faulty.what}.",
           Pause(WITHIN), Answer(), times=SEVERAL)  # fmt: skip
-    _slow(carrier, "in-pieces", "17.3/streaming",
-          f"{carrier.beginning} that takes its time, piece by piece, is taken.",
+    _slow(faulty, "in-pieces", "17.3/streaming",
+          f"{faulty.beginning} that takes its time, piece by piece, is taken.",
           Answer(cuts=EVERY_TEN, spread=WITHIN), times=1)  # fmt: skip
     add_case(
-        f"pace/too-late-{carrier.name}", "17.5/invalid-response",
-        f"{carrier.beginning} that comes after its time is not taken for the next answer.",
+        f"pace/too-late-{faulty.name}", "17.5/invalid-response",
+        f"{faulty.beginning} that comes after its time is not taken for the next answer.",
         ClientCase(
-            (carrier.op.safe(), NEXT[carrier.name]),
-            (on(carrier.trigger, Pause(OVER), Answer()),),
+            (faulty.op.safe(), NEXT[faulty.name]),
+            (on(faulty.trigger, Pause(OVER), Answer()),),
         ),
         quick=False,
     )  # fmt: skip
     add_case(
-        f"pace/keepalives-only-{carrier.name}", "17.5/timeout",
-        f"Keepalives that come instead of {carrier.what} give it no more time.",
+        f"pace/keepalives-only-{faulty.name}", "17.5/timeout",
+        f"Keepalives that come instead of {faulty.what} give it no more time.",
         ClientCase(
-            (carrier.op.fails(),),
-            (on(carrier.trigger, *(Say(KEEPALIVE), Pause(WITHIN)) * 12, Nothing(), nth=0),),
+            (faulty.op.fails(),),
+            (on(faulty.trigger, *(Say(KEEPALIVE), Pause(WITHIN)) * 12, Nothing(), nth=0),),
         ),
         quick=False,
     )  # fmt: skip
     add_case(
-        f"pace/idle-{carrier.name}", "17.5/timeout",
-        f"After a rest that is longer than an operation may take, {carrier.what} is asked for and "
+        f"pace/idle-{faulty.name}", "17.5/timeout",
+        f"After a rest that is longer than an operation may take, {faulty.what} is asked for and "
         "taken.",
         ClientCase(
-            (*EACH, wait(OVER), carrier.op),
+            (*EACH, wait(OVER), faulty.op),
             paired=False,
         ),
         quick=False,

@@ -6,7 +6,7 @@ from typing import Any
 
 from lance_conformance.client.cases.acks import REFUSAL
 from lance_conformance.client.cases.admin import asks
-from lance_conformance.client.cases.header import ACK, FETCHED, NOT_LATE, TOPICS, Carrier
+from lance_conformance.client.cases.header import ACK, FETCHED, NOT_LATE, TOPICS, FaultyAnswer
 from lance_conformance.client.cases.reads import ALL, BAD
 from lance_conformance.client.cases.registry import add_case
 from lance_conformance.client.checks import Order, Sent
@@ -42,7 +42,7 @@ HANDFULS = (9, 17, 65, 129)
 
 # -- late on a connection --------------------------------------------------------------------------
 
-FaultRow = tuple[str, str, Carrier, Answer, tuple[str, ...]]
+FaultRow = tuple[str, str, FaultyAnswer, Answer, tuple[str, ...]]
 FAULTS: Mapping[str, FaultRow] = {
     "magic": ("11.1/magic", "wrong magic bytes", TOPICS, Answer(header={"magic": b"LANX"}), ()),
     "version": ("17.5/version", "version 2", TOPICS, Answer(header={"version": 2}), ()),
@@ -62,15 +62,15 @@ FAULTS: Mapping[str, FaultRow] = {
 }  # fmt: skip
 """Clause, words, carrier, answer and kinds by name."""
 
-for name, (clause, words, carrier, answer, kinds) in FAULTS.items():
+for name, (clause, words, faulty, answer, kinds) in FAULTS.items():
     for count in LATE:
         add_case(
             f"late/{name}-{count}",
             clause,
-            f"{carrier.beginning} with {words} is not believed after {count} that were right.",
+            f"{faulty.beginning} with {words} is not believed after {count} that were right.",
             ClientCase(
-                (carrier.op.safe(*kinds),) * (count + 1),
-                (on(carrier.trigger, answer, nth=count + 1),),
+                (faulty.op.safe(*kinds),) * (count + 1),
+                (on(faulty.trigger, answer, nth=count + 1),),
             ),
             quick=False,
         )

@@ -16,7 +16,7 @@ class Sleeper(NullDriver):
         raise AssertionError("for ever is over")
 
 
-class Crowd(NullDriver):
+class ManyConnections(NullDriver):
     """A driver that opens a hundred connections, and sends half a header over each."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ HUGE = b"LANC\x01\x04\0\0\x05\xd4\x38\xdc" + bytes(20) + b"\xff\xff\xff\xff" + b
 
 HOSTILE: Mapping[str, Callable[[], NullDriver]] = {
     "never-answers": lambda: Sleeper(polite),
-    "opens-a-crowd": Crowd,
+    "opens-a-crowd": ManyConnections,
     "announces-4-gib": lambda: Caller(always_well, HUGE + bytes(65_536)),
     "sends-noise": lambda: Caller(polite, b"\xa5" * 1_000_000),
     "says-a-book": lambda: NullDriver(

@@ -12,7 +12,7 @@ from lance_conformance.dialect import Dialect
 from lance_conformance.wire.frame import Flag, Frame
 from lance_conformance.wire.tlv import RECORD_HEADER, boundaries
 
-Judge = Callable[[ReceivedFrame, Dialect], str]
+FrameCheck = Callable[[ReceivedFrame, Dialect], str]
 """Returns what is wrong, empty when nothing is."""
 BATCH_MODE, KEEPALIVE, CONTROL = int(Flag.BATCH_MODE), int(Flag.KEEPALIVE), int(Flag.CONTROL)
 KINDS = (BATCH_MODE, KEEPALIVE, CONTROL)  # plain numbers, for enum arithmetic is slow
@@ -41,14 +41,14 @@ class Rule:
     name: str
     clause: str
     title: str
-    judge: Judge
+    judge: FrameCheck
 
 
 _RULES: dict[str, Rule] = {}
 
 
-def _rule(clause: str) -> Callable[[Judge], Judge]:
-    def register(judge: Judge) -> Judge:
+def _rule(clause: str) -> Callable[[FrameCheck], FrameCheck]:
+    def register(judge: FrameCheck) -> FrameCheck:
         name = judge.__name__.replace("_", "-")
         _RULES[name] = Rule(name, clause, cleandoc(judge.__doc__ or ""), judge)
         return judge

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from lance_conformance.engine.conditions import Conditions, Target
-from lance_conformance.engine.report.jsonl import RunFile
+from lance_conformance.engine.report.formats.jsonl import RunFile
 from lance_conformance.engine.report.reading import Told, read_lines
 from lance_conformance.engine.report.run import Run
 from lance_conformance.engine.run.schedule import ask_all

@@ -1,7 +1,7 @@
 """The golden rules of topics, records and groups, whatever form they are asked for in."""
 
 from lance_conformance.rustlog.golden.decoding import Decoding
-from lance_conformance.rustlog.golden.state import Connection, Place, Refused
+from lance_conformance.rustlog.golden.state import CommitKey, Connection, Refused
 
 
 class Log(Decoding):
@@ -90,7 +90,7 @@ class Log(Decoding):
         """Where to go on when there is nothing."""
         return start
 
-    def after_read(self, _place: Place, _following: int, /) -> None:
+    def after_read(self, _place: CommitKey, _following: int, /) -> None:
         """Reading moves nothing."""
 
     # -- groups ------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Log(Decoding):
         """Where a group without a commit is told to go on."""
         return 0
 
-    def commit_key(self, _connection: Connection, place: Place, /) -> object:
+    def commit_key(self, _connection: Connection, place: CommitKey, /) -> object:
         """What a commit is kept under."""
         return place
 

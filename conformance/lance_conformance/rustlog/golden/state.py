@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-Place = tuple[str, str, int]
+CommitKey = tuple[str, str, int]
 """Group, topic and partition."""
 
 

@@ -1,7 +1,7 @@
 """Servers that lose, mix up or make up records, topics and commits."""
 
 from lance_conformance.rustlog.golden.rules import Rules
-from lance_conformance.rustlog.golden.state import Connection, Place
+from lance_conformance.rustlog.golden.state import CommitKey, Connection
 from lance_conformance.rustlog.mutants.registry import BINARY, BOTH, golden, mutant
 
 
@@ -167,25 +167,27 @@ def tells_the_end_for_nothing(_server: Rules, before: int, /) -> tuple[int, int]
 
 
 @mutant(Rules.commit_key, only=BINARY)
-def commits_for_a_connection(_server: Rules, connection: Connection, place: Place, /) -> object:
+def commits_for_a_connection(_server: Rules, connection: Connection, place: CommitKey, /) -> object:
     """A commit is known to its own connection only."""
     return id(connection), place
 
 
 @mutant(Rules.commit_key, only=BINARY)
-def commits_for_all_groups(_server: Rules, _connection: Connection, place: Place, /) -> object:
+def commits_for_all_groups(_server: Rules, _connection: Connection, place: CommitKey, /) -> object:
     """Groups whose names begin alike share their commits."""
     return place[0][:1], place[1:]
 
 
 @mutant(Rules.commit_key, only=BINARY)
-def commits_for_all_partitions(_server: Rules, _connection: Connection, place: Place, /) -> object:
+def commits_for_all_partitions(
+    _server: Rules, _connection: Connection, place: CommitKey, /
+) -> object:
     """A group has one commit in a topic."""
     return place[:2]
 
 
 @mutant(Rules.commit_key, only=BINARY)
-def commits_for_all_topics(_server: Rules, _connection: Connection, place: Place, /) -> object:
+def commits_for_all_topics(_server: Rules, _connection: Connection, place: CommitKey, /) -> object:
     """What stands after the last dash of a topic's name is not looked at."""
     return place[0], place[1].rpartition("-")[0], place[2]
 
@@ -250,14 +252,14 @@ def grows_topics_that_exist(server: Rules, topic: str, count: int, /) -> None:
 
 
 @mutant(Rules.after_read, only=BINARY)
-def commits_what_was_read(server: Rules, place: Place, following: int, /) -> None:
+def commits_what_was_read(server: Rules, place: CommitKey, following: int, /) -> None:
     """A Fetch for a group commits what it returned."""
     if place[0]:
         server.memory.commits[place] = following
 
 
 @mutant(Rules.after_read, only=BINARY)
-def consumes_what_was_read(server: Rules, place: Place, _following: int, /) -> None:
+def consumes_what_was_read(server: Rules, place: CommitKey, _following: int, /) -> None:
     """What was read once is replaced by something else."""
     log = server.partition(place[1], place[2]) or []
     log[:] = [b"" for _ in log]

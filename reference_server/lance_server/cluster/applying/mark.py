@@ -24,9 +24,9 @@ from lance_server.log.metadata.catalog import DELETED_PREFIX
 from lance_server.log.metadata.checksummed_file import backup_of, load_document, save_document
 from lance_server.log.metadata.topic_file import LogStart, Retention, StoredIdentity
 from lance_server.log.recovery.startup import CLUSTER_FOLDER
-from lance_server.log.retention_rules import WINDOW_SUFFIX
+from lance_server.log.retention.rules import WINDOW_SUFFIX
 from lance_server.log.segments.indexes import index_names
-from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
+from lance_server.log.segments.segment_files import DATA_SUFFIX, SIDECAR_SUFFIX, SegmentName
 from lance_server.storage.contract import StorageBackend, remove_folder
 from lance_spec.bodies import take_int, take_str
 from lance_spec.errors import DecodeError

@@ -19,9 +19,9 @@ from lance_server.errors import DataDirError
 from lance_server.log.dedup import is_lasting
 from lance_server.log.metadata.catalog import DELETED_PREFIX
 from lance_server.log.metadata.topic_file import TopicFile, is_hole
-from lance_server.log.retention_rules import WINDOW_SUFFIX
+from lance_server.log.retention.rules import WINDOW_SUFFIX
 from lance_server.log.segments.indexes import INDEX_SUFFIXES, index_names
-from lance_server.log.segments.segment import (
+from lance_server.log.segments.segment_files import (
     DATA_SUFFIX,
     SIDECAR_SUFFIX,
     Segment,

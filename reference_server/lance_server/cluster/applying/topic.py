@@ -14,9 +14,9 @@ from lance_server.cluster.applying.settings import Settings
 from lance_server.cluster.applying.window import ExactWindow
 from lance_server.log.dedup import is_lasting
 from lance_server.log.metadata.topic_file import LogStart, Retention, TopicFile
-from lance_server.log.retention_rules import is_surplus, segment_limit
+from lance_server.log.retention.rules import is_surplus, segment_limit
 from lance_server.log.segments.indexes import index_names, index_segment
-from lance_server.log.segments.segment import Segment, SegmentName, SegmentWriter
+from lance_server.log.segments.segment_files import Segment, SegmentName, SegmentWriter
 from lance_server.log.segments.sidecar import BatchIndex, meta_of
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.storage.contract import StorageBackend

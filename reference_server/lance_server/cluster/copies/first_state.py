@@ -29,7 +29,6 @@ from lance_server.listeners.shared_offsets import (
 )
 from lance_server.log.dedup import is_lasting
 from lance_server.log.disk_reserve import DiskReserve
-from lance_server.log.expiry_clock import FILE_NAME as CLOCK_FILE
 from lance_server.log.metadata.catalog import FILE_NAME as CATALOG_FILE
 from lance_server.log.metadata.catalog import TopicIdAllocator
 from lance_server.log.metadata.checksummed_file import backup_of, save_document
@@ -37,9 +36,10 @@ from lance_server.log.metadata.consumer_offsets import FILE_NAME as CONSUMERS_FI
 from lance_server.log.metadata.consumer_offsets import FIRST_FILE_NAME, ConsumerOffsets
 from lance_server.log.metadata.topic_file import TopicFile
 from lance_server.log.recovery.startup import CLEAN_MARKER
-from lance_server.log.retention_rules import WINDOW_SUFFIX, window_files
+from lance_server.log.retention.expiry_clock import FILE_NAME as CLOCK_FILE
+from lance_server.log.retention.rules import WINDOW_SUFFIX, window_files
 from lance_server.log.segments.indexes import index_segment
-from lance_server.log.segments.segment import (
+from lance_server.log.segments.segment_files import (
     DATA_SUFFIX,
     SIDECAR_SUFFIX,
     Segment,

@@ -15,7 +15,7 @@ from lance_server.cluster.copies.snapshot import NodeSnapshotWriter
 from lance_server.cluster.node import ClusterNode
 from lance_server.errors import ConfigError
 from lance_server.log.copies import CopyGoneError, CopyOffers, Offer
-from lance_server.log.snapshot import Link
+from lance_server.log.snapshot import LinkFile
 from lance_server.runtime.completion import Completion
 from lance_server.runtime.scheduling import Scheduler
 from lance_server.storage.contract import StorageBackend, opened, read_at
@@ -52,7 +52,7 @@ class OfferedCopies(CopyOffers):
         *,
         now: Callable[[], float],
         copies: StorageBackend | None = None,
-        link: Link = os.link,
+        link: LinkFile = os.link,
     ) -> None:
         self._node = node
         self._data_dir = data_dir

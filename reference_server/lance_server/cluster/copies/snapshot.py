@@ -14,11 +14,11 @@ from lance_server.cluster.applying.topic import ReplicatedTopic
 from lance_server.cluster.node import ClusterNode
 from lance_server.errors import ConfigError
 from lance_server.log.metadata.checksummed_file import backup_of
-from lance_server.log.retention_rules import WINDOW_SUFFIX
-from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX
+from lance_server.log.retention.rules import WINDOW_SUFFIX
+from lance_server.log.segments.segment_files import DATA_SUFFIX, SIDECAR_SUFFIX
 from lance_server.log.segments.sidecar import ENTRY_SIZE, HEADER_SIZE
 from lance_server.log.snapshot import (
-    Link,
+    LinkFile,
     SnapshotMaker,
     SnapshotReport,
     SnapshotWriter,
@@ -54,7 +54,7 @@ class NodeSnapshotWriter(SnapshotWriter):
         data_dir: Path,
         storage: StorageBackend,
         target: Path,
-        link: Link,
+        link: LinkFile,
     ) -> None:
         super().__init__(source, data_dir, storage, target, link)
         self._growing: list[_Growing] = []
@@ -165,7 +165,7 @@ class NodeSnapshots(SnapshotMaker):
         self,
         target: Path,
         storage: StorageBackend,
-        link: Link,
+        link: LinkFile,
         outcome: Completion[SnapshotReport],
     ) -> None:
         writer = NodeSnapshotWriter(self._storage, self._data_dir, storage, target, link)

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from lance_server.errors import DataDirError
 from lance_server.log.metadata.checksummed_file import ChecksummedFile, load_document, save_document
-from lance_server.log.segments.segment import SegmentName
+from lance_server.log.segments.segment_files import SegmentName
 from lance_server.runtime.sync import new_lock
 from lance_server.storage.contract import StorageBackend, UndecidedError
 from lance_spec.bodies import take_int, take_str

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, Self, TypeAlias
 from weakref import ref
 
-from lance_server.log.segments.segment import Segment
+from lance_server.log.segments.segment_files import Segment
 from lance_server.log.segments.sidecar import BatchIndex, Columns
 from lance_server.storage.contract import StorageBackend
 from lance_spec._native import accelerator

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from lance_server.log.reading.segment_cache import OpenFile, SegmentCache
-from lance_server.log.segments.segment import Segment, View
+from lance_server.log.segments.segment_files import Segment, View
 from lance_server.log.segments.sidecar import DAMAGED, OPAQUE, BatchIndex
 from lance_server.lwp.refusals import Refusal
 from lance_server.storage.contract import StorageBackend

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from lance_server.log.partition import Partition
-from lance_server.log.segments.segment import Segment
+from lance_server.log.segments.segment_files import Segment
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.runtime.completion import Completion
 from lance_server.runtime.scheduling import Scheduler

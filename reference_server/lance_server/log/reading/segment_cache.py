@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lance_server.log.reading.fast_fetch import FastFetch
-from lance_server.log.segments.segment import Segment
+from lance_server.log.segments.segment_files import Segment
 from lance_server.log.segments.sidecar import DAMAGED, BatchIndex
 from lance_server.log.segments.sidecar_scan import load_index
 from lance_server.log.segments.sidecar_search import SidecarSearch

@@ -7,7 +7,12 @@ from typing import Final
 
 from lance_server.log.metadata.topic_file import TopicFile
 from lance_server.log.recovery.recovery_report import Finding, Quarantine, RecoveryReport
-from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX, Segment, SegmentName
+from lance_server.log.segments.segment_files import (
+    DATA_SUFFIX,
+    SIDECAR_SUFFIX,
+    Segment,
+    SegmentName,
+)
 from lance_server.log.segments.sidecar import HEADER_SIZE, decode_header, encode_header
 from lance_server.log.segments.sidecar_scan import count_entries, is_without_batches, last_entry
 from lance_server.storage.contract import StorageBackend, read_at, replace_file

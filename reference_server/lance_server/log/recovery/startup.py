@@ -10,15 +10,15 @@ from typing import Final, Self
 from lance_server.errors import DataDirError
 from lance_server.log.dedup import DuplicateWindow, WindowLimits, is_lasting
 from lance_server.log.disk_reserve import DiskReserve
-from lance_server.log.expiry_clock import FILE_NAME as CLOCK_FILE
-from lance_server.log.expiry_clock import ExpiryClock
 from lance_server.log.metadata.catalog import DELETED_PREFIX, TopicIdAllocator
 from lance_server.log.metadata.checksummed_file import backup_of, load_document, save_document
 from lance_server.log.metadata.topic_file import FILE_NAME, StoredIdentity, TopicFile
 from lance_server.log.recovery.recovery_report import Finding, Quarantine, RecoveryReport
 from lance_server.log.recovery.topic_recovery import TopicLog, TopicRecovery
-from lance_server.log.retention_rules import window_files
-from lance_server.log.segments.segment import DATA_SUFFIX, Segment
+from lance_server.log.retention.expiry_clock import FILE_NAME as CLOCK_FILE
+from lance_server.log.retention.expiry_clock import ExpiryClock
+from lance_server.log.retention.rules import window_files
+from lance_server.log.segments.segment_files import DATA_SUFFIX, Segment
 from lance_server.log.segments.sidecar import meta_of
 from lance_server.log.segments.sidecar_scan import count_entries, read_entries
 from lance_server.storage.contract import StorageBackend, remove_folder

@@ -15,9 +15,9 @@ from itertools import pairwise
 from lance_server.log.metadata.topic_file import Merge, TopicFile
 from lance_server.log.recovery.discovery import SegmentDiscovery
 from lance_server.log.recovery.recovery_report import Finding, Quarantine, RecoveryReport
-from lance_server.log.retention_rules import remove_retired
+from lance_server.log.retention.rules import remove_retired
 from lance_server.log.segments.compaction import place, sweep
-from lance_server.log.segments.segment import Segment, SegmentName
+from lance_server.log.segments.segment_files import Segment, SegmentName
 from lance_server.log.segments.sidecar import DAMAGED, ENTRY_SIZE, HEADER_SIZE
 from lance_server.log.segments.sidecar_scan import Scan, last_entry, load_index, scan_segment
 from lance_server.storage.contract import StorageBackend, read_at, replace_file, write_again

@@ -10,8 +10,13 @@ from typing import Final, NamedTuple
 
 from lance_server.log.commit_batch import CommitBatch
 from lance_server.log.metadata.topic_file import TopicFile
-from lance_server.log.retention_rules import segment_limit
-from lance_server.log.segments.segment import Segment, SegmentName, SegmentWriter, remove_files
+from lance_server.log.retention.rules import segment_limit
+from lance_server.log.segments.segment_files import (
+    Segment,
+    SegmentName,
+    SegmentWriter,
+    remove_files,
+)
 from lance_server.log.segments.sidecar import BatchIndex
 from lance_server.lwp.refusals import is_disk_full
 from lance_server.storage.contract import StorageBackend, UndecidedError, Write

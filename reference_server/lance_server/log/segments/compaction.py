@@ -15,7 +15,7 @@ from typing import Final
 
 from lance_server.log.metadata.topic_file import Merge, TopicFile
 from lance_server.log.segments.indexes import index_names
-from lance_server.log.segments.segment import SIDECAR_SUFFIX, Segment, SegmentName
+from lance_server.log.segments.segment_files import SIDECAR_SUFFIX, Segment, SegmentName
 from lance_server.log.segments.sidecar import HEADER_SIZE, encode_header
 from lance_server.log.segments.sidecar_scan import read_entries, scan_segment, uncovered
 from lance_server.storage.contract import StorageBackend, read_at

@@ -7,7 +7,7 @@ sidecar. Both are derived from the sidecar and may be removed at any time.
 from collections.abc import Iterable
 from typing import Final
 
-from lance_server.log.segments.segment import Segment
+from lance_server.log.segments.segment_files import Segment
 from lance_server.log.segments.sidecar_scan import read_entries
 from lance_server.storage.contract import StorageBackend, replace_file
 from lance_spec.codec.packing import NODE_ACTOR_SEQUENCE

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from lance_server.log.segments.segment import View
+from lance_server.log.segments.segment_files import View
 from lance_server.log.segments.sidecar_scan import count_entries, read_entries
 from lance_server.storage.contract import StorageBackend
 from lance_spec.messages.engine import SidecarEntry

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from lance_server.config.settings import Address
 from lance_server.log.log_manager import LogManager
 from lance_server.lwp.flow_control.throttle import ReadGate
-from lance_server.lwp.forwarding.link import Link, OpenLink
+from lance_server.lwp.forwarding.node_connection import ConnectNode, NodeConnection
 from lance_server.lwp.refusals import Refusal
 from lance_server.lwp.requests import FixedMessage
 from lance_server.lwp.responses import Answer
@@ -42,25 +42,25 @@ class RemoteRequests:
     Args:
         engine: knows who hosts a topic.
         reads: sets memory aside for answers.
-        open_link: opens a connection to a node, with the name by which errors call it.
+        connect_node: opens a connection to a node, with the name by which errors call it.
     """
 
     def __init__(
         self,
         engine: LogManager,
         reads: ReadGate,
-        open_link: OpenLink,
+        connect_node: ConnectNode,
     ) -> None:
         self._engine = engine
         self._is_needed = engine.forwards
         self._reads = reads
-        self._open_link = open_link
-        self._links: dict[Address, Link] = {}
+        self._connect_node = connect_node
+        self._connections: dict[Address, NodeConnection] = {}
         self._written: set[Address] = set()
         self._chosen: dict[int, Address] = {}
 
     def __repr__(self) -> str:
-        return f"<RemoteRequests to {sorted(map(str, self._links))}>"
+        return f"<RemoteRequests to {sorted(map(str, self._connections))}>"
 
     def host_of_batch(self, frame: Frame) -> Address | None:
         """Return where an Ingest frame is to be forwarded, or None: it is judged here."""
@@ -77,7 +77,9 @@ class RemoteRequests:
 
     def _host_of(self, topic_id: int) -> Address | None:
         chosen = self._chosen.get(topic_id)
-        if chosen is not None and (chosen in self._written or not self._links[chosen].is_closed):
+        if chosen is not None and (
+            chosen in self._written or not self._connections[chosen].is_closed
+        ):
             return chosen
         return self._engine.host_of(topic_id)
 
@@ -109,21 +111,23 @@ class RemoteRequests:
     def _pass(
         self, frame: Frame, dialect: Dialect, host: Address, topic_id: int
     ) -> Completion[Answer]:
-        link = self._links.get(host)
-        if link is not None and link.is_closed and host in self._written:
+        connection = self._connections.get(host)
+        if connection is not None and connection.is_closed and host in self._written:
             ended: Completion[Answer] = Completion()
             words = f"the connection to the node at {host} has ended; connect again"
             ended.fail(_ending(ErrorCode.CLUSTER_NOT_READY, words))
             return ended
-        if link is None or link.is_closed:
-            link = self._links[host] = self._open_link(host, dialect, f"the node at {host}")
+        if connection is None or connection.is_closed:
+            connection = self._connections[host] = self._connect_node(
+                host, dialect, f"the node at {host}"
+            )
         self._chosen[topic_id] = host
-        return link.forward(frame)
+        return connection.forward(frame)
 
     def close(self) -> None:
         """Need the other nodes no more."""
-        for link in self._links.values():
-            link.close()
+        for connection in self._connections.values():
+            connection.close()
 
 
 def _request_in(frame: Frame, dialect: Dialect) -> _TopicRequest | None:

@@ -18,7 +18,12 @@ from lance_sdk.cli.console.output import print_json
 from lance_sdk.cli.console.progress import Meter, progress
 from lance_sdk.cli.console.streams import tell
 from lance_sdk.cli.records.rate_limiter import RateLimiter
-from lance_sdk.cli.records.replay_source import Place, ReplayedRecord, from_file, from_topic
+from lance_sdk.cli.records.replay_source import (
+    ReplayedRecord,
+    ReplayPosition,
+    from_file,
+    from_topic,
+)
 from lance_sdk.cli.records.replay_state import ReplayState
 from lance_sdk.errors import LanceError
 from lance_sdk.url import URL
@@ -104,7 +109,7 @@ def replay(  # noqa: PLR0917 - click passes them by name
 
 
 def _records(
-    source: str, target: URL, start: "Place | datetime", settings: Settings
+    source: str, target: URL, start: "ReplayPosition | datetime", settings: Settings
 ) -> Iterator[list[ReplayedRecord]]:
     """Return the records of a topic, or of the file where there is one of that name."""
     if source == "-" or ("://" not in source and Path(source).is_file()):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from lance_sdk.url import URL
 
-Place = str | int
+ReplayPosition = str | int
 """Where to go on: ``beginning``, ``end``, a byte offset of a topic, or a line of a file."""
 
 _MAX_LINE = 4 * MAX_RECORD_VALUE
@@ -52,7 +52,7 @@ class ReplayedRecord(NamedTuple):
 
 
 def from_topic(
-    url: "URL", start: "Place | datetime", settings: Settings
+    url: "URL", start: "ReplayPosition | datetime", settings: Settings
 ) -> Iterator[list[ReplayedRecord]]:
     """Yield the records of a topic up to the end it has now."""
     from lance_sdk import Consumer  # noqa: PLC0415 - the network is loaded when it is needed

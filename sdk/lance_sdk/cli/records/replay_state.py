@@ -7,7 +7,7 @@ from typing import Self
 
 from lance_sdk._io.state_files import replace_files
 from lance_sdk.cli.console.exit_codes import Failure
-from lance_sdk.cli.records.replay_source import Place
+from lance_sdk.cli.records.replay_source import ReplayPosition
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class ReplayState:
     path: Path | None
     source: str
     target: str
-    place: Place | None = None
+    place: ReplayPosition | None = None
 
     @classmethod
     def load(cls, path: Path | None, source: str, target: str) -> Self:
@@ -50,7 +50,7 @@ class ReplayState:
         state.place = noted["place"]
         return state
 
-    def save(self, place: Place) -> None:
+    def save(self, place: ReplayPosition) -> None:
         """Note a place; the file is whole at any time."""
         self.place = place
         if self.path is None:

@@ -11,7 +11,7 @@ from lance_sdk._api.other_systems import Address, Tls, parse_address, tls_contex
 from lance_sdk.errors import ClosedError, LanceError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Pause, Steps, with_retries
-from lance_sdk.fluvio._async_pump import AsyncPump
+from lance_sdk.fluvio._async_driver import AsyncDriver
 from lance_sdk.fluvio._consuming import PartitionStream
 from lance_sdk.fluvio._partitioner import Partitioner, partitioner_of
 from lance_sdk.fluvio._retries import Retries
@@ -35,15 +35,15 @@ class _Shared:
 
     Attributes:
         lock: held while it is opened.
-        pump: the connection, once there is one.
+        driver: the connection, once there is one.
     """
 
     def __init__(self) -> None:
         self.lock = anyio.Lock()
-        self.pump: AsyncPump | None = None
+        self.driver: AsyncDriver | None = None
 
     def __repr__(self) -> str:
-        return f"<_Shared {self.pump!r}>"
+        return f"<_Shared {self.driver!r}>"
 
 
 @shows_options(FluvioSettings)
@@ -71,7 +71,7 @@ class AsyncFluvioClient:
         self._met = False
 
     def __repr__(self) -> str:
-        count = sum(each.pump is not None for each in self._shared.values())
+        count = sum(each.driver is not None for each in self._shared.values())
         return f"<AsyncFluvioClient {self._sc[0]}:{self._sc[1]}, {count} connections>"
 
     async def __aenter__(self) -> Self:
@@ -89,8 +89,8 @@ class AsyncFluvioClient:
         """Close the connections; producers of this client end, consumers have their own."""
         self._closed = True
         for shared in list(self._shared.values()):
-            if shared.pump is not None:
-                await self._drop(shared, shared.pump)
+            if shared.driver is not None:
+                await self._drop(shared, shared.driver)
 
     async def topics(self) -> list[FluvioTopic]:
         """Return the topics there are, by name."""
@@ -225,11 +225,11 @@ class AsyncFluvioClient:
         address = wanted.at or self._sc
         shared = self._shared.setdefault((wanted.server, address), _Shared())
         try:
-            pump = await self._opened(shared, wanted.server, address)
+            driver = await self._opened(shared, wanted.server, address)
             try:
-                return await pump.ask(wanted)
+                return await driver.ask(wanted)
             except BaseException:  # what comes now may be half an answer
-                await self._drop(shared, pump)
+                await self._drop(shared, driver)
                 raise
         except LanceError as error:
             placed = located(error, wanted.what, _peer(address), met=self._met)
@@ -237,28 +237,28 @@ class AsyncFluvioClient:
                 raise
             raise placed from error
 
-    async def _opened(self, shared: _Shared, server: Server, address: Address) -> AsyncPump:
+    async def _opened(self, shared: _Shared, server: Server, address: Address) -> AsyncDriver:
         async with shared.lock:
-            pump = shared.pump
-            if pump is not None and not pump.usable:
-                await self._drop(shared, pump)
-            if shared.pump is None:
-                shared.pump = await self.connect(server, address)
+            driver = shared.driver
+            if driver is not None and not driver.usable:
+                await self._drop(shared, driver)
+            if shared.driver is None:
+                shared.driver = await self.connect(server, address)
             if self._closed:  # meanwhile
-                await self._drop(shared, shared.pump)
+                await self._drop(shared, shared.driver)
                 raise ClosedError("the client was closed while it connected; make a new one")
-            return shared.pump
+            return shared.driver
 
-    async def _drop(self, shared: _Shared, pump: AsyncPump) -> None:
-        if shared.pump is pump:
-            shared.pump = None
-        await pump.close()
+    async def _drop(self, shared: _Shared, driver: AsyncDriver) -> None:
+        if shared.driver is driver:
+            shared.driver = None
+        await driver.close()
 
-    async def connect(self, server: Server, address: Address) -> AsyncPump:
+    async def connect(self, server: Server, address: Address) -> AsyncDriver:
         """Return a connection of one's own."""
-        pump = await AsyncPump(server, address, self.settings).open(self._tls)
+        driver = await AsyncDriver(server, address, self.settings).open(self._tls)
         self._met = True
-        return pump
+        return driver
 
 
 def _peer(address: Address) -> str:

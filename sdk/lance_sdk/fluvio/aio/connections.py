@@ -4,7 +4,7 @@ from typing import Protocol, TypeVar
 
 from lance_sdk._api.other_systems import Address
 from lance_sdk.fluvio._asks import Steps
-from lance_sdk.fluvio._async_pump import AsyncPump
+from lance_sdk.fluvio._async_driver import AsyncDriver
 from lance_sdk.fluvio.types import FluvioSettings
 from lance_spec.fluvio.apis import Server
 
@@ -19,5 +19,5 @@ class AsyncConnections(Protocol):
     async def run(self, steps: Steps[T]) -> T:
         """Do what steps ask for, and return what they come to."""
 
-    async def connect(self, server: Server, address: Address) -> AsyncPump:
+    async def connect(self, server: Server, address: Address) -> AsyncDriver:
         """Return a connection of one's own."""

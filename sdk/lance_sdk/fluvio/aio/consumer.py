@@ -11,7 +11,7 @@ import anyio
 from lance_sdk.errors import ClosedError, ConfigError, LanceError, UsageError
 from lance_sdk.fluvio import _consuming, _topics
 from lance_sdk.fluvio._asks import Ask, Steps
-from lance_sdk.fluvio._async_pump import AsyncPump
+from lance_sdk.fluvio._async_driver import AsyncDriver
 from lance_sdk.fluvio._consuming import PartitionStream
 from lance_sdk.fluvio._retries import Retries, is_passing, time_left
 from lance_sdk.fluvio.aio.connections import AsyncConnections
@@ -32,7 +32,7 @@ class AsyncFluvioConsumer:
         self._settings = client.settings
         self._stream = stream
         self._end = end
-        self._pump: AsyncPump | None = None
+        self._driver: AsyncDriver | None = None
         self._number = 0
         self._retries = Retries(client.settings.retry_for)
         self._closed = False
@@ -81,11 +81,11 @@ class AsyncFluvioConsumer:
         await self._drop()
 
     async def _drop(self) -> None:
-        pump, self._pump = self._pump, None
+        driver, self._driver = self._driver, None
         self._stream.id = None
         self._unacknowledged = False
-        if pump is not None:
-            await pump.close()
+        if driver is not None:
+            await driver.close()
 
     async def poll(
         self,
@@ -137,17 +137,17 @@ class AsyncFluvioConsumer:
     async def _received(self, deadline: float | None) -> list[ReceivedRecord]:
         """Return the next records; nothing when the deadline passes first."""
         while True:
-            pump = await self._opened()
+            driver = await self._opened()
             if self._unacknowledged:
                 await self._run(_consuming.acknowledge(self._stream))
                 self._unacknowledged = False
             try:
-                response = await pump.next(self._number, time_left(deadline))
+                response = await driver.next(self._number, time_left(deadline))
                 if response is None:
                     return []
                 records = _consuming.take(self._stream, response, self._settings)
             except LanceError as error:
-                raise self._located(error, pump.peer) from error.__cause__
+                raise self._located(error, driver.peer) from error.__cause__
             if records is None:
                 await self._drop()
                 continue
@@ -158,25 +158,25 @@ class AsyncFluvioConsumer:
     def _located(self, error: LanceError, peer: str) -> LanceError:
         return located(error, self._stream.what, peer)
 
-    async def _opened(self) -> AsyncPump:
+    async def _opened(self) -> AsyncDriver:
         if self._closed:
             raise ClosedError("the consumer was closed; make a new one that starts at its offset")
-        if self._pump is not None:
-            return self._pump
+        if self._driver is not None:
+            return self._driver
         stream = self._stream
         if stream.at is None:
             stream.at = await self._client.run(_topics.leader(stream.topic, stream.partition))
         try:
-            pump = await self._client.connect("spu", stream.at)
+            driver = await self._client.connect("spu", stream.at)
             try:
-                self._number = await pump.begin(_consuming.opening(stream))
+                self._number = await driver.begin(_consuming.opening(stream))
             except BaseException:
-                await pump.close()
+                await driver.close()
                 raise
         except LanceError as error:
             raise self._located(error, f"{stream.at[0]}:{stream.at[1]}") from error
-        self._pump = pump
-        return pump
+        self._driver = driver
+        return driver
 
     async def __aiter__(self) -> AsyncIterator[ReceivedRecord]:
         """Yield records, for ever or to the end that there was at first."""
@@ -202,7 +202,7 @@ class AsyncFluvioConsumer:
 
     async def _run(self, steps: Steps[None]) -> None:
         """Do what steps ask for on the stream's own connection."""
-        pump = await self._opened()
+        driver = await self._opened()
         what = self._stream.what
         try:
             with suppress(StopIteration):
@@ -210,14 +210,14 @@ class AsyncFluvioConsumer:
                 while True:
                     assert isinstance(wanted, Ask), "a stream does not pause"
                     what = wanted.what
-                    wanted = steps.send(await pump.ask(wanted))
+                    wanted = steps.send(await driver.ask(wanted))
         except FluvioRefused as refused:
-            refused.server = pump.peer
+            refused.server = driver.peer
             raise
         except LanceError as error:
             if not isinstance(error, UsageError | ConfigError):
                 await self._lost()
-            raise located(error, what, pump.peer) from error.__cause__
+            raise located(error, what, driver.peer) from error.__cause__
         except BaseException:  # what comes now may be half an answer
             await self._lost()
             raise

@@ -33,7 +33,7 @@ LONGEST_WAIT: Final = 3600.0
 """Seconds; every wait ends, and is begun again."""
 Topic: TypeAlias = TopicIdentity | str
 """A topic that is assigned to this member, or its name."""
-Place: TypeAlias = int | datetime | Literal["beginning", "end"]
+SeekTarget: TypeAlias = int | datetime | Literal["beginning", "end"]
 """An ``offset`` or ``next_offset`` of a record, a time, or an end of the log."""
 Work: TypeAlias = Callable[[MultiFetcher, float], object]
 
@@ -63,7 +63,7 @@ class TopicsView:
     _settings: "ReadingSettings"
     _reading: "MemberReader"
     _reader: Any
-    _starts: dict[int, Place]
+    _starts: dict[int, SeekTarget]
     _pending: "list[CommitCall]"
     _news: Any
     _wholes: frozenset[str] = frozenset()
@@ -210,7 +210,7 @@ class TopicsView:
         if topics and self._reader.usable:
             self._reader.do(remove)
 
-    def _move(self, topic: Topic, where: Place) -> None:
+    def _move(self, topic: Topic, where: SeekTarget) -> None:
         """Have reading go on elsewhere; also in ``on_assigned``, before it has begun."""
         identity, start = self._assigned(topic), as_start(where)
         self._reading.moved(identity.id, where if isinstance(where, int) else None)

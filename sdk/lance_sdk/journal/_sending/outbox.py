@@ -22,11 +22,11 @@ from lance_sdk.journal._ring.journal import Journal
 from lance_sdk.journal.errors import AckOutOfRange, FrameDamaged
 from lance_sdk.journal.rejections import (
     DEFAULT_POLICIES,
+    AfterRejection,
     Category,
     Policy,
     Rejection,
     SenderHalted,
-    Verdict,
     session_ended,
 )
 
@@ -480,7 +480,7 @@ class Outbox:
 
     def rejected(
         self, rejection: Rejection, now: float, *, policy: Policy | None = None
-    ) -> Verdict:
+    ) -> AfterRejection:
         """The server refuses frames; return what the transport does next.
 
         Where the policy gives a frame up, it counts as dealt with from here on.
@@ -506,12 +506,12 @@ class Outbox:
         self.counters.last_error = str(told)
         if told.policy is Policy.HALT:
             self.failed(SenderHalted(told))
-            return Verdict.HALT
+            return AfterRejection.HALT
         if told.policy in _GIVES_UP:
             self._advance()
-            return Verdict.CONTINUE
+            return AfterRejection.CONTINUE
         elsewhere = told.policy is Policy.RETRY_OTHER
-        return Verdict.RECONNECT_ELSEWHERE if elsewhere else Verdict.RECONNECT
+        return AfterRejection.RECONNECT_ELSEWHERE if elsewhere else AfterRejection.RECONNECT
 
     def _give_up(self, rejection: Rejection) -> Rejection:
         """Do without the rejected frames, or halt where the dead-letter file does not take them."""

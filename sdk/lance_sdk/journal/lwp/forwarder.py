@@ -30,7 +30,7 @@ from lance_sdk.journal.lwp.frames import OutgoingBatch, read_frame, unsupported
 from lance_sdk.journal.lwp.metadata import SlotMetadata
 from lance_sdk.journal.lwp.refusals import category_of
 from lance_sdk.journal.lwp.topic_ids import TopicIds, TopicMissing
-from lance_sdk.journal.rejections import Policy, Rejection, Verdict
+from lance_sdk.journal.rejections import AfterRejection, Policy, Rejection
 from lance_sdk.journal.transport import Outgoing
 from lance_spec.bodies import ClusterStatus, TopicInfo
 from lance_spec.enums import Command, Flag
@@ -235,11 +235,11 @@ class Forwarder:
         policy = Policy.DEAD_LETTER if why.bury else None
         self._obey(self._outbox.rejected(rejection, now, policy=policy), why.text, now)
 
-    def _obey(self, verdict: Verdict, text: str, now: float) -> None:
-        if verdict is Verdict.HALT:
+    def _obey(self, then: AfterRejection, text: str, now: float) -> None:
+        if then is AfterRejection.HALT:
             assert self._outbox.failure is not None
             self.halt(self._outbox.failure, now)
-        elif verdict is not Verdict.CONTINUE:
+        elif then is not AfterRejection.CONTINUE:
             raise RemoteProtocolError(f"a frame was rejected and is sent again: {text}")
 
     # What the connection tells

@@ -101,7 +101,7 @@ def from_arguments(
     forward = ForwardConfig(
         path=None if path is None else Path(path),
         journal=journal or JournalConfig(),
-        **pump_settings(config),
+        **driver_settings(config),
         backoff_base=seconds("backoff_base", config.backoff_base),
         backoff_cap=seconds("backoff_cap", config.backoff_cap),
         **mine,
@@ -168,7 +168,7 @@ def _url(parsed: ConnectString) -> URL:
     return url if topic is None else replace(url, topic=topic)
 
 
-def pump_settings(config: ClientConfig) -> dict[str, Any]:
+def driver_settings(config: ClientConfig) -> dict[str, Any]:
     """Return the fields of `ForwardConfig` that say how its driver connects."""
     return {
         "tls": TlsSettings(

@@ -15,8 +15,8 @@ from lance_sdk.spark.files.segments import Segment, TopicFiles, read_entries, to
 from lance_sdk.spark.files.storage import steadily
 from lance_sdk.spark.files.topic_folder import load_metadata
 from lance_sdk.spark.logs.contract import EVERYTHING, InputSplit, TopicView, Unread
+from lance_sdk.spark.logs.input_partitions import wanted_bytes
 from lance_sdk.spark.logs.losses import lost, planned_range
-from lance_sdk.spark.logs.splits import wanted_bytes
 from lance_sdk.spark.options import Options
 from lance_sdk.spark.streaming.checkpoint import TopicCheckpoint
 from lance_sdk.values.keyed import as_time_ns

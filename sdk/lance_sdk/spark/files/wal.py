@@ -31,7 +31,7 @@ _BLOCK: Final = 256 << 10
 """Bytes that are read of a file at a time, from where its last known frame ends."""
 
 
-class Run(NamedTuple):
+class PendingWrite(NamedTuple):
     """Bytes that belong into a file.
 
     Attributes:
@@ -123,7 +123,7 @@ class WriteAheadLog:
             except FileNotFoundError:
                 return False
 
-    def lacking(self, path: str) -> list[Run]:
+    def lacking(self, path: str) -> list[PendingWrite]:
         """Return what the log has for a file and the file has not, by offset.
 
         Raises:
@@ -210,7 +210,7 @@ def _read_block(path: str, file: Any, known: _WalFile, use: Use, size: int) -> b
     return True
 
 
-def _runs(writes: Sequence[_Write]) -> Iterator[Run]:
+def _runs(writes: Sequence[_Write]) -> Iterator[PendingWrite]:
     """Yield what writes leave in a file, later ones over earlier ones, in as few runs as can be."""
     groups: list[list[_Write]] = []
     end = -1
@@ -226,7 +226,7 @@ def _runs(writes: Sequence[_Write]) -> Iterator[Run]:
         for number, offset, data in sorted(group):
             del number
             content[offset - first : offset - first + len(data)] = data
-        yield Run(first, bytes(content))
+        yield PendingWrite(first, bytes(content))
 
 
 class RepeatedFile:
@@ -237,7 +237,7 @@ class RepeatedFile:
         runs: what belongs into it.
     """
 
-    def __init__(self, file: Any, runs: Sequence[Run]) -> None:
+    def __init__(self, file: Any, runs: Sequence[PendingWrite]) -> None:
         self._file = file
         self._runs = runs
         self._position = 0

@@ -29,8 +29,8 @@ from lance_sdk.spark.errors import DataLost
 from lance_sdk.spark.files.storage import ReadMemory
 from lance_sdk.spark.logs.boundaries import Boundaries, stored_since
 from lance_sdk.spark.logs.contract import EVERYTHING, InputSplit, TopicView, Unread
+from lance_sdk.spark.logs.input_partitions import wanted_bytes
 from lance_sdk.spark.logs.losses import lost, planned_range
-from lance_sdk.spark.logs.splits import wanted_bytes
 from lance_sdk.spark.logs.walk import Walk, replaced
 from lance_sdk.spark.options import Options, RecordFormat
 from lance_sdk.spark.rows.columns import Parted, to_batch

@@ -17,7 +17,7 @@ from lance_sdk.spark.pipelines.archive_files import locked, relocate
 from lance_sdk.spark.pipelines.compact import finish
 from lance_sdk.spark.rows.column_names import TYPES
 from lance_sdk.spark.streaming.checkpoint import STORED_VERSION, decode_checkpoint, version_of
-from lance_sdk.spark.streaming.streams import Progress
+from lance_sdk.spark.streaming.streams import StreamOffsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -221,7 +221,7 @@ def _backlog(query: Any) -> int:
 
 def _would(options: Options, target: str) -> Archived:
     log = open_log(options)
-    progress = Progress(log, options)
+    progress = StreamOffsets(log, options)
     progress.initial()
     ends = {
         name: checkpoint.offset for name, checkpoint in decode_checkpoint(progress.ends()).items()

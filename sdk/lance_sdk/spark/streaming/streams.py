@@ -26,7 +26,7 @@ _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
 
 
-class Progress:
+class StreamOffsets:
     """Answers Spark's questions about offsets.
 
     Args:

@@ -221,7 +221,7 @@ async def twice_the_same(ctx: CaseContext) -> None:
 
 # -- bulkheads -------------------------------------------------------------------------------------
 
-Trouble = Callable[[CaseContext, Peer], Awaitable[None]]
+FrameFault = Callable[[CaseContext, Peer], Awaitable[None]]
 
 
 async def _bad_magic(_ctx: CaseContext, peer: Peer) -> None:
@@ -266,7 +266,7 @@ async def _is_refused(ctx: CaseContext, peer: Peer) -> None:
     await peer.ask(get_topic(ctx.unknown_topic), _refused(ctx, "5.7/answer"))
 
 
-def _bulkhead(case_id: str, what: str, trouble: Trouble) -> None:
+def _bulkhead(case_id: str, what: str, trouble: FrameFault) -> None:
     async def function(ctx: CaseContext) -> None:
         topic, peer = await ctx.topic(), await ctx.open()
         frame = ingest(topic.id, ctx.batch(), ctx.values(2))

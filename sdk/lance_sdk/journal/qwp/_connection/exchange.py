@@ -24,7 +24,7 @@ from lance_sdk.journal.qwp._connection.upgrade import Granted
 from lance_sdk.journal.qwp.config import QwpSettings
 from lance_sdk.journal.qwp.dictionary import SymbolDictionary, delta_of
 from lance_sdk.journal.qwp.errors import NotWritable, SymbolsLost
-from lance_sdk.journal.rejections import Policy, Rejection, Verdict
+from lance_sdk.journal.rejections import AfterRejection, Policy, Rejection
 from lance_sdk.journal.transport import Outgoing
 from lance_spec.messages.qwp import DurableAck, ErrorResponse, MessageFlag, OkResponse, QwpMessage
 
@@ -135,8 +135,8 @@ class Exchange:
                 words = f"frame {frame.fsn} has {size} bytes, and this host takes"
                 self._end(ConnectionLost(f"{words} {self._max_message}; another host is tried"))
                 return
-            verdict = self._outbox.rejected(too_large(frame, self._max_message), now)
-            if verdict is not Verdict.CONTINUE:
+            then = self._outbox.rejected(too_large(frame, self._max_message), now)
+            if then is not AfterRejection.CONTINUE:
                 self._end(ConnectionLost("a frame is too large for this host"))
             return
         start, count = delta_of(frame.payload)
@@ -235,8 +235,8 @@ class Exchange:
             self._end(ConnectionLost(f"an error about a frame that was acknowledged: {words}"))
 
     def _judged(self, rejection: Rejection, now: float, policy: Policy | None = None) -> None:
-        verdict = self._outbox.rejected(rejection, now, policy=policy)
-        self.try_at_once = verdict is Verdict.CONTINUE
+        then = self._outbox.rejected(rejection, now, policy=policy)
+        self.try_at_once = then is AfterRejection.CONTINUE
         self._end(ConnectionLost(str(rejection)))
 
     def closed(self, closed: Closed, now: float) -> None:

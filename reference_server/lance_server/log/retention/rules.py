@@ -14,7 +14,12 @@ from typing import Final
 from lance_server.log.dedup import WindowLimits
 from lance_server.log.metadata.topic_file import Retention, TopicFile
 from lance_server.log.segments.indexes import index_names
-from lance_server.log.segments.segment import DATA_SUFFIX, SIDECAR_SUFFIX, Segment, SegmentName
+from lance_server.log.segments.segment_files import (
+    DATA_SUFFIX,
+    SIDECAR_SUFFIX,
+    Segment,
+    SegmentName,
+)
 from lance_server.log.segments.sidecar_scan import count_entries, last_entry
 from lance_server.storage.contract import StorageBackend
 from lance_spec.limits import MAX_PAYLOAD

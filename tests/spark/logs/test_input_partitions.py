@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_sdk.spark.logs.splits import packed, wanted_bytes
+from lance_sdk.spark.logs.input_partitions import packed, wanted_bytes
 from lance_sdk.spark.options import Options
 
 MEGABYTE = 1 << 20

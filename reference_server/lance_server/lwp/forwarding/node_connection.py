@@ -19,7 +19,7 @@ KEEPALIVE_SECONDS: Final = 15.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 
 
-class Link(Protocol):
+class NodeConnection(Protocol):
     """A connection to another server.
 
     Attributes:
@@ -37,7 +37,7 @@ class Link(Protocol):
         ...
 
 
-OpenLink: TypeAlias = Callable[[Address, Dialect, str], Link]
+ConnectNode: TypeAlias = Callable[[Address, Dialect, str], NodeConnection]
 """Opens a connection to a server, in a dialect, with the name by which errors call it."""
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _READ: Final = 256 * 1024
 
 
-class Pump:
+class Driver:
     """Moves the bytes of one connection."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Pump:
         return self
 
     def __repr__(self) -> str:
-        return f"<Pump {self.peer} {self._wire!r}>"
+        return f"<Driver {self.peer} {self._wire!r}>"
 
     def _deadline(self) -> float:
         return time.monotonic() + self._timeout

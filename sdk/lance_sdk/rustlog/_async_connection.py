@@ -10,14 +10,14 @@ from lance_sdk._api.other_systems import GONE, Address, connect_async, is_quiet,
 from lance_sdk._io.tasks.closing import close_at_once
 from lance_sdk.errors import ConnectionLost
 from lance_sdk.rustlog._asks import Ask
-from lance_sdk.rustlog._link import late
+from lance_sdk.rustlog._connection import late
 from lance_sdk.rustlog._wire import Wire
 
 T = TypeVar("T")
 _READ: Final = 256 * 1024
 
 
-class AsyncLink:
+class AsyncConnection:
     """Moves the bytes of one connection.
 
     Args:
@@ -32,7 +32,7 @@ class AsyncLink:
         self._timeout = timeout
 
     def __repr__(self) -> str:
-        return f"<AsyncLink {self._peer}>"
+        return f"<AsyncConnection {self._peer}>"
 
     @classmethod
     async def open(cls, address: Address, timeout: float, tls: ssl.SSLContext | None) -> Self:  # noqa: ASYNC109 - as in the client for threads

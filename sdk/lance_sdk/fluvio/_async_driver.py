@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _READ: Final = 256 * 1024
 
 
-class AsyncPump:
+class AsyncDriver:
     """Moves the bytes of one connection."""
 
     def __init__(self, server: Server, address: Address, settings: FluvioSettings) -> None:
@@ -31,7 +31,7 @@ class AsyncPump:
         self._stream: ByteStream | None = None
 
     def __repr__(self) -> str:
-        return f"<AsyncPump {self.peer} {self._wire!r}>"
+        return f"<AsyncDriver {self.peer} {self._wire!r}>"
 
     async def open(self, tls: ssl.SSLContext | None) -> Self:
         self._stream = await connect_async(self._address, self._timeout, tls)

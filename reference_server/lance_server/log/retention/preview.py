@@ -40,6 +40,6 @@ def retention_plan(
             "records": segment.records,
         }
         for topic in topics
-        for segment in engine.upkeep.plan(topic, retention)
+        for segment in engine.upkeep.retention.plan(topic, retention)
     ]
     return {"doubt": engine.expiry.doubt, "segments": segments}

@@ -1,0 +1,1 @@
+"""Retention: which segments a topic need not keep, and how they go."""
