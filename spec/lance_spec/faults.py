@@ -37,7 +37,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spot:
+class _Location:
     """A field in the bytes of a message."""
 
     field: Field
@@ -70,21 +70,21 @@ def faults(name: str, data: bytes, version: int = 0) -> Iterator[Fault]:
         yield Fault("", "trailing", data, data + b"\0")
 
 
-def _flat(name: str, data: bytes) -> Iterator[_Spot]:
+def _flat(name: str, data: bytes) -> Iterator[_Location]:
     codec_of(name).decode(data)
     found = walk(message(name), memoryview(data), 0, len(data))
     ends = [*(row.offset for row in found.rows.values()), found.end][1:]
     for field, row, end in zip(message(name).fields, found.rows.values(), ends, strict=True):
-        yield _Spot(field, field.name, row.offset, end)
+        yield _Location(field, field.name, row.offset, end)
 
 
-def _nested(name: str, data: bytes, version: int) -> Iterator[_Spot]:
+def _nested(name: str, data: bytes, version: int) -> Iterator[_Location]:
     watched = Watched(composed()[name.partition(".")[0]], data, version)
     codec_of(name).read(watched)
     if watched.left:
         raise DecodeError(name, "", watched.place, "the end", f"{watched.left} more bytes")
     for field, path, start, end in watched.spans:
-        yield _Spot(field, path, start, end)
+        yield _Location(field, path, start, end)
 
 
 def codec_of(name: str) -> Any:
@@ -105,7 +105,7 @@ def _takes_rest(field: Field) -> bool:
     return isinstance(field.length, Rest) or isinstance(field.shape, Remainder | Filled)
 
 
-def _wrong(spot: _Spot, data: bytes) -> Iterator[tuple[str, int, bytes]]:
+def _wrong(spot: _Location, data: bytes) -> Iterator[tuple[str, int, bytes]]:
     """Return kinds of faults, with where which bytes make them."""
     raw, facts = data[spot.start : spot.end], spot.field.facts
     if "[" in spot.path.rpartition(".")[2] or not raw:
@@ -135,7 +135,7 @@ def _packed(number: Number, value: int) -> bytes:
     return value.to_bytes(number.minimum, order, signed=number.code.islower())
 
 
-def _values(spot: _Spot) -> Iterator[tuple[str, int]]:
+def _values(spot: _Location) -> Iterator[tuple[str, int]]:
     """Return numbers that a field must not have."""
     number = _number(spot.field)
     assert number is not None

@@ -1,4 +1,4 @@
-"""What importing the SDK costs, and which floor may import which."""
+"""What importing the SDK costs, and which package may import which."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("construct", "crc32c", "lz4", "asyncio", "anyio", "trio", "ssl", "click", "rich")
-FLOORS = {
+PACKAGES = {
     "lance_spec": ("lance_sdk", "lance_server", "lance_conformance"),
     "lance_sdk": ("lance_server", "lance_conformance"),
     "lance_server": ("lance_sdk", "lance_conformance"),
@@ -42,12 +42,12 @@ def test_no_api_loads_the_grammar_source() -> None:
     assert "construct" not in loaded_by(statement)
 
 
-@pytest.mark.parametrize(("floor", "strangers"), FLOORS.items())
-def test_a_floor_runs_without_those_it_must_not_know(
-    floor: str, strangers: tuple[str, ...]
+@pytest.mark.parametrize(("package", "strangers"), PACKAGES.items())
+def test_a_package_runs_without_those_it_must_not_know(
+    package: str, strangers: tuple[str, ...]
 ) -> None:
     """Imports point one way; the contracts in pyproject.toml say the same of the source."""
-    modules = {name.partition(".")[0] for name in loaded_by(f"import {floor}")}
+    modules = {name.partition(".")[0] for name in loaded_by(f"import {package}")}
     assert modules.isdisjoint(strangers)
 
 

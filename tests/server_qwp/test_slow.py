@@ -129,7 +129,7 @@ def test_a_sender_that_does_not_read_is_let_go() -> None:
             None,  # type: ignore[arg-type]  # the message has no tables
             QwpOptions(idle_timeout=0.05),
             script=Script(),
-            share=Quota(1000).share(),
+            held=Quota(1000).new_holder(),
             authorizer=Authorizer(Security()),
             durable=False,
         )

@@ -180,8 +180,8 @@ class HeldMemory:
 class Quota:
     """Counts the bytes that clients of one listener hold. Belongs to the event loop's thread.
 
-    A listener either waits for memory (`Share.wait_for`) or is told that there is none
-    (`Share.hold`). Where requests wait and nothing is left, one of them goes on all the same:
+    A listener either waits for memory (`HeldQuota.wait_for`) or is told that there is none
+    (`HeldQuota.hold`). Where requests wait and nothing is left, one of them goes on all the same:
     requests that each wait for what the others hold would never end. So the limit is exceeded by
     the size of one request at most.
 
@@ -196,38 +196,38 @@ class Quota:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._exempt: Share | None = None
+        self._exempt: HeldQuota | None = None
         self._waiters: list[asyncio.Future[None]] = []
 
     def __repr__(self) -> str:
         return f"<Quota {self.used} of {self.limit} bytes, {len(self._waiters)} waiting>"
 
-    def share(self) -> "Share":
-        """Return a new share, in which nothing is held yet."""
-        return Share(self)
+    def new_holder(self) -> "HeldQuota":
+        """Return a new holder, for which nothing is held yet."""
+        return HeldQuota(self)
 
     def change(self, by: int) -> bool:
         """Note bytes that are held, or given back; return whether the limit is kept."""
         self.used += by
         return self.used <= self.limit
 
-    async def wait_for(self, share: "Share", size: int) -> None:
-        """Hold so many bytes for a share, once they are there."""
-        while self.used + size > self.limit and not self._exempts(share):
+    async def wait_for(self, held: "HeldQuota", size: int) -> None:
+        """Hold so many bytes for a holder, once they are there."""
+        while self.used + size > self.limit and not self._exempts(held):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
         self.used += size
 
-    def _exempts(self, share: "Share") -> bool:
+    def _exempts(self, held: "HeldQuota") -> bool:
         if self._exempt is None:
-            self._exempt = share
-        return self._exempt is share
+            self._exempt = held
+        return self._exempt is held
 
-    def release(self, share: "Share", size: int) -> None:
-        """Give back all that a share holds."""
+    def release(self, held: "HeldQuota", size: int) -> None:
+        """Give back all that a holder holds."""
         self.used -= size
-        if self._exempt is share:
+        if self._exempt is held:
             self._exempt = None
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
@@ -235,7 +235,7 @@ class Quota:
                 waiter.set_result(None)
 
 
-class Share:
+class HeldQuota:
     """What one request or one connection holds of a quota, by purpose."""
 
     def __init__(self, quota: Quota) -> None:
@@ -243,7 +243,7 @@ class Share:
         self._held: dict[str, int] = {}
 
     def __repr__(self) -> str:
-        return f"<Share {self._held} of {self._quota!r}>"
+        return f"<HeldQuota {self._held} of {self._quota!r}>"
 
     async def wait_for(self, size: int) -> None:
         """Hold so many more bytes, once they are there."""

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _READ: Final = 256 * 1024
 
 
-class AsyncConnection:
+class AsyncRustlogConnection:
     """Moves the bytes of one connection.
 
     Args:
@@ -32,7 +32,7 @@ class AsyncConnection:
         self._timeout = timeout
 
     def __repr__(self) -> str:
-        return f"<AsyncConnection {self._peer}>"
+        return f"<AsyncRustlogConnection {self._peer}>"
 
     @classmethod
     async def open(cls, address: Address, timeout: float, tls: ssl.SSLContext | None) -> Self:  # noqa: ASYNC109 - as in the client for threads

@@ -20,7 +20,7 @@ def late(peer: str, seconds: float, ask: Ask[Any]) -> DeadlineExceeded:
     return DeadlineExceeded(text, maybe_applied=ask.changes)
 
 
-class Connection:
+class RustlogConnection:
     """Moves the bytes of one connection.
 
     Args:
@@ -38,7 +38,7 @@ class Connection:
         self._socket = connect(address, timeout, tls)
 
     def __repr__(self) -> str:
-        return f"<Connection {self._peer}>"
+        return f"<RustlogConnection {self._peer}>"
 
     @property
     def usable(self) -> bool:

@@ -10,7 +10,7 @@ from lance_sdk._api.other_systems import Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError
 from lance_sdk.rustlog import _asks
 from lance_sdk.rustlog._asks import Ask
-from lance_sdk.rustlog._async_connection import AsyncConnection
+from lance_sdk.rustlog._async_connection import AsyncRustlogConnection
 from lance_sdk.rustlog._wire import Wire
 from lance_sdk.rustlog.client import checked_timeout
 from lance_sdk.rustlog.errors import RustlogError
@@ -60,7 +60,7 @@ class AsyncRustlogClient:
         self._timeout = checked_timeout(timeout)
         self._tls = tls_context(tls)
         self._lock = anyio.Lock()
-        self._connection: AsyncConnection | None = None
+        self._connection: AsyncRustlogConnection | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -105,13 +105,15 @@ class AsyncRustlogClient:
                     await self._drop()
                 raise
 
-    async def _connected(self) -> AsyncConnection:
+    async def _connected(self) -> AsyncRustlogConnection:
         if self._closed:
             raise ClosedError(f"{self!r}: make a new one")
         if self._connection is not None and not self._connection.usable:
             await self._drop()
         if self._connection is None:
-            self._connection = await AsyncConnection.open(self._address, self._timeout, self._tls)
+            self._connection = await AsyncRustlogConnection.open(
+                self._address, self._timeout, self._tls
+            )
         return self._connection
 
     # Records -----------------------------------------------------------------------------------

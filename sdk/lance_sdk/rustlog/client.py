@@ -9,7 +9,7 @@ from lance_sdk._api.other_systems import Tls, parse_address, tls_context
 from lance_sdk.errors import ClosedError, ConfigError
 from lance_sdk.rustlog import _asks
 from lance_sdk.rustlog._asks import Ask
-from lance_sdk.rustlog._connection import Connection
+from lance_sdk.rustlog._connection import RustlogConnection
 from lance_sdk.rustlog._wire import Wire
 from lance_sdk.rustlog.errors import RustlogError
 from lance_sdk.rustlog.types import (
@@ -58,7 +58,7 @@ class RustlogClient:
         self._timeout = checked_timeout(timeout)
         self._tls = tls_context(tls)
         self._lock = threading.Lock()
-        self._connection: Connection | None = None
+        self._connection: RustlogConnection | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -100,13 +100,13 @@ class RustlogClient:
                 self._drop()  # an answer that comes late would be taken for the next one's
                 raise
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> RustlogConnection:
         if self._closed:
             raise ClosedError(f"{self!r}: make a new one")
         if self._connection is not None and not self._connection.usable:
             self._drop()
         if self._connection is None:
-            self._connection = Connection(self._address, self._timeout, self._tls)
+            self._connection = RustlogConnection(self._address, self._timeout, self._tls)
         return self._connection
 
     # Records -----------------------------------------------------------------------------------

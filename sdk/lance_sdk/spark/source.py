@@ -77,7 +77,7 @@ class LwpDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch query."""
         options = self._options_with(schema)
-        kind = _PushdownReader if options.pushdown else _Reader
+        kind = _PushdownReader if options.pushdown else _BatchReader
         return kind(options, _arrow(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
@@ -135,7 +135,7 @@ def _partitions(splits: list[InputSplit], options: Options) -> list[InputPartiti
     return [InputPartition(group) for group in packed(splits, options)]
 
 
-class _Reader(DataSourceReader):
+class _BatchReader(DataSourceReader):
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
@@ -151,7 +151,7 @@ class _Reader(DataSourceReader):
             yield self._range.keep(batch)
 
 
-class _PushdownReader(_Reader):
+class _PushdownReader(_BatchReader):
     """Takes comparisons with ``offset`` and ``topic`` over from Spark.
 
     Spark refuses a query that meets a reader with ``pushFilters`` while

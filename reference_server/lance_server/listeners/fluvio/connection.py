@@ -9,7 +9,7 @@ from lance_server.listeners.fluvio.cluster import Cluster
 from lance_server.listeners.fluvio.refusals import ProtocolError
 from lance_server.network.fairness import WorkSlice
 from lance_server.network.peer_log import peer_logger
-from lance_server.runtime.memory_quota import Share
+from lance_server.runtime.memory_quota import HeldQuota
 from lance_server.security.authorizer import Authorizer
 from lance_spec.errors import DecodeError
 from lance_spec.messages.fluvio import Request
@@ -187,7 +187,7 @@ class Connection:
         turn = WorkSlice()
         while True:
             await turn.step()
-            hold = self._cluster.quota.share()
+            hold = self._cluster.quota.new_holder()
             try:
                 frame, size = await self._frame(hold)
                 request = Request.decode(frame)
@@ -219,7 +219,7 @@ class Connection:
             self._unanswered.remove()
             raise
 
-    async def _frame(self, hold: Share) -> tuple[bytes, int]:
+    async def _frame(self, hold: HeldQuota) -> tuple[bytes, int]:
         """Return the next request, without its length; its bytes are held as they come.
 
         Of a request that is too large only the begin is returned; the size is of the whole.
@@ -259,7 +259,7 @@ class Connection:
 
     def _serve_at_once(self, data: bytes) -> bool:
         """Serve a request that came whole, with nothing before it; return whether it was served."""
-        handler, hold = self._handler, self._cluster.quota.share()
+        handler, hold = self._handler, self._cluster.quota.new_holder()
         answered = None
         if handler is not None and self._may_serve_at_once(data, hold):
             answered = handler.at_once(data[_LENGTH:])
@@ -277,7 +277,7 @@ class Connection:
             self._spawn(self._answer(number, answer, hold))
         return True
 
-    def _may_serve_at_once(self, data: bytes, hold: Share) -> bool:
+    def _may_serve_at_once(self, data: bytes, hold: HeldQuota) -> bool:
         size = int.from_bytes(data[:_LENGTH], "big")
         return (
             self._is_between
@@ -295,7 +295,7 @@ class Connection:
             while size:
                 size -= len(await self._reader.readexactly(min(size, _READ)))
 
-    async def _answer(self, number: int, answer: Awaitable[bytes], hold: Share) -> None:
+    async def _answer(self, number: int, answer: Awaitable[bytes], hold: HeldQuota) -> None:
         try:
             await self.send(number, await answer)
         finally:

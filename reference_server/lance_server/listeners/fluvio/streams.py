@@ -105,7 +105,7 @@ class Stream:
                 lambda: self._cluster.record_index.find(self._partition, wanted)
             )
             self._check(wanted)  # retention may have dropped it meanwhile
-        hold = self._cluster.quota.share()
+        hold = self._cluster.quota.new_holder()
         try:
             await hold.wait_for(2 * self._max_bytes())
             records, place = await self._read(place, wanted)

@@ -19,7 +19,7 @@ from lance_server.listeners.qwp.tables import Tables
 from lance_server.log.log_manager import LogManager
 from lance_server.network.peer_log import peer_logger
 from lance_server.network.sockets import bind, not_listening
-from lance_server.runtime.memory_quota import Quota, Share
+from lance_server.runtime.memory_quota import HeldQuota, Quota
 from lance_server.security.authorizer import Authorizer, Security
 from lance_server.security.tls import identity_of
 from lance_spec.qwp.upgrade import (
@@ -46,7 +46,7 @@ class _Socket(ServerConnection):
     """A connection whose received, unfinished message is accounted for.
 
     Attributes:
-        share: what it holds of the endpoint's memory.
+        held: what it holds of the endpoint's memory.
         number: which connection it is, counted from 0.
         authorizer: what it may do; set by the upgrade.
         durable: whether it was granted durable acknowledgements.
@@ -54,7 +54,7 @@ class _Socket(ServerConnection):
         session: what serves it, once it is a WebSocket.
     """
 
-    share: Share
+    held: HeldQuota
     number: int
     authorizer: Authorizer
     durable = False
@@ -63,7 +63,7 @@ class _Socket(ServerConnection):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if not self.share.hold("partial", len(self.protocol.reader.buffer)):
+        if not self.held.hold("partial", len(self.protocol.reader.buffer)):
             self.protocol.fail(CloseCode.TRY_AGAIN_LATER, "the endpoint's memory is used up")
             self.send_data()
         if self.transport.get_write_buffer_size() > _MOST_UNREAD:
@@ -72,7 +72,7 @@ class _Socket(ServerConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         if self.session is None:
-            self.share.release()  # a session gives back what it holds when it ends
+            self.held.release()  # a session gives back what it holds when it ends
 
 
 class QwpListener:
@@ -184,7 +184,7 @@ class QwpListener:
 
         class Connected(_Socket):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                self.share = listener.quota.share()
+                self.held = listener.quota.new_holder()
                 self.number = listener.accepted
                 listener.accepted += 1
                 listener._open.add(self)
@@ -253,7 +253,7 @@ class QwpListener:
             self._tables,
             self.options,
             script=self.script,
-            share=connection.share,
+            held=connection.held,
             authorizer=connection.authorizer,
             durable=connection.durable,
         )
@@ -267,7 +267,7 @@ class QwpListener:
             _log.exception("connection %d ended by an error of the endpoint", connection.number)
             raise
         finally:
-            connection.share.release()
+            connection.held.release()
 
 
 def _scripted(connection: ServerConnection, rule: Rule) -> Response:

@@ -25,7 +25,7 @@ from lance_server.listeners.qwp.tables import Tables, settled
 from lance_server.log.log_manager import Topic
 from lance_server.network.fairness import WorkSlice
 from lance_server.runtime.completion import Completion
-from lance_server.runtime.memory_quota import Share
+from lance_server.runtime.memory_quota import HeldQuota
 from lance_server.security.authorizer import Authorizer
 from lance_spec.messages.qwp import DurableAck, OkResponse, Status, TableSequence
 
@@ -88,7 +88,7 @@ class Session:
         tables: where rows go.
         options: limits.
         script: what to do wrong.
-        share: what the connection may hold of the endpoint's memory.
+        held: what the connection may hold of the endpoint's memory.
         authorizer: knows what the sender may do.
         durable: whether the sender asked for durable acknowledgements.
     """
@@ -101,7 +101,7 @@ class Session:
         options: QwpOptions,
         *,
         script: Script,
-        share: Share,
+        held: HeldQuota,
         authorizer: Authorizer,
         durable: bool,
     ) -> None:
@@ -110,7 +110,7 @@ class Session:
         self._tables = tables
         self._options = options
         self._script = script
-        self._share = share
+        self._held_quota = held
         self._authorizer = authorizer
         self._durable = durable
         self._reader = Reader(options)
@@ -186,7 +186,7 @@ class Session:
         else:
             async with self._tables.reading:
                 deferred, rows = await asyncio.to_thread(self._reader.read, data, now_ns)
-        if not self._share.hold("symbols", self._reader.symbol_bytes):
+        if not self._held_quota.hold("symbols", self._reader.symbol_bytes):
             raise _too_much()
         tables = {each.table for each in rows}
         answer.rule = self._script.on_message(self._number, answer.wire_sequence, tables)
@@ -196,15 +196,15 @@ class Session:
 
     def _defer(self, rows: list[TableRows]) -> None:
         kept = [each for each in rows if each.count]
-        if not self._share.add("deferred", sum(each.weight for each in kept)):
+        if not self._held_quota.add("deferred", sum(each.weight for each in kept)):
             raise _too_much()
         self._deferred += kept
 
     async def _store(self, rows: list[TableRows], answer: Answer) -> None:
         rows, self._deferred = [*self._deferred, *rows], []
-        self._share.hold("deferred", 0)
+        self._held_quota.hold("deferred", 0)
         answer.size = sum(each.weight for each in rows)  # given back with the answer
-        if not self._share.add("pending", answer.size):
+        if not self._held_quota.add("pending", answer.size):
             raise _too_much()
         found = {
             each.table: await self._tables.topic(each.table, self._authorizer)
@@ -262,7 +262,7 @@ class Session:
         except Exception as error:  # noqa: BLE001 - the sender is told
             answer.refusal = answer.refusal or from_log(error)
         finally:
-            self._share.add("pending", -answer.size)
+            self._held_quota.add("pending", -answer.size)
         if answer.rule is not None:
             return await self._follow(answer.rule, answer)
         return await self._tell(answer, durable=self._durable)

@@ -9,7 +9,7 @@ from lance_server.listeners.rustlog.refusals import RustlogRefusal
 from lance_server.listeners.rustlog.service import Service, Shared
 from lance_server.network.fairness import WorkSlice
 from lance_server.network.peer_log import peer_logger
-from lance_server.runtime.memory_quota import Share
+from lance_server.runtime.memory_quota import HeldQuota
 from lance_server.security.authorizer import Authorizer
 from lance_spec.messages.rustlog import ErrorCode, FetchRequest
 
@@ -83,7 +83,7 @@ class Connection:
 
     async def _serve(self) -> None:
         """Answer requests one after the other."""
-        share = self._shared.memory.share()
+        held = self._shared.memory.new_holder()
         turn = WorkSlice()
         closes = False
         while not closes:
@@ -91,23 +91,23 @@ class Connection:
                 async with asyncio.timeout(self._options.idle_timeout):
                     first = await self._reader.readexactly(1)
                 async with self._idle:
-                    answer, closes = await self._answered(first, share)
+                    answer, closes = await self._answered(first, held)
                     await self._send(answer)
             finally:
-                share.release()
+                held.release()
             await turn.step()
 
-    async def _answered(self, first: bytes, share: Share) -> tuple[bytes, bool]:
+    async def _answered(self, first: bytes, held: HeldQuota) -> tuple[bytes, bool]:
         """Return the answer to the request that begins with a byte, and whether it is the last."""
         try:
-            payload = await self._frame(first, share)
+            payload = await self._frame(first, held)
             self._form = form_of(payload, self._options.dialect)
-            return await self._in_time(payload, share), False
+            return await self._in_time(payload, held), False
         except RustlogRefusal as refusal:
             self._shared.counts.failed.inc()
             return self._form.write(refusal.answer), refusal.closes
 
-    async def _frame(self, first: bytes, share: Share) -> bytes:
+    async def _frame(self, first: bytes, held: HeldQuota) -> bytes:
         """Return the payload of a frame; its bytes are held as they come.
 
         Raises:
@@ -120,26 +120,26 @@ class Connection:
             found = bytearray()
             while len(found) < size:
                 wanted = min(size - len(found), _READ)
-                await share.wait_for(wanted)
+                await held.wait_for(wanted)
                 found += await self._reader.readexactly(wanted)
         return bytes(found)
 
-    async def _in_time(self, payload: bytes, share: Share) -> bytes:
+    async def _in_time(self, payload: bytes, held: HeldQuota) -> bytes:
         seconds = self._options.frame_timeout
         try:
             async with asyncio.timeout(seconds):
-                return await self._carried_out(payload, share)
+                return await self._carried_out(payload, held)
         except TimeoutError:
             text = f"Internal server error: not done in {seconds:g} s"
             raise RustlogRefusal(ErrorCode.INTERNAL, text, closes=True) from None
 
-    async def _carried_out(self, payload: bytes, share: Share) -> bytes:
+    async def _carried_out(self, payload: bytes, held: HeldQuota) -> bytes:
         form = self._form
-        await share.wait_for(len(payload) * form.parsed)
+        await held.wait_for(len(payload) * form.parsed)
         request = await self._on_thread(len(payload), form.read, payload)
         if isinstance(request, FetchRequest):
-            share.release()
-            await share.wait_for(min(request.max_bytes, MAX_FRAME) * form.parsed)
+            held.release()
+            await held.wait_for(min(request.max_bytes, MAX_FRAME) * form.parsed)
         answer = await self._service.handle(request, form)
         size = sum(map(len, getattr(answer, "records", ()))) + getattr(answer, "record_count", 0)
         return await self._written(size, answer)

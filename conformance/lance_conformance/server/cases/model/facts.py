@@ -20,7 +20,7 @@ EVERYWHERE = 1 << 40
 
 
 @dataclass(slots=True, eq=False)
-class Log:
+class TopicFacts:
     """A topic that is there.
 
     Attributes:
@@ -48,7 +48,7 @@ class Log:
 
 
 @dataclass(slots=True, eq=False)
-class Reader:
+class SubscriptionFacts:
     """A subscription.
 
     Attributes:
@@ -58,7 +58,7 @@ class Reader:
         most: Most bytes of one push.
     """
 
-    log: Log
+    log: TopicFacts
     consumer: int
     at: int
     most: int
@@ -100,14 +100,14 @@ class Facts:
         self.ctx = ctx
         self.strict = strict
         self.names = [ctx.name(tail) for tail in (ODD_NAMES if strict else PLAIN_NAMES)]
-        self.logs: dict[int, Log] = {}
+        self.logs: dict[int, TopicFacts] = {}
         self.deleted: list[int] = []
         self.epochs: dict[int, int] = {}
         self.producers: list[Producer] = []
         self.rng = ctx.rng
         self.words: list[str] = []
         self.sent: list[Frame] = []
-        self.subscribers: dict[Peer, list[Reader]] = {}
+        self.subscribers: dict[Peer, list[SubscriptionFacts]] = {}
         self.nonce = EVERYWHERE * (ctx.rng.randrange(1, 1 << 23))
         self.consumers = [ctx.consumer + number for number in range(CONSUMERS)]
 
@@ -128,18 +128,18 @@ class Facts:
         self.now = self.rng.choice(self.producers)
         return self.now.peer
 
-    def log(self, *, open_only: bool = False) -> Log | None:
+    def log(self, *, open_only: bool = False) -> TopicFacts | None:
         """One of the topics that are there."""
         logs = [log for log in self.logs.values() if not (open_only and log.closed)]
         return self.rng.choice(logs) if logs else None
 
-    def stored(self, log: Log, frame: Frame) -> None:
+    def stored(self, log: TopicFacts, frame: Frame) -> None:
         """A batch is stored over the connection whose turn it is."""
         log.data += frame.payload
         log.batches.append((frame, self.now.peer))
         self.now.known[log.topic.id, frame.batch_id] = frame
 
-    def readers(self, log: Log) -> Iterator[tuple[Peer, Reader]]:
+    def readers(self, log: TopicFacts) -> Iterator[tuple[Peer, SubscriptionFacts]]:
         """All subscriptions to a topic."""
         for peer, readers in self.subscribers.items():
             for reader in readers:

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from lance_conformance.engine.expectations import Allowed
-from lance_conformance.server.cases.model.facts import EVERYWHERE, Facts, Log
+from lance_conformance.server.cases.model.facts import EVERYWHERE, Facts, TopicFacts
 from lance_conformance.server.consumers import commit_ack
 from lance_conformance.server.expect import ack, answer, catching_up, keepalive, topic_response
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
@@ -84,7 +84,7 @@ def _payload(facts: Facts) -> tuple[bytes, int]:
     return b"".join(values) + null, count + bool(null)
 
 
-def _batch(facts: Facts, log: Log) -> Frame:
+def _batch(facts: Facts, log: TopicFacts) -> Frame:
     """A batch that was not sent before; its id is small, or one that is known everywhere."""
     payload, count = _payload(facts)
     if facts.rng.random() < 0.5:
@@ -103,7 +103,7 @@ def store(facts: Facts) -> Exchange | None:
     return None if log is None else store_in(facts, log)
 
 
-def store_in(facts: Facts, log: Log) -> Exchange:
+def store_in(facts: Facts, log: TopicFacts) -> Exchange:
     """A batch is stored in one topic."""
     frame = _mended(facts, log) or _batch(facts, log)
     facts.stored(log, frame)
@@ -112,7 +112,7 @@ def store_in(facts: Facts, log: Log) -> Exchange:
     return Exchange(words, frame, (ack(frame.batch_id, "4.2/batch-id"),))
 
 
-def _mended(facts: Facts, log: Log) -> Frame | None:
+def _mended(facts: Facts, log: TopicFacts) -> Frame | None:
     """The batch that was refused on this connection, without its fault and under the same id."""
     frame, facts.now.refused = facts.now.refused, None
     if frame is None or frame.topic_id != log.topic.id or facts.rng.random() < UNMENDED:
@@ -229,7 +229,7 @@ def _names(facts: Facts, frame: Frame) -> Callable[[Frame], None]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _most(rng: Random, log: Log, start: int) -> int:
+def _most(rng: Random, log: TopicFacts, start: int) -> int:
     """A limit of a Fetch: around the next record, around all that is left, or far beyond."""
     ends = [end for end in log.ends if end > start]
     left = len(log.data) - start
@@ -257,7 +257,7 @@ def inside(facts: Facts) -> Exchange | None:
     )
 
 
-def _read(facts: Facts, log: Log, start: int, most: int) -> Exchange:
+def _read(facts: Facts, log: TopicFacts, start: int, most: int) -> Exchange:
     frame = fetch(log.topic.id, start, most)
     rest, ends, check = log.data[start : start + most], log.ends, facts.ctx.check
 
@@ -341,7 +341,7 @@ def get(facts: Facts) -> Exchange | None:
     return None if log is None else about(facts, log)
 
 
-def about(facts: Facts, log: Log) -> Exchange:
+def about(facts: Facts, log: TopicFacts) -> Exchange:
     """GetTopic of one topic; what a target does not tell is another case's concern."""
     check, told, now = facts.ctx.check, log.told, _now(log) if facts.strict else {}
 
@@ -355,7 +355,7 @@ def about(facts: Facts, log: Log) -> Exchange:
     return Exchange(words, get_topic(log.topic.id), (topic_response("5.5/get"),), judge)
 
 
-def _now(log: Log) -> dict[str, object]:
+def _now(log: TopicFacts) -> dict[str, object]:
     """What GetTopic may tell of a topic as it is now."""
     now: dict[str, object] = {"record_count": len(log.ends) - 1}
     if not log.closed:

@@ -6,7 +6,12 @@ from random import Random
 
 from lance_conformance.engine.expectations import ANOTHER_KIND, Allowed
 from lance_conformance.server.case_context import Topic
-from lance_conformance.server.cases.model.facts import Facts, Log, Producer, Reader
+from lance_conformance.server.cases.model.facts import (
+    Facts,
+    Producer,
+    SubscriptionFacts,
+    TopicFacts,
+)
 from lance_conformance.server.cases.model.questions import (
     DECIDED,
     REGISTERED,
@@ -139,7 +144,7 @@ async def create(facts: Facts) -> None:
         check(epoch > last, "field:topic_epoch", f"topic_epoch must rise above {last}: {epoch}")
         facts.epochs[slot] = epoch
     told = {key: body[key] for key in STABLE if key in body}
-    log = Log(Topic(int(topic_id or 0), name), told)
+    log = TopicFacts(Topic(int(topic_id or 0), name), told)
     log.limits = LIMITS if limited else None
     facts.logs[slot] = log
 
@@ -186,7 +191,7 @@ async def follow(facts: Facts) -> None:
     lasting = facts.strict and facts.can("push")
     peer = await _subscriber(facts, log) if lasting else await facts.ctx.open()
     at = log.commits.get(consumer, 0) if start == 0 else min(start, len(log.data))
-    reader = Reader(log, consumer, at, most)
+    reader = SubscriptionFacts(log, consumer, at, most)
     await _begun(facts, peer, reader, start)
     if lasting:
         facts.subscribers.setdefault(peer, []).append(reader)
@@ -195,7 +200,7 @@ async def follow(facts: Facts) -> None:
         peer.drop()
 
 
-async def _begun(facts: Facts, peer: Peer, reader: Reader, start: int) -> None:
+async def _begun(facts: Facts, peer: Peer, reader: SubscriptionFacts, start: int) -> None:
     """Subscribe, and see that the subscription begins where the reader is."""
     log, consumer = reader.log, reader.consumer
     facts.words.append(f"subscribe {consumer:#x} to {log.topic.id} at {start}")
@@ -206,7 +211,7 @@ async def _begun(facts: Facts, peer: Peer, reader: Reader, start: int) -> None:
     facts.ctx.check(said and said.offset == reader.at, "field:offset", told)
 
 
-async def _subscriber(facts: Facts, log: Log) -> Peer:
+async def _subscriber(facts: Facts, log: TopicFacts) -> Peer:
     """A connection without a subscription to this topic; now and then one that has others."""
     free = [
         peer for peer, readers in facts.subscribers.items()
@@ -230,7 +235,7 @@ async def _caught_up(facts: Facts, peer: Peer) -> None:
         _judged(facts, peer, frame, reader)
 
 
-def _judged(facts: Facts, peer: Peer, frame: Frame, reader: Reader) -> None:
+def _judged(facts: Facts, peer: Peer, frame: Frame, reader: SubscriptionFacts) -> None:
     """One push must go on where the one before ended."""
     got, check = facts.ctx.read(peer, frame), facts.ctx.check
     rest = reader.log.data[reader.at :]
@@ -315,7 +320,7 @@ async def inspect(facts: Facts) -> None:
         await _put(facts, facts.now.peer, [about(facts, log)])
         await holds(facts.ctx, log.topic, log.data)
         for consumer, at in log.commits.items() if facts.strict and facts.can("subscribe") else ():
-            await _begun(facts, await facts.ctx.open(), Reader(log, consumer, at, 64), 0)
+            await _begun(facts, await facts.ctx.open(), SubscriptionFacts(log, consumer, at, 64), 0)
 
 
 STEPS: Mapping[str, Callable[[Facts], Awaitable[None]]] = {
