@@ -1,4 +1,4 @@
-"""A name leads to one thing: a class name has one meaning in a package, and no private term is left.
+"""A class name has one meaning in a package, and a private term has a written reason.
 
 The page on the design has the reasons for what is listed here.
 """
