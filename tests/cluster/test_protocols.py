@@ -15,7 +15,7 @@ from lance_sdk.fluvio import FluvioClient
 from lance_sdk.journal import StoreAndForwardSender
 from lance_sdk.journal.qwp import QwpSender
 from lance_sdk.rustlog import RustlogClient
-from lance_server.testing.kafka_brokers import free_port
+from lance_server.testing import free_port
 from lance_server.testing.process import eventually
 from lance_spec.enums import Command
 from lance_spec.messages import lwp

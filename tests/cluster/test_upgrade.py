@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.nodes import UNSAFE, Nodes, lwp_cluster
 
 from lance_sdk import Consumer, Producer
-from lance_server.testing.kafka_brokers import free_port
+from lance_server.testing import free_port
 from lance_server.testing.process import eventually
 from lance_spec.enums import Command
 

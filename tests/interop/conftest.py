@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop_fluvio.restarted import RestartedServer
+from tests.restarted import RestartedServer
 
 BUILT = "LANCE_INTEROP_RUST"
 """Environment variable: the folder that ``build_rust.py`` built into."""

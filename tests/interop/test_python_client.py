@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop_fluvio.restarted import RestartedServer
+from tests.restarted import RestartedServer
 
 from lance_sdk import Client, Consumer, Producer
 from lance_sdk.errors import TopicNotFound

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.interop.conftest import RustClient
-from tests.interop_fluvio.restarted import RestartedServer
+from tests.restarted import RestartedServer
 
 from lance_sdk import Client, Consumer, Producer
 from lance_sdk.errors import TopicNotFound

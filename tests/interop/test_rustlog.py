@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from tests.interop_fluvio.restarted import RestartedServer
+from tests.restarted import RestartedServer
 
 from lance_sdk.errors import LanceError
 from lance_sdk.rustlog import NoSuchPartition, RustlogClient

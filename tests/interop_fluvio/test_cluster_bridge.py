@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.restarted import RestartedBridge, RestartedServer
 
 from lance_sdk import Client, Consumer, Producer
 from lance_sdk.errors import TopicNotFound
@@ -21,7 +22,6 @@ from lance_server.testing import eventually
 
 from .cluster import Cluster
 from .conftest import OPTIONS
-from .restarted import RestartedBridge, RestartedServer
 
 KILLS = int(os.environ.get("LANCE_BRIDGE_KILLS", "0"))
 PART = 3_000

@@ -13,6 +13,7 @@ from typing import IO, Any, Final
 
 import pytest
 from tests.platforms.systems import needs_posix
+from tests.restarted import RestartedServer
 
 from lance_sdk import Consumer
 from lance_sdk.journal import (
@@ -172,40 +173,18 @@ def test_killed_at_any_point_nothing_is_lost_and_nothing_doubled(
 
 def test_a_killed_server_costs_nothing(tmp_path: Path) -> None:
     """It comes back with what it has acknowledged; the rest is sent again, once."""
-    command = [sys.executable, "-m", "lance_server", "--data-dir", str(tmp_path / "data")]
-    server, port = start(command, 0)
-    url = f"lance://127.0.0.1:{port}/readings"
-    with StoreAndForwardSender(url, tmp_path / "slot", **QUICK) as sender:
-        for _ in range(3):
-            for _ in range(50):
-                sender.send(b"%d" % (sender.published_fsn + 1))
-            sender.wait(Level.ACKED, 0.01)
-            server.kill()
-            server.wait(10)
-            server.stdout.close()  # type: ignore[union-attr]  # it is a pipe
-            server, port = start(command, port)
-        assert sender.wait(Level.ACKED, 60.0)
-    with Consumer(url, stop_at_end=True) as consumer:
-        values = [record.value for record in consumer]
-    server.terminate()
-    server.wait(10)
-    server.stdout.close()  # type: ignore[union-attr]  # it is a pipe
+    with RestartedServer(tmp_path / "data") as server:
+        url = f"{server.url}/readings"
+        with StoreAndForwardSender(url, tmp_path / "slot", **QUICK) as sender:
+            for _ in range(3):
+                for _ in range(50):
+                    sender.send(b"%d" % (sender.published_fsn + 1))
+                sender.wait(Level.ACKED, 0.01)
+                server.kill()
+            assert sender.wait(Level.ACKED, 60.0)
+        with Consumer(url, stop_at_end=True) as consumer:
+            values = [record.value for record in consumer]
     assert values == [b"%d" % number for number in range(150)]
-
-
-def start(command: list[str], port: int) -> tuple["subprocess.Popen[str]", int]:
-    """Start a server and wait until it says where it listens."""
-    server = subprocess.Popen(
-        [*command, "--listen", f"127.0.0.1:{port}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert server.stdout is not None
-    for line in server.stdout:
-        if "127.0.0.1:" in line:
-            return server, int(line.split("127.0.0.1:")[1].split()[0].rstrip(",.;)"))
-    raise AssertionError("the server said nothing")
 
 
 def silent(peer: FakePeer, frame: Frame) -> bool:

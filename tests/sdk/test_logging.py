@@ -7,12 +7,13 @@ import threading
 
 import pytest
 
-from lance_sdk import Producer
+from lance_sdk import Consumer, Producer
 from lance_sdk.errors import AuthenticationFailed
 from lance_sdk.testing import FakePeer, FakeServer
-from lance_spec.enums import Command
-from lance_spec.frames import Frame
+from lance_spec.enums import Command, ErrorCode
+from lance_spec.frames import Frame, FrameKind
 from lance_spec.messages.lwp import AuthenticateResponse
+from lance_spec.records import encode_record
 
 
 @pytest.fixture
@@ -151,3 +152,31 @@ def test_one_refusal_after_the_other_is_one_warning(
         producer.send(b"x").result(timeout=30)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert caplog.records[0].lance["kind"] == "refused"
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer])
+def test_a_redirect_that_is_followed_is_one_line(
+    kind: type[Producer] | type[Consumer], caplog: pytest.LogCaptureFixture
+) -> None:
+    """At INFO: the server has said where to go, and nothing is wrong."""
+    caplog.set_level(logging.INFO, "lance_sdk")
+    with FakeServer() as there, FakeServer() as here:
+        there.topics.append(1, encode_record(b"x", 1))
+        address = f"127.0.0.1:{there.port}"
+
+        def redirect(peer: FakePeer, frame: Frame) -> bool:
+            batch = {"batch_id": frame.batch_id} if frame.kind is FrameKind.INGEST else {}
+            if batch or frame.command is Command.FETCH:
+                peer.error(ErrorCode.NOT_LEADER, "not here", leader_addr=address, **batch)
+                return True
+            return False
+
+        here.on_ingest = here.on_control = redirect
+        with kind(here.url()) as client:
+            if isinstance(client, Producer):
+                client.send(b"x").result(timeout=30)
+            else:
+                next(iter(client))
+    (line,) = caplog.records
+    assert line.levelname == "INFO"
+    assert f"redirected to {address}" in line.getMessage()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lance_sdk.rustlog import RustlogClient
-from lance_server.testing import ServerProcess, eventually
+from lance_server.testing import ServerProcess, eventually, free_port
 
 from .urls import Urls
 
@@ -122,16 +122,16 @@ def test_a_killed_copy_leaves_nothing_out(
 def test_servers_may_come_and_go(tmp_path: Path) -> None:
     """A live copy goes on by itself when the server of both ends was restarted."""
     data = tmp_path / "data"
-    first = ServerProcess(data, "--rustlog", "127.0.0.1:0")
-    rustlog = "{}:{}".format(*first.others["rustlog"])
-    fixed = ("--rustlog", rustlog, "--listen", f"127.0.0.1:{first.address[1]}")
+    address, rustlog = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    fixed = ("--rustlog", rustlog, "--listen", address)
+    ends = f"rustlog://{rustlog}/from", f"lance://{address}/to"
+    first = ServerProcess(data, *fixed)
     try:
         with RustlogClient(rustlog) as client:
             client.create_topic("from")
             client.create_topic("to")
             client.produce("from", [b"before"])
-            lwp = f"lance://127.0.0.1:{first.address[1]}/to"
-            with bridging(f"rustlog://{rustlog}/from", lwp, "--follow") as process:
+            with bridging(*ends, "--follow") as process:
                 eventually(lambda: bool(client.fetch("to")), 30)
                 first.end(signal.SIGKILL)
                 assert process.stderr is not None
@@ -150,19 +150,18 @@ def test_servers_may_come_and_go(tmp_path: Path) -> None:
 def test_a_copy_waits_for_servers_that_are_away_at_its_start(tmp_path: Path) -> None:
     """A live copy that is started before its servers begins once they are there."""
     data = tmp_path / "data"
-    with ServerProcess.running(data, "--rustlog", "127.0.0.1:0") as first:
-        rustlog = "{}:{}".format(*first.others["rustlog"])
-        lwp = "{}:{}".format(*first.address)
-        with RustlogClient(rustlog) as client:
-            client.create_topic("from")
-            client.create_topic("to")
-            client.produce("from", [b"a"])
-    ends = f"rustlog://{rustlog}/from", f"lance://{lwp}/to"
+    address, rustlog = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    fixed = ("--rustlog", rustlog, "--listen", address)
+    with ServerProcess.running(data, *fixed), RustlogClient(rustlog) as client:
+        client.create_topic("from")
+        client.create_topic("to")
+        client.produce("from", [b"a"])
+    ends = f"rustlog://{rustlog}/from", f"lance://{address}/to"
     with bridging(*ends, "--follow") as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("warning: ")
         with (
-            ServerProcess.running(data, "--rustlog", rustlog, "--listen", lwp),
+            ServerProcess.running(data, *fixed),
             RustlogClient(rustlog) as client,
         ):
             eventually(lambda: values(client) == [b"a"], 30)

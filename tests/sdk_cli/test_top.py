@@ -17,6 +17,7 @@ from tests.sdk_cli.conftest import Call
 
 from lance_sdk.cli.top.figures import Look, gather
 from lance_sdk.cli.top.tables import tables
+from lance_sdk.offsets.consumer_ids import consumer_id
 from lance_server.config.settings import Address
 from lance_server.embedded import EmbeddedServer, running
 from lance_server.testing import RawClient
@@ -86,6 +87,25 @@ def test_once_prints_a_table_of_each(lwp: Call, server: EmbeddedServer) -> None:
     assert result.exit_code == 0, result.stderr
     for word in ("Servers", "Topics", "Consumers", "Connections", "sync p99", "default"):
         assert word in result.stdout
+
+
+def test_a_consumer_without_a_name_is_hinted_at(lwp: Call, server: EmbeddedServer) -> None:
+    """With the option that names it."""
+    shown = lwp("top", port_of(server)).stdout
+    assert "Consumers (a number is a consumer without a known name: --consumer-names" in shown
+
+
+def test_where_all_consumers_have_names_nothing_is_hinted_at(lwp: Call, tmp_path: Path) -> None:
+    """The names are given to the command here."""
+    with (
+        running(tmp_path / "data", http=Address("127.0.0.1", 0)) as server,
+        RawClient(server.address) as client,
+    ):
+        client.store([b"one"], batch_id=1)
+        client.ask(Command.COMMIT_OFFSET, CommitOffset(0, consumer_id("billing"), 0).encode())
+        shown = lwp("top", port_of(server), "--consumer-names", "billing").stdout
+    assert "Consumers\n" in shown
+    assert "billing" in shown
 
 
 def test_several_servers_are_told_apart(lwp: Call, server: EmbeddedServer, tmp_path: Path) -> None:

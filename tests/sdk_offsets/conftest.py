@@ -4,7 +4,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from lance_sdk.offsets import (
     SqliteStore,
     TopicIdentity,
 )
+from lance_server.testing import free_port
 
 _REQUIRED = "LANCE_STORES_REQUIRED"
 _STARTING = 60.0
@@ -56,13 +56,6 @@ def with_driver() -> Callable[[str], None]:
     return require
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """Return the URL of a Redis server of our own."""
@@ -70,7 +63,7 @@ def redis_url() -> Iterator[str]:
     if binary is None:
         _missing("redis-server is not installed")
     _require_driver("redis")
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", folder]
         command += ["--save", "", "--appendonly", "no"]
@@ -111,7 +104,7 @@ def postgres_url() -> Iterator[str]:
     if initdb is None or pg_ctl is None:
         _missing("PostgreSQL is not installed")
     _require_driver("psycopg")
-    who, port = _unprivileged(), _free_port()
+    who, port = _unprivileged(), free_port()
     folder = Path(tempfile.mkdtemp(prefix="lance-pg-"))
     if who:
         os.chown(folder, who["user"], who["group"])

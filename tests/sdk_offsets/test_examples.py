@@ -3,11 +3,9 @@
 import ast
 import json
 import os
-import random
 import re
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -16,17 +14,18 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop_fluvio.restarted import RestartedServer
+from tests.restarted import RestartedServer
 
 from lance_sdk import Consumer, Producer
 from lance_server import running
+from lance_server.testing import free_port
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 KILLS = int(os.environ.get("LANCE_EXAMPLE_KILLS", "2"))
@@ -38,15 +37,6 @@ def start(program: str, *arguments: object, **options: Any) -> "subprocess.Popen
     """Start an example."""
     command = [sys.executable, str(EXAMPLES / program), *map(str, arguments)]
     return subprocess.Popen(command, **options)
-
-
-def fixed_place() -> str:
-    """Return a free address that no connection takes for its own end while a server is away."""
-    for port in random.sample(range(20_000, 32_000), 100):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return f"127.0.0.1:{port}"
-    raise AssertionError("no port is free")
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -113,7 +103,7 @@ def test_a_copy_into_sqlite_has_every_record_once(
             except sqlite3.OperationalError:  # the table is not there yet
                 return []
 
-    with RestartedServer(tmp_path / "data", "--listen", fixed_place()) as server:
+    with RestartedServer(tmp_path / "data") as server:
         killed("copy_to_sqlite.py", server, path, rows)
 
 
@@ -130,13 +120,13 @@ def test_a_copy_into_postgresql_has_every_record_once(
             except psycopg.errors.UndefinedTable:
                 return []
 
-    with RestartedServer(tmp_path / "data", "--listen", fixed_place()) as server:
+    with RestartedServer(tmp_path / "data") as server:
         killed("copy_to_postgres.py", server, postgres_url, rows)
 
 
 def test_a_program_at_the_edge_loses_nothing_that_it_confirmed(tmp_path: Path) -> None:
     """Its server is away or killed, it is killed again and again, and everything arrives once."""
-    listen = fixed_place()
+    listen = f"127.0.0.1:{free_port()}"
     url, slot, confirmed = f"lance://{listen}/readings", tmp_path / "slot", list[bytes]()
 
     def run(turn: int, at_10: Callable[[], None]) -> None:
@@ -181,7 +171,7 @@ def test_typed_records_that_were_confirmed_are_there_once(tmp_path: Path) -> Non
     """Program and server are killed while orders are written."""
     confirmed: list[int] = []
     counts: dict[str, int] = {}
-    with RestartedServer(tmp_path / "data", "--listen", fixed_place()) as server:
+    with RestartedServer(tmp_path / "data") as server:
         url = f"{server.url}/orders"
         for turn in range(KILLS + 1):
             orders = [{"id": 40 * turn + number, "article": "fig"} for number in range(40)]
@@ -208,7 +198,7 @@ def test_orders_that_the_service_confirmed_are_there_once(tmp_path: Path) -> Non
         pytest.importorskip(package, reason=f"{package} is missing; `tox run -e examples` has it")
     confirmed: list[int] = []
     with (
-        RestartedServer(tmp_path / "data", "--listen", fixed_place()) as server,
+        RestartedServer(tmp_path / "data") as server,
         ThreadPoolExecutor(4) as customers,
     ):
         url = f"{server.url}/orders"

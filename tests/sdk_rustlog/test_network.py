@@ -18,6 +18,7 @@ from lance_sdk.errors import (
 )
 from lance_sdk.rustlog import NoSuchPartition, RustlogClient
 from lance_server.listeners.rustlog.testing import Broker
+from lance_server.testing import free_port
 
 from .conftest import Client
 
@@ -66,8 +67,7 @@ async def test_a_lost_connection_says_what_is_unknown(api: str, what: str, unkno
 @pytest.mark.anyio
 async def test_nobody_there_is_told_with_the_address(api: str) -> None:
     """And what was tried."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        address = f"127.0.0.1:{found.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     client = Client(api, address)
     with pytest.raises(ConnectFailed, match=f"cannot connect to {address}"):
         await client.ping()

@@ -8,16 +8,10 @@ from pathlib import Path
 import pytest
 
 from lance_server.listeners.qwp.testing import QwpPeer, longs
-from lance_server.testing import RawClient, ServerProcess
+from lance_server.testing import RawClient, ServerProcess, free_port
 from lance_spec.enums import Command
 
 from .test_upgrade import TOKEN, status_of
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def test_the_command_serves_rows(tmp_path: Path) -> None:

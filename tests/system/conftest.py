@@ -4,7 +4,6 @@ import csv
 import io
 import os
 import random
-import re
 import selectors
 import signal
 import socket
@@ -18,16 +17,18 @@ from pathlib import Path
 
 import pytest
 
+from lance_server.testing import free_port
+
 DEADLINE = 30.0
 """Seconds that any single step may take before the test fails."""
 
 
 class ServerProcess:
-    """A server program on one data directory and, from its first start on, one port."""
+    """A server program on one data directory and one port."""
 
     def __init__(self, program: list[str], folder: Path) -> None:
         self.data_dir = folder / "data"
-        self.port = 0
+        self.port = free_port()
         self.starts = 0
         self._program = program
         self._log = folder / "server.log"
@@ -48,9 +49,8 @@ class ServerProcess:
                 stderr=log,
                 text=True,
             )
-        found = re.search(r"127\.0\.0\.1:(\d+)", self._first_line())
-        assert found, f"no ready line; the server's log:\n{self._log.read_text()}"
-        self.port = int(found[1])
+        ready = f"127.0.0.1:{self.port}" in self._first_line()
+        assert ready, f"no ready line; the server's log:\n{self._log.read_text()}"
         self.starts += 1
 
     def _first_line(self) -> str:

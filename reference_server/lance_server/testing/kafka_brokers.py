@@ -8,7 +8,6 @@ forwarders.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 from uuid import uuid4
+
+from lance_server.testing.process import free_port
 
 _JAVA = ("-Xmx256m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _READY = "Kafka Server started"
@@ -43,14 +44,6 @@ def lacks_broker() -> str | None:
     if jars() is None:
         return "the jars of Kafka, in the folder that LANCE_KAFKA_JARS names"
     return None
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody uses at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class KafkaCluster:

@@ -1,16 +1,39 @@
 """The server as a process of its own, and waiting for what it does."""
 
+import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 COMMAND: Final = (sys.executable, "-m", "lance_server")
 DEADLINE: Final = 60.0
+_RESERVED: Final[list[socket.socket]] = []
+"""Hold the ports that `free_port` has given away, until this process ends."""
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that stays free while its server is away.
+
+    No outgoing connection gets it, since it lies below the ports that systems give to those; and
+    no other process that asks here, since a socket for UDP marks it as taken.
+
+    Raises:
+        AssertionError: none is free.
+    """
+    for port in random.sample(range(20_000, 32_000), 1000):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            mark = socket.socket(type=socket.SOCK_DGRAM)
+            _RESERVED.append(mark)
+            mark.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 class ServerProcess:

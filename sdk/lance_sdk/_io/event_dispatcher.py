@@ -104,6 +104,10 @@ class EventDispatcher:
         if event.retry_in is None or event.usual:
             SESSION.debug("%s: disconnected: %s", self._name, event.error, extra=extra)
             return
+        if event.redirect is not None:
+            text = "%s: redirected to %s; connecting to it in %.2f s"
+            SESSION.info(text, self._name, event.redirect, event.retry_in, extra=extra)
+            return
         self._failures += 1
         quiet = event.told or self._failures > 1 or not self._was_connected
         log = SESSION.debug if quiet else SESSION.warning

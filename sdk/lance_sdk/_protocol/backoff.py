@@ -42,6 +42,11 @@ class Backoff:
     def __repr__(self) -> str:
         return f"<Backoff base={self._base} cap={self._cap} exponent={self._exponent}>"
 
+    @property
+    def begun(self) -> bool:
+        """Whether there was a delay since the last progress."""
+        return self._exponent > 0
+
     def next_delay(self) -> float:
         """Return the seconds to wait now, and grow."""
         delay = min(self._base * 2.0**self._exponent, self._cap)

@@ -31,12 +31,14 @@ class Disconnected:
         retry_in: seconds until the next attempt; None when there is none.
         usual: whether connections always end so at this peer.
         told: whether another event tells operators of it.
+        redirect: the server that this one named for what was asked, which is tried next.
     """
 
     error: Exception
     retry_in: float | None
     usual: bool = False
     told: bool = False
+    redirect: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

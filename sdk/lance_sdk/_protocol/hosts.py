@@ -52,6 +52,11 @@ class Hosts:
         """The endpoint to try next, or in use."""
         return self._leader or self._endpoints[self._cursor]
 
+    @property
+    def redirected(self) -> bool:
+        """Whether the current endpoint is one that another server has named."""
+        return self._leader is not None
+
     def dialect(self, pinned: Dialect | None) -> Dialect:
         """Return the dialect to speak there; a pinned one is spoken everywhere."""
         return pinned or self._proven.get(self.current) or self._dialects[self._trial]

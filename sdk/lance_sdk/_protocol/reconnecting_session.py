@@ -450,6 +450,7 @@ class Session:
 
     def _next_host(self, cause: Exception, now: float) -> None:
         self._leave_connection()
+        stuck = self._backoff.begun
         delay = self._backoff.next_delay() if self._hosts.give_up() else 0.0
         if delay and not self.opened.done and now >= self._open_until:
             self.state = SessionState.WAITING
@@ -457,15 +458,18 @@ class Session:
                 self.fail(ConnectFailed(self._target, list(self._attempts)), now)
                 return
             self._settle_opened(None)
-        self._resume(now, cause, delay)
+        follows = self._hosts.redirected and not stuck  # servers that name each other get nowhere
+        self._resume(now, cause, delay, str(self._hosts.current) if follows else None)
 
-    def _resume(self, now: float, cause: Exception, delay: float) -> None:
+    def _resume(
+        self, now: float, cause: Exception, delay: float, redirect: str | None = None
+    ) -> None:
         over = self.failure is not None or (self._closing and self._app.drained)
         self._doom, self._told = None, False
         self._handshake_until = self._step_at = self._probe_at = self._warn_at = math.inf
         self.state = SessionState.CLOSED if over else SessionState.WAITING
         self._resume_at = now + delay
-        self._events.append(Disconnected(cause, None if over else delay))
+        self._events.append(Disconnected(cause, None if over else delay, redirect=redirect))
 
     def _note_attempt(self, connection: Connection, cause: Exception) -> None:
         phase = self._step.phase if self._step is not None else "handshake"

@@ -17,6 +17,7 @@ from lance_sdk.offsets.consumer_ids import consumer_id
 from lance_sdk.offsets.errors import StoreLocked, StoreUnavailable
 from lance_sdk.testing import FakePeer, FakeServer
 from lance_server import running
+from lance_server.testing import free_port
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.frames import Frame
 from lance_spec.records import encode_records
@@ -235,7 +236,7 @@ async def test_the_server_keeps_commits(api: Any, server: FakeServer) -> None:
 async def test_the_reference_server_keeps_commits(api: Any, tmp_path: Path, dialect: str) -> None:
     """In both dialects, over a restart."""
     options = {"offsets": "server", "consumer": "billing"}
-    with running(tmp_path / "data", dialect=dialect) as first:
+    with running(tmp_path / "data", dialect=dialect, port=free_port()) as first:
         url, port = f"{first.url}/orders", first.address[1]
         async with api.producer(url, create_topic=True) as producer:
             await producer.send_many(VALUES)

@@ -17,6 +17,7 @@ from lance_sdk.errors import (
     DeadlineExceeded,
 )
 from lance_sdk.testing import FakePeer, FakeServer
+from lance_server.testing import free_port
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.frames import Frame
@@ -156,9 +157,7 @@ async def test_open_timeout_keeps_trying(api: Any, closed_port: int) -> None:
 
 async def test_a_server_that_comes_late_is_found(api: Any) -> None:
     """Within open_timeout; the second attempt is what starts it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with FakeServer() as impatient:
         late: list[FakeServer] = []
 

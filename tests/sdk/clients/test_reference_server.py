@@ -11,6 +11,7 @@ from lance_sdk.errors import MisalignedOffset, OpaqueRecords, TopicAlreadyExists
 from lance_sdk.types import OpaqueBytes
 from lance_sdk.url import parse_url
 from lance_server import EmbeddedServer, running
+from lance_server.testing import free_port
 from lance_spec.dialect import DEPLOYED
 from lance_spec.enums import Flag, RecordType
 from lance_spec.frames import encode_header
@@ -54,7 +55,7 @@ async def test_records_make_the_round_trip(api: Any, reference: EmbeddedServer) 
 
 async def test_a_server_restart_is_survived(api: Any, tmp_path: Path, dialect: str) -> None:
     """The producer goes on with the next server on the same data, and nothing is missing."""
-    with running(tmp_path / "data", dialect=dialect) as first:
+    with running(tmp_path / "data", dialect=dialect, port=free_port()) as first:
         url, port = f"{first.url}/orders", first.address[1]
         producer = api.producer(url, create_topic=True)
         await producer.open()

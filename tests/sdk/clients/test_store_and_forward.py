@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lance_server import running
+from lance_server.testing import free_port
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +27,7 @@ async def test_an_outage_longer_than_the_memory_loses_and_doubles_nothing(
 ) -> None:
     """Before, during and after: every record once and in order (SF-33, AMB-25)."""
     options = {"journal": tmp_path / "journal", "on_full": "journal", "buffer_bytes": 70_000}
-    with running(tmp_path / "data", dialect=dialect) as first:
+    with running(tmp_path / "data", dialect=dialect, port=free_port()) as first:
         url, port = f"{first.url}/orders", first.address[1]
         producer = api.producer(url, create_topic=True, **options)
         await producer.open()
@@ -43,7 +44,7 @@ async def test_an_outage_longer_than_the_memory_loses_and_doubles_nothing(
 async def test_the_next_process_delivers_what_this_one_kept(api: Any, tmp_path: Path) -> None:
     """Closing without a server keeps the records; opening with one sends them first."""
     options = {"journal": tmp_path / "journal", "create_topic": True}
-    with running(tmp_path / "data") as server:
+    with running(tmp_path / "data", port=free_port()) as server:
         url, port = f"{server.url}/orders", server.address[1]
     producer = api.producer(url, **options)
     await producer.open()

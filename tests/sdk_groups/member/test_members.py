@@ -25,6 +25,7 @@ from lance_sdk.offsets import (
     StaleGeneration,
     TopicIdentity,
 )
+from lance_server.testing import free_port
 
 pytestmark = pytest.mark.anyio
 
@@ -427,8 +428,8 @@ async def test_server_that_is_no_coordinator(member: Make, server: Any) -> None:
 async def test_coordinator_may_restart(member: Make, topics: Any) -> None:
     """When the coordinator comes back, the member goes on with what it holds."""
     store = MemoryStore()
-    first = Coordinator("127.0.0.1:0", store=store, heartbeat_interval=0.05).start()
-    port = first.url.rpartition(":")[2]
+    listen = f"127.0.0.1:{free_port()}"
+    first = Coordinator(listen, store=store, heartbeat_interval=0.05).start()
     lost: list[Any] = []
     try:
         async with member(coordinator=first.url, on_lost=lost.append) as consumer:
@@ -437,8 +438,7 @@ async def test_coordinator_may_restart(member: Make, topics: Any) -> None:
             await to_thread.run_sync(first.stop)
             for name in topics.names:
                 topics.append(name, 5, first=10)
-            second = Coordinator(f"127.0.0.1:{port}", store=store, heartbeat_interval=0.05)
-            with second:
+            with Coordinator(listen, store=store, heartbeat_interval=0.05):
                 seen = await read(consumer, 20)
                 while consumer.generation <= generation:
                     await consumer.poll(0.01)

@@ -14,6 +14,7 @@ from lance_sdk.groups import Coordinator
 from lance_sdk.hooks import Hooks, RecordsEvent
 from lance_sdk.offsets import Commit, MemoryStore, TopicIdentity
 from lance_server import running
+from lance_server.testing import free_port
 
 pytestmark = pytest.mark.anyio
 
@@ -76,8 +77,8 @@ async def test_deleted_topic_holds_up_no_other(member: Make, topics: Any, server
 async def test_reading_survives_a_long_outage(member: Make, tmp_path: Path) -> None:
     """A server that is away for longer than any timeout of opening is read on when it is back."""
     names = ["a", "b"]
-    with running(tmp_path / "data") as first:
-        port = first.address[1]
+    port = free_port()
+    with running(tmp_path / "data", port=port) as first:
         for name in names:
             append(first.url, name, 3)
         timeouts = {"open_timeout": 0.05, "connect_timeout": 0.2, "backoff_cap": 0.05}

@@ -1,6 +1,5 @@
 """OpenTelemetry: what is exported, and what happens when nobody takes it (design section 12)."""
 
-import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from lance_server import running
 from lance_server.config.settings import OtelConfig
 from lance_server.errors import ConfigError
 from lance_server.telemetry.spans import SpanQueue, SpanRecord
-from lance_server.testing import RawClient, SessionPeer, eventually
+from lance_server.testing import RawClient, SessionPeer, eventually, free_port
 
 otel = pytest.importorskip("lance_server.telemetry.otel", reason="the extra otel is not installed")
 metrics_export = pytest.importorskip("opentelemetry.sdk.metrics.export")
@@ -151,9 +150,7 @@ def test_a_share_of_the_spans_is_kept(rate: float, least: int, most: int) -> Non
 def test_a_collector_that_is_not_there_holds_up_nobody(tmp_path: Path) -> None:
     """The server serves, and ends in time."""
     pytest.importorskip("opentelemetry.exporter.otlp.proto.grpc.trace_exporter")
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    config = OtelConfig(endpoint=f"http://127.0.0.1:{port}", interval=0.1, sample_rate=1.0)
+    config = OtelConfig(endpoint=f"http://127.0.0.1:{free_port()}", interval=0.1, sample_rate=1.0)
     with running(tmp_path, otel=config) as server:
         with RawClient(server.address) as client:
             for batch in range(1, 20):

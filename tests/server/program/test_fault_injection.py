@@ -12,7 +12,7 @@ from lance_server.config.settings import Address
 from lance_server.errors import ConfigError
 from lance_server.fault_injection.faults import FaultInjector, FaultPlan
 from lance_server.fault_injection.role import Role
-from lance_server.testing import RawClient, SessionPeer, ask_http, the_error, told
+from lance_server.testing import RawClient, SessionPeer, ask_http, free_port, the_error, told
 from lance_spec.dialect import DEPLOYED, SPECIFIED, Dialect
 from lance_spec.enums import Command, ErrorCode
 from lance_spec.frames import FrameKind, encode_ack, encode_control
@@ -126,9 +126,7 @@ def test_a_follower_hands_writes_on(
 
 def test_a_leader_that_is_not_there_is_told(server: EmbeddedServer) -> None:
     """Nothing was sent; the client may retry."""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    follow(server, leader=f"127.0.0.1:{port}", forward=True)
+    follow(server, leader=f"127.0.0.1:{free_port()}", forward=True)
     with RawClient(server.address) as client:
         client.send(client.batch([b"one"], batch_id=1))
         error = client.error()

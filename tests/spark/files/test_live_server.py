@@ -37,6 +37,7 @@ from lance_server.log.segments.compaction import CompactionPolicy
 from lance_server.storage.pwritev import PwritevStorage
 from lance_server.storage.wal import WalStorage
 from lance_server.storage.wrapper import WrapperStorage
+from lance_server.testing import free_port
 from lance_spec.enums import ErrorCode
 
 HISTORIES = max(2, int(os.environ.get("LANCE_SPARK_HISTORIES", "8")) // 2)
@@ -132,12 +133,11 @@ class LiveHistory:
         self._kill_in = self.random.randrange(5, 40)
         self._steps: queue.SimpleQueue[threading.Event | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
-        self._port = 0
+        self._port = free_port()
         self._is_away = False
         if self._has_wal:
             data.mkdir()
         self.server = self._start()
-        self._port = self.server.address[1]
         self.followers = (
             Follower(self, waits=0.5),
             Follower(self, waits=0.5, failOnDataLoss="false"),

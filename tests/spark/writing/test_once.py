@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.restarted import RestartedServer
 
 from lance_sdk import Client, Producer
 from lance_sdk.errors import DeliveryError
@@ -225,55 +226,22 @@ def test_a_driver_that_is_killed_is_taken_over(
     assert reader.values(**at, topic="copy") == VALUES
 
 
-class ServerProcess:
-    """A server in its own process, on one port and one directory, that can be killed."""
-
-    def __init__(self, folder: Path, *more: str) -> None:
-        self._folder = folder
-        self._more = more
-        self.address = self._start("127.0.0.1:0")
-
-    def _start(self, address: str) -> str:
-        command = [sys.executable, "-m", "lance_server", "--data-dir", str(self._folder)]
-        self._process = subprocess.Popen(
-            [*command, "--listen", address, *self._more], stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        return line.partition("127.0.0.1:")[1] + line.partition("127.0.0.1:")[2].split()[0]
-
-    def kill_and_restart(self) -> None:
-        """End it with SIGKILL and start it again."""
-        self.stop()
-        self._start(self.address)
-
-    def stop(self) -> None:
-        """End it with SIGKILL."""
-        self._process.kill()
-        self._process.wait(30)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-
 def test_a_server_that_is_killed_stores_everything_once(
     reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGKILL in the middle of a commit; the sender goes on when the server is back."""
-    process = ServerProcess(tmp_path / "killed")
-    try:
+    with RestartedServer(tmp_path / "killed") as process:
         at = {"servers": process.address, "dialect": "specified"}
         send, sent = FrameSender.send_frame, iter(range(10_000))
 
         def kill_once(self: FrameSender, frame: Frame, **identity: int) -> None:
             send(self, frame, **identity)
             if next(sent) == 9:
-                process.kill_and_restart()
+                process.kill()
 
         monkeypatch.setattr(FrameSender, "send_frame", kill_once)
         Query(at, tmp_path / "ledger").run(0)
         assert reader.values(**at, topic="copy") == VALUES
-    finally:
-        process.stop()
 
 
 @pytest.fixture(params=["specified", "deployed"])
@@ -305,15 +273,14 @@ def test_without_a_window_a_killed_server_stores_everything_once(
     reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lost connection ends the commit; nothing is sent again without a look."""
-    process = ServerProcess(tmp_path / "killed", "--dedup-entries", "0")
-    try:
+    with RestartedServer(tmp_path / "killed", "--dedup-entries", "0") as process:
         at = {"servers": process.address, "dialect": "specified"}
         put, sent = FrameSender.send_frame, iter(range(10_000))
 
         def kill_once(self: FrameSender, frame: Frame, **identity: int) -> None:
             put(self, frame, **identity)
             if next(sent) == 9:
-                process.kill_and_restart()
+                process.kill()
 
         monkeypatch.setattr(FrameSender, "send_frame", kill_once)
         query = Query(at, tmp_path / "ledger")
@@ -321,8 +288,6 @@ def test_without_a_window_a_killed_server_stores_everything_once(
             query.run(0)
         query.run(0, first=10)
         assert reader.values(**at, topic="copy") == VALUES
-    finally:
-        process.stop()
 
 
 def test_a_batch_that_was_begun_under_a_window_ends_under_one(

@@ -468,6 +468,6 @@ class FetchState:
     def _ask_again(self, error: ServerError, now: float) -> None:
         wait = error.retry_after if isinstance(error, RateLimited) else None
         self.resume_at = now + max(wait or 0.0, self._retry.next_delay())
-        self._events.append(Notice(f"a refused Fetch is sent again: {error}", "refused"))
-        if isinstance(error, NotLeader):
+        if isinstance(error, NotLeader):  # the session tells where it goes on
             raise RemoteProtocolError(str(error)) from error
+        self._events.append(Notice(f"a refused Fetch is sent again: {error}", "refused"))

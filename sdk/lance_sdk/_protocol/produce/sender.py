@@ -393,9 +393,9 @@ class Sender:
         wait = error.retry_after if isinstance(error, RateLimited) else None
         self._paused_until = now + max(wait or 0.0, self._retry.next_delay())
         self._requeue([batch])
-        self._events.append(Notice(f"a refused batch is sent again: {error}", "refused"))
-        if isinstance(error, NotLeader):
+        if isinstance(error, NotLeader):  # the session tells where it goes on
             raise RemoteProtocolError(str(error)) from error
+        self._events.append(Notice(f"a refused batch is sent again: {error}", "refused"))
 
     def _attributed(self, error: ServerError, now: float) -> None:
         """Fail what is still unacknowledged behind the barriers (AMB-10)."""

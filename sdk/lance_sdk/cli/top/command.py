@@ -15,7 +15,7 @@ from lance_sdk.cli.admin.http_port import chosen_token
 from lance_sdk.cli.console.exit_codes import Failure, printable
 from lance_sdk.cli.console.output import print_json, print_line, print_table
 from lance_sdk.cli.top.figures import Look, gather, look_at
-from lance_sdk.cli.top.tables import Table, tables
+from lance_sdk.cli.top.tables import tables
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -95,18 +95,12 @@ def _show_once(looks: Sequence[Look], rows: int) -> None:
         print_json(figures)
     else:
         for number, table in enumerate(tables(figures, rows)):
-            print_line(f"{'' if number == 0 else chr(10)}{_heading(table)}")
+            print_line(f"{'' if number == 0 else chr(10)}{table.heading}")
             if table.rows:
                 print_table(table.columns, table.rows, table.align)
     for each in looks:
         if each.failure is not None:
             raise each.failure
-
-
-def _heading(table: Table) -> str:
-    if not table.rows:
-        return f"{table.title}: none"
-    return table.title if not table.left_out else f"{table.title} ({table.left_out:,} more)"
 
 
 def _show_live(moments: Iterator[list[Look]], rows: int) -> None:
@@ -128,7 +122,7 @@ def _picture(figures: dict[str, Any], rows: int) -> "Group":
 
     parts: list[Drawn | Text] = [Text(f"lwp top · {figures['time']} · Ctrl-C ends", "dim")]
     for table in tables(figures, rows):
-        parts.append(Text(_heading(table), "bold"))
+        parts.append(Text(table.heading, "bold"))
         drawn = Drawn(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
         for name, side in zip(table.columns, table.align, strict=True):
             drawn.add_column(name, justify="right" if side == ">" else "left")

@@ -8,6 +8,7 @@ from lance_sdk.cli.console import number_format
 from lance_sdk.cli.top.figures import why
 
 _Cells = Callable[[Mapping[str, Any]], list[str]]
+_NAMELESS: Final = "a number is a consumer without a known name: --consumer-names NAME,…"
 _SILENT: Final = 8
 """Cells of a server that a server without an answer leaves empty."""
 
@@ -22,6 +23,7 @@ class Table:
         align: ``>`` aligns a column right, ``<`` left.
         rows: cells of the rows that are shown.
         left_out: how many more there are.
+        hint: how to have more told of them, or nothing.
     """
 
     title: str
@@ -29,6 +31,16 @@ class Table:
     align: str
     rows: Sequence[Sequence[str]]
     left_out: int
+    hint: str = ""
+
+    @property
+    def heading(self) -> str:
+        """What stands above the rows."""
+        if not self.rows:
+            return f"{self.title}: none"
+        told = [f"{self.left_out:,} more"] if self.left_out else []
+        told += [self.hint] if self.hint else []
+        return f"{self.title} ({'; '.join(told)})" if told else self.title
 
 
 def tables(figures: Mapping[str, Any], rows: int) -> Iterator[Table]:
@@ -57,7 +69,9 @@ def _table(
 ) -> Table:
     shown = [cells(each) for each in found[:most]]
     align = "".join(columns.values())
-    return Table(title, tuple(columns), align, shown, max(0, len(found) - most))
+    nameless = any(each.get("name", "") is None for each in found[:most])
+    hint = _NAMELESS if nameless else ""
+    return Table(title, tuple(columns), align, shown, max(0, len(found) - most), hint)
 
 
 def _with_server(cells: _Cells) -> _Cells:

@@ -72,7 +72,9 @@ class TextSession(Session):
         super().close(now, timeout)
         self._resume_at = min(self._resume_at, now)
 
-    def _resume(self, now: float, cause: Exception, delay: float) -> None:
+    def _resume(
+        self, now: float, cause: Exception, delay: float, redirect: str | None = None
+    ) -> None:
         """Connect again; where each request takes a connection, not before the next one is due.
 
         Published workers make a connection for each request, so a coordinator may well hang up.
@@ -83,7 +85,7 @@ class TextSession(Session):
         self._not_before = now + delay
         if self._member.brief:
             delay = max(delay, self._member.due - now)
-        super()._resume(now, cause, delay)
+        super()._resume(now, cause, delay, redirect)
         if self._member.brief:
             self._events[-1] = Disconnected(cause, delay, usual=self._was_brief)
         self._was_brief = self._member.brief

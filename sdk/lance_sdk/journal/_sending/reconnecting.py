@@ -60,7 +60,7 @@ class OutageWatch:
         """
         told: list[Event] = []
         for event in events:
-            if isinstance(event, Disconnected) and event.retry_in is not None and not event.usual:
+            if isinstance(event, Disconnected) and _is_failure(event):
                 told += self._failed(event, now)
             elif not (isinstance(event, Disconnected) and isinstance(event.error, ClosedError)):
                 told.append(event)
@@ -138,6 +138,10 @@ class OutageWatch:
             return f"never connected, in {self._attempts()} attempts{why}"
         since = "" if self._since is None else f" for {now - self._since:.1f} s"
         return f"not connected{since}{why}"
+
+
+def _is_failure(event: Disconnected) -> bool:
+    return event.retry_in is not None and not event.usual and event.redirect is None
 
 
 def _waiting(stats: JournalStats) -> str:

@@ -16,6 +16,7 @@ from lance_server.listeners.qwp import QwpOptions
 from lance_server.listeners.qwp.testing import Endpoint, endpoint
 from lance_server.security.authorizer import Security
 from lance_server.security.tokens import AuthConfig
+from lance_server.testing import free_port
 
 pytestmark = pytest.mark.anyio
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -229,8 +230,8 @@ async def test_a_slot_has_one_sender(api: Any, sf: Path, qwp: Endpoint) -> None:
 
 async def test_an_outage_is_ridden_out(api: Any, sf: Path, tmp_path: Path) -> None:
     """Rows of before, during and after an outage all arrive, in order."""
-    with endpoint(tmp_path / "data") as qwp:
-        port = qwp.listener.address.port
+    port = free_port()
+    with endpoint(tmp_path / "data", port=port) as qwp:
         sender = api.sender(f"ws::addr={qwp.addr};sf_dir={sf};")
         await sender.open()
         await sender.row("t", columns={"v": 0})

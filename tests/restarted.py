@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-from lance_server.testing import ServerProcess
+from lance_server.testing import ServerProcess, free_port
+
+_ANY_PORT: Final = "127.0.0.1:0"
 
 
 class RestartedServer:
@@ -15,15 +17,14 @@ class RestartedServer:
 
     Args:
         data: its data directory.
-        options: further options; addresses in them may leave the port to the system.
+        options: further options; addresses in them may leave the port to this class.
     """
 
     def __init__(self, data: Path, *options: str) -> None:
         self._data = data
-        self._server = ServerProcess(data, *options)
-        fixed = {"listen": self._server.address, **self._server.others}
-        places = [(f"--{name}", f"{host}:{port}") for name, (host, port) in fixed.items()]
-        self._options = [*options, *(each for place in places for each in place)]
+        told = ("--listen", _ANY_PORT, *options)
+        self._options = [f"127.0.0.1:{free_port()}" if o == _ANY_PORT else o for o in told]
+        self._server = ServerProcess(data, *self._options)
 
     def __repr__(self) -> str:
         return f"<RestartedServer {self.url}>"
@@ -58,6 +59,10 @@ class RestartedServer:
     def sc(self) -> str:
         """Where Fluvio's clients connect."""
         return "{}:{}".format(*self._server.others["fluvio-sc"])
+
+    def freeze(self) -> None:
+        """Leave it without the processor: what is sent from now on is not answered."""
+        self._server.process.send_signal(signal.SIGSTOP)
 
     def kill(self) -> None:
         """Kill it, and start it again."""
