@@ -112,8 +112,8 @@ def test_the_environments_that_contributing_names_are_there() -> None:
     asked = re.search(r"^Only when asked for run (.+?) and others", CONTRIBUTING, re.MULTILINE)
     assert asked is not None
     named = {
-        *re.findall(r"`(\w+)`", asked[1]),
-        *re.findall(r"tox run -e (\w+)", CONTRIBUTING),
+        *re.findall(r"`([\w-]+)`", asked[1]),
+        *re.findall(r"tox run -e ([\w-]+)", CONTRIBUTING),
     }
     assert named - known == set()
 

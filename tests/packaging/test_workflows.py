@@ -38,7 +38,9 @@ def test_a_workflow_names_files_that_are_there(path: Path) -> None:
 def test_the_workflows_run_environments_that_there_are() -> None:
     """Those of ``tox.ini``."""
     text = "".join(path.read_text() for path in WORKFLOWS)
-    named = set(re.findall(r"tox run -e ([a-z]+)\b", text))
+    named = set(re.findall(r"tox run -e ([a-z-]+)\b", text))
+    for listed in re.findall(r"environment: \[(.+)\]", text):
+        named |= set(listed.split(", "))
     assert {f"[testenv:{each}]" for each in named - {"py"}} <= set(
         (ROOT / "tox.ini").read_text().splitlines()
     )
