@@ -20,7 +20,8 @@ class WindowLimits:
     """How far back duplicates are recognised.
 
     Attributes:
-        entries: batches remembered per topic; 0 switches the window off.
+        entries: stored batches remembered per topic; 0 switches the window off. An id that was
+            stored twice, with other content, counts twice.
         max_age_secs: seconds for which a batch is remembered.
     """
 
@@ -70,7 +71,7 @@ def _always() -> bool:
 
 
 class DuplicateWindow:
-    """Remembers at least the last `WindowLimits.entries` batches of a topic.
+    """Remembers at least the last `WindowLimits.entries` batches that a topic stored.
 
     The newest are kept as they came, older ones packed in generations. Producers count upwards,
     so an id above the highest of its nonce is new, and that is all a first send costs; only a
@@ -131,20 +132,26 @@ class DuplicateWindow:
         self._looked_at = len(self._recent)
         return self._digests.get(batch_id)
 
-    def update(self, batches: BatchTable, now_ns: int) -> None:
+    def update(self, batches: BatchTable, now_ns: int) -> bool:
         """Remember batches that are durable by now.
 
         Args:
             batches: in log order; each id was announced.
             now_ns: the server's time.
+
+        Returns:
+            Whether producers may have been forgotten with their oldest batches: ids of batches that
+            are not durable yet must then be announced again.
         """
         if not self.enabled:
-            return
+            return False
         self._recent.rows += batches.rows
-        if len(self._recent) >= self._generation:
-            self._sealed.append(_Generation(self._recent, now_ns))
-            self._recent, self._digests, self._looked_at = BatchTable(), {}, 0
-            self._forget(now_ns)
+        if len(self._recent) < self._generation:
+            return False
+        self._sealed.append(_Generation(self._recent, now_ns))
+        self._recent, self._digests, self._looked_at = BatchTable(), {}, 0
+        self._forget(now_ns)
+        return True
 
     def _forget(self, now_ns: int) -> None:
         total = len(self)

@@ -309,12 +309,20 @@ class Partition:
         segment.extend(commit_batch.batches)
         self.end_offset = segment.base_offset + segment.size
         self.end_record = segment.base_record + segment.records
-        if commit_batch.lasting:
-            self._window.update(commit_batch.lasting_batches, segment.last_ns)
+        if commit_batch.lasting and self._window.update(
+            commit_batch.lasting_batches, segment.last_ns
+        ):
+            self._announce_open_batch()
         if is_new:
             self._on_roll()
         woken = commit_batch.outcome.decide()
         return woken | self._watchers if self._watchers else woken
+
+    def _announce_open_batch(self) -> None:
+        """Let a batch that is not durable be found, although its producer was forgotten."""
+        if self._open_batch is not None:
+            for batch_id in self._open_batch.lasting_batches.ids:
+                self._window.announce(batch_id)
 
     # Closed for writing ----------------------------------------------------------------------
 
