@@ -15,6 +15,7 @@ TIME_SIZE: Final = 8
 LENGTH_SIZE: Final = 2
 TIMED: Final = (int(RecordType.TIMESTAMPED), int(RecordType.KEY_TIMESTAMPED))
 WITH_KEY: Final = (int(RecordType.KEY_VALUE), int(RecordType.KEY_TIMESTAMPED))
+_WITHOUT_PARTS: Final = bytes(sorted({*range(256)} - {*TIMED, *WITH_KEY}))
 _NULL: Final = int(RecordType.NULL)
 _MOST_NS: Final = 2**63 - 1
 
@@ -34,18 +35,25 @@ class KeyedColumns:
     kinds: Array
 
     @cached_property
+    def has_parts(self) -> bool:
+        """Whether any record has a key or a time."""
+        return bool(self.kinds.tobytes().translate(None, _WITHOUT_PARTS))
+
+    @cached_property
     def timed(self) -> Array:
         """Which records have a time of their own."""
-        return np.isin(self.kinds, TIMED)
+        return np.isin(self.kinds, TIMED) if self.has_parts else np.zeros(len(self.kinds), bool)
 
     @cached_property
     def with_key(self) -> Array:
         """Which records have a key."""
-        return np.isin(self.kinds, WITH_KEY)
+        return np.isin(self.kinds, WITH_KEY) if self.has_parts else np.zeros(len(self.kinds), bool)
 
     @cached_property
     def malformed(self) -> Array:
         """Which records are not laid out as their types say."""
+        if not self.has_parts:
+            return np.zeros(len(self.kinds), bool)
         sizes = np.diff(self.offsets)
         least = TIME_SIZE * self.timed + LENGTH_SIZE * self.with_key
         return np.asarray((sizes < least) | (self._payload_starts > self.offsets[1:]))
@@ -68,11 +76,6 @@ class KeyedColumns:
             low = memory[starts].astype(np.int64)
             lengths[places[fitting]] = low | memory[starts + 1].astype(np.int64) << 8
         return self._key_starts + lengths
-
-    @property
-    def has_parts(self) -> bool:
-        """Whether any record has a key or a time."""
-        return bool(self.timed.any() or self.with_key.any())
 
     def payload(self) -> pa.Array:
         """Return what was sent.
