@@ -81,7 +81,7 @@ class LogManager(SingleNode):
         self._storage = storage
         self._scheduler = scheduler
         self._options = options
-        self._clock = clock
+        self.clock = clock
         self._data_dir = data_dir
         self._cache = SegmentCache(storage, max_files=options.open_segments)
         folder = data_dir / "segments"
@@ -499,9 +499,9 @@ class LogManager(SingleNode):
 
     # Data ------------------------------------------------------------------------------------
 
-    def now_ns(self, topic: Topic) -> int:
-        """Return the server time of a batch that arrives now at a topic (AMB-51)."""
-        now = self._clock()
+    def now_ns(self, topic: Topic, now: int = 0) -> int:
+        """Return the server time of a batch that arrives at a topic, now or just then (AMB-51)."""
+        now = now or self.clock()
         stamp = topic.partition.next_time(now)
         if stamp > now:
             self._watch.note(stamp - now, topic.file.identity.name)
@@ -511,7 +511,7 @@ class LogManager(SingleNode):
     def clock_behind_ns(self) -> int:
         """Nanoseconds that the clock is behind the newest batch of all topics; 0 as a rule."""
         newest = max((each.partition.last_ns for each in self._topics.values()), default=0)
-        behind = max(0, newest - self._clock())
+        behind = max(0, newest - self.clock())
         if not behind:
             self._watch.caught_up()
         return behind

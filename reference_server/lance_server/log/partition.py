@@ -169,14 +169,24 @@ class Partition:
             records: the bytes to store.
             batch: what is known of them.
         """
-        row = encode_row(batch)  # first: bytes and rows of a commit batch belong together
+        is_lasting = batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns
+        return self.append_row(records, encode_row(batch), batch.batch_id if is_lasting else 0)
+
+    def append_row(self, records: Buffer, row: bytes, lasting_id: int) -> Completion[None]:
+        """Store a batch as `append` does.
+
+        Args:
+            records: the bytes to store.
+            row: what is known of them, as a row of a `BatchTable`.
+            lasting_id: the batch's id if other connections may repeat it, or 0.
+        """
         commit_batch = self._open_batch or self._new_commit_batch()
         commit_batch.data += records
         commit_batch.batches.rows += row
         self._backlog.size += len(records)
-        if batch.batch_id >= FIRST_LASTING_ID and batch.client_timestamp_ns:
+        if lasting_id >= FIRST_LASTING_ID:
             commit_batch.lasting += 1
-            self._window.announce(batch.batch_id)
+            self._window.announce(lasting_id)
         return commit_batch.outcome
 
     def append_run(

@@ -1,6 +1,6 @@
 """Judging and storing Ingest frames (LWP section 4.1, AMB-20, 25, 27, 33)."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -21,7 +21,9 @@ from lance_spec.codec.ingest_runs import (
     BatchTable,
     PrecedingBatch,
     count_run,
+    describe_run,
     digest_of,
+    with_server_time,
 )
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode, Flag
@@ -63,49 +65,43 @@ class AcceptedRun(NamedTuple):
 
 
 class AcceptedSpread(NamedTuple):
-    """Batches of several topics: the ids and outcomes of each, and what they hold of memory."""
+    """Batches of several topics: id and outcome of each, and what they hold of memory."""
 
-    ids: list[int]
+    ids: Sequence[int]
     outcomes: list[Completion[None]]
     cost: int
 
 
 class _SentTogether(NamedTuple):
-    """Batches with rising ids that were stored together, and what became of each topic's.
+    """Batches with rising ids that were stored together, and what became of each.
 
     Attributes:
-        first: the lowest id.
-        total: how many they are.
-        topics: by topic, the batches and their outcome.
+        batches: what is known of them.
+        ids: of each.
+        topics: the topic of each.
+        outcomes: of each.
     """
 
-    first: int
-    total: int
-    topics: dict[int, tuple[BatchTable, Completion[None]]]
+    batches: BatchTable
+    ids: Sequence[int]
+    topics: list[int]
+    outcomes: list[Completion[None]]
 
     def find(self, key: _Key) -> _Sent | None:
         """Return what is known of a batch, or None."""
         batch_id, topic_id = key
-        if topic_id not in self.topics:
+        place = bisect_right(self.ids, batch_id) - 1
+        if place < 0 or self.ids[place] != batch_id or self.topics[place] != topic_id:
             return None
-        batches, outcome = self.topics[topic_id]
-        ids = batches.ids
-        place = bisect_right(ids, batch_id) - 1
-        if place < 0 or ids[place] != batch_id:
-            return None
-        return batches[place].digest, outcome
+        return self.batches[place].digest, self.outcomes[place]
 
     def newest(self, most: int) -> "_SentTogether":
         """Return the newest of them."""
-        if self.total <= most:
+        gone = max(0, len(self.ids) - most)
+        if not gone:
             return self
-        ids = sorted(each for batches, _ in self.topics.values() for each in batches.ids)[-most:]
-        kept: dict[int, tuple[BatchTable, Completion[None]]] = {}
-        for topic_id, (batches, outcome) in self.topics.items():
-            newer = BatchTable.of(batches.since(bisect_left(batches.ids, ids[0])))
-            if len(newer):
-                kept[topic_id] = newer, outcome
-        return _SentTogether(ids[0], len(ids), kept)
+        kept = BatchTable.of(self.batches.since(gone))
+        return _SentTogether(kept, self.ids[gone:], self.topics[gone:], self.outcomes[gone:])
 
 
 class _SentBatches:
@@ -135,7 +131,7 @@ class _SentBatches:
     def add_together(self, sent: _SentTogether) -> None:
         """Note batches whose ids are above all that were noted together before."""
         self.together.append(sent)
-        self.count += sent.total
+        self.count += len(sent.ids)
 
     def find(self, key: _Key) -> _Sent | None:
         """Return what is known of a batch, or None."""
@@ -152,14 +148,14 @@ class _SentBatches:
         for sent in reversed(self.together):
             if missing > 0:
                 together.append(sent.newest(missing))
-                missing -= together[-1].total
+                missing -= len(together[-1].ids)
         for sent in reversed(together):
             kept.add_together(sent)
         return kept
 
 
 def _first_id(sent: _SentTogether) -> int:
-    return sent.first
+    return sent.ids[0]
 
 
 class Ingest:
@@ -275,12 +271,12 @@ class Ingest:
         run = frames if count == len(frames) else frames[first : first + count]
         flags = 0 if self._validates else _UNVERIFIED
         outcome, batches = partition.append_run(run, self._engine.now_ns(topic), flags)
+        ids, size = batches.ids, sum(batches.lengths)
         if count == 1:
             self._recent.add((lowest, preceding.topic_id), (batches[0].digest, outcome))
         else:
-            topics = {preceding.topic_id: (batches, outcome)}
-            self._recent.add_together(_SentTogether(lowest, count, topics))
-        ids, size = batches.ids, sum(batches.lengths)
+            topics, outcomes = [preceding.topic_id] * count, [outcome] * count
+            self._recent.add_together(_SentTogether(batches, ids, topics, outcomes))
         self._highest_id = ids[-1]
         self._preceding = PrecedingBatch(preceding.topic_id, ids[-1])
         self._forget_some()
@@ -309,53 +305,51 @@ class Ingest:
         above = PrecedingBatch(ANY_TOPIC, max(preceding.batch_id, self._highest_id))
         most = min(most, _REMEMBERED - self._recent.count)
         count = count_run(frames, first, most, above, validates=self._validates)
-        shares, count = self._shares(frames[first : first + count])
+        run = self._new_batches(frames[first : first + count])
+        count = len(run)
         if count < _LEAST_SPREAD:
             return None
-        run = frames[first : first + count]
-        topics = self._append_shares(shares)
-        ids = [frame.batch_id for frame in run]
-        self._recent.add_together(_SentTogether(ids[0], count, topics))
+        batches = BatchTable()
+        outcomes = self._append_each(run, batches)
+        ids, topics = batches.ids, [frame.topic_id for frame in run]
+        self._recent.add_together(_SentTogether(batches, ids, topics, outcomes))
         self._highest_id = ids[-1]
-        self._preceding = PrecedingBatch(run[-1].topic_id, ids[-1])
+        self._preceding = PrecedingBatch(topics[-1], ids[-1])
         self._forget_some()
-        size = sum([len(frame.payload) for frame in run])
-        self._count(size, [frame.record_count for frame in run])
-        fates = [topics[frame.topic_id][1] for frame in run]
-        return AcceptedSpread(ids, fates, size + count * FRAME_COST)
+        size = sum(batches.lengths)
+        self._count(size, batches.counts)
+        return AcceptedSpread(ids, outcomes, size + count * FRAME_COST)
 
-    def _shares(self, frames: list[Frame]) -> tuple[dict[Topic, list[Frame]], int]:
-        """Part frames by topic, up to the first that `accept` must judge; return how many."""
-        shares: dict[int, list[Frame]] = {}
-        topics: list[Topic] = []
-        count = 0
-        for frame in frames:
-            share = shares.get(frame.topic_id)
-            if share is not None:
-                share.append(frame)
-            else:
-                try:
-                    topic = self._topic(frame.topic_id)
-                except Refusal:
-                    break
-                if topic.partition.may_know(frame.batch_id):
-                    break
-                topics.append(topic)
-                shares[frame.topic_id] = [frame]
-            count += 1
-        return dict(zip(topics, shares.values(), strict=True)), count
+    def _new_batches(self, frames: list[Frame]) -> list[Frame]:
+        """Return the frames before the first that `accept` must judge."""
+        find = self._engine.find if self._security.allows_anonymous else self._permitted
+        for place, frame in enumerate(frames):
+            topic = find(frame.topic_id)
+            if topic is None or topic.partition.may_know(frame.batch_id):
+                return frames[:place]
+        return frames
 
-    def _append_shares(
-        self, shares: dict[Topic, list[Frame]]
-    ) -> dict[int, tuple[BatchTable, Completion[None]]]:
-        """Store each topic's batches; return them and their outcome."""
-        flags = 0 if self._validates else _UNVERIFIED
-        stored: dict[int, tuple[BatchTable, Completion[None]]] = {}
-        now_ns = self._engine.now_ns
-        for topic, share in shares.items():
-            outcome, batches = topic.partition.append_run(share, now_ns(topic), flags)
-            stored[share[0].topic_id] = batches, outcome
-        return stored
+    def _permitted(self, topic_id: int) -> Topic | None:
+        """Return a topic that the client may write to; None is for `accept` to judge."""
+        try:
+            return self._topic(topic_id)
+        except Refusal:
+            return None
+
+    def _append_each(self, frames: list[Frame], table: BatchTable) -> list[Completion[None]]:
+        """Store batches of several topics, and note them in a table; return their outcomes."""
+        engine = self._engine
+        now_ns = engine.clock()
+        rows = describe_run(frames, now_ns, 0 if self._validates else _UNVERIFIED, table)
+        outcomes: list[Completion[None]] = []
+        for frame, row in zip(frames, rows, strict=True):
+            topic = engine.find(frame.topic_id)
+            assert topic is not None, "it was found just before"
+            partition = topic.partition
+            if partition.next_time(now_ns) != now_ns:  # seldom: the clock was set back
+                row = with_server_time(row, engine.now_ns(topic, now_ns))  # noqa: PLW2901
+            outcomes.append(partition.append_row(frame.payload, row, frame.batch_id))
+        return outcomes
 
     def _count(self, size: int, records: Sequence[int]) -> None:
         """Count batches by the records in each."""

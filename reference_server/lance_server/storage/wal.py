@@ -37,7 +37,7 @@ from lance_spec.disk.wal_frames import (
     OVERHEAD,
     WRITE_OVERHEAD,
     encode_removal,
-    encode_write,
+    encode_writes,
     lasting_name,
 )
 
@@ -261,8 +261,8 @@ class WalStorage(WrapperStorage):
     ) -> list[OSError | None]:
         """Commit the small ones together, and the large ones to their places."""
         sizes: dict[bytes, int] = {}
-        for each, file in zip(writes, files, strict=True):
-            sizes[file.segment] = sizes.get(file.segment, 0) + len(each.data)
+        for (_, data, _), (_, segment, _) in zip(writes, files, strict=True):
+            sizes[segment] = sizes.get(segment, 0) + len(data)
         takes_log = self.ways.takes_log
         logged = {segment for segment, size in sizes.items() if takes_log(segment, size)}
         if len(logged) == len(sizes):
@@ -309,18 +309,21 @@ class WalStorage(WrapperStorage):
     ) -> list[OSError | None]:
         # Written to its place first, so that what is left to do after the sync is little.
         errors = self.inner.write_each(writes)
-        dirty, names, pieces = file.dirty, file.names, list[Buffer]()
-        for (fd, data, offset), (name, _, _), error in zip(writes, files, errors, strict=True):
-            if error is None:
-                pieces += encode_write(name, offset, data)
-                dirty[name] = fd
-                names.add(name)
-        if not pieces:
-            return errors
+        names = [name for name, _, _ in files]
+        if any(errors):
+            failed = list(map(bool, errors))
+            writes = [
+                each for each, has_failed in zip(writes, failed, strict=True) if not has_failed
+            ]
+            names = [name for name, has_failed in zip(names, failed, strict=True) if not has_failed]
+            if not writes:
+                return errors
+        file.dirty.update(zip(names, [fd for fd, _, _ in writes], strict=True))
+        file.names.update(names)
         try:
-            file.append(next(self._number), pieces)
+            file.append(next(self._number), encode_writes(names, writes))
         except OSError as error:
-            return [error] * len(writes)
+            return [error] * len(errors)
         return errors
 
     def _commit_in_place(self, writes: Sequence[Write]) -> list[OSError | None]:

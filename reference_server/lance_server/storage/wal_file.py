@@ -120,17 +120,17 @@ class WalFile:
                 it is used again from its start.
         """
         self._index += 1
-        frame = encode_frame(self._use, self._index, number, writes)
+        frame = encode_frame(self._use, self._index, number, writes, END)
         place = HEADER_SIZE + self.position
         try:
-            self._write(frame + END, place)
+            self._write(frame, place)
         except OSError:
             self.unsure = True
             with contextlib.suppress(OSError):
                 self._write(END, place)
                 self.unsure = False
             raise
-        self.position += len(frame)
+        self.position += len(frame) - len(END)
 
     def entries(self) -> Iterator[Logged]:
         """Yield what was appended since the file was used again from its start.

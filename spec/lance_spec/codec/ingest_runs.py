@@ -8,6 +8,7 @@ something is, the run ends, and the frame is judged by itself.
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from struct import Struct
 from typing import Final, NamedTuple, Self
 
@@ -26,11 +27,14 @@ ANY_TOPIC: Final = 1 << 32
 _ODD: Final = int(Flag.COMPRESSED | Flag.ENCRYPTED)
 _DIGEST: Final = Struct("<LLQ")
 _ROW: Final = Struct("<8xLLQQQ8xLL8x")  # of `SidecarEntry` what is known at once; a test compares
+_BRIEF: Final = Struct("<8xLL32xLL8x")  # length, records, CRC and flags of a row
+_WHOLE_ROW: Final = Struct("64s")
 _U64: Final = Struct("<Q")
 _ROW_SIZE: Final = _ROW.size
 _SERVER_TIME_AT: Final = 32
 _DURABLE_END_AT: Final = 40
 _CHECKSUM_AT: Final = _ROW_SIZE - 4
+_first: Final = itemgetter(0)
 
 
 class BatchMeta(NamedTuple):
@@ -108,6 +112,10 @@ class BatchTable:
         """Yield the batches from a number on."""
         rows = memoryview(self.rows)[first * _ROW_SIZE :]
         return map(BatchMeta._make, _ROW.iter_unpack(rows))
+
+    def briefly(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield length, record count, CRC32C and flags of each batch."""
+        return _BRIEF.iter_unpack(self.rows)
 
     @property
     def last_ns(self) -> int:
@@ -272,6 +280,37 @@ def _gather_in_python(
     frames: list[Frame], server_time_ns: int, flags: int, data: bytearray, table: BatchTable
 ) -> None:
     payloads = b"".join([frame.payload for frame in frames])
+    _describe_in_python(frames, server_time_ns, flags, table)
+    data += payloads
+
+
+def describe_run(
+    frames: list[Frame], server_time_ns: int, flags: int, table: BatchTable
+) -> Iterator[bytes]:
+    """Append what describes a run to ``table``, and yield the row of each frame.
+
+    Args:
+        frames: as `count_run` counted them.
+        server_time_ns: when they arrived, in nanoseconds since the Unix epoch.
+        flags: of each batch's entry.
+        table: where the batches are.
+    """
+    before = len(table.rows)
+    if accelerator is None:
+        _describe_in_python(frames, server_time_ns, flags, table)
+    else:
+        accelerator.gather_run(frames, server_time_ns, flags, None, table.rows)
+    return map(_first, _WHOLE_ROW.iter_unpack(memoryview(table.rows)[before:]))
+
+
+def with_server_time(row: bytes, server_time_ns: int) -> bytes:
+    """Return a row of a batch that arrived at another time."""
+    return row[:_SERVER_TIME_AT] + _U64.pack(server_time_ns) + row[_SERVER_TIME_AT + _U64.size :]
+
+
+def _describe_in_python(
+    frames: list[Frame], server_time_ns: int, flags: int, table: BatchTable
+) -> None:
     table.rows += b"".join(
         [
             _ROW.pack(
@@ -286,7 +325,6 @@ def _gather_in_python(
             for frame in frames
         ]
     )
-    data += payloads
 
 
 def encode_entries(batches: Iterable[BatchMeta], start: int, durable_end: int) -> bytes:

@@ -6,7 +6,7 @@ frame after one that is not whole is damage: no crash leaves that (AMB-50).
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -110,15 +110,32 @@ def encode_write(name: bytes, offset: int, data: Buffer) -> tuple[bytes, bytes, 
     return _WRITE.pack(0, len(name), len(data), offset), name, data
 
 
+def encode_writes(
+    names: Sequence[bytes], writes: Sequence[tuple[int, Buffer, int]]
+) -> list[Buffer]:
+    """Return several writes in pieces.
+
+    Args:
+        names: of the files.
+        writes: file, data and offset of each.
+    """
+    pieces, pack = list[Buffer](), _WRITE.pack
+    for name, (_, data, offset) in zip(names, writes, strict=True):
+        pieces += (pack(0, len(name), len(data), offset), name, data)
+    return pieces
+
+
 def encode_removal(name: bytes) -> tuple[bytes, bytes]:
     """Return a removal in pieces."""
     return _WRITE.pack(1, len(name), 0, 0), name
 
 
-def encode_frame(use: Use, index: int, number: int, writes: Iterable[Buffer]) -> bytes:
-    """Return a commit: magic, length, CRC32C, and what the two are about."""
+def encode_frame(
+    use: Use, index: int, number: int, writes: Iterable[Buffer], end: bytes = b""
+) -> bytes:
+    """Return a commit: magic, length, CRC32C, what the two are about, and what is after it."""
     body = b"".join((_BODY.pack(*use, index, number), *writes))
-    return _FRAME.pack(_MAGIC, len(body), CRC32C.compute(body)) + body
+    return b"".join((_FRAME.pack(_MAGIC, len(body), CRC32C.compute(body)), body, end))
 
 
 def read_frames(

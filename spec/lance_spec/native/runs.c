@@ -93,14 +93,17 @@ static int store_row(uint8_t *at, const FrameFields *frame, uint64_t server_time
     return 0;
 }
 
-/* Append the payload of each frame and its row, for which there is room; -1 with an error set. */
+/* Store the row of each frame, and its payload unless `data` is NULL; -1 with an error set. */
 static int store_frames(PyObject *frames, uint8_t *data, uint8_t *rows, uint64_t server_time, uint32_t flags)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(frames); i++, rows += ENTRY_SIZE) {
         const FrameFields *frame = (FrameFields *)PyList_GET_ITEM(frames, i);
         Py_buffer payload;
-        if (store_row(rows, frame, server_time, flags) < 0 ||
-            PyObject_GetBuffer(frame->payload, &payload, PyBUF_SIMPLE) < 0)
+        if (store_row(rows, frame, server_time, flags) < 0)
+            return -1;
+        if (data == NULL)
+            continue;
+        if (PyObject_GetBuffer(frame->payload, &payload, PyBUF_SIMPLE) < 0)
             return -1;
         memcpy(data, payload.buf, (size_t)payload.len);
         data += payload.len;
@@ -111,14 +114,19 @@ static int store_frames(PyObject *frames, uint8_t *data, uint8_t *rows, uint64_t
 
 PyDoc_STRVAR(gather_doc,
 "gather_run(frames, server_time_ns, flags, data, rows)\n\n"
-"Append the payloads of frames to `data`, and a row that describes each to `rows`; both or nothing.");
+"Append the payloads of frames to `data`, unless it is None, and a row that describes each to\n"
+"`rows`; both or nothing.");
 
 static PyObject *gather_run(PyObject *module, PyObject *args)
 {
     PyObject *frames, *data, *rows, *time, *bits;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!", &PyList_Type, &frames, &PyLong_Type, &time, &PyLong_Type, &bits,
-                          &PyByteArray_Type, &data, &PyByteArray_Type, &rows))
+    if (!PyArg_ParseTuple(args, "O!O!O!OO!", &PyList_Type, &frames, &PyLong_Type, &time, &PyLong_Type, &bits, &data,
+                          &PyByteArray_Type, &rows))
         return NULL;
+    if (data == Py_None)
+        data = NULL;
+    if (data == rows || (data != NULL && !PyByteArray_Check(data)))
+        return PyErr_Format(PyExc_TypeError, "data is another bytearray than the rows, or None");
     uint64_t server_time = PyLong_AsUnsignedLongLong(time), flags = PyLong_AsUnsignedLongLong(bits);
     if (!PyErr_Occurred() && flags > UINT32_MAX)
         PyErr_SetString(PyExc_OverflowError, "flags have 32 bits");
@@ -131,18 +139,18 @@ static PyObject *gather_run(PyObject *module, PyObject *args)
             return NULL;
         total += PyMemoryView_GET_BUFFER(frame->payload)->len;
     }
-    Py_ssize_t before = PyByteArray_GET_SIZE(data), described = PyByteArray_GET_SIZE(rows);
-    if (data == rows)
-        return PyErr_Format(PyExc_ValueError, "data and rows are one");
-    if (PyByteArray_Resize(data, before + total) < 0)
+    Py_ssize_t before = data == NULL ? 0 : PyByteArray_GET_SIZE(data), described = PyByteArray_GET_SIZE(rows);
+    if (data != NULL && PyByteArray_Resize(data, before + total) < 0)
         return NULL;
     if (PyByteArray_Resize(rows, described + count * ENTRY_SIZE) == 0) {
-        if (store_frames(frames, (uint8_t *)PyByteArray_AS_STRING(data) + before,
-                         (uint8_t *)PyByteArray_AS_STRING(rows) + described, server_time, (uint32_t)flags) == 0)
+        uint8_t *out = data == NULL ? NULL : (uint8_t *)PyByteArray_AS_STRING(data) + before;
+        if (store_frames(frames, out, (uint8_t *)PyByteArray_AS_STRING(rows) + described, server_time,
+                         (uint32_t)flags) == 0)
             Py_RETURN_NONE;
         PyByteArray_Resize(rows, described);
     }
-    PyByteArray_Resize(data, before);
+    if (data != NULL)
+        PyByteArray_Resize(data, before);
     return NULL;
 }
 

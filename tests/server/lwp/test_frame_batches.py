@@ -93,8 +93,10 @@ def test_together_is_as_one_by_one(turns: list[list[list[bytes]]], remembered: i
         together, alone = SessionPeer(), SessionPeer()
         for peer in together, alone:
             peer.exchange(peer.create("one"))
-            patch.setattr(peer.log.engine, "_clock", lambda: 2_000_000_000_000_000_000)
-        for turn in turns:
+        for number, turn in enumerate(turns):
+            now_ns = 2_000_000_000_000_000_000 - number  # the clock is set back each time
+            for peer in together, alone:
+                patch.setattr(peer.log.engine, "clock", lambda now_ns=now_ns: now_ns)
             frames = [frame for part in turn for frame in part]
             together.session.receive_data(b"".join(frames), 0.0)
             for frame in frames:

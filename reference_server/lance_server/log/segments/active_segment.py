@@ -168,11 +168,11 @@ class ActiveSegment:
         return self._writer
 
     def _is_full(self, writer: SegmentWriter, commit_batch: CommitBatch) -> bool:
-        return (
-            writer.size + len(commit_batch.data)
-            > segment_limit(self._file.retention, self._segment_size)
-            or writer.batches + len(commit_batch.batches) > _MAX_BATCHES
-        )
+        size = writer.size + len(commit_batch.data)
+        if writer.batches + len(commit_batch.batches) > _MAX_BATCHES or size > self._segment_size:
+            return True
+        retention = self._file.retention
+        return retention.max_bytes > 0 and size > segment_limit(retention, self._segment_size)
 
     def _new_writer(self, now_ns: int, place: ResumePoint) -> SegmentWriter:
         self._file.settle()

@@ -123,7 +123,7 @@ class BatchIndex:
 
     def _add_each(self, batches: BatchTable, start: int) -> int:
         records = 0
-        for length, count, _, _, _, crc, flags in batches:
+        for length, count, crc, flags in batches.briefly():
             self.crcs.append(crc)
             self.kinds.append(OPAQUE & flags)
             self.checked.append(1)
