@@ -153,7 +153,7 @@ class ReplicatedLogManager(LogManager):
             topic,
             node=self.node,
             shard=shard,
-            clock=self._clock,
+            clock=self.clock,
         )
         name = topic.file.identity.name
         newer = self._by_name.get(name, 0)
@@ -274,7 +274,7 @@ class ReplicatedLogManager(LogManager):
             max_age_secs=retention.max_age_secs,
             max_bytes=retention.max_bytes,
             shard=self._emptiest_shard(),
-            accepted_ns=self._clock(),
+            accepted_ns=self.clock(),
         )
         end: Completion[Topic] = Completion()
         created = self.node.propose(0, body)

@@ -31,7 +31,6 @@ from lance_server.storage.wal_file import WalFile
 from lance_server.storage.wal_replay import FOLDER, is_held, remove_log, repeat, with_held
 from lance_server.storage.ways import FixedWays, Ways
 from lance_server.storage.wrapper import WrapperStorage
-from lance_spec.checksum import Buffer
 from lance_spec.disk.wal_frames import (
     FILE_ID_SIZE,
     OVERHEAD,
