@@ -236,7 +236,7 @@ SERVER_MUTANTS: Final = (
     Mutant("the other listeners serve a pipeline to its end in one turn",
            (Patch(fairness.WorkSlice, "step", _at_once),), ("others",)),
     Mutant("the other listeners never give memory back",
-           (Patch(memory_quota.Share, "release", nothing),), ("others",)),
+           (Patch(memory_quota.HeldQuota, "release", nothing),), ("others",)),
     Mutant("rows of QWP are acknowledged before they are stored",
            (Patch(qwp_session, "settled", _unsettled),), ("others",)),
     Mutant("records of RustLog are acknowledged before they are stored",
