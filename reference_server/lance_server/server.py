@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.errors import DataDirError, UncleanStopError
-from lance_server.fault_injection.connection import FaultyConnection
-from lance_server.fault_injection.faults import FaultPlan
+from lance_server.fault_injection.simulation import Simulation
 from lance_server.http.startup import open_web
 from lance_server.listeners.listener_api import Listener, Reloading
 from lance_server.log.disk_reserve import DiskReserve
@@ -67,7 +66,7 @@ class Server:
         stopping: whether the server is about to end.
         address: where it listens.
         repeated_writes: writes that the start repeated from a write-ahead log.
-        faults: what is to go wrong with answers to clients, as set over HTTP.
+        actions: further changes over HTTP, by their paths.
         storage_rates: bytes a second that each storage backend managed in the trial, if there was.
 
     Raises:
@@ -89,7 +88,8 @@ class Server:
         self._given_storage = storage
         self._disk = WatchedStorage(storage or PwritevStorage(), CircuitBreaker(config.breaker))
         self._security = Security(config.tls, config.auth, config.access)
-        self.faults = FaultPlan()
+        self._simulation = Simulation()
+        self.actions = self._simulation.actions
         self._web = open_web(self)
         self._loop = asyncio.get_running_loop()
         self._scheduler = LoopScheduler(self._loop, None if cluster is None else cluster.pools)
@@ -132,6 +132,7 @@ class Server:
             self._scheduler.begin()
             self._engine = self._open_log()
             self._service = Service(self._engine, self.config, self._disk, self._security)
+            self._service.more_reasons = self._simulation.unready_reasons
             self._telemetry = open_telemetry(self._service)
             self._connection_manager = ConnectionManager(self._service, self._loop.call_soon)
             self._gauge = PressureGauge(self._service, self.now())
@@ -226,8 +227,8 @@ class Server:
         self.address = Address(*self._bound[0].getsockname()[:2])
 
     def _new_connection(self) -> Connection:
-        """Return a connection; faults can be set only where changes over HTTP are allowed."""
-        return FaultyConnection(self, self.faults) if self.config.admin else Connection(self)
+        """Return a connection; one that simulates only where changes over HTTP are allowed."""
+        return self._simulation.connection(self) if self.config.admin else Connection(self)
 
     async def _start_accepting(self, listening: "socket.socket") -> asyncio.Server | TlsAcceptor:
         context = self._security.context

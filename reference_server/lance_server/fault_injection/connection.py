@@ -1,21 +1,31 @@
-"""A connection whose answers go through the faults that were set over HTTP (design section 21)."""
+"""A connection that plays the role and the faults that were set over HTTP (design section 21)."""
 
 from lance_server.fault_injection.faults import FaultInjector, FaultPlan
+from lance_server.fault_injection.role import Role
+from lance_server.fault_injection.session import SimulatedSession
 from lance_server.lwp.connection import Connection, ConnectionOwner
 from lance_server.lwp.responses import Answer
 
 
-class FaultyConnection(Connection):
+class SimulatedConnection(Connection):
     """One client of a server that was started with ``--admin``.
 
     Args:
         server: what it belongs to.
-        plan: what is to go wrong.
+        role: the part that the node plays.
+        plan: what is to go wrong with its answers.
     """
 
-    def __init__(self, server: ConnectionOwner, plan: FaultPlan) -> None:
+    def __init__(self, server: ConnectionOwner, role: Role, plan: FaultPlan) -> None:
+        self._role = role
         super().__init__(server)
         self._faults = FaultInjector(plan)
+
+    def _new_session(self) -> SimulatedSession:
+        server = self._server
+        return SimulatedSession(
+            server.service, server.dialects, wake=self.wake, now=server.now(), role=self._role
+        )
 
     def _flush(self) -> None:
         if self._faults.is_active and not self._is_gone():

@@ -37,8 +37,7 @@ def unready_reasons(service: Service) -> list[str]:
         reasons.append(
             "the disk failed repeatedly, or its circuit was opened by hand; writes are refused"
         )
-    if service.role.behind:
-        reasons.append(f"this node is {service.role.behind} bytes behind the leader")
+    reasons += service.more_reasons()
     if service.memory.level is MemoryLevel.CRITICAL:
         reasons.append("memory is short; batches are refused for now")
     return reasons + service.engine.unready_reasons()

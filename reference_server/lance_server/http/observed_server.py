@@ -1,9 +1,10 @@
 """What the HTTP port needs of the server that it shows."""
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from lance_server.config.settings import Address, ServerConfig
-from lance_server.fault_injection.faults import FaultPlan
+from lance_server.http.http_messages import Response
 from lance_server.log.log_manager import LogManager
 from lance_server.log.recovery.recovery_report import RecoveryReport
 from lance_server.lwp.service import Service
@@ -17,7 +18,10 @@ class ObservedServer(Protocol):
     address: Address
     storage_rates: dict[str, float]
     repeated_writes: int
-    faults: FaultPlan
+
+    @property
+    def actions(self) -> Mapping[str, Callable[[Any], Response]]:
+        """Further changes over HTTP, by their paths."""
 
     @property
     def engine(self) -> LogManager:

@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from lance_server.errors import ConfigError
-from lance_server.fault_injection.role import Role
 from lance_server.http import health
 from lance_server.http.copies import answer_copy_request
 from lance_server.http.http_messages import Request, Response, as_json, text
@@ -61,12 +60,11 @@ class Routes:
         self._actions: Mapping[str, Callable[[Any], Response | Awaitable[Response]]] = {
             "/admin/circuit/trip": self._trip,
             "/admin/circuit/reset": self._reset,
-            "/admin/role": self._set_role,
-            "/admin/faults": self._set_faults,
             "/admin/offsets/delete": self._delete_offset,
             "/admin/offsets/set": self._set_offset,
             "/admin/clock/confirm": self._confirm_clock,
             "/admin/snapshot": self._copy_data,
+            **server.actions,
         }
 
     def __repr__(self) -> str:
@@ -199,14 +197,6 @@ class Routes:
     def _reset(self, _: Any) -> Response:
         self._server.service.disk.breaker.reset()
         return self._circuit()
-
-    def _set_role(self, body: Any) -> Response:
-        self._server.service.role.change_to(Role.from_body(body))
-        return as_json(200, self._server.service.role.to_body())
-
-    def _set_faults(self, body: Any) -> Response:
-        self._server.faults.replace(body)
-        return as_json(200, self._server.faults.to_body())
 
     async def _delete_offset(self, body: Any) -> Response:
         """Forget what a consumer committed to a topic; answered when that is durable."""

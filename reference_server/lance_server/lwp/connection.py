@@ -128,7 +128,11 @@ class Connection(asyncio.BufferedProtocol):
         self._turn_away_until: float | None = None
         self._linger_until: float | None = None
         self._linger_left = LINGER_BYTES
-        self.session = Session(server.service, server.dialects, wake=self.wake, now=server.now())
+        self.session = self._new_session()
+
+    def _new_session(self) -> Session:
+        server = self._server
+        return Session(server.service, server.dialects, wake=self.wake, now=server.now())
 
     def __repr__(self) -> str:
         return f"<Connection {self._peer} {self.session!r}>"

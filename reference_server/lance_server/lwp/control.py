@@ -1,7 +1,6 @@
 """What each control command does (LWP section 5)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -157,11 +156,7 @@ class ControlHandler:
         self._authorizer.check(Right.READ)
         request = read_request(lwp.GetTopic, payload, dialect)
         topic = self._topic(Right.READ, request.topic_id)
-        info, role = topic.info(), self._service.role
-        partition = topic.partition
-        end = role.visible_end(partition.start_offset, partition.end_offset)
-        info = replace(info, end_offset=end)
-        return json_frame(dialect, Command.TOPIC_RESPONSE, info.to_body())
+        return json_frame(dialect, Command.TOPIC_RESPONSE, self._info(topic).to_body())
 
     def _set_retention(self, payload: memoryview, dialect: Dialect) -> Completion[Answer]:
         self._authorizer.check(Right.ADMIN)
@@ -215,6 +210,10 @@ class ControlHandler:
             )
         )
 
+    def _info(self, topic: Topic) -> TopicInfo:
+        """Return what is told of a topic."""
+        return topic.info()
+
     def _topic(self, right: Right, topic_id: int, *, text: str = "Topic not found") -> Topic:
         """Return a topic that this client may use in some way."""
         return permitted_topic(self._engine, self._authorizer, right, topic_id, text=text)
@@ -233,11 +232,15 @@ class ControlHandler:
         self._authorizer.check(Right.READ)
         if dialect.strict:
             _expect_nothing(payload)
+        return json_frame(dialect, Command.CLUSTER_STATUS_RESPONSE, self._status())
+
+    def _status(self) -> dict[str, Any]:
+        """Return what is told of the node."""
         window = self._engine.window
-        body = {
+        return {
             "node_id": self._service.config.node_id,
-            "is_leader": not self._service.role.is_follower,
-            "leader_id": None if self._service.role.is_follower else self._service.config.node_id,
+            "is_leader": True,
+            "leader_id": self._service.config.node_id,
             "current_term": 0,
             "node_count": 1,
             "healthy_nodes": 1,
@@ -247,7 +250,6 @@ class ControlHandler:
             "dedup_window": {"entries": window.entries, "max_age_secs": window.max_age_secs},
             **self._engine.cluster_facts(),
         }
-        return json_frame(dialect, Command.CLUSTER_STATUS_RESPONSE, body)
 
     def _authenticate(self, payload: memoryview, dialect: Dialect) -> Answer:
         ok, words = self._authorizer.authenticate(bytes(payload))

@@ -66,7 +66,6 @@ class FetchHandler:
     ) -> None:
         self._engine = service.engine
         self._counters = service.counters
-        self._role = service.role
         self._is_linear = service.engine.is_linear
         self._security = service.security
         self._authorizer = authorizer
@@ -96,7 +95,7 @@ class FetchHandler:
         Returns:
             How many were answered.
         """
-        if not self._security.allows_anonymous or self._role.behind or self._subscriptions.by_topic:
+        if not self._security.allows_anonymous or self._subscriptions.by_topic:
             return 0
         if self._is_linear:  # each waits for a barrier first
             return 0
@@ -192,9 +191,7 @@ class FetchHandler:
         topic_id, start = request.topic_id, request.start_offset
         text = f"Topic {topic_id} not found"
         topic = permitted_topic(self._engine, self._authorizer, Right.READ, topic_id, text=text)
-        end = topic.partition.end_offset
-        if self._role.behind:
-            end = self._role.visible_end(topic.partition.start_offset, end)
+        end = self._end_offset(topic)
         if end < start < END_OFFSET:
             return catching_up(dialect, end)
         start = min(start, end)
@@ -203,10 +200,12 @@ class FetchHandler:
             self._counters.throttled += 1
             raise rate_limited(pause)
         size = min(max_bytes, end - start)
-        if self._role.behind:
-            max_bytes = size
-        wanted = Range(start, max_bytes, not dialect.strict, room_for_headers(dialect))
+        wanted = Range(start, size, not dialect.strict, room_for_headers(dialect))
         return self._read(topic, wanted, dialect, size)
+
+    def _end_offset(self, topic: Topic) -> int:
+        """Return the offset after the last byte that may be read."""
+        return topic.partition.end_offset
 
     def _read(
         self, topic: Topic, wanted: Range, dialect: Dialect, size: int

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lance_server.config.settings import ServerConfig
-from lance_server.fault_injection.role import Role
 from lance_server.log.log_manager import LogManager
 from lance_server.lwp.forwarding.node_connection import ConnectNode, Forwarder
 from lance_server.runtime.disk_monitor import WatchedStorage
@@ -29,12 +28,12 @@ class Service:
         counters: what is counted.
         memory: the bound of what clients can make the server hold.
         sampler: rates, from the counts.
-        role: the part that this node plays.
         connect_node: opens a connection to another server that answers requests.
         stall: whether requests wait and none completes.
         work_clock: tells how long a connection has worked in a turn of the event loop.
         pressure: why producers are to slow down, or None.
         stopping: whether the server is about to end.
+        more_reasons: tells further reasons why batches are not stored now.
         started_at: when it was started, by the monotonic clock.
         consumer_names: names of consumers by their numbers, as far as it was told them.
     """
@@ -46,12 +45,12 @@ class Service:
     counters: Counters = field(default_factory=Counters)
     memory: MemoryBudget = field(init=False)
     sampler: Sampler = field(init=False)
-    role: Role = field(default_factory=Role)
     connect_node: ConnectNode = Forwarder
     stall: RequestStall = field(default_factory=RequestStall)
     work_clock: Callable[[], float] = time.perf_counter
     pressure: str | None = None
     stopping: bool = False
+    more_reasons: Callable[[], list[str]] = list
     started_at: float = field(default_factory=time.monotonic)
     consumer_names: Mapping[int, str] = field(init=False)
 

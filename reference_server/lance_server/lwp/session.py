@@ -8,7 +8,6 @@ receipt is the order of effects.
 from collections.abc import Callable
 from typing import Any, Final
 
-from lance_server.fault_injection.follower import FollowerRole
 from lance_server.lwp.control import ControlHandler
 from lance_server.lwp.fetch import FetchHandler
 from lance_server.lwp.flow_control.heartbeat import Heartbeat
@@ -81,7 +80,6 @@ class Session:
         self._config = service.config
         self._counters = service.counters
         self._flusher = service.engine.flusher
-        self._role = service.role
         self._dialects = dialects
         self._splitter = FrameSplitter(dialects)
         self._authorizer = Authorizer(service.security)
@@ -92,7 +90,6 @@ class Session:
             service, self._authorizer, self._subscriptions, self._fetching
         )
         self._ingest = Ingest(service, self._authorizer)
-        self._follower = FollowerRole(service.role, self._authorizer, service.connect_node)
         self._remote = RemoteRequests(service.engine, self._reads, service.connect_node)
         self._answers = ResponseQueue(self._counters, wake)
         self._pending_requests = PendingRequests()
@@ -166,7 +163,7 @@ class Session:
     @property
     def other_bytes(self) -> int:
         """Bytes that this connection makes the server hold beside them, the log's excepted."""
-        return self._answers.ready_bytes + self._reads.reserved + self._follower.held
+        return self._answers.ready_bytes + self._reads.reserved
 
     @property
     def client(self) -> PeerIdentity:
@@ -290,7 +287,6 @@ class Session:
         self._subscriptions.clear()
         self._commands.disconnect()
         self._reads.close()
-        self._follower.close()
         self._remote.close()
         self._answers.drop_waiting()
         self._splitter = FrameSplitter(self._dialects)  # the old one may hold megabytes
@@ -319,8 +315,6 @@ class Session:
         self, frames: list[Frame], position: int, dialect: Dialect, now: float
     ) -> int:
         """Take batches from a position on that can be judged together; return how many."""
-        if self._role.is_follower:
-            return 0
         ingest, answers = self._ingest, self._answers
         run = ingest.accept_run(frames, position, dialect)
         if run is not None:
@@ -361,9 +355,7 @@ class Session:
             if may_fetch and self._fetching.fetch_plainly((frame,), self._dialect, answers):
                 return
         kind = frame.kind
-        if self._follower.concerns(frame):
-            self._pass_on(frame)
-        elif kind is FrameKind.INGEST:
+        if kind is FrameKind.INGEST:
             self._take_batch(frame, now)
         elif is_encrypted(frame, self._dialect):
             self._answers.add_error(self._dialect, encrypted(), None)
@@ -443,16 +435,6 @@ class Session:
         else:
             self._answers.send(answer)
             self._counters.answered += 1
-
-    def _pass_on(self, frame: Frame) -> None:
-        """Answer a write as a follower does."""
-        batch_id = frame.batch_id if frame.kind is FrameKind.INGEST else None
-        try:
-            outcome = self._follower.take(frame, self._dialect)
-        except Refusal as refusal:
-            self._answers.add_error(self._dialect, refusal, batch_id)
-            return
-        self._answers.add_forwarded(outcome, cost(frame), batch_id)
 
     def _postpone(self, frame: Frame) -> None:
         """Keep a command, before all others, until there is memory for its answer."""

@@ -1,10 +1,13 @@
 """The other side of a session, without a socket, threads or time."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from lance_server.config.settings import ServerConfig
+from lance_server.fault_injection.role import Role
+from lance_server.fault_injection.session import SimulatedSession
 from lance_server.lwp.service import Service
 from lance_server.lwp.session import Session
 from lance_server.runtime.disk_monitor import WatchedStorage
@@ -29,6 +32,7 @@ class SessionPeer(Requests):
         speaks: the peer's dialect.
         disk: the disk below the log; one in memory by default.
         data_dir: where on it.
+        role: what the node plays; it may be changed later. By default it plays nothing.
         options: fields of `ServerConfig`.
 
     Attributes:
@@ -44,6 +48,7 @@ class SessionPeer(Requests):
         *,
         disk: FaultyStorage | None = None,
         data_dir: Path = Path("/data"),
+        role: Role | None = None,
         **options: Any,
     ) -> None:
         self.dialect = speaks
@@ -56,11 +61,13 @@ class SessionPeer(Requests):
         self.service = Service(self.log.engine, self.config, watched, security)
         self.service.work_clock = lambda: self.now
         self.counters = self.service.counters
+        self._role = role
         self.session = self._connect()
 
     def _connect(self) -> Session:
         self._splitter = FrameSplitter((self.dialect,), max_payload=_LARGEST_ANSWER)
-        session = Session(
+        kind = Session if self._role is None else partial(SimulatedSession, role=self._role)
+        session: Session = kind(
             self.service,
             self.config.dialects,
             wake=lambda: session.advance(self.now),

@@ -54,9 +54,7 @@ def go_wrong(server: EmbeddedServer, *rules: dict[str, Any]) -> None:
 
 def follower(dialect: Dialect = SPECIFIED, leader: Address | None = LEADER) -> SessionPeer:
     """A connection to a follower that does not forward."""
-    peer = SessionPeer(dialect)
-    peer.service.role.change_to(Role(is_follower=True, leader=leader))
-    return peer
+    return SessionPeer(dialect, role=Role(is_follower=True, leader=leader))
 
 
 def test_a_follower_names_the_leader() -> None:
@@ -95,9 +93,10 @@ def test_a_follower_refuses_every_write(command: Command, payload: bytes) -> Non
 
 def test_a_follower_serves_reads() -> None:
     """From what it has."""
-    peer = SessionPeer()
+    role = Role()
+    peer = SessionPeer(role=role)
     peer.exchange(peer.ingest(1))
-    peer.service.role.change_to(Role(is_follower=True, leader=LEADER))
+    role.change_to(Role(is_follower=True, leader=LEADER))
     assert told(peer.exchange(peer.fetch(), peer.keepalive())) == ["FETCH_RESPONSE", "KEEPALIVE"]
     assert peer.json(Command.GET_CLUSTER_STATUS)["is_leader"] is False
 
@@ -149,16 +148,17 @@ def test_a_leader_that_goes_away_leaves_it_open(server: EmbeddedServer) -> None:
 
 def test_a_follower_that_is_behind_says_how_far_it_is() -> None:
     """CATCHING_UP beyond what it has; whole records before (design section 23)."""
-    peer = SessionPeer()
+    role = Role()
+    peer = SessionPeer(role=role)
     peer.exchange(peer.ingest(1, [b"12345"] * 10))
-    peer.service.role.change_to(Role(is_follower=True, leader=LEADER, behind=25))
+    role.change_to(Role(is_follower=True, leader=LEADER, behind=25))
     (behind,) = peer.exchange(peer.fetch(80))
     assert behind.command == Command.CATCHING_UP
     assert CatchingUp.decode(behind.payload).current_max_offset == 75
     (fetched,) = peer.exchange(peer.fetch(0))
     assert bytes(fetched.payload[16:]) == encode_records([b"12345"] * 7)
     assert peer.json(Command.GET_TOPIC, GetTopic(0).encode())["end_offset"] == 75
-    peer.service.role.change_to(Role())
+    role.change_to(Role())
     (fetched,) = peer.exchange(peer.fetch(80))
     assert bytes(fetched.payload[16:]) == encode_records([b"12345"] * 2)
 

@@ -87,12 +87,18 @@ class World:
 
     def peer(self) -> SessionPeer:
         """Return a client of a server whose log has several segments, the last of them open."""
-        peer = SessionPeer(self.dialect, consumer_rate=self.rate, max_memory=64 * MIB)
+        role = Role()
+        peer = SessionPeer(
+            self.dialect,
+            role=role if self.behind else None,
+            consumer_rate=self.rate,
+            max_memory=64 * MIB,
+        )
         peer.exchange(peer.create("one"))
         peer.log.engine.topic(0).partition._active_segment._segment_size = 150
         for number, group in enumerate(GROUPS):
             peer.exchange(*(peer.ingest(4 * number + n, each) for n, each in enumerate(group, 1)))
-        peer.service.role.change_to(Role(behind=self.behind))
+        role.change_to(Role(behind=self.behind))
         peer.service.memory.new_holder().update(self.others_hold)
         return peer
 
