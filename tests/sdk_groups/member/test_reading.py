@@ -14,6 +14,7 @@ from lance_sdk.groups import Coordinator
 from lance_sdk.hooks import Hooks, RecordsEvent
 from lance_sdk.offsets import Commit, MemoryStore, TopicIdentity
 from lance_server import running
+from lance_server.embedded import EmbeddedServer
 from lance_server.testing import free_port
 
 pytestmark = pytest.mark.anyio
@@ -104,11 +105,20 @@ async def test_one_connection_for_all_topics(member: Make, server: Any) -> None:
         assert server.stats()["connections_accepted"] == before + 1
 
 
-async def test_idle_topics_are_pushed(member: Make, topics: Any) -> None:
+def subscribed(server: EmbeddedServer) -> set[int]:
+    """Return the topics that the server pushes to anybody."""
+    connections = list(server._running.connection_manager)
+    return {topic for each in connections for topic in each.session.subscribed_topics}
+
+
+async def test_idle_topics_are_pushed(member: Make, topics: Any, server: EmbeddedServer) -> None:
     """At the end of all topics nothing is asked, and what comes to any of them is pushed."""
+    with Client(server.url) as client:
+        ids = {each.id for each in client.list_topics() if each.name in topics.names}
     async with member(poll_interval=0.001) as consumer:
         await read(consumer, 40)
-        await consumer.poll(0.2)
+        while not ids <= subscribed(server):
+            await consumer.poll(0.05)
         fetches = consumer.stats().fetches
         for name in topics.names:
             topics.append(name, 1, first=10)
