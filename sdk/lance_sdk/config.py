@@ -251,7 +251,7 @@ class ProducerConfig(ClientConfig):
         check_one_of("compression", self.compression, ("none", "lz4", "auto"))
         check_order(self, "linger", "delivery_timeout")
         if not isinstance(self.retry, RetryPolicy):
-            raise ConfigError(f"retry={self.retry!r}: expected a RetryPolicy")
+            raise ConfigError(f"retry={self.retry!r}: expected a RetryPolicy(...)")
         if self.journal is None and self.on_full == "journal":
             raise ConfigError("on_full='journal' needs journal=, the directory to keep records in")
 

@@ -93,7 +93,8 @@ class DeadLetter:
         except (ValueError, KeyError, TypeError) as error:
             raise UndecodableRecord(
                 f"record at offset {record.offset} of {record.topic or 'the topic'} is not a dead "
-                f"letter of DeadLetters: its key is not the JSON that says where it came from",
+                f"letter of DeadLetters: its key is not the JSON that says where it came from; "
+                "read it as any other record",
                 record,
             ) from error
 

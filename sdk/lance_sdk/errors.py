@@ -195,7 +195,14 @@ class Attempt:
     def __str__(self) -> str:
         where = self.endpoint if self.address is None else f"{self.endpoint} [{self.address}]"
         how = self.phase if self.dialect is None else f"{self.phase} ({self.dialect})"
-        return f"{where} {how}: {words(self.cause)}"
+        return f"{where} {how}: {_in_words(self.cause)}"
+
+
+def _in_words(cause: Exception) -> str:
+    if isinstance(cause, FrameError) and cause.field == "magic":
+        first = bytes.fromhex(cause.got)
+        return f"the answer begins with {str(first)[1:]}, and not with 'LANC' as LWP does"
+    return words(cause)
 
 
 def _advice_about(attempt: Attempt, tls: bool) -> str:  # noqa: PLR0911 - one table
@@ -218,8 +225,8 @@ def _advice_about(attempt: Attempt, tls: bool) -> str:  # noqa: PLR0911 - one ta
         if tls:
             return "The server ended the connection: it may ask for a certificate (tls_cert=)."
         return (
-            "The server speaks TLS there (use lances://), turned the connection away (look at its "
-            "log), or is not a LANCE server."
+            "The server is starting or stopping (open_timeout= waits for it), speaks TLS there "
+            "(use lances://), or is not a LANCE server."
         )
     return (
         "Check that the port is a LANCE server's, whether it speaks TLS (lances://), and dialect=."

@@ -10,7 +10,6 @@ def maybe_applied(reason: str) -> Refusal:
     return Refusal(
         ErrorCode.QUORUM_NOT_REACHED,
         f"Whether it was stored is not known: {reason}; send it again with the same id",
-        text=f"QUORUM_NOT_REACHED: {reason}",
         ends_connection=True,
     )
 

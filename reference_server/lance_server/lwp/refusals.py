@@ -1,10 +1,18 @@
 """What the server says no with: one error that both dialects can word."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from lance_server.storage.contract import DISK_FULL, UndecidedError
 from lance_spec.enums import ErrorCode
+
+_WORDS: Final = {
+    ErrorCode.BACKPRESSURE: "Rate limit exceeded: ",
+    ErrorCode.CONNECTION_LIMIT: "Rate limit exceeded: ",
+    ErrorCode.CLUSTER_NOT_READY: "FORWARD_FAILED: ",
+    ErrorCode.QUORUM_NOT_REACHED: "FORWARD_FAILED: Quorum not reached: ",
+}
+"""How the published server begins a refusal that may pass: clients try again where they read it."""
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer to a request, not a failure of the server
@@ -14,7 +22,8 @@ class Refusal(Exception):  # noqa: N818 - it is an answer to a request, not a fa
         code: the code of LWP section 12.2.
         message: a sentence for people.
         details: what JSON errors add.
-        text: how the published server words it, for clients that match on the words.
+        text: how the published server words it, for clients that match on the words; by default its
+            beginning for a code that may pass, and the message.
         ends_connection: whether nothing more is answered on a connection whose batch is refused so:
             the client goes on at another host, and sends the batches after it again, in order.
     """
@@ -32,7 +41,7 @@ class Refusal(Exception):  # noqa: N818 - it is an answer to a request, not a fa
         self.code = code
         self.message = message
         self.details = dict(details or {})
-        self.text = text or message
+        self.text = text or _WORDS.get(code, "") + message
         self.ends_connection = ends_connection
 
     def __repr__(self) -> str:

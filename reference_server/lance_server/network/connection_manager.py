@@ -67,7 +67,11 @@ class ConnectionManager:
         return refusal
 
     def _full(self) -> Refusal | None:
-        if self._service.stopping or len(self._served) >= self._service.config.max_connections:
+        if self._service.stopping:
+            return Refusal(
+                ErrorCode.CONNECTION_LIMIT, "The server is stopping; connect again later"
+            )
+        if len(self._served) >= self._service.config.max_connections:
             return Refusal(
                 ErrorCode.CONNECTION_LIMIT,
                 f"The server serves {len(self._served)} connections and takes no more now",

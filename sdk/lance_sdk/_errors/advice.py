@@ -10,7 +10,8 @@ _SERVER: Final[dict[type[ServerError], str]] = {
     server.ServerBackpressure: "Make room on the server's disk, or send slower; the server's log "
     "and /health say which it is.",
     server.RateLimited: "Send slower, or raise the limit at the server.",
-    server.ConnectionLimitReached: "Close connections, or raise `lance-server --max-connections`.",
+    server.ConnectionLimitReached: "Try again later (open_timeout= does), or raise `lance-server "
+    "--max-connections`.",
     server.QuorumNotReached: "Check the other nodes with `lwp status`.",
     server.LeaderUnknown: "Check the other nodes with `lwp status`.",
     server.ClusterNotReady: "Wait until the cluster has started; `lwp status` tells.",
@@ -26,7 +27,8 @@ _SERVER: Final[dict[type[ServerError], str]] = {
     server.PayloadTooLarge: "Lower batch_bytes, or raise the limit at the server.",
 }
 _SYSTEM: Final = {
-    errno.ECONNREFUSED: "Check that a server listens there (`lance-server --listen HOST:PORT`).",
+    errno.ECONNREFUSED: "Check that a server listens there (`lance-server --listen HOST:PORT`); "
+    "open_timeout= waits for one that starts.",
     errno.ENETUNREACH: "Check the network and the address.",
     errno.EHOSTUNREACH: "Check the network and the address.",
     errno.ETIMEDOUT: "Check the network, and firewalls on the way.",

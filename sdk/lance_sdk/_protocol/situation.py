@@ -51,7 +51,8 @@ def about_access(error: ServerError, server: str) -> ServerError:
 
 def _said(cause: Exception, *, ready: bool) -> str:
     if isinstance(cause, ServerError):
-        return f"The server last said: {cause}."
+        said = str(cause)
+        return f"The server last said: {said if said.endswith(')') else f'{said}.'}"
     text = words(cause)
     if isinstance(cause, LanceError):
         return f"{text[:1].upper()}{text[1:].removesuffix('.')}."

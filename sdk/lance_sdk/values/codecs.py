@@ -57,7 +57,10 @@ class Text:
     def encode(self, value: Any) -> bytes:
         """Return the text as UTF-8."""
         if not isinstance(value, str):
-            raise TypeError(f"values='text' takes text, not {type(value).__name__}")
+            raise TypeError(
+                f"values='text' takes text, not {type(value).__name__}; write str(value), or leave "
+                "values= out to send bytes"
+            )
         return value.encode()
 
     def decode(self, data: bytes) -> str:

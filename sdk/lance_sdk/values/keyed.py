@@ -38,7 +38,9 @@ def join(body: bytes, key: bytes | str | None, timestamp: Time | None) -> tuple[
         return KeyTimestamped(when, raw, body).encode(), RecordType.KEY_TIMESTAMPED
     except EncodeError:
         size = 0 if raw is None else len(raw)
-        raise LocalProtocolError(f"a key of {size} bytes: LWP has room for 65535") from None
+        raise LocalProtocolError(
+            f"a key of {size} bytes: LWP has room for 65535; put the rest into the value"
+        ) from None
 
 
 def split(record_type: int, value: bytes) -> KeyedParts:
@@ -69,8 +71,8 @@ def check_layout(record_type: int, value: bytes) -> None:
         split(record_type, value)
     except DecodeError as error:
         raise LocalProtocolError(
-            f"not a value of record type {record_type:#04x}: {error}; "
-            f"pass key= and timestamp= instead of record_type="
+            f"not the stored bytes of a record of type {record_type:#04x}: {error}; pass "
+            "record.raw with record.type, or the value with key= and timestamp= to send()"
         ) from None
 
 
@@ -113,4 +115,4 @@ def _key_bytes(key: bytes | str) -> bytes:
         return key.encode()
     if isinstance(key, bytes | bytearray | memoryview):
         return bytes(key)
-    raise TypeError(f"a key must be text or bytes, not {type(key).__name__}")
+    raise TypeError(f"a key must be text or bytes, not {type(key).__name__}; write str(key)")

@@ -170,5 +170,5 @@ async def test_hooks_run_under_no_lock(api: Any, server: FakeServer) -> None:
 
 async def test_what_is_no_hook_is_refused(api: Any, server: FakeServer) -> None:
     """Before anything is opened."""
-    with pytest.raises(ConfigError, match="Hooks subclass"):
+    with pytest.raises(ConfigError, match="derived from Hooks"):
         api.producer(server.url(), hooks=print)

@@ -15,7 +15,7 @@ for name, text in {
     "url-without-topic": "lance://localhost",
     "url-with-fragment": "lance://localhost/orders#2",
     "url-with-port-text": "lance://localhost:abc/orders",
-    "url-with-port-0": "lance://localhost:99999/orders",
+    "url-with-large-port": "lance://localhost:99999/orders",
     "url-with-two-topics": "lance://localhost/a/b",
     "url-with-unknown-key": "lance://localhost/orders?lingr=5ms",
     "url-with-bad-duration": "lance://localhost/orders?linger=soon",

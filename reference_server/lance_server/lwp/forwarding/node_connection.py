@@ -147,8 +147,7 @@ class Forwarder(asyncio.Protocol):
             self._transport.abort()
         waiting, self._waiting = self._waiting, deque()
         for _, outcome in waiting:
-            text = f"FORWARD_FAILED: {reason}"
-            outcome.fail(Refusal(code, f"Forwarding failed: {reason}", text=text))
+            outcome.fail(Refusal(code, f"Forwarding failed: {reason}"))
 
 
 def _encoded(frame: Frame, dialect: Dialect) -> bytes:

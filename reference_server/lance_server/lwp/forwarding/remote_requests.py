@@ -153,4 +153,4 @@ def _judge_batch(passed: Completion[Answer], outcome: Completion[Answer]) -> Non
 
 
 def _ending(code: ErrorCode, message: str) -> Refusal:
-    return Refusal(code, message, text=f"{code.name}: {message}", ends_connection=True)
+    return Refusal(code, message, ends_connection=True)

@@ -171,8 +171,9 @@ def _several(called: str, for_one: str, values: Iterable[Any]) -> Iterator[Any]:
 def _check_free(asked: int | None, found: int) -> None:
     if asked not in {None, found}:
         raise LocalProtocolError(
-            f"with key= or timestamp= a record is of type {found:#04x}: LWP has no room for "
-            f"type {asked:#04x} with it; values= says how to write the value. (LWP section 8.3)"
+            f"record_type={asked:#04x} has no room for key= or timestamp=, with which a record is "
+            f"of type {found:#04x}: leave it out; values= says how to write the value. (LWP "
+            "section 8.3)"
         )
 
 

@@ -78,7 +78,7 @@ def seconds(name: str, value: Duration) -> float:
     """
     number = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ConfigError(f"{name}={shorten(value)}: expected seconds or a timedelta")
+        raise ConfigError(f"{name}={shorten(value)}: expected seconds, such as 0.5, or a timedelta")
     if not 0 <= number <= _LONGEST:
         raise ConfigError(f"{name}={shorten(value)}: expected 0 to {_LONGEST:,.0f} s")
     return float(number)

@@ -91,7 +91,11 @@ def check_hooks(hooks: object) -> None:
     given = hooks if isinstance(hooks, list | tuple) else [hooks]
     for each in given:
         if not isinstance(each, Hooks):
-            raise ConfigError(f"hooks={shorten(each)}: expected an object of a Hooks subclass")
+            name = getattr(each, "__name__", type(each).__name__)
+            raise ConfigError(
+                f"hooks={name}: expected an object of a class derived from Hooks; write one with "
+                "on_batch_acked or another method"
+            )
 
 
 def check_codes(name: str, codes: Iterable[object]) -> frozenset[int]:

@@ -70,11 +70,11 @@ class TruncationDetector:
         return LogEndVerdict.WAIT if self._hosts == 1 else LogEndVerdict.ELSEWHERE
 
 
-def misaligned(offset: int) -> MisalignedOffset:
+def misaligned(offset: int, topic: str) -> MisalignedOffset:
     """Return the error for a start that the server says is not a boundary (AMB-19)."""
     return MisalignedOffset(
-        f"offset {offset} lies inside a record; seek to an `offset` or `next_offset` that a "
-        f"record had",
+        f"topic {topic!r}: offset {offset} lies inside a record; seek to an `offset` or "
+        "`next_offset` that a record had",
         offset,
     )
 

@@ -304,7 +304,7 @@ class FetchState:
         found = pieces.add(answer.data)
         can_grow = asked is not None and fresh and not found and self._can_grow(asked)
         if asked is not None and fresh and answer.record_count == 0 and not can_grow:
-            self.fail(misaligned(start))
+            self.fail(misaligned(start, self._settings.label))
             return
         if found:
             self.fetch_buffer.add(*found)

@@ -289,7 +289,7 @@ class Batcher(_BatcherFields):
             )
         return BufferFull(
             f"{self.buffered} of buffer_bytes={self._capacity} wait for acknowledgement; "
-            f"slow down, raise buffer_bytes, or use on_full='block' or 'journal'."
+            f"slow down, raise buffer_bytes, or use on_full='block' or 'journal'"
         )
 
     def seal(self) -> None:

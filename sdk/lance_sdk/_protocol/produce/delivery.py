@@ -211,7 +211,10 @@ class DeliveryHandle(_HandleFields):
         and in the caller when the record is settled already. What it raises is logged.
         """
         if not callable(callback):
-            raise TypeError(f"add_done_callback() takes a function, not {type(callback).__name__}")
+            raise TypeError(
+                f"add_done_callback() takes a function, not {type(callback).__name__}; it is "
+                "called with the delivery, as in delivery.add_done_callback(print)"
+            )
         batch = self._batch
         batch.observed = True
         if not batch.waiter.add_callback(batch, lambda: callback(self)):

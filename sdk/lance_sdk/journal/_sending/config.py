@@ -106,7 +106,9 @@ class ForwardConfig:
         for name in _DURATIONS:
             value = getattr(self, name)
             if not (_is_number(value) or (value is None and name == "reconnect_budget")):
-                raise ConfigError(f"{name}={shorten(value)}: expected seconds or a timedelta")
+                raise ConfigError(
+                    f"{name}={shorten(value)}: expected seconds, such as 0.5, or a timedelta"
+                )
         for name in ("error_handler", "drainer_listener"):
             value = getattr(self, name)
             if not (value is None or callable(value)):
