@@ -115,8 +115,8 @@ async def test_records_decode_by_their_types(api: Any, server: FakeServer) -> No
     ("value", "keywords", "complaint"),
     [
         (None, {"record_type": 1}, "no type of its own"),
-        (None, {"key": "k", "record_type": 255}, "no room for type 0xff"),
-        (b"v", {"key": "k", "record_type": RecordType.JSON}, "no room for type 0x02"),
+        (None, {"key": "k", "record_type": 255}, "record_type=0xff has no room"),
+        (b"v", {"key": "k", "record_type": RecordType.JSON}, "record_type=0x02 has no room"),
         (b"v", {"key": "k" * 65536}, "room for 65535"),
         (b"v", {"timestamp": -1}, "expected 0 to"),
         (b"v", {"timestamp": 2**64}, "expected 0 to"),
