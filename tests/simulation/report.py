@@ -7,10 +7,10 @@ from tests.simulation.server.plan import ServerPlan
 from tests.simulation.shrink import shrink
 from tests.simulation.slot import run as slot
 from tests.simulation.store import run as store
-from tests.simulation.store.plan import Plan
+from tests.simulation.store.plan import StorePlan
 
 
-def describe(plan: Plan) -> str:
+def describe(plan: StorePlan) -> str:
     """Return the shortest form of a failing plan, in words, and how to replay it."""
     short = shrink(plan, store.carry_out)
     return _told(store.carry_out(short).violation, short, f"--seed {plan.seed}")

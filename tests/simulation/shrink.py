@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeVar
 
-from tests.simulation.store.plan import Operation
+from tests.simulation.plan import Operation
 
 
 class Shrinkable(Protocol):

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 from tests.simulation.faults import Fault
-from tests.simulation.store.plan import INSIDE, Plan, make_plan
+from tests.simulation.store.plan import INSIDE, StorePlan, make_plan
 from tests.simulation.store.run import Run
 from tests.simulation.world import Pace, SimLock, SimQueue, StuckError, World
 
@@ -15,7 +15,7 @@ def busy_world(seed: int) -> World:
     return World(Random(seed), Pace(pause=0.5, far=0.5, longest=1.0))
 
 
-def trace_of(plan: Plan) -> tuple[object, ...]:
+def trace_of(plan: StorePlan) -> tuple[object, ...]:
     """Return all that comes of a plan: what was answered, the time, and the disk."""
     run = Run(plan)
     result = run.carry_out()

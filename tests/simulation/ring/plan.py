@@ -1,12 +1,12 @@
 """What happens to a ring: operations, some of which are faults."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from tests.simulation.faults import STOPS, Echo
-from tests.simulation.store.plan import Operation
+from tests.simulation.plan import Plan, PlanWriter
 from tests.simulation.world import Pace
 
 _ERRORS: Final = ("EIO", "EIO", "ENOSPC", "EDQUOT", "EROFS")
@@ -49,35 +49,18 @@ class RingSettings:
         return self.durability + ("" if self.holes else ", no holes")
 
 
-@dataclass(frozen=True, slots=True)
-class RingPlan:
-    """What happens in a run; see `tests.simulation.store.plan.Plan`."""
+class RingPlan(Plan[RingSettings]):
+    """What happens to a ring."""
 
-    seed: int
-    template: str
-    settings: RingSettings
-    operations: tuple[Operation, ...]
-
-    def keeping(self, operations: tuple[Operation, ...]) -> "RingPlan":
-        """Return the same plan with other operations."""
-        return replace(self, operations=operations)
-
-    def __str__(self) -> str:
-        lines = [f"ring seed {self.seed}, template {self.template}, {self.settings}"]
-        return "\n".join([*lines, *(f"  {each}" for each in self.operations)])
+    WHERE = "ring "
 
 
-class PlanWriter:
+class RingWriter(PlanWriter):
     """Writes down operations, drawn at random."""
 
     def __init__(self, random: Random, settings: RingSettings) -> None:
-        self.random = random
+        super().__init__(random)
         self.large = settings.segment_bytes == _LARGE
-        self.operations: list[Operation] = []
-
-    def add(self, name: str, /, **arguments: Any) -> None:
-        """Add an operation."""
-        self.operations.append(Operation(name, self.random.getrandbits(32), arguments))
 
     def append(self, share: float = 0.0) -> None:
         """Add some appends."""
@@ -132,7 +115,7 @@ class PlanWriter:
         self.random.choices(list(chances), list(chances.values()))[0]()
 
 
-def _any(writer: PlanWriter) -> None:
+def _any(writer: RingWriter) -> None:
     for _ in range(writer.random.randint(15, 50)):
         if writer.random.random() < 0.1:
             writer.random.choice(
@@ -146,7 +129,7 @@ def _any(writer: PlanWriter) -> None:
         writer.any()
 
 
-def _fold(writer: PlanWriter) -> None:
+def _fold(writer: RingWriter) -> None:
     """A fold that fails, is tried again, and a reader after it."""
     for _ in range(writer.random.randint(1, 2)):
         writer.append(share=1.0)
@@ -162,7 +145,7 @@ def _fold(writer: PlanWriter) -> None:
         writer.restart()
 
 
-def _doubt(writer: PlanWriter) -> None:
+def _doubt(writer: RingWriter) -> None:
     """A sync that fails, another process in the same boot, and a loss of power."""
     for _ in range(writer.random.randint(1, 3)):
         writer.append()
@@ -179,7 +162,7 @@ def _doubt(writer: PlanWriter) -> None:
         writer.add("open")
 
 
-TEMPLATES: Final[dict[str, Callable[[PlanWriter], None]]] = {
+TEMPLATES: Final[dict[str, Callable[[RingWriter], None]]] = {
     "any": _any, "fold": _fold, "doubt": _doubt,
 }  # fmt: skip
 
@@ -195,7 +178,7 @@ def make_plan(seed: int) -> RingPlan:
         random.random() < 0.7,
         Pace(random.choice((0.0, 0.1, 0.3)), 0.2, random.choice((0.01, 0.5))),
     )
-    writer = PlanWriter(random, settings)
+    writer = RingWriter(random, settings)
     writer.add("open")
     writer.append()
     TEMPLATES[template](writer)

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from tests.simulation.faults import CHANGING
-from tests.simulation.store.plan import Operation, Settings
+from tests.simulation.plan import Plan, PlanWriter
+from tests.simulation.store.plan import Settings
 from tests.simulation.world import Pace
 
 FLOODS: Final = (
@@ -70,34 +71,14 @@ class ServerSettings:
         return self.store.mode
 
 
-@dataclass(frozen=True, slots=True)
-class ServerPlan:
-    """What happens in a run; see `tests.simulation.store.plan.Plan`."""
+class ServerPlan(Plan[ServerSettings]):
+    """What happens to a server."""
 
-    seed: int
-    template: str
-    settings: ServerSettings
-    operations: tuple[Operation, ...]
-
-    def keeping(self, operations: tuple[Operation, ...]) -> "ServerPlan":
-        """Return the same plan with other operations."""
-        return replace(self, operations=operations)
-
-    def __str__(self) -> str:
-        lines = [f"server seed {self.seed}, template {self.template}, {self.settings}"]
-        return "\n".join([*lines, *(f"  {each}" for each in self.operations)])
+    WHERE = "server "
 
 
-class _Writer:
+class _Writer(PlanWriter):
     """Writes the operations of a plan."""
-
-    def __init__(self, random: Random) -> None:
-        self.random = random
-        self.operations: list[Operation] = []
-
-    def add(self, name: str, /, **arguments: Any) -> None:
-        seed = self.random.getrandbits(32)
-        self.operations.append(Operation(name, seed, arguments))
 
     # Pieces ----------------------------------------------------------------------------------
 

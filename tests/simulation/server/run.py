@@ -1,20 +1,16 @@
 """Carrying out a plan against the whole server."""
 
-import gc
+from contextlib import AbstractContextManager
 from random import Random
 from typing import Any, Final
 
 from tests.simulation.faults import Fault
 from tests.simulation.model import ViolationError
+from tests.simulation.plan import Operation
 from tests.simulation.server.judging import OVER, Judging
 from tests.simulation.server.plan import ServerPlan
 from tests.simulation.server.server import ServerLife, simulated
 from tests.simulation.server.story import ServerResult
-from tests.simulation.store.plan import Operation
-from tests.simulation.store.run import heard
-from tests.simulation.world import StuckError
-
-from lance_server.runtime.sync import replaced
 
 _START: Final = 5.0
 """Seconds in which the server starts."""
@@ -33,38 +29,14 @@ class ServerRun(Judging):
         plan: what happens.
     """
 
-    def carry_out(self) -> ServerResult:
-        """Do all of it; what was broken stands in the result."""
-        gc.disable()
-        try:
-            with (
-                heard(self.world.errors),
-                replaced(self.world.primitives()),
-                simulated(self.world),
-            ):
-                try:
-                    self._carry_out()
-                finally:
-                    self._end_life()
-        except ViolationError as error:
-            self.result.violation = str(error)
-        except (StuckError, AssertionError, RecursionError) as error:
-            self.result.violation = f"{type(error).__name__}: {error}"
-        finally:
-            gc.enable()
-        for fault in self.faults:
-            if fault.fired:
-                self.result.fired[f"{fault.error} {fault.method}"] += 1
-        return self.result
+    def _inside(self) -> AbstractContextManager[None]:
+        return simulated(self.world)
 
     def _carry_out(self) -> None:
-        for operation in self.plan.operations:
-            self.world.random = Random(operation.seed)
-            self._do(operation)
-            self.result.operations += 1
-            self._check()
-        self.world.random = Random(self.plan.seed)
-        self._finale()
+        try:
+            super()._carry_out()
+        finally:
+            self._end_life()
 
     def _do(self, operation: Operation) -> None:
         getattr(self, f"do_{operation.name}")(**operation.arguments)
@@ -164,9 +136,7 @@ class ServerRun(Judging):
 
     def do_heal(self) -> None:
         """End all faults of the disk."""
-        for fault in self.faults:
-            if fault.fired:
-                self.result.fired[f"{fault.error} {fault.method}"] += 1
+        self.count_faults()
         if self._in_trouble():
             self._troubled_until = self.world.now + _RECOVERY
         self.faults.clear()

@@ -3,18 +3,15 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.disk import Folder, Move, SimDisk
 from tests.simulation.model import TopicModel, ViolationError
+from tests.simulation.run import PlanRun
 from tests.simulation.server.peers import LwpPeer, Peer
 from tests.simulation.server.plan import ServerPlan
 from tests.simulation.store.life import DATA_DIR
-from tests.simulation.world import World
 
 if TYPE_CHECKING:
-    from tests.simulation.faults import Fault
     from tests.simulation.server.server import ServerLife
     from tests.simulation.server.written import Written
 
@@ -49,41 +46,29 @@ class ServerResult:
     fired: Counter[str] = field(default_factory=Counter)
 
 
-class ServerStory:
+class ServerStory(PlanRun[ServerResult]):
     """A run.
 
     Args:
         plan: what happens.
 
     Attributes:
-        plan: what happens.
-        result: what came of it so far.
-        world: whose threads the server runs on.
-        disk: what it stands on.
         life: the server, while it runs.
         topics: by id.
         good: the peers that behave.
         attackers: the others.
         written: what peers of other listeners write to, by name.
         streams: those of them that Fluvio's peers have created.
-        trouble: promises that were broken in the middle of something.
     """
 
     def __init__(self, plan: ServerPlan) -> None:
-        self.plan = plan
-        self.result = ServerResult()
-        self.world = World(Random(plan.seed), plan.settings.pace)
-        self.disk = SimDisk()
-        self.disk.root.change(Move(None, DATA_DIR.name, Folder()))
-        self.disk.root.sync()
+        super().__init__(plan, ServerResult(), DATA_DIR)
         self.life: ServerLife | None = None
         self.topics = {0: TopicModel("default", 0, present=True)}
         self.good = [LwpPeer(self, number) for number in range(3)]
         self.attackers: list[Peer] = []
         self.written: dict[str, Written] = {}
         self.streams: list[Written] = []
-        self.trouble: list[ViolationError] = []
-        self.faults: list[Fault] = []
         self._mine: dict[Peer, TopicModel] = {}
         self._number = 0
         self._stopped: str | None = None
@@ -91,11 +76,7 @@ class ServerStory:
         self._calm = False
 
     def _check(self) -> None:
-        if self.trouble:
-            raise self.trouble[0]
-        if self.world.errors:
-            error = self.world.errors[0]
-            raise ViolationError(f"a callback raised {type(error).__name__}: {error}")
+        super()._check()
         for transport in [] if self.life is None else self.life.transports:
             if transport.most_pieces > _MOST_PIECES:
                 raise ViolationError(

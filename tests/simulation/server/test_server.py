@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 from tests.simulation.mutants import Mutant, is_found
+from tests.simulation.plan import Operation
 from tests.simulation.report import describe_server
 from tests.simulation.server.plan import Limits, ServerPlan, ServerSettings, make_plan
 from tests.simulation.server.planted import SERVER, SERVER_MUTANTS
 from tests.simulation.server.run import ServerRun, carry_out
-from tests.simulation.store.plan import Operation
 
 RUNS = int(os.environ.get("LANCE_SERVER_RUNS", "150"))
 """Plans that each Python carries out; the long profile sets many more."""

@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from tests.simulation.faults import STOPS
-from tests.simulation.ring.plan import PlanWriter, RingPlan, RingSettings
+from tests.simulation.ring.plan import RingPlan, RingSettings, RingWriter
 from tests.simulation.world import Pace
 
 OTHERS: Final = (("go",), ("python",), ("go", "python"))
@@ -30,7 +30,7 @@ class SlotSettings(RingSettings):
         return " and ".join((f"{self.durability}, {frames} frames", *self.others))
 
 
-class _Writer(PlanWriter):
+class _Writer(RingWriter):
     def __init__(self, random: Random, settings: SlotSettings) -> None:
         super().__init__(random, settings)
         self.others = settings.others

@@ -8,9 +8,10 @@ in a row.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from tests.simulation.faults import CHANGING, ERRORS, READING, STOPS, Echo
+from tests.simulation.plan import Plan, PlanWriter
 from tests.simulation.world import Pace
 
 _ANY_ERROR: Final = (*ERRORS, "EIO", "EIO", "ENOSPC")
@@ -45,60 +46,12 @@ class Settings:
     pace: Pace = field(default_factory=Pace)
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One thing that happens.
-
-    Attributes:
-        name: which; `Run` has a method ``do_NAME``.
-        seed: of what is decided at random meanwhile.
-        arguments: what is known beforehand.
-    """
-
-    name: str
-    seed: int
-    arguments: dict[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        words = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
-        return f"{self.name}({words})"
+class StorePlan(Plan[Settings]):
+    """What happens to a store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What happens in a run.
-
-    Attributes:
-        seed: that it was made from.
-        template: name of its template, or ``any``.
-        settings: of the store.
-        operations: in order.
-    """
-
-    seed: int
-    template: str
-    settings: Settings
-    operations: tuple[Operation, ...]
-
-    def keeping(self, operations: tuple[Operation, ...]) -> "Plan":
-        """Return the same plan with other operations."""
-        return replace(self, operations=operations)
-
-    def __str__(self) -> str:
-        lines = [f"seed {self.seed}, template {self.template}, {self.settings}"]
-        return "\n".join([*lines, *(f"  {each}" for each in self.operations)])
-
-
-class _Writer:
+class _Writer(PlanWriter):
     """Writes the operations of a plan."""
-
-    def __init__(self, random: Random) -> None:
-        self.random = random
-        self.operations: list[Operation] = []
-
-    def add(self, name: str, /, **arguments: Any) -> None:
-        seed = self.random.getrandbits(32)
-        self.operations.append(Operation(name, seed, arguments))
 
     # Pieces ----------------------------------------------------------------------------------
 
@@ -536,7 +489,7 @@ def _settings(random: Random) -> Settings:
     )
 
 
-def make_plan(seed: int, template: str | None = None) -> Plan:
+def make_plan(seed: int, template: str | None = None) -> StorePlan:
     """Return the plan of a seed.
 
     Args:
@@ -556,9 +509,9 @@ def make_plan(seed: int, template: str | None = None) -> Plan:
     if template == "readers":
         settings = replace(settings, merge=2, pace=Pace(0.2, 0.5, 0.2))
     write = TEMPLATES.get(template, _any)
-    return Plan(seed, template, settings, tuple(write(random).operations))
+    return StorePlan(seed, template, settings, tuple(write(random).operations))
 
 
-def plans(first: int, count: int) -> Iterator[Plan]:
+def plans(first: int, count: int) -> Iterator[StorePlan]:
     """Yield the plans of some seeds."""
     return map(make_plan, range(first, first + count))

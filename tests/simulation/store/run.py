@@ -1,9 +1,7 @@
 """Carrying out a plan."""
 
 import gc
-import logging
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from random import Random
 from typing import Any, Final
 
@@ -14,14 +12,13 @@ from tests.simulation.mount import Mount
 from tests.simulation.store.checks import SHORT, Checks
 from tests.simulation.store.clients import Clients
 from tests.simulation.store.life import DATA_DIR, Life, offline
-from tests.simulation.store.plan import Operation, Plan
+from tests.simulation.store.plan import StorePlan
 from tests.simulation.store.story import Result
-from tests.simulation.world import StuckError, World
+from tests.simulation.world import World
 
 from lance_server.errors import LanceServerError
 from lance_server.log.segments.indexes import index_segment
 from lance_server.offline.verifying import verify
-from lance_server.runtime.sync import replaced
 
 __all__ = ["Result", "Run", "carry_out"]
 
@@ -35,33 +32,6 @@ _RECOVERY: Final = 120.0
 """Seconds after the last fault within which the store is to be whole again."""
 
 
-class _Listener(logging.Handler):
-    """Hears of exceptions that the server catches only to log them: there are to be none."""
-
-    def __init__(self, errors: list[BaseException]) -> None:
-        super().__init__(logging.ERROR)
-        self._errors = errors
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the exception of a record."""
-        if record.exc_info and record.exc_info[1] is not None:
-            self._errors.append(record.exc_info[1])
-
-
-@contextmanager
-def heard(errors: list[BaseException]) -> Iterator[None]:
-    """Collect the exceptions that the server logs; nothing is shown."""
-    logger = logging.getLogger("lance_server")
-    before = logger.handlers[:], logger.propagate, logger.level
-    logger.handlers[:], logger.propagate = [_Listener(errors)], False
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.handlers[:], logger.propagate = before[:2]
-        logger.setLevel(before[2])
-
-
 class Run(Clients, Checks):
     """Carries out a plan.
 
@@ -69,49 +39,11 @@ class Run(Clients, Checks):
         plan: what happens.
     """
 
-    def carry_out(self) -> Result:
-        """Do all of it; what was broken stands in the result."""
-        gc.disable()
-        try:
-            with heard(self.world.errors), replaced(self.world.primitives()):
-                self._carry_out()
-        except ViolationError as error:
-            self.result.violation = str(error)
-        except (StuckError, AssertionError, RecursionError) as error:
-            self.result.violation = f"{type(error).__name__}: {error}"
-        finally:
-            self._end_life()
-            gc.enable()
-        for fault in self.faults:
-            if fault.fired:
-                self.result.fired[f"{fault.error} {fault.method}"] += 1
-        return self.result
-
-    def _carry_out(self) -> None:
-        for operation in self.plan.operations:
-            self.world.random = Random(operation.seed)
-            self._do(operation)
-            self.result.operations += 1
-            self._check_cheaply()
-        self.world.random = Random(self.plan.seed)
-        self._finale()
-
-    def _do(self, operation: Operation) -> None:
-        getattr(self, f"do_{operation.name}")(**operation.arguments)
-        self._note_stop()
-
     def _note_stop(self) -> None:
         """End the life that a fault has ended."""
         if self.stopped is not None:
             kind, self.stopped = self.stopped, None
             self._crash(kind)
-
-    def _check_cheaply(self) -> None:
-        if self.trouble:
-            raise self.trouble[0]
-        if self.world.errors:
-            error = self.world.errors[0]
-            raise ViolationError(f"a callback raised {type(error).__name__}: {error}")
 
     # Lives -----------------------------------------------------------------------------------
 
@@ -327,12 +259,12 @@ class Run(Clients, Checks):
         if self.life is None or self.life.engine is None or self._in_trouble():
             return
         self.world.rest(_RECOVERY)
-        self._check_cheaply()
+        self._check()
         for _ in range(2):
             for slot in range(len(self.topics)):
                 self.do_append(slot, 1, 20)
             self._rest()
-        self._check_cheaply()
+        self._check()
         if self.stopped is None:
             self._judge_usable()
 
@@ -404,7 +336,7 @@ class Run(Clients, Checks):
         self.do_probe()
         self.do_settle()
         self.do_stop()
-        self._check_cheaply()
+        self._check()
         if self.life is None and self.stopped is None:
             self._verify()
         self.do_power()
@@ -412,7 +344,7 @@ class Run(Clients, Checks):
         self.stopped = None
         self.do_start()
         self.do_settle()
-        self._check_cheaply()
+        self._check()
 
 
 def _left_open(life: Life) -> list[str]:
@@ -424,6 +356,6 @@ def _image(disk: SimDisk) -> dict[str, bytes]:
     return {str(path): bytes(file.content) for path, file in disk.files(DATA_DIR)}
 
 
-def carry_out(plan: Plan) -> Result:
+def carry_out(plan: StorePlan) -> Result:
     """Carry out a plan."""
     return Run(plan).carry_out()

@@ -3,21 +3,16 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tests.simulation.disk import Folder, Move, SimDisk
 from tests.simulation.model import Batch, State, TopicModel, ViolationError
+from tests.simulation.run import PlanRun
 from tests.simulation.store.life import DATA_DIR, Life
-from tests.simulation.store.plan import Plan
-from tests.simulation.world import World
+from tests.simulation.store.plan import StorePlan
 
 from lance_server.log.log_manager import LogManager
 from lance_server.log.topic import Topic
 from lance_server.lwp.refusals import Refusal
-
-if TYPE_CHECKING:
-    from tests.simulation.faults import Fault
 
 _BUSY_STEPS: Final = (1, 12, 60)
 """Turns of threads between two operations, at most, where nobody waits."""
@@ -50,25 +45,19 @@ class Result:
     planned: int = 0
 
 
-class Story:
+class Story(PlanRun[Result]):
     """The state of a run, and how its parts reach the store.
 
     Args:
         plan: what happens.
 
     Attributes:
-        plan: what happens.
-        result: what came of it so far.
-        world: whose threads the store runs on.
-        disk: what it stands on.
         life: the store, while it runs.
         stopped: how a fault has ended it, until that was noted.
-        faults: those that are planned.
         topics: those that are or may be there, by id.
         creating: those whose creation was not answered yet, by name.
         batches: all that were sent.
         number: of the last batch or commit.
-        trouble: promises that were broken in the middle of something.
         jumped: whether the wall clock jumped.
         calm: whether no trouble was planned so far.
         clean: whether the last stop was a clean one.
@@ -77,22 +66,15 @@ class Story:
         healed_at: when the last trouble ended: what was asked before may still fail for it.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.result = Result()
-        self.world = World(Random(plan.seed), plan.settings.pace)
+    def __init__(self, plan: StorePlan) -> None:
+        super().__init__(plan, Result(), DATA_DIR)
         self.data_dir = DATA_DIR
-        self.disk = SimDisk()
-        self.disk.root.change(Move(None, DATA_DIR.name, Folder()))
-        self.disk.root.sync()
         self.life: Life | None = None
         self.stopped: str | None = None
-        self.faults: list[Fault] = []
         self.topics = {0: TopicModel("default", 0, present=True)}
         self.creating: dict[str, TopicModel] = {}
         self.batches: list[tuple[TopicModel, Batch]] = []
         self.number = 0
-        self.trouble: list[ViolationError] = []
         self.jumped = False
         self.calm = True
         self.clean = False
