@@ -1,52 +1,21 @@
 """Answers in the order of their requests, whenever each becomes ready (AMB-28)."""
 
-from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from lance_server.lwp.acknowledgements import Acknowledger, UnackedBatches, UnackedSpread
 from lance_server.lwp.refusals import Refusal
-from lance_server.lwp.responses import INTERNAL, Answer, as_refusal, error_frame
-from lance_server.network.peer_log import peer_logger
+from lance_server.lwp.responses import Answer, error_frame, explained
 from lance_server.runtime.completion import Completion
 from lance_server.telemetry.counters import Counters
 from lance_spec.dialect import Dialect
 from lance_spec.enums import ErrorCode
-from lance_spec.frames import encode_acks
 
-_log = peer_logger(__name__)
 _OUT_LIMIT: Final = 256 * 1024
 """Bytes after which answers are handed over before another command is begun."""
 _ANSWER_COST: Final = 64
 _DENIALS: Final = (ErrorCode.AUTHENTICATION_REQUIRED, ErrorCode.ACCESS_DENIED)
-
-
-class _Batches:
-    """Ingest frames in a row whose acknowledgement one outcome decides."""
-
-    __slots__ = ("began", "cost", "ids", "outcome")
-
-    def __init__(self, outcome: Completion[None], began: float) -> None:
-        self.outcome = outcome
-        self.began = began
-        self.ids = array("Q")
-        self.cost = 0
-
-
-class _Spread:
-    """Ingest frames in a row to several topics, each with the outcome that decides it."""
-
-    __slots__ = ("began", "cost", "ids", "outcomes", "settled")
-
-    def __init__(
-        self, ids: Sequence[int], outcomes: Sequence[Completion[None]], cost: int, began: float
-    ) -> None:
-        self.began = began
-        self.ids = ids
-        self.outcomes = outcomes
-        self.cost = cost
-        self.settled = 0
-        """How many of them were answered."""
 
 
 class _PendingRequest:
@@ -80,9 +49,10 @@ class ResponseQueue:
 
     def __init__(self, counters: Counters, wake: Callable[[], None]) -> None:
         self._counters = counters
+        self._acknowledger = Acknowledger(counters, self.send)
         self._wake = wake
-        self.waiting: deque[Answer | _Batches | _Spread | _PendingRequest] = deque()
-        self._last: _Batches | None = None
+        self.waiting: deque[Answer | UnackedBatches | UnackedSpread | _PendingRequest] = deque()
+        self._last: UnackedBatches | None = None
         self._ready: list[Answer] = []
         self.ready_bytes = 0
         self.owed_bytes = 0
@@ -128,7 +98,7 @@ class ResponseQueue:
         """
         last = self._last
         if last is None or last.outcome is not outcome:
-            last = self._last = _Batches(outcome, now)
+            last = self._last = UnackedBatches(outcome, now)
             self.waiting.append(last)
             outcome.wake_later(self._wake)
         last.ids.extend(batch_ids)
@@ -147,7 +117,7 @@ class ResponseQueue:
             cost: memory that the requests hold until all are acknowledged, in bytes.
             now: the current time in seconds.
         """
-        self.waiting.append(_Spread(ids, outcomes, cost, now))
+        self.waiting.append(UnackedSpread(ids, outcomes, cost, now))
         self._last = None
         outcomes[0].wake_later(self._wake)  # `_settle_spread` waits for the others in turn
         self.owed_bytes += cost
@@ -194,12 +164,12 @@ class ResponseQueue:
         progress = False
         while waiting and self.last_refusal is None:
             head = waiting[0]
-            if isinstance(head, _Batches):
+            if isinstance(head, UnackedBatches):
                 if not head.outcome.done:
                     break
-                self._settle_batches(head, dialect)
-                self._note_latency(head.began, len(head.ids), now)
-            elif isinstance(head, _Spread):
+                self.owed_bytes -= head.cost
+                self._answer_batches(head.ids, head.outcome.error, dialect, head.began, now)
+            elif isinstance(head, UnackedSpread):
                 settled = head.settled
                 self._settle_spread(head, dialect, now)
                 progress |= head.settled > settled
@@ -220,46 +190,28 @@ class ResponseQueue:
             self._last = None
         return progress or len(waiting) != before
 
-    def _settle_batches(self, batches: _Batches, dialect: Dialect) -> None:
-        self.owed_bytes -= batches.cost
-        self._answer_batches(batches.ids, batches.outcome.error, dialect)
-
-    def _settle_spread(self, spread: _Spread, dialect: Dialect, now: float) -> None:
+    def _settle_spread(self, spread: UnackedSpread, dialect: Dialect, now: float) -> None:
         """Answer batches of several topics up to the first that is undecided."""
-        outcomes, behind = spread.outcomes, len(spread.ids)
-        while spread.settled < behind and self.last_refusal is None:
-            first = place = spread.settled
-            error = outcomes[first].error
-            while place < behind and outcomes[place].done and outcomes[place].error is error:
-                place += 1
-            if place == first:
-                outcomes[first].wake_later(self._wake)
+        while spread.settled < len(spread.ids) and self.last_refusal is None:
+            ids, error = spread.next_decided()
+            if not ids:
+                spread.outcomes[spread.settled].wake_later(self._wake)
                 return
-            ids = spread.ids[first:place]
-            self._answer_batches(ids, error, dialect)
-            self._note_latency(spread.began, len(ids), now)
-            spread.settled = place
+            self._answer_batches(ids, error, dialect, spread.began, now)
+            spread.settled += len(ids)
 
     def _answer_batches(
-        self, ids: Sequence[int], error: Exception | None, dialect: Dialect
+        self,
+        ids: Sequence[int],
+        error: Exception | None,
+        dialect: Dialect,
+        began: float,
+        now: float,
     ) -> None:
         self.batches -= len(ids)
-        self._counters.answered += len(ids)
-        if error is None:
-            self._counters.batches_acked += len(ids)
-            self.send(encode_acks(dialect, ids))
-            return
-        refusal = _explained(error)
-        self._counters.errors += len(ids)
-        for batch_id in ids:
-            self.send(error_frame(dialect, refusal, batch_id))
-        if refusal.ends_connection:
+        refusal = self._acknowledger.answer(ids, error, dialect, began, now)
+        if refusal is not None and refusal.ends_connection:
             self.last_refusal = refusal
-
-    def _note_latency(self, began: float, batches: int, now: float) -> None:
-        took_ns = int((now - began) * 1e9)
-        self._counters.ack_latency.observe(took_ns)
-        self._counters.span("lance.ingest", took_ns, batches=batches)
 
     def _settle_command(self, command: _PendingRequest, dialect: Dialect) -> None:
         self.owed_bytes -= command.cost
@@ -269,7 +221,7 @@ class ResponseQueue:
             self.send(command.outcome.result())
         else:
             self._counters.errors += 1
-            refusal = _explained(command.outcome.error)
+            refusal = explained(command.outcome.error)
             self.send(error_frame(dialect, refusal, command.batch_id))
             if refusal.ends_connection:
                 self.last_refusal = refusal
@@ -292,11 +244,3 @@ class ResponseQueue:
         self.waiting.clear()
         self._last = None
         self.owed_bytes = self.batches = self.commits = 0
-
-
-def _explained(error: Exception) -> Refusal:
-    try:
-        return as_refusal(error)
-    except Exception:  # noqa: BLE001 - the log gets the traceback, the client a short word
-        _log.exception("a request failed by a mistake of this server")
-        return INTERNAL

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 from lance_server.log.reading.fast_fetch import Form
 from lance_server.log.reading.reader import Fetched
 from lance_server.lwp.refusals import Refusal, storage_refusal
+from lance_server.network.peer_log import peer_logger
 from lance_spec._native import accelerator
 from lance_spec.bodies import ErrorBody, encode_json
 from lance_spec.checksum import CRC32C
@@ -15,6 +16,8 @@ from lance_spec.enums import Command, ErrorCode, Flag
 from lance_spec.frames import encode_control, seal_control
 from lance_spec.limits import HEADER_SIZE
 from lance_spec.messages.lwp import CatchingUp, FetchResponseExtended
+
+_log = peer_logger(__name__)
 
 Answer: TypeAlias = bytes | bytearray
 
@@ -106,3 +109,12 @@ def fetch_response(
 INTERNAL: Final = Refusal(
     ErrorCode.INTERNAL_ERROR, "The server made a mistake; its log has the details"
 )
+
+
+def explained(error: Exception) -> Refusal:
+    """Return what a client is told of an error, whatever it is."""
+    try:
+        return as_refusal(error)
+    except Exception:  # noqa: BLE001 - the log gets the traceback, the client a short word
+        _log.exception("a request failed by a mistake of this server")
+        return INTERNAL
