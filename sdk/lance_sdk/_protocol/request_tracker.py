@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from lance_sdk._errors.base import LanceError
 from lance_sdk._protocol.completion import Completion
@@ -15,6 +15,7 @@ from lance_sdk._protocol.situation import Situation, about_access
 from lance_sdk.errors import (
     ConnectionLost,
     DeadlineExceeded,
+    NotLeader,
     RemoteProtocolError,
     ServerError,
 )
@@ -22,6 +23,9 @@ from lance_spec.bodies import TopicInfo
 from lance_spec.checksum import Buffer
 from lance_spec.enums import Command
 from lance_spec.errors import DecodeError
+
+_MOST_MOVES: Final = 3
+"""Servers that may name another one in answer to a call, before that is an error."""
 
 
 class PendingRequest(Completion):
@@ -36,6 +40,7 @@ class PendingRequest(Completion):
 
     Attributes:
         abandoned: whether who asked waits no more, so that closing need not wait either.
+        moves: servers that named another one in answer.
     """
 
     __slots__ = (
@@ -43,6 +48,7 @@ class PendingRequest(Completion):
         "command",
         "deadline",
         "expects",
+        "moves",
         "parse",
         "payload",
         "repeatable",
@@ -67,6 +73,7 @@ class PendingRequest(Completion):
         self.request: Request | None = None
         self.deadline = math.inf
         self.abandoned = False
+        self.moves = 0
 
     @property
     def name(self) -> str:
@@ -101,6 +108,7 @@ class RequestTracker(ReadOnlyHandler):
         self._events = events
         self._queue: deque[PendingRequest] = deque()
         self._sent: deque[PendingRequest] = deque()
+        self._elsewhere: NotLeader | None = None
         self.completed = 0
         self.situation: Callable[[], Situation] = Situation
 
@@ -122,7 +130,7 @@ class RequestTracker(ReadOnlyHandler):
 
     def fill(self, connection: Connection, now: float) -> None:
         """Send what is queued."""
-        while self._queue:
+        while self._queue and (self._elsewhere is None or not self._sent):
             call = self._queue.popleft()
             self._sent.append(call)
             if call.command is None or call.expects is None:
@@ -139,7 +147,11 @@ class RequestTracker(ReadOnlyHandler):
             self._answered(call, payload)
 
         def failed(error: ServerError, _now: float) -> None:
-            self._settle(call, None, about_access(error, self.situation().server))
+            if isinstance(error, NotLeader) and error.leader and call.moves < _MOST_MOVES:
+                self._move(call, error)
+            else:
+                self._settle(call, None, about_access(error, self.situation().server))
+            self._go_elsewhere()
 
         return Request(command, call.payload, frozenset({expects}), answered, failed)
 
@@ -151,6 +163,24 @@ class RequestTracker(ReadOnlyHandler):
             self._settle(call, None, wrong)
         else:
             self._settle(call, result)
+        self._go_elsewhere()
+
+    def _move(self, call: PendingRequest, error: NotLeader) -> None:
+        """Ask again where the server says (LWP section 12.4): nothing was done here."""
+        call.moves += 1
+        call.request = None
+        self._sent.remove(call)
+        self._queue.appendleft(call)
+        self._elsewhere = error
+
+    def _go_elsewhere(self) -> None:
+        """Leave the connection once what was asked over it is answered.
+
+        Raises:
+            RemoteProtocolError: the session is to go where the server said.
+        """
+        if self._elsewhere is not None and not self._sent:
+            raise RemoteProtocolError(str(self._elsewhere)) from self._elsewhere
 
     def _settle(
         self, call: PendingRequest, result: object, error: LanceError | None = None
@@ -165,6 +195,7 @@ class RequestTracker(ReadOnlyHandler):
     def lost(self, now: float) -> None:
         """Ask again where that does no harm; fail the others, whose fate is unknown."""
         del now
+        self._elsewhere = None
         sent, self._sent = self._sent, deque()
         self._queue.extendleft(call for call in reversed(sent) if call.repeatable)
         for call in sent:

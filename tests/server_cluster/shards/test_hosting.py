@@ -9,7 +9,8 @@ import pytest
 from tests.server_cluster.nodes.test_nodes import NONCE, SETTINGS, Cluster, listed, until
 from tests.server_cluster.shards.test_shards import shards_of, write
 
-from lance_sdk import Consumer, Producer
+from lance_sdk import Client, Consumer, Producer
+from lance_sdk.groups import Coordinator, GroupConsumer
 from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.memory import MemoryLog
 from lance_server.cluster.records import encode
@@ -340,3 +341,40 @@ def test_the_sdk_writes_and_reads_any_topic_at_any_node(
         producer.flush()
     with Consumer(url, start="beginning") as consumer:
         assert [each.value for each in islice(consumer, 20)] == [b"%d" % each for each in range(20)]
+
+
+def test_a_client_is_led_to_the_host(redirecting: Hosts) -> None:
+    """With each of its commands, also with those that are not repeated."""
+    topic_id = topic_at(redirecting, 2)
+    with Client(f"lance://{redirecting.address(1)}") as client:
+        assert client.get_topic(topic_id).id == topic_id
+        assert client.get_topic(topic_at(redirecting, 1)).end_offset == 0
+        client.set_retention(topic_id, max_age_secs=60)
+        assert client.offset_for_time(topic_id, 0) == 0
+        client.delete_topic(topic_id)
+        assert topic_id not in [each.id for each in client.list_topics()]
+
+
+@pytest.mark.parametrize("which", ["cluster", "redirecting"])
+def test_a_group_reads_topics_of_several_hosts(which: str, request: pytest.FixtureRequest) -> None:
+    """By one member, which asks only the first node."""
+    found: Hosts = request.getfixturevalue(which)
+    topics = {topic_at(found, number) for number in (1, 2)}
+    with found.client(1) as one:
+        group = [name for name, each in names(one).items() if each in topics]
+    for name in group:
+        with Producer(f"lance://{found.address(1)}/{name}") as producer:
+            producer.send_many([name.encode()] * 20)
+    with (
+        Coordinator("127.0.0.1:0", store="memory:") as coordinator,
+        GroupConsumer(
+            f"lance://{found.address(1)}",
+            group="billing",
+            topics=group,
+            coordinator=coordinator.url,
+            start="beginning",
+            stop_at_end=True,
+        ) as consumer,
+    ):
+        read = [record.value for record in consumer]
+    assert sorted(read) == sorted(name.encode() for name in group for _ in range(20))

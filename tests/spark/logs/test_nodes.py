@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.server_cluster.shards.test_hosting import running
 from tests.spark.streaming.test_streams import Query
 
 from lance_sdk import Client, Producer
@@ -85,3 +86,16 @@ def test_a_sink_goes_on_at_another_node(nodes: Nodes, reader: Any) -> None:
     written = sink.write(batches(lambda: nodes.stop(1)), sinks.Task())
     assert written.records == len(VALUES)
     assert reader.values(**nodes.at, topic="copy") == VALUES
+
+
+@pytest.mark.parametrize("redirects", [False, True])
+def test_a_node_leads_to_what_others_host(tmp_path: Path, reader: Any, redirects: bool) -> None:
+    """Rows are written to, and read and streamed from, a topic that only another node has."""
+    for hosts in running(tmp_path, redirects=redirects):
+        with hosts.client(2) as two:
+            two.create_topic("far")
+        at = {"servers": hosts.address(1), "dialect": "specified", "topic": "far"}
+        sink = sinks.batch_sink(Options.parse(at), ["value"], overwrite=False)
+        sink.write(iter([pa.RecordBatch.from_pydict({"value": VALUES})]), sinks.Task())
+        assert reader.values(**at) == VALUES
+        assert Query(reader, **at).rest(100) == VALUES

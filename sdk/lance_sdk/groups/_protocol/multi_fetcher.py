@@ -26,6 +26,7 @@ from lance_sdk._protocol.consume.subscription import SubscriptionPhase
 from lance_sdk._protocol.events import Event
 from lance_sdk._protocol.request_tracker import PendingRequest, RequestTracker
 from lance_sdk.errors import (
+    NotLeader,
     RemoteProtocolError,
     ServerError,
     TopicChanged,
@@ -44,6 +45,8 @@ from lance_spec.messages.lwp import Fetch, GetTopic
 
 Push: TypeAlias = Callable[[int, memoryview, float], None]
 _NO_TOPIC: Final = (TopicNotFound, TopicDeleted)
+_STAY_SECONDS: Final = 1.0
+"""How long a server is read, at least, while another one has some of the topics."""
 
 
 class Intent(Enum):
@@ -181,10 +184,20 @@ class TopicFetch:
         known: whether the server has said on this connection that it is still the same topic.
         asked: whether it was asked to.
         retry_at: when to ask again.
+        elsewhere: whether the server has said on this connection that another one has the topic.
         fingerprint: of the records before the commit where it began.
     """
 
-    __slots__ = ("asked", "fetcher", "fingerprint", "known", "line", "retry_at", "topic")
+    __slots__ = (
+        "asked",
+        "elsewhere",
+        "fetcher",
+        "fingerprint",
+        "known",
+        "line",
+        "retry_at",
+        "topic",
+    )
 
     def __init__(self, topic: TopicIdentity, fetcher: TopicFetcher) -> None:
         self.topic = topic
@@ -192,7 +205,7 @@ class TopicFetch:
         self.line: Connection | None = None
         self.fingerprint: CommitFingerprint | None = None
         self.retry_at = -math.inf
-        self.known = self.asked = False
+        self.known = self.asked = self.elsewhere = False
 
     @property
     def error(self) -> LanceError | None:
@@ -204,7 +217,8 @@ class TopicFetch:
 
     def lost(self, now: float) -> None:
         """Take note that the connection is gone."""
-        self.line, self.known, self.asked, self.retry_at = None, False, False, -math.inf
+        self.line, self.retry_at = None, -math.inf
+        self.known = self.asked = self.elsewhere = False
         self.fetcher.lost(now)
 
 
@@ -422,7 +436,9 @@ class MultiFetcher(RequestTracker):
 
         def refused(error: ServerError, at: float) -> None:
             fetch.asked = False
-            if error.retryable:
+            if isinstance(error, NotLeader):
+                self._look_elsewhere(fetch, error, at)
+            elif error.retryable:
                 fetch.retry_at = at + self._retry.next_delay()
             else:
                 fetch.fetcher.fail(_gone(fetch.topic, error))
@@ -430,6 +446,18 @@ class MultiFetcher(RequestTracker):
         payload = GetTopic(topic_id=fetch.topic.id).encode()
         expects = frozenset({Command.TOPIC_RESPONSE})
         connection.ask(Request(Command.GET_TOPIC, payload, expects, known, refused), now)
+
+    def _look_elsewhere(self, fetch: TopicFetch, error: NotLeader, now: float) -> None:
+        """Go to the server that has a topic, once there is nothing more to fetch from this one.
+
+        Raises:
+            RemoteProtocolError: the session is to go there.
+        """
+        here = (each for each in self._fetches.values() if each.known)
+        if fetch.elsewhere and not any(each.fetcher.intent(now) is Intent.FETCH for each in here):
+            raise RemoteProtocolError(str(error)) from error
+        fetch.elsewhere = True
+        fetch.retry_at = now + max(_STAY_SECONDS, self._retry.next_delay())
 
     def _use(self, fetch: TopicFetch, topic: TopicInfo | None, now: float) -> None:
         assert fetch.line is not None, "it was asked over it"

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from lance_sdk._protocol.events import Close
+from lance_sdk._protocol.events import Close, Connect
 from lance_sdk._protocol.request_tracker import PendingRequest, ping_call
 from lance_sdk.errors import (
     ConnectionLost,
     DeadlineExceeded,
+    NotLeader,
     RemoteProtocolError,
     TopicNotFound,
 )
@@ -156,3 +157,51 @@ def test_closing_does_not_wait_for_a_call_that_nobody_waits_for(client: Any) -> 
     call.abandoned = True
     rig.session.close(rig.clock.now, 60.0)
     assert isinstance(rig.session.next_action(rig.clock.now), Close)
+
+
+def send_away(rig: Any) -> None:
+    """Have the server name another one."""
+    rig.wire.error(ErrorCode.NOT_LEADER, "not here", leader_addr="10.0.0.7:2000")
+
+
+def test_a_call_goes_where_the_server_says(client: Any) -> None:
+    """Whether or not it may be repeated: nothing was done (LWP section 12.4)."""
+    rig = client.build()
+    rig.wire.connect()
+    call = submit(rig, listing(repeatable=False))
+    send_away(rig)
+    rig.wire.hang_up()
+    rig.wire.advance(1.0)
+    action = rig.wire.actions[-1]
+    assert isinstance(action, Connect)
+    assert (action.host, action.port) == ("10.0.0.7", 2000)
+    rig.wire.connect()
+    assert [topic.name for topic in call.value] == ["orders"]
+
+
+def test_what_was_asked_after_it_is_answered_first(client: Any) -> None:
+    """A call that cannot be repeated is not cut off by one that goes elsewhere."""
+    rig = client.build()
+    rig.wire.connect()
+    submit(rig, listing())
+    second = submit(rig, listing(repeatable=False))
+    send_away(rig)
+    assert rig.session.connection.fault is None
+    rig.wire.control(Command.TOPIC_RESPONSE, TOPICS)
+    assert second.value == []
+    assert isinstance(rig.session.connection.fault.__cause__, NotLeader)
+
+
+def test_servers_that_name_each_other_are_an_error(client: Any) -> None:
+    """At the fourth of them."""
+    rig = client.build()
+    call = listing()
+    rig.caller.submit(call, rig.clock.now)
+    for moves in range(4):
+        rig.wire.accept()
+        rig.wire.send(encode_keepalive(SPECIFIED))
+        send_away(rig)
+        if moves < 3:
+            rig.wire.hang_up()
+            rig.wire.advance(5.0)
+    assert isinstance(call.error, NotLeader)
