@@ -60,3 +60,12 @@ def test_a_client_waits_for_a_place_at_a_full_server(tmp_path: Path, dialect: Di
         at = {"dialect": dialect.name, "open_timeout": 60, "hooks": Leaving(first)}
         with Producer(f"{server.url}/orders", create_topic=True, **at) as producer:
             assert producer.send(b"x").result(60).attempts == 1
+
+
+@pytest.mark.parametrize("dialect", [SPECIFIED, DEPLOYED], ids=str)
+def test_who_comes_while_the_server_stops_is_told_so(tmp_path: Path, dialect: Dialect) -> None:
+    """And not that it is full."""
+    with running(tmp_path / "data", dialect=dialect.name) as server:
+        server._running.service.stopping = True
+        with RawClient(server.address, dialect) as late:
+            assert "The server is stopping" in late.error().message

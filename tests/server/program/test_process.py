@@ -51,6 +51,15 @@ def test_the_ready_line_says_where_it_listens(tmp_path: Path) -> None:
             client.store([b"one"], batch_id=1)
 
 
+def test_the_log_tells_of_the_end(tmp_path: Path) -> None:
+    """When it begins, and that nothing was left."""
+    with serving(tmp_path) as server:
+        code, _, log = server.end(signal.SIGTERM)
+    assert code == 0
+    assert "stopping: 0 connections are served to their end" in log
+    assert "stopped: everything is stored" in log
+
+
 def test_the_port_can_be_read_from_a_file(tmp_path: Path) -> None:
     """For scripts that start it in the background."""
     with serving(tmp_path / "data", "--port-file", str(tmp_path / "port")) as server:
