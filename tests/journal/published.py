@@ -16,7 +16,6 @@ from lance_spec.checksum import CRC32C
 
 _HEADER: Final = struct.Struct("<4sBBHQQ")
 _DUAL: Final = 8192
-_NONE: Final = 2**64 - 1
 _PLACES: Final = (0, 4096)
 _CLOCK: Final = count(1_700_000_000_000_000)
 

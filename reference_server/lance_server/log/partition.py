@@ -317,7 +317,9 @@ class Partition:
             self._segments = [*self._segments, segment]
         commit_batch.first_record = segment.base_record + segment.records
         segment.extend(commit_batch.batches)
-        self.end_offset = segment.base_offset + segment.size
+        end_offset = segment.base_offset + segment.size
+        assert end_offset >= self.end_offset, "a topic's end only moves forward"
+        self.end_offset = end_offset
         self.end_record = segment.base_record + segment.records
         if commit_batch.lasting and self._window.update(
             commit_batch.lasting_batches, segment.last_ns
@@ -472,6 +474,8 @@ class Partition:
 
     def drop(self, gone: Sequence[Segment], log_start: LogStart) -> None:
         """Let readers see the oldest segments no more; their files may go."""
+        assert log_start.offset >= self.log_start.offset, "a topic's start only moves forward"
+        assert log_start.offset <= self.end_offset, "a topic begins before its end"
         dropped = set(gone)
         self._segments = [segment for segment in self._segments if segment not in dropped]
         self.log_start = log_start
@@ -490,6 +494,7 @@ class Partition:
 
     def replace(self, sources: Sequence[Segment], merged: Segment) -> None:
         """Lead readers to a merged segment instead of its sources; their files may go."""
+        assert merged.base_offset == sources[0].base_offset, "a merge takes its sources' place"
         first = self._segments.index(sources[0])
         rest = self._segments[first + len(sources) :]
         self._segments = [*self._segments[:first], merged, *rest]

@@ -122,6 +122,8 @@ class WalFile:
         self._index += 1
         frame = encode_frame(self._use, self._index, number, writes, END)
         place = HEADER_SIZE + self.position
+        assert not self.unsure, "a file whose end is unknown takes no more"
+        assert self.position + len(frame) <= self.size, "a frame fits, with an end after it"
         try:
             self._write(frame, place)
         except OSError:

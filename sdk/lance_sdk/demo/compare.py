@@ -67,11 +67,6 @@ class Comparison:
         return self.same_count and self.first_difference is None and self.same_digest
 
     @property
-    def sent_digest(self) -> str:
-        """SHA-256 of what was sent, in hexadecimal."""
-        return self._sent_digest
-
-    @property
     def received_digest(self) -> str:
         """SHA-256 of what came back, in hexadecimal."""
         return str(self._digest.hexdigest())

@@ -1,6 +1,6 @@
 """Files that were cut or changed while the server was down (AMB-39)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +18,6 @@ from lance_spec.records import encode_records
 BATCHES = [[b"batch %d" % number, b"x" * number] for number in range(5)]
 DATA = [encode_records(values) for values in BATCHES]
 OPTIONS = LogOptions(segment_size=60)
-
-Builder = Callable[[], MemoryStorage]
 
 
 def stored(options: LogOptions, *, clean: bool) -> MemoryStorage:

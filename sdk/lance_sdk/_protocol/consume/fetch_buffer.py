@@ -71,6 +71,7 @@ class FetchBuffer:
             return None
         batch = self._ready.popleft()
         self.buffered -= len(batch.data)
+        assert self.buffered >= 0, "only what was counted is taken"
         return batch
 
     def put_back(self, batch: RecordBatch) -> None:

@@ -26,6 +26,7 @@ class InFlightLimiter:
     def halve(self, in_flight: int) -> None:
         """Take note of a Backpressure frame."""
         self.size = max(1, min(self.size, in_flight) // 2)
+        assert self.size <= self._limit, "a complaint never raises the bound"
 
     def grow(self) -> None:
         """Take note of an acknowledgement."""

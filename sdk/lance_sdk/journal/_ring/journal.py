@@ -325,6 +325,7 @@ class Journal:
                 raise AckOutOfRange(fsn, ring.sent_fsn)
             if fsn <= ring.acked_fsn:
                 return
+            assert fsn < ring.next_fsn, "only a frame that is there is acknowledged"
             ring.acked_fsn = fsn
             state.slot.acked(fsn)
             state.lag.acked(fsn)
