@@ -28,7 +28,10 @@ _WRITTEN: Final = (
             ("topics_producer", "producer"),
         )
     }
-    | {_MEMBER / "aio_reader.py": _MEMBER / "reader.py"}
+    | {
+        _MEMBER / "aio_reader.py": _MEMBER / "reader.py",
+        _SDK / "rustlog" / "aio.py": _SDK / "rustlog" / "client.py",
+    }
 )
 _LINES: Final = (
     r"^import anyio\n",
@@ -53,12 +56,16 @@ _WORDS: Final = (
     (r"\bAwaitable\[T\]", "T"),
     (r", Awaitable\b", ""),
     (r"\bAsyncIterator\b", "Iterator"),
-    (r"_async_driver\b", "_driver"),
+    (r"_async_(connection|driver)\b", r"_\1"),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\banyio\.Lock\(\)", "threading.Lock()"),
     (r"\banyio\.sleep\(", "pause("),
     (r"\ban ``with``", "a ``with``"),
     (r"\bTasks may share it", "Threads may share it"),
+    (r"\btasks may share it", "threads may share it"),
+    (r"\bof another task\b", "of another thread"),
+    (r"\bfor record in batch\.records:\n +yield record\n", "yield from batch.records\n"),
+    (r"The client for tasks, on asyncio and trio\.", "The client for programs with threads."),
     (r"\bnumber of tasks may", "number of threads may"),
     (r", for tasks\b", ""),
     (r"\bhave its tasks look\b", "have its thread look"),

@@ -65,5 +65,6 @@ class AsyncRustlogConnection:
         return wire.take(ask)
 
     async def close(self) -> None:
-        """Close the connection."""
-        await close_at_once(self._stream)
+        """Close the connection, also where the caller is cancelled."""
+        with anyio.CancelScope(shield=True):
+            await close_at_once(self._stream)

@@ -1,8 +1,9 @@
 """One connection of the client for threads."""
 
+import socket
 import ssl
 import time
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from lance_sdk._api.interruptible import receive, send_all
 from lance_sdk._api.other_systems import Address, connect, is_quiet
@@ -24,21 +25,27 @@ class RustlogConnection:
     """Moves the bytes of one connection.
 
     Args:
-        address: the broker.
-        timeout: seconds for connecting, and for each request.
-        tls: what protects the connection, or None.
-
-    Raises:
-        ConnectFailed: the broker cannot be reached.
+        connection: the connection.
+        peer: the broker, for messages.
+        timeout: seconds for each request.
     """
 
-    def __init__(self, address: Address, timeout: float, tls: ssl.SSLContext | None) -> None:
-        self._peer = f"{address[0]}:{address[1]}"
+    def __init__(self, connection: socket.socket, peer: str, timeout: float) -> None:
+        self._socket = connection
+        self._peer = peer
         self._timeout = timeout
-        self._socket = connect(address, timeout, tls)
 
     def __repr__(self) -> str:
         return f"<RustlogConnection {self._peer}>"
+
+    @classmethod
+    def open(cls, address: Address, timeout: float, tls: ssl.SSLContext | None) -> Self:
+        """Connect.
+
+        Raises:
+            ConnectFailed: the broker cannot be reached.
+        """
+        return cls(connect(address, timeout, tls), f"{address[0]}:{address[1]}", timeout)
 
     @property
     def usable(self) -> bool:

@@ -116,3 +116,14 @@ class Wire:
             wanted = ask.answer.__name__
             raise DecodeError("Message", "", 0, f"a {wanted}", f"a {type(answer).__name__}")
         return answer
+
+
+def checked_timeout(timeout: object) -> float:
+    """Return seconds to wait.
+
+    Raises:
+        ConfigError: it is not a number above 0.
+    """
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+        raise ConfigError(f"timeout must be a number of seconds above 0, not {timeout!r}")
+    return timeout

@@ -11,8 +11,7 @@ from lance_sdk.errors import ClosedError
 from lance_sdk.rustlog import _asks
 from lance_sdk.rustlog._asks import Ask
 from lance_sdk.rustlog._async_connection import AsyncRustlogConnection
-from lance_sdk.rustlog._wire import Wire
-from lance_sdk.rustlog.client import checked_timeout
+from lance_sdk.rustlog._wire import Wire, checked_timeout
 from lance_sdk.rustlog.errors import RustlogError
 from lance_sdk.rustlog.types import (
     DEFAULT_PORT,
@@ -101,8 +100,7 @@ class AsyncRustlogClient:
             except RustlogError:
                 raise
             except BaseException:
-                with anyio.CancelScope(shield=True):  # a late answer is not the next one's
-                    await self._drop()
+                await self._drop()  # an answer that comes late would be taken for the next one's
                 raise
 
     async def _connected(self) -> AsyncRustlogConnection:

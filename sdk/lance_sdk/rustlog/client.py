@@ -1,3 +1,4 @@
+# Written by sdk/sync_from_async.py from lance_sdk/rustlog/aio.py: change that one.
 """The client for programs with threads."""
 
 import threading
@@ -6,11 +7,11 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from lance_sdk._api.other_systems import Tls, parse_address, tls_context
-from lance_sdk.errors import ClosedError, ConfigError
+from lance_sdk.errors import ClosedError
 from lance_sdk.rustlog import _asks
 from lance_sdk.rustlog._asks import Ask
 from lance_sdk.rustlog._connection import RustlogConnection
-from lance_sdk.rustlog._wire import Wire
+from lance_sdk.rustlog._wire import Wire, checked_timeout
 from lance_sdk.rustlog.errors import RustlogError
 from lance_sdk.rustlog.types import (
     DEFAULT_PORT,
@@ -106,7 +107,7 @@ class RustlogClient:
         if self._connection is not None and not self._connection.usable:
             self._drop()
         if self._connection is None:
-            self._connection = RustlogConnection(self._address, self._timeout, self._tls)
+            self._connection = RustlogConnection.open(self._address, self._timeout, self._tls)
         return self._connection
 
     # Records -----------------------------------------------------------------------------------
@@ -213,14 +214,3 @@ class RustlogClient:
     def ping(self) -> None:
         """Return when the broker has answered."""
         self._run(_asks.ping())
-
-
-def checked_timeout(timeout: object) -> float:
-    """Return seconds to wait.
-
-    Raises:
-        ConfigError: it is not a number above 0.
-    """
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        raise ConfigError(f"timeout must be a number of seconds above 0, not {timeout!r}")
-    return timeout
