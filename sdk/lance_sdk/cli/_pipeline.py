@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Options = dict[str, str]
 _SMALL: Final = 4 << 30
 """Bytes that processes on this machine read in the time that Spark needs to start."""
+_BRIEF: Final = 128 << 20
+"""Bytes below which Java is done before it gains from compiling its code well."""
 _SPARKS_PLACE: Final = ("SPARK_MASTER", "PYSPARK_GATEWAY_PORT")
 """Environment variables of somebody who wants Spark, and of ``spark-submit``."""
 
@@ -98,21 +100,21 @@ def archive_(
     from lance_sdk.spark.pipelines import archive  # noqa: PLC0415 - heavy, and an extra
     from lance_sdk.spark.pipelines.archive import check_archive  # noqa: PLC0415 - likewise
 
-    check_archive(options)
-    with _spark() as spark, frames_bar("archiving", "bytes") as tell:
+    size = check_archive(options)
+    with _spark(size) as spark, frames_bar("archiving", "bytes") as tell:
         found = archive(
             spark, options, target, partition_by=partition_by, dry_run=dry_run, tell=tell
         )
     if current_settings().json:
         print_json(asdict(found) | {"dry_run": dry_run})
         return
-    size = number_format.size(found.bytes)
+    told = number_format.size(found.bytes)
     if found.records is None:
         print_line(
-            f"would read {size} at most of {number_format.count(len(found.topics), 'topic')}"
+            f"would read {told} at most of {number_format.count(len(found.topics), 'topic')}"
         )
     else:
-        print_line(f"archived {number_format.count(found.records, 'record')} ({size}) in {target}")
+        print_line(f"archived {number_format.count(found.records, 'record')} ({told}) in {target}")
 
 
 @pipeline.command("compact")
@@ -382,8 +384,9 @@ def _engine_for(engine: str, size: int) -> Iterator["SparkSession | None"]:
 
 
 @contextmanager
-def _spark() -> Iterator["SparkSession"]:
+def _spark(size: int = _SMALL) -> Iterator["SparkSession"]:
+    """Yield Spark, which starts sooner for what is no more than some bytes."""
     from lance_sdk.spark.pipelines.session import local_session  # noqa: PLC0415 - as above
 
-    with local_session() as spark:
+    with local_session(brief=size <= _BRIEF) as spark:
         yield spark

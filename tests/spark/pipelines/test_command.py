@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 
 from lance_sdk.cli import _app, _pipeline
 from lance_sdk.cli.console.exit_codes import ExitCode
+from lance_sdk.spark.pipelines import session
 from lance_server.embedded import EmbeddedServer
 
 COMMANDS = ["archive", "compact", "replay", "audit", "reindex", "report", "migrate"]
@@ -184,3 +186,19 @@ def test_what_exactly_once_needs_is_told_before_spark_starts(tmp_path: Path) -> 
     code, error = run("replay", str(tmp_path), *line)
     assert code == ExitCode.USAGE
     assert error.startswith("error: semantics=exactly-once needs txnId")
+
+
+def test_java_starts_sooner_where_there_is_little_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It compiles its code well where that is worth it."""
+    seen: list[bool] = []
+
+    @contextmanager
+    def look(*, brief: bool) -> Iterator[None]:
+        seen.append(brief)
+        yield
+
+    monkeypatch.setattr(session, "local_session", look)
+    for size in (1 << 20, 1 << 30):
+        with _pipeline._spark(size):
+            pass
+    assert seen == [True, False]

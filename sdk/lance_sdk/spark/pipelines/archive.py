@@ -121,14 +121,18 @@ def _query(
     )
 
 
-def check_archive(options: Mapping[str, str]) -> None:
+def check_archive(options: Mapping[str, str]) -> int:
     """Look whether there is what an archive is to be made of, before Spark starts.
+
+    Returns:
+        Bytes of its topics.
 
     Raises:
         ConfigError: the options do not fit.
         LanceError: the log cannot be seen.
     """
-    open_log(Options.parse({NAMES["starting_offsets"]: "earliest", **options})).look()
+    views = open_log(Options.parse({NAMES["starting_offsets"]: "earliest", **options})).look()
+    return sum(view.end - view.start for view in views)
 
 
 def _is_stored(offsets: str) -> bool:

@@ -24,12 +24,15 @@ LOG_LEVEL: Final = "LWP_SPARK_LOG"
 """Environment variable for how much Spark itself tells on standard error: ``error``, ``warn``."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Where ``spark-submit`` tells a program how to reach the Java side."""
+_BRIEF: Final = "-XX:TieredStopAtLevel=1"
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 @contextmanager
-def local_session(*, cores: int | None = None, memory: str = "1g") -> Iterator["SparkSession"]:
+def local_session(
+    *, cores: int | None = None, memory: str = "1g", brief: bool = False
+) -> Iterator["SparkSession"]:
     """Yield the session there is, or a new one, which is stopped at the end.
 
     A new one runs where ``spark-submit`` says, if that started this program; else where the
@@ -38,6 +41,7 @@ def local_session(*, cores: int | None = None, memory: str = "1g") -> Iterator["
     Args:
         cores: of this machine to use; all by default.
         memory: of the Java side, as Spark writes it.
+        brief: whether it works for seconds, so that Java compiles its code quickly and not well.
 
     Raises:
         ConfigError: PySpark or Java is missing.
@@ -56,14 +60,16 @@ def local_session(*, cores: int | None = None, memory: str = "1g") -> Iterator["
     if LOG_LEVEL not in os.environ:  # else it writes each error down once more, with Java's trace
         PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     with tempfile.TemporaryDirectory(prefix="lwp-") as folder:
-        spark = _builder(SparkSession, cores, memory, Path(folder)).getOrCreate()
+        logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        java = (logging, snappy_options(Path(folder)), _BRIEF if brief else "")
+        spark = _builder(SparkSession, cores, memory, " ".join(filter(None, java))).getOrCreate()
         try:
             yield spark
         finally:
             spark.stop()
 
 
-def _builder(kind: Any, cores: int | None, memory: str, folder: Path) -> Any:
+def _builder(kind: Any, cores: int | None, memory: str, java: str) -> Any:
     if _SUBMITTED in os.environ:  # its Java side runs, and has the settings of its command line
         return kind.builder.appName("lwp")
     check_java()
@@ -71,7 +77,6 @@ def _builder(kind: Any, cores: int | None, memory: str, folder: Path) -> Any:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     master = os.environ.get("SPARK_MASTER") or f"local[{cores or '*'},3]"
     builder = kind.builder.master(master).appName("lwp").config("spark.driver.memory", memory)
-    java = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} {snappy_options(folder)}".rstrip()
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
