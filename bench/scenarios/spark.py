@@ -20,6 +20,7 @@ from bench.peers import data_directory, server_process
 _MEGABYTES = int(os.environ.get("LANCE_BENCH_MB", "256"))
 _VALUE = 550
 _LARGE_VALUE = 1024
+_VALUES_BESIDE_PARQUET = {"1KiB": 1024, "100B": 100}
 TOPIC = "bench"
 _CHUNK = 1 << 20
 _PARTS = machine.cores()
@@ -38,7 +39,7 @@ def _values(megabytes: int, size: int = _VALUE) -> list[bytes]:
 
 
 @contextmanager
-def filled(megabytes: int = _MEGABYTES) -> Iterator[tuple[str, Path, int]]:
+def filled(megabytes: int = _MEGABYTES, value: int = _VALUE) -> Iterator[tuple[str, Path, int]]:
     """Yield a server's address, its data directory, and how many bytes are in the topic."""
     from lance_sdk import Producer  # noqa: PLC0415 - the sides that need nothing load nothing
     from lance_server import running  # noqa: PLC0415 - likewise
@@ -46,7 +47,7 @@ def filled(megabytes: int = _MEGABYTES) -> Iterator[tuple[str, Path, int]]:
     with data_directory() as folder, running(folder / "data", segment_size=32 << 20) as server:
         url = f"{server.url}/{TOPIC}"
         with Producer(url, create_topic=True, batch_bytes=256 << 10) as producer:
-            values = _values(megabytes)
+            values = _values(megabytes, value)
             producer.send_many(values)
         size = sum(map(len, values)) + 5 * len(values)
         yield "{}:{}".format(*server.address), folder / "data", size
@@ -163,6 +164,20 @@ def _reading_files() -> Iterator[tuple[Rate, Rate]]:
 
 
 @contextmanager
+def _reading_beside_parquet(value: int) -> Iterator[tuple[Rate, Rate]]:
+    with ExitStack() as stack:
+        _, data, size = stack.enter_context(filled(value=value))
+        spark = session(stack)
+        files = spark.read.format("lwp").schema("value binary").load(str(data))
+        place = str(data.parent / "values.parquet")
+        files.write.option("compression", "uncompressed").parquet(place)
+        yield (
+            rate(size, partial(drain, files)),
+            rate(size, partial(drain, spark.read.parquet(place))),
+        )
+
+
+@contextmanager
 def _reading_server() -> Iterator[tuple[Rate, Rate]]:
     with ExitStack() as stack:
         address, data, size = stack.enter_context(filled())
@@ -256,6 +271,14 @@ def _scenarios() -> tuple[Scenario, ...]:
         _scenario("audit", "read + CRC32C of the same files, in as many tasks", _auditing),
         _scenario(
             "read-files", "an Arrow source that emits the same bytes from memory", _reading_files
+        ),
+        *(
+            _scenario(
+                f"read-parquet-{name}",
+                "Spark's own reader of the same values in Parquet, uncompressed",
+                partial(_reading_beside_parquet, size),
+            )
+            for name, size in _VALUES_BESIDE_PARQUET.items()
         ),
         _scenario("read-server", "reading the files", _reading_server),
         _scenario("read-partitions", "the same with minPartitions=1", _reading_partitions),
