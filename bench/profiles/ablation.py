@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.peers import data_directory
+from bench.profiles import ablation_work
 from bench.profiles.ablation_work import WORK, Work
 from lance_sdk import producer
 from lance_sdk.journal._slot import scan
+from lance_server.listeners.fluvio import values
 from lance_server.log import partition
 from lance_server.log.reading.fast_fetch import FastFetch
 from lance_server.log.segments.sidecar import BatchIndex
@@ -77,6 +79,9 @@ def _patches() -> dict[str, tuple[str, tuple[_Patch, ...]]]:
         "decode_records": ("decode", ((records, "_take", records._take_in_python),)),
         "part_records": ("lay out columns", ((records, "_part", records._part_in_python),)),
         "record_bounds": ("find boundaries", ((records, "_bounds", records._bounds_in_python),)),
+        "fluvio_to_log": ("take a batch of Fluvio", ((values, "_to_log", None),)),
+        "unfilled": ("receive 4 MiB in pieces", ((frames, "unfilled", bytearray),)),
+        "keep_freed": ("fill buffers of 1 MiB", ((ablation_work, "KEPT", "no"),)),
         "follow_ring": ("open a journal", ((scan, "follow", _in_python(scan, "follow")),)),
     }
 

@@ -3,6 +3,8 @@
 Each returns the seconds of processor time that it took, without what only prepares it.
 """
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import count, cycle
@@ -15,11 +17,15 @@ from lance_sdk._protocol.produce.batcher import Batcher, BatchLimits
 from lance_sdk.delivery import Delivery
 from lance_sdk.journal import Durability, Journal, JournalConfig
 from lance_sdk.journal._slot import scan
+from lance_server.listeners.fluvio.values import to_log
 from lance_server.storage.contract import Write, opened
 from lance_server.storage.pwritev import PageCacheStorage, PwritevStorage
 from lance_server.storage.wal import WalStorage
 from lance_server.testing import SessionPeer
-from lance_spec.enums import Command, RecordType
+from lance_spec.dialect import SPECIFIED
+from lance_spec.enums import Command, Flag, RecordType
+from lance_spec.fluvio.batches import FluvioRecord, pack_batches
+from lance_spec.frames import FrameSplitter, encode_header
 from lance_spec.messages.lwp import Fetch
 from lance_spec.records import (
     decode_records,
@@ -175,6 +181,58 @@ def _journal(folder: Path) -> Iterator[Work]:
         yield lambda: _repeated(lambda: scan.follow(view, scan.FIRST_FRAME), 100)
 
 
+@contextmanager
+def _take_fluvio(folder: Path) -> Iterator[Work]:
+    """Make records of the log of a batch of Fluvio."""
+    del folder
+    records = [FluvioRecord(_VALUE, None, 10**12)] * (_KIB64 // 105)
+    (batch,) = pack_batches(records)
+    yield lambda: _repeated(lambda: to_log(batch.records, len(records), 10**12, 1 << 20), 100)
+
+
+@contextmanager
+def _receive(folder: Path) -> Iterator[Work]:
+    """Receive frames of 4 MiB in pieces of 64 KiB."""
+    del folder
+    payload = bytes(4 << 20)
+    frame = encode_header(SPECIFIED, Flag.BATCH_MODE, payload=payload) + payload
+    pieces = [frame[place : place + _KIB64] for place in range(0, len(frame), _KIB64)]
+
+    def receive() -> None:
+        splitter = FrameSplitter((SPECIFIED,))
+        for piece in pieces:
+            splitter.receive_data(piece)
+
+    yield lambda: _repeated(receive, 10)
+
+
+KEPT = "keep"
+"""Whether a process that fills buffers keeps what it has freed."""
+_FILLING: Final = """
+import sys, time
+from lance_spec.codec.buffers import keep_freed, unfilled
+if sys.argv[1] == "keep":
+    keep_freed(64 << 20, 32 << 20)
+block, begun = bytes(1 << 20), time.process_time()
+for _ in range(200):
+    for buffer in [unfilled(len(block)) for _ in range(8)]:
+        buffer[:] = block
+print(time.process_time() - begun)
+"""
+
+
+@contextmanager
+def _fill(folder: Path) -> Iterator[Work]:
+    """Fill eight buffers of 1 MiB for answers, and free them, in a process of its own."""
+    del folder
+
+    def work() -> float:
+        command = [sys.executable, "-c", _FILLING, KEPT]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    yield work
+
+
 WORK: Final[dict[str, Callable[[Path], AbstractContextManager[Work]]]] = {
     "ingest": _ingest,
     "commit to 256 topics": _commit,
@@ -186,4 +244,7 @@ WORK: Final[dict[str, Callable[[Path], AbstractContextManager[Work]]]] = {
     "lay out columns": _on_records(lambda data: part_records(bytearray(data))),
     "find boundaries": _on_records(record_bounds),
     "open a journal": _journal,
+    "take a batch of Fluvio": _take_fluvio,
+    "receive 4 MiB in pieces": _receive,
+    "fill buffers of 1 MiB": _fill,
 }
