@@ -25,7 +25,7 @@ from lance_server.log.segments.sidecar import BatchIndex
 from lance_server.lwp import ingest
 from lance_server.storage import pwritev
 from lance_spec import frames, records
-from lance_spec.codec import ingest_runs
+from lance_spec.codec import buffers, ingest_runs
 
 _FILE: Final = Path(__file__).parents[1] / "results" / "ablation.csv"
 _ROUNDS: Final = 15
@@ -80,8 +80,8 @@ def _patches() -> dict[str, tuple[str, tuple[_Patch, ...]]]:
         "part_records": ("lay out columns", ((records, "_part", records._part_in_python),)),
         "record_bounds": ("find boundaries", ((records, "_bounds", records._bounds_in_python),)),
         "fluvio_to_log": ("take a batch of Fluvio", ((values, "_to_log", None),)),
-        "unfilled": ("receive 4 MiB in pieces", ((frames, "unfilled", bytearray),)),
-        "keep_freed": ("fill buffers of 1 MiB", ((ablation_work, "KEPT", "no"),)),
+        "unfilled": ("read 1 MiB of a file", ((buffers, "unfilled", bytearray),)),
+        "keep_freed": ("join 1 MiB, twice", ((ablation_work, "KEPT", "no"),)),
         "follow_ring": ("open a journal", ((scan, "follow", _in_python(scan, "follow")),)),
     }
 

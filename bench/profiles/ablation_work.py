@@ -22,10 +22,9 @@ from lance_server.storage.contract import Write, opened
 from lance_server.storage.pwritev import PageCacheStorage, PwritevStorage
 from lance_server.storage.wal import WalStorage
 from lance_server.testing import SessionPeer
-from lance_spec.dialect import SPECIFIED
-from lance_spec.enums import Command, Flag, RecordType
+from lance_spec.codec import buffers
+from lance_spec.enums import Command, RecordType
 from lance_spec.fluvio.batches import FluvioRecord, pack_batches
-from lance_spec.frames import FrameSplitter, encode_header
 from lance_spec.messages.lwp import Fetch
 from lance_spec.records import (
     decode_records,
@@ -191,43 +190,41 @@ def _take_fluvio(folder: Path) -> Iterator[Work]:
 
 
 @contextmanager
-def _receive(folder: Path) -> Iterator[Work]:
-    """Receive frames of 4 MiB in pieces of 64 KiB."""
-    del folder
-    payload = bytes(4 << 20)
-    frame = encode_header(SPECIFIED, Flag.BATCH_MODE, payload=payload) + payload
-    pieces = [frame[place : place + _KIB64] for place in range(0, len(frame), _KIB64)]
+def _read(folder: Path) -> Iterator[Work]:
+    """Read a part of a file into a new buffer, as answers and Spark's readers do."""
+    folder.mkdir()
+    storage = PwritevStorage()
+    with opened(storage, folder / "data", create=True) as fd:
+        storage.write(fd, bytes(1 << 20), 0)
 
-    def receive() -> None:
-        splitter = FrameSplitter((SPECIFIED,))
-        for piece in pieces:
-            splitter.receive_data(piece)
+        def read() -> None:
+            storage.read_into(fd, memoryview(buffers.unfilled(1 << 20)), 0)
 
-    yield lambda: _repeated(receive, 10)
+        yield lambda: _repeated(read, 100)
 
 
 KEPT = "keep"
-"""Whether a process that fills buffers keeps what it has freed."""
-_FILLING: Final = """
+"""Whether a process that makes large buffers keeps what it has freed."""
+_COMMITS: Final = """
 import sys, time
-from lance_spec.codec.buffers import keep_freed, unfilled
+from lance_spec.codec.buffers import keep_freed
 if sys.argv[1] == "keep":
     keep_freed(64 << 20, 32 << 20)
-block, begun = bytes(1 << 20), time.process_time()
+pieces, begun = [bytes(1024)] * 1024, time.process_time()
 for _ in range(200):
-    for buffer in [unfilled(len(block)) for _ in range(8)]:
-        buffer[:] = block
+    made = [b"".join(pieces) for _ in range(2)]
+    del made
 print(time.process_time() - begun)
 """
 
 
 @contextmanager
-def _fill(folder: Path) -> Iterator[Work]:
-    """Fill eight buffers of 1 MiB for answers, and free them, in a process of its own."""
+def _join(folder: Path) -> Iterator[Work]:
+    """Join 1 MiB twice and free both, as a commit does, in a process of its own."""
     del folder
 
     def work() -> float:
-        command = [sys.executable, "-c", _FILLING, KEPT]
+        command = [sys.executable, "-c", _COMMITS, KEPT]
         return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     yield work
@@ -245,6 +242,6 @@ WORK: Final[dict[str, Callable[[Path], AbstractContextManager[Work]]]] = {
     "find boundaries": _on_records(record_bounds),
     "open a journal": _journal,
     "take a batch of Fluvio": _take_fluvio,
-    "receive 4 MiB in pieces": _receive,
-    "fill buffers of 1 MiB": _fill,
+    "read 1 MiB of a file": _read,
+    "join 1 MiB, twice": _join,
 }
