@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
 
-from bench.brokers import kafka, nats, redis
+from bench.brokers import kafka, nats, published, redis
 from bench.brokers.broker import Broker, missing
 from bench.harness import Rate, Scenario
 from bench.peers import server_process
@@ -68,4 +68,9 @@ def _kafka_scenarios() -> Iterator[Scenario]:
     yield from kafka.scenarios()
 
 
-SCENARIOS = (*_scenarios(nats.BROKER), *_scenarios(redis.BROKER), *_kafka_scenarios())
+SCENARIOS = (
+    *_scenarios(nats.BROKER),
+    *_scenarios(redis.BROKER),
+    *_kafka_scenarios(),
+    *published.scenarios(),
+)
