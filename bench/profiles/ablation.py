@@ -79,6 +79,7 @@ def _patches() -> dict[str, tuple[str, tuple[_Patch, ...]]]:
         "decode_records": ("decode", ((records, "_take", records._take_in_python),)),
         "part_records": ("lay out columns", ((records, "_part", records._part_in_python),)),
         "record_bounds": ("find boundaries", ((records, "_bounds", records._bounds_in_python),)),
+        "crc_by_instruction": ("cut frames of 1 KiB", ((frames, "CRC32C", None),)),
         "fluvio_to_log": ("take a batch of Fluvio", ((values, "_to_log", None),)),
         "unfilled": ("read 1 MiB of a file", ((buffers, "unfilled", bytearray),)),
         "keep_freed": ("join 1 MiB, twice", ((ablation_work, "KEPT", "no"),)),

@@ -23,8 +23,10 @@ from lance_server.storage.pwritev import PageCacheStorage, PwritevStorage
 from lance_server.storage.wal import WalStorage
 from lance_server.testing import SessionPeer
 from lance_spec.codec import buffers
-from lance_spec.enums import Command, RecordType
+from lance_spec.dialect import SPECIFIED
+from lance_spec.enums import Command, Flag, RecordType
 from lance_spec.fluvio.batches import FluvioRecord, pack_batches
+from lance_spec.frames import FrameSplitter, encode_header
 from lance_spec.messages.lwp import Fetch
 from lance_spec.records import (
     decode_records,
@@ -190,6 +192,21 @@ def _take_fluvio(folder: Path) -> Iterator[Work]:
 
 
 @contextmanager
+def _cut(folder: Path) -> Iterator[Work]:
+    """Cut frames of 1 KiB and compare their checksums."""
+    del folder
+    payload = encode_records([bytes(98)] * 10)
+    frame = encode_header(SPECIFIED, Flag.BATCH_MODE, payload=payload) + payload
+
+    def work() -> float:
+        splitter = FrameSplitter((SPECIFIED,))
+        splitter.receive_data(frame)
+        return _repeated(lambda: splitter.receive_data(_FRAMES * frame), 100)
+
+    yield work
+
+
+@contextmanager
 def _read(folder: Path) -> Iterator[Work]:
     """Read a part of a file into a new buffer, as answers and Spark's readers do."""
     folder.mkdir()
@@ -242,6 +259,7 @@ WORK: Final[dict[str, Callable[[Path], AbstractContextManager[Work]]]] = {
     "find boundaries": _on_records(record_bounds),
     "open a journal": _journal,
     "take a batch of Fluvio": _take_fluvio,
+    "cut frames of 1 KiB": _cut,
     "read 1 MiB of a file": _read,
     "join 1 MiB, twice": _join,
 }

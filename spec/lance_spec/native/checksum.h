@@ -6,7 +6,7 @@
 #include <Python.h>
 #include <stdint.h>
 
-#define SMALL 4096 /* up to so many bytes the processor's own instruction beats a call */
+#define SMALL 2048 /* up to so many bytes the processor's own instruction beats a call */
 
 /* Whether the processor has the instruction; set once, when the module is loaded. */
 extern int crc_instruction;
