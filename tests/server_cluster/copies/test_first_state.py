@@ -38,6 +38,8 @@ SHARDS = 2
 NAME = "first-state"
 URL = f"memory://{NAME}"
 CONSUMER, GROUP = 7, "readers"
+NO_OTHER = frozenset({0})
+"""What ``--shards`` says where a node hosts only shard 0; then topic 1 is left to others."""
 ANY = Address("127.0.0.1", 0)
 VERSION_PLACE = 8
 """Where in a sidecar the version of its format stands."""
@@ -173,10 +175,13 @@ class Facts:
             return cls(server)
 
 
-def start(data_dir: Path, log: MemoryLog, number: int = 1) -> EmbeddedServer:
+def start(
+    data_dir: Path, log: MemoryLog, number: int = 1, shards: frozenset[int] | None = None
+) -> EmbeddedServer:
     """Start a node."""
     settings = ServerConfig(data_dir=data_dir, node_id=number, http=ANY, admin=True)
-    node = EmbeddedServer(settings, cluster=ClusterMember(log, offer_copies=True))
+    member = ClusterMember(log, offer_copies=True, shards=shards)
+    node = EmbeddedServer(settings, cluster=member)
     with RawClient(node.address) as client:
         until(lambda: has_begun(client))
     return node
@@ -290,6 +295,32 @@ def test_an_empty_node_asks_for_a_clone(data_dir: Path, log: MemoryLog) -> None:
     finally:
         with suppress(UncleanStopError):
             node.stop()
+
+
+def test_the_first_node_keeps_what_no_other_has(
+    original: Path, data_dir: Path, log: MemoryLog, tmp_path: Path
+) -> None:
+    """Although it was started as a host of fewer shards by mistake."""
+    single = Facts.of_single(shutil.copytree(original, tmp_path / "single"))
+    begun(data_dir)
+    start(data_dir, log, shards=NO_OTHER).stop()
+    with running(start(data_dir, log)) as node:
+        assert Facts(node).data == single.data
+
+
+def test_a_clone_leaves_the_shards_that_two_others_have(data_dir: Path, log: MemoryLog) -> None:
+    """So the nodes may host some shards each; what one has not got, it has from a host."""
+    begun(data_dir)
+    two, three = (data_dir.with_name(name) for name in ("node2", "node3"))
+    with running(start(data_dir, log)) as one:
+        expected = Facts(one).data[1]
+        for folder in (two, three):
+            cloned(one, folder)
+        with running(start(two, log, 2)), running(start(three, log, 3, NO_OTHER)) as node:
+            until(lambda: not (three / "segments" / "1").exists())
+            with RawClient(node.address) as client:
+                assert client.read_all(topic_id=1) == expected
+    assert {each.name for each in (three / "segments").iterdir()} == {"0", "3"}
 
 
 def test_a_command_that_is_repeated_changes_nothing(data_dir: Path, log: MemoryLog) -> None:
