@@ -278,7 +278,9 @@ class Options:
         read_flag,
         "read",
         "Apply comparisons with `offset` and `topic` at the source. Needs "
-        "`spark.sql.python.filterPushdown.enabled`; without that setting Spark refuses the query.",
+        "`spark.sql.python.filterPushdown.enabled`; without that setting Spark refuses the query. "
+        "Spark gives what one query has handed over to the next one on the same DataFrame, too, "
+        "which then lacks rows: call `load()` for each query.",
         False,
     )
     commit_group: str | None = _option(
