@@ -124,6 +124,10 @@ class Frame(_FrameFields):
         except ValueError:
             return self.batch_id
 
+    def __reduce__(self) -> tuple[type["Frame"], tuple[object, ...]]:
+        """Let a frame be copied, also where its fields lie in a compiled type."""
+        return type(self), tuple(getattr(self, each.name) for each in dataclasses.fields(self))
+
 
 @dataclass(frozen=True, slots=True)
 class FrameFault:

@@ -1,5 +1,7 @@
 """Splitting a byte stream into frames, and encoding frames (LWP section 3)."""
 
+from copy import copy
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -225,6 +227,14 @@ def test_an_unknown_command_stays_a_number() -> None:
     """The code of an unknown command is kept as it came."""
     (frame,), _ = split(encode_control(SPECIFIED, 0x7777))
     assert frame.command == 0x7777
+
+
+def test_a_frame_can_be_copied() -> None:
+    """The copy has the same fields and is another object."""
+    (frame,), _ = split(ingest(SPECIFIED, b"payload", batch_id=7))
+    copied = copy(frame)
+    copied.topic_id += 1
+    assert copied == replace(frame, topic_id=frame.topic_id + 1)
 
 
 frames_and_cuts = st.tuples(
