@@ -1,6 +1,7 @@
 """Members of groups on three clients, with a real coordinator and a real server."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -9,7 +10,7 @@ from uuid import uuid4
 import pytest
 from anyio import to_thread
 
-from lance_sdk import Producer
+from lance_sdk import Client, Producer, TopicNotFound
 from lance_sdk.groups import AsyncGroupConsumer, Coordinator, GroupConsumer
 from lance_server import running
 from lance_server.embedded import EmbeddedServer
@@ -66,9 +67,9 @@ def anyio_backend(api: str) -> str:
     return "trio" if api == "trio" else "asyncio"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
-    """Return a server for all tests; each has topics of its own."""
+    """Return a server for all tests of a module; each has topics of its own."""
     with running() as server:
         yield server
 
@@ -106,9 +107,14 @@ def append(server: str, name: str, count: int, first: int = 0) -> None:
 
 
 @pytest.fixture
-def topics(server: EmbeddedServer) -> Topics:
-    """Return four topics with ten records each."""
-    return Topics(server, 4)
+def topics(server: EmbeddedServer) -> Iterator[Topics]:
+    """Return four topics with ten records each; they go when the test ends."""
+    topics = Topics(server, 4)
+    yield topics
+    with Client(server.url) as client:
+        for name in topics.names:
+            with suppress(TopicNotFound):  # a test deleted it itself
+                client.delete_topic(name)
 
 
 @pytest.fixture
