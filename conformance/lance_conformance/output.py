@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from lance_conformance.engine.conditions import USUAL_SEED
 from lance_conformance.engine.report.formats import console
 from lance_conformance.engine.report.reading import read_run
 from lance_conformance.engine.report.style import style_for
@@ -50,7 +51,7 @@ def asking(command: Command) -> Command:
                      help="Cases asked at a time."),
         click.option("--timeout-scale", type=click.FloatRange(0.01, 1000), default=1.0,
                      help="Stretch the deadline of every case."),
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+        click.option("--seed", type=click.IntRange(0), default=USUAL_SEED, show_default=True,
                      help="Source of record values, of the order of --shuffle, and of the cases\n"
                           "of a thorough run that a usual one takes, too."),
         click.option("--shuffle", is_flag=True, help="Ask in another order."),

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from lance_conformance.engine import axes
 from lance_conformance.engine.report.comparing import compare
 from lance_conformance.engine.report.coverage import coverage as covered
 from lance_conformance.engine.report.coverage import in_words, killers
@@ -145,10 +146,19 @@ def matrix(runs: tuple[str, ...], *, rst: bool, as_json: bool) -> int:
 
 @click.command()
 @protocol_option
+@click.option(
+    "--axes", "by_axis", is_flag=True, help="List how many usual cases each rule has on each axis."
+)
 @_JSON
-def coverage(protocol: str, *, as_json: bool) -> int:
+def coverage(protocol: str, *, by_axis: bool, as_json: bool) -> int:
     """List every clause with the cases that ask about it and how they are proven."""
-    rows = covered(suite_named(protocol))
+    suite = suite_named(protocol)
+    if by_axis:
+        found = {rule: {axis: asdict(cell) for axis, cell in row.items()}
+                 for rule, row in axes.cells(suite).items()}  # fmt: skip
+        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(axes.in_words(suite)))
+        return Exit.OK
+    rows = covered(suite)
     click.echo(json.dumps(rows, indent=2) if as_json else "\n".join(in_words(rows)))
     return Exit.OK
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 from lance_conformance.engine.access import Access
-from lance_conformance.engine.conditions import Conditions, Target
+from lance_conformance.engine.conditions import USUAL_SEED, Conditions, Target
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.report.formats.jsonl import RunFile
 from lance_conformance.engine.report.formats.junit import junit
@@ -60,7 +60,7 @@ class Options:
     profile: str = "full"
     timeout_scale: float = 1.0
     jobs: int = 4
-    seed: int = 0
+    seed: int = USUAL_SEED
     prefix: str = "lance-conformance"
     strict: bool = False
     jsonl: Path | None = None

@@ -116,7 +116,7 @@ class ClientCaseContext(BaseContext):
             raise failure.told_as(Blocked, words) from failure
 
     def _server(self, case: ClientCase, script: Sequence[On]) -> ScriptedServer:
-        model = Model(self.conditions.dialect, case.records)
+        model = Model(self.conditions.dialect, case.records, case.topic_id, case.base)
         return ScriptedServer(
             model, script, self.transcript, self._numbers,
             pause=self.client.pause, operation=self._timeouts.operation,
@@ -170,6 +170,8 @@ class ClientCaseContext(BaseContext):
         server.read += [decoded(each.get("value")) for each in records_of(result)]
         server.tickets += op.name == "send_async" and "ok" in result
         judge(op, result, server, answered)
+        if op.name == "flush":
+            server.tickets = 0
 
     async def _ask(self, server: ScriptedServer, op: Op) -> Mapping[str, Any]:
         if self._driver is None:

@@ -175,6 +175,35 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
+class OneOf:
+    """At least one frame of several kinds says what the client was told to say.
+
+    Attributes:
+        kinds: The triggers.
+        holds: Looks at a frame; returns what is wrong, empty when nothing is.
+        wanted: What one must say, in words.
+    """
+
+    kinds: tuple[str, ...]
+    holds: Callable[[ReceivedFrame], str]
+    wanted: str
+
+    async def judge(self, server: ScriptedServer, deadline: float) -> None:
+        """Look."""
+        wrong: list[str] = []
+
+        def is_there() -> bool:
+            frames = [frame for kind in self.kinds for frame in server.frames(kind)]
+            wrong[:] = map(self.holds, frames)
+            return "" in wrong
+
+        await server.until(is_there, deadline)
+        if "" not in wrong:
+            found = wrong[0] if wrong else "no such frame"
+            raise _failure(f"field:{self.kinds[0]}", self.wanted, found, late=not wrong)
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """Batches arrive in the order in which they were sent, on every connection.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from lance_conformance.client.checks import Check
 from lance_conformance.client.operations import Op
+from lance_conformance.client.scripted.model import TOPIC_ID
 from lance_conformance.client.scripted.script import On
 
 RECORDS: tuple[tuple[int, bytes], ...] = tuple((1, b"record %d" % n) for n in range(5))
@@ -21,6 +22,8 @@ class ClientCase:
         script: What the server does in the place of right answers.
         checks: What must have come over the wire.
         records: What the topic holds at the beginning.
+        topic_id: The topic's id.
+        base: The offset of its first record: what was before is gone.
         paired: The same without the script must succeed first; otherwise the case is blocked.
         options: More for the client's connect: token, TLS, timers.
         rule: The one of the rules for every frame that this case is about.
@@ -32,6 +35,8 @@ class ClientCase:
     script: tuple[On, ...] = ()
     checks: tuple[Check, ...] = ()
     records: tuple[tuple[int, bytes], ...] = RECORDS
+    topic_id: int = TOPIC_ID
+    base: int = 0
     paired: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     rule: str = ""

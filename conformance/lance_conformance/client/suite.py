@@ -12,12 +12,15 @@ from lance_conformance.client.cases import (
     header,
     interleaving,
     keepalive,
+    kinds,
     misc,
     push,
     reads,
     records,
+    repeated,
     segmentation,
     timing,
+    values,
     variation,
 )
 from lance_conformance.client.cases.registry import AREAS, CASES, client_clauses
@@ -34,7 +37,7 @@ from lance_conformance.spec.clauses import Clause
 
 MODULES = (
     header, segmentation, keepalive, acks, records, admin, reads, push, codes, disconnect, misc,
-    variation, interleaving, timing,
+    variation, interleaving, timing, kinds, values, repeated,
 )  # fmt: skip
 """Named so that importing this module fills the registry."""
 
@@ -50,6 +53,7 @@ class LwpClients(Suite):
     presets = PRESETS
     areas = AREAS
     ids = "lance_conformance.client"
+    axes = "lance_conformance.client"
     matrix = "lance_conformance.client.mutants"
 
     def load_cases(self) -> Sequence[Case]:

@@ -132,6 +132,7 @@ class Suite(ABC):
             one is the document's.
         areas: The title of each area, in the order of reports.
         ids: Package whose ``ids.lock`` has the ids of all cases there ever were.
+        axes: Package whose ``axes.toml`` says why a rule has no case on an axis; empty without one.
         matrix: Package whose ``matrix.json`` is the committed kill matrix.
     """
 
@@ -143,6 +144,7 @@ class Suite(ABC):
     presets: ClassVar[Mapping[str, Any]]
     areas: ClassVar[Mapping[str, str]]
     ids: ClassVar[str]
+    axes: ClassVar[str] = ""
     matrix: ClassVar[str]
 
     def __repr__(self) -> str:

@@ -57,6 +57,7 @@ class Lwp(Suite):
     presets = PRESETS
     areas = AREAS
     ids = "lance_conformance.spec"
+    axes = "lance_conformance.spec"
     matrix = "lance_conformance.server.mutants"
 
     def load_cases(self) -> Sequence[Case]:

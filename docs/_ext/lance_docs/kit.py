@@ -5,6 +5,7 @@ from typing import ClassVar
 from sphinx.application import Sphinx
 
 from lance_conformance.client.cases import codes
+from lance_conformance.engine.axes import Cell, axes_of, cells
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.suite import Mutant, Suite
 from lance_conformance.engine.suites import PROTOCOLS, suite_named
@@ -43,6 +44,37 @@ class Mutants(AboutSuite):
         rows = [(literal(m.id), escape(m.title), _dialects(suite, m)) for m in mutants]
         table = list_table(("Server", "How it is broken", "Dialect"), rows, widths="30 55 15")
         return f"There are {len(rows)} of them, for {len(suite.cases)} cases.\n\n{table}"
+
+
+class Axes(AboutSuite):
+    """Along which axes each rule is asked, by how many usual cases, and why along no other."""
+
+    def text(self) -> str:
+        """Return the axes, a table with one row for each rule that has one, and the reasons."""
+        suite = self.suite()
+        axes = axes_of(suite)
+        about = [(axis.name, escape(axis.about), escape(axis.otherwise)) for axis in axes]
+        header = ("Axis", "What the rule may depend on", "Where it does not apply")
+        found = cells(suite)
+        rows = [
+            (literal(rule), *(_count(row[axis.name]) for axis in axes))
+            for rule, row in found.items()
+            if any(cell.applies for cell in row.values())
+        ]
+        reasons = [
+            (axis.name, literal(rule), escape(why))
+            for axis in axes
+            for rule, why in axis.reasons.items()
+        ]
+        return (
+            list_table(header, about, widths="15 35 50")
+            + list_table(("Rule", *(axis.name for axis in axes)), rows)
+            + list_table(("Axis", "Rule", "Why it has no case there"), reasons, widths="15 25 60")
+        )
+
+
+def _count(cell: Cell) -> str:
+    return str(len(cell.cases)) if cell.cases else "reason" if cell.applies else ""
 
 
 class Kinds(Generated):
@@ -92,4 +124,5 @@ def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("lance-cases", Cases)
     app.add_directive("lance-mutants", Mutants)
+    app.add_directive("lance-axes", Axes)
     app.add_directive("lance-error-kinds", Kinds)

@@ -12,7 +12,7 @@ from lance_conformance.spec.clauses import Level
 CASES = all_cases()
 GIVEN = {name for name, why in CAPABILITIES.items() if "(--" in why}
 """What a target can be asked about only if an option of the command gives it."""
-VARIED = {"pos", "size", "width", "num", "rep", "mix", "wait", "vol", "any"}
+VARIED = {"pos", "size", "width", "num", "rep", "mix", "wait", "vol", "any", "each"}
 
 
 def ids(**how: object) -> list[str]:

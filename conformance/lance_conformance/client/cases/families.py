@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "late/header-crc-1": ("kind/crc-*",),
     **{
-        f"head/{fault}-ack": (f"head/{fault}-topics", f"head/{fault}-fetched")
+        f"head/{fault}-ack": (
+            f"head/{fault}-topics", f"head/{fault}-fetched", f"kind/{fault}-*"
+        )
         for fault in ("magic", "version-0", "version-2", "crc", "crc-high", "crc-zero", "crc-other",
                       "bit-7", "reserved", "reserved-high", "length-4g", "length-over")
     },
@@ -23,7 +26,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "piece/dribble-ack": ("piece/dribble-*",),
     "piece/glued-behind-keepalive-ack": ("piece/glued-behind-keepalive-*",),
     "beat/no-ping-pong": ("beat/burst",),
-    "beat/silence-ack": ("beat/silence-*", "stall/in-*", "stall/at-once-*"),
+    "beat/silence-ack": ("beat/silence-*", "stall/in-*", "stall/at-once-*", "kind/cut-*"),
     "ack/keepalive-is-none": ("ack/topics-are-none", "slow/is-no-ack"),
     "rec/sends-01": ("rec/sends-??",),
     "rec/reads-01": ("rec/reads-??",),
@@ -43,7 +46,19 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
             for fault in ("empty", "no-json", "half-json", "array", "number")
         ),
     ),
-    "follow/commit-refused": ("admin/*-refused",),
+    "follow/commit-refused": ("admin/*-refused", "kind/refused-*"),
+    "late/payload-crc-1": ("kind/payload-crc-*",),
+    **{
+        f"kind/{fault}-create": (f"kind/{fault}-*",)
+        for fault in ("answered-by-data", "answered-by-ack", "unanswered", "pieces")
+    },
+    "read/record-beyond": ("read/record-4g",),
+    "follow/over-a-gap-0": ("follow/over-a-gap-1",),
+    "wide/listed-id-80000000": ("wide/listed-id-ffffffff",),
+    "wide/fetch-size-16": ("wide/fetch-size-20",),
+    **{f"again/{what}-9": (f"again/{what}-17",) for what in ("flushes", "commits", "polls")},
+    "again/same-content-2": ("again/same-content-9",),
+    "again/get-after-delete": ("again/delete-refused",),
     "large/names-129": ("large/names-255",),
     "admin/wrong-list-object": ("admin/wrong-list-*",),
     "admin/answered-by-fetch-response": (
@@ -69,8 +84,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "code/text-not-found": ("code/text-unknown-topic",),
     "code/text-authentication": ("code/text-invalid-token", "code/text-access-denied"),
     "loss/fin-before-ack": ("loss/???-before-*", "loss/???-in-*"),
-    "loss/fin-then-ack": ("loss/???-then-*", "loss/???-at-once"),
-    "loss/fin-always": ("loss/rst-always",),
+    "loss/fin-then-ack": ("loss/???-then-*", "loss/???-at-once", "again/losses-*"),
+    "loss/fin-always": ("loss/rst-always", "kind/lost-*"),
     "loss/fin-backoff": ("loss/rst-backoff",),
     "loss/nobody-listens-ack": ("loss/nobody-listens-*",),
     "slow/before-ack": ("slow/many", "slow/every-ack"),

@@ -1,11 +1,12 @@
 """TLV records: as they go out, and as they are read."""
 
+from collections.abc import Iterable
+
 from lance_conformance.client.cases.registry import SPECIFIED, add_case
 from lance_conformance.client.checks import Count, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import encoded, fetch, list_topics, send
 from lance_conformance.client.scripted.received_frame import ReceivedFrame
-from lance_conformance.client.scripted.script import Answer, on
 from lance_conformance.wire.tlv import record
 
 Pair = tuple[int, bytes]
@@ -42,6 +43,14 @@ def _read(pairs: tuple[Pair, ...], *, max_bytes: int = 1_048_576) -> ClientCase:
     return ClientCase(
         (fetch(max_bytes=max_bytes).gives(records=wanted),), records=pairs, paired=False
     )
+
+
+def _handed_on(kinds: Iterable[int]) -> ClientCase:
+    """Records of these kinds between two of a known one."""
+    pairs = ((1, b"before"), *((kind, b"x") for kind in kinds), (1, b"behind"))
+    wanted = [{"type": kind, "value": encoded(value)} for kind, value in pairs]
+    return ClientCase((list_topics(), fetch().safe("fatal", "protocol").gives(records=wanted)),
+                      records=pairs, paired=False)  # fmt: skip
 
 
 def _value(kind: int) -> bytes:
@@ -89,8 +98,25 @@ add_case(
 add_case(
     "rec/reads-undefined-type", "17.2/decoder",
     "A record of a type that nobody has defined is handed on, or refused with an error.",
-    ClientCase((list_topics(), fetch().safe("fatal", "protocol")), (on("fetch", Answer(
-             data=record(b"x", 0x77), good=True)),), records=((0x77, b"x"),), paired=False),
+    _handed_on((0x77,)),
+)  # fmt: skip
+for slug, kinds, words in (
+    ("undefined-low", range(0x06, 0x10), "the types from 0x06 to 0x0F"),
+    ("undefined-middle", range(0x13, 0x80), "the types from 0x13 to 0x7F"),
+):
+    add_case(
+        f"rec/reads-{slug}", "17.2/decoder",
+        f"Records of {words} are handed on, or refused with an error: none is left out.",
+        _handed_on(tuple(kinds)), quick=False,
+    )  # fmt: skip
+OWN = tuple((kind, b"%d" % kind) for kind in range(0x80, 0xFF))
+add_case(
+    "rec/sends-application", "8.1/record", "Records of all types from 0x80 to 0xFE go out.",
+    _goes_out(*OWN), quick=False,
+)  # fmt: skip
+add_case(
+    "rec/reads-application", "17.2/decoder", "Records of all types from 0x80 to 0xFE are read.",
+    _read(OWN), quick=False,
 )  # fmt: skip
 for slug, op, words in (
     ("type-zero", send((0x00, b"x")), "A record of the reserved type 0x00"),

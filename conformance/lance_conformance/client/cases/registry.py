@@ -15,6 +15,7 @@ DEPLOYED = ("deployed",)
 AREAS: Mapping[str, str] = {
     "wire": "Rules for every frame",
     "head": "Bad headers and payloads",
+    "kind": "Each kind of answer",
     "piece": "Segmentation",
     "beat": "Keepalive",
     "ack": "Ingest and Ack",

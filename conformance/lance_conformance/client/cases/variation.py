@@ -1,7 +1,7 @@
 """The rules again where clients are wrong only sometimes: late, large, wide, many, repeated."""
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from lance_conformance.client.cases.acks import REFUSAL
@@ -9,11 +9,13 @@ from lance_conformance.client.cases.admin import asks
 from lance_conformance.client.cases.header import ACK, FETCHED, NOT_LATE, TOPICS, FaultyAnswer
 from lance_conformance.client.cases.reads import ALL, BAD
 from lance_conformance.client.cases.registry import add_case
+from lance_conformance.client.cases.values import told
 from lance_conformance.client.checks import Order, Sent
 from lance_conformance.client.client_case import ClientCase
 from lance_conformance.client.operations import (
     Op,
     create,
+    create_limited,
     encoded,
     fetch,
     flush,
@@ -178,16 +180,6 @@ add_case(
 # -- wide values -----------------------------------------------------------------------------------
 
 
-def _told(payload: bytes, at: int) -> Callable[[ReceivedFrame], str]:
-    """A request has these bytes at a place."""
-
-    def holds(received: ReceivedFrame) -> str:
-        found = received.frame.payload[at : at + len(payload)]
-        return "" if found == payload else f"{found.hex()} at byte {at}, must be {payload.hex()}"
-
-    return holds
-
-
 def _limits(age: int, size: int) -> Op:
     return Op("set_retention", {**set_retention().arguments, "max_age_secs": age,
                                 "max_bytes": size})  # fmt: skip
@@ -218,9 +210,8 @@ for bit in (16, 31, 32, 33, 53, 62, 63):
     add_case(
         f"wide/offset-{bit}", "5.8/request", f"A Fetch from 2^{bit} + 1 asks for that offset.",
         ClientCase((list_topics(), fetch((1 << bit) + 1).safe()),
-                   checks=(Sent("fetch", _told(struct.pack("<Q", (1 << bit) + 1), 4),
-                                f"2^{bit} + 1",
-                                some=True),), paired=False), quick=False,
+                   checks=(told("fetch", 4, struct.pack("<Q", (1 << bit) + 1),
+                                f"2^{bit} + 1"),), paired=False), quick=False,
     )  # fmt: skip
 for bit in (16, 31, 32, 33, 53, 62):
     add_case(
@@ -238,6 +229,20 @@ for bit in (8, 16, 24, 31):
     )  # fmt: skip
 
 for size in NAMES:
+    name = "n" * size
+    for trigger, op, at in (
+        ("create", create(name), 0),
+        ("create-limited", create_limited(name), 2),
+    ):
+        request: Any = trigger
+        add_case(
+            f"large/{trigger}-of-{size}", f"5.{'3' if trigger == 'create' else '11'}/request",
+            f"A topic is created under a name of {size} bytes, whole.",
+            ClientCase((op.gives(id=8, name=name),),
+                       checks=(told(request, at, name.encode(), f"a name of {size} bytes"),),
+                       paired=False),
+            quick=False,
+        )  # fmt: skip
     named = [{"id": 1, "name": "n" * (size - 1) + "1"}, {"id": 2, "name": "n" * size}]
     add_case(
         f"large/names-{size}", "5.3/answer", f"A list has names of {size} bytes, too, whole.",

@@ -280,8 +280,8 @@ class Specified:
         self.check_next(offset, len(data), next_offset)
         self.check_aligned(data, count)
         records, whole = self.records(data)
-        if not whole:
-            return Fetched([], offset, more=bool(data))
+        if data and not whole:
+            return Fetched([], offset, more=True)
         return Fetched(records, self.position(offset, whole, next_offset))
 
     def check_size(self, announced: int, size: int, /) -> None:
@@ -346,6 +346,10 @@ class Specified:
     def to_send(self, batches: Sequence[Batch], /) -> Sequence[Batch]:
         """Everything that is neither acknowledged nor refused is sent, in order."""
         return [batch for batch in batches if not batch.settled]
+
+    def flushed(self, since: Sequence[Batch], _ever: Sequence[Batch], /) -> Sequence[Batch]:
+        """A flush tells of the batches since the one before."""
+        return since
 
     def notices_the_end(self) -> bool:
         """The end of a connection is noticed."""

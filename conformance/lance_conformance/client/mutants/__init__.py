@@ -6,8 +6,12 @@ from lance_conformance.client.mutants import (
     operators,
     outgoing,
     reading,
+    requests,
     responses,
 )
 from lance_conformance.client.mutants.registry import all_mutants
 
-__all__ = ["all_mutants", "deciding", "framing", "operators", "outgoing", "reading", "responses"]
+__all__ = [
+    "all_mutants", "deciding", "framing", "operators", "outgoing", "reading", "requests",
+    "responses",
+]  # fmt: skip

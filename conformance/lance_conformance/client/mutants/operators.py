@@ -32,22 +32,36 @@ Hook = Callable[..., Any]
 ASKED: Mapping[str, tuple[str, ...]] = {
     "magic_ok": ("late/magic-*",),
     "version_ok": ("late/version-*",),
-    "header_crc_ok": ("late/header-crc-*",),
-    "payload_crc_ok": ("late/payload-crc-*", "late/fetched-crc-*", "large/*-crc-*"),
+    "header_crc_ok": ("late/header-crc-*", "kind/crc-*"),
+    "payload_crc_ok": (
+        "late/payload-crc-*",
+        "late/fetched-crc-*",
+        "large/*-crc-*",
+        "kind/payload-crc-*",
+    ),
     "length_ok": ("late/length-*",),
     "check_size": ("late/fetched-size-*", "large/fetched-size-*"),
     "check_next": ("late/fetched-next-*", "large/fetched-next-*"),
     "acknowledged": ("late/ack-id-*", "wide/ack-bit-*", "many/in-flight-*", "between/old-ack-*"),
     "answers": ("late/another-command-*",),
     "found": ("late/another-topic-*", "wide/another-topic-*"),
-    "topic": ("wide/topic-id-*",),
+    "topic": ("wide/topic-id-*", "wide/topic-of-delete-*", "wide/topic-of-get-*"),
     "next_batch_id": ("many/batches-*",),
-    "fetch": ("wide/offset-*",),
-    "retention": ("wide/max-bytes-*", "wide/max-age-*"),
+    "fetch": ("wide/offset-*", "wide/topic-of-fetch-*", "wide/fetch-size-*", "wide/subscribe-*"),
+    "retention": ("wide/max-bytes-*", "wide/max-age-*", "wide/topic-of-retention-*"),
+    "commit": ("wide/commit-*", "again/commits-*"),
+    "subscribe": ("wide/subscribe-*", "wide/topic-of-subscribe-*"),
+    "limited": ("wide/created-limits-*", "large/create-limited-of-*"),
+    "name": ("large/create-of-*",),
+    "ingest": ("wide/topic-of-send-*", "again/same-*"),
+    "position": ("wide/next-offset-*", "follow/over-a-gap-*", "again/polls-*"),
+    "flushed": ("again/flush*",),
+    "readable": ("rec/reads-*",),
+    "delay": ("again/losses-*", "again/flush-*", "kind/lost-*"),
     "chain": ("large/sends-*", "many/sends-*"),
     "count": ("many/sends-*",),
     "records": ("large/reads-*", "many/reads-*", "many/fetches-*", "again/fetch-*"),
-    "topics_of": ("many/topics-*", "again/list-*"),
+    "topics_of": ("many/topics-*", "again/list-*", "wide/listed-id-*"),
     "topic_of": ("again/get-*",),
     "to_send": ("many/in-flight-*",),
     "error": ("many/refused-*",),
@@ -66,7 +80,7 @@ def _named(replacement: Hook, name: str, title: str) -> Hook:
     return replacement
 
 
-def register(hook: Hook, name: str, title: str, replacement: Hook) -> None:
+def register(hook: Hook, name: str, title: str, replacement: Hook, only: str | None = None) -> None:
     """Register a client that is wrong in one place, and put it to the cases about that place.
 
     Args:
@@ -74,8 +88,9 @@ def register(hook: Hook, name: str, title: str, replacement: Hook) -> None:
         name: The mutant's id.
         title: How it is wrong, as a sentence.
         replacement: What stands in the rule's place.
+        only: The one dialect in which this is wrong.
     """
-    mutant(hook, asked=ASKED[hook.__name__])(_named(replacement, name, title))
+    mutant(hook, only=only, asked=ASKED[hook.__name__])(_named(replacement, name, title))
 
 
 def _golden(client: Specified, hook: Hook) -> Hook:

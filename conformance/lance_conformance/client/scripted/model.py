@@ -46,9 +46,11 @@ class Model:
     Args:
         dialect: The dialect it speaks.
         records: What the topic holds at the beginning.
+        topic_id: Its id.
+        base: The offset of its first record.
 
     Attributes:
-        log: The topic's data.
+        log: The topic's data, from the base on.
         batches: Ids and contents of batches that are stored, so that none is stored twice.
         topics: Names by id.
         committed: Where each consumer stopped.
@@ -56,14 +58,22 @@ class Model:
 
     dialect: Dialect
     records: Sequence[tuple[int, bytes]] = ()
+    topic_id: int = TOPIC_ID
+    base: int = 0
     log: bytes = b""
     batches: set[tuple[int, int, bytes]] = field(default_factory=set)
-    topics: dict[int, str] = field(default_factory=lambda: {TOPIC_ID: TOPIC_NAME})
+    topics: dict[int, str] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Fill the topic."""
         self.log = b"".join(record(value, kind) for kind, value in self.records)
+        self.topics[self.topic_id] = TOPIC_NAME
+
+    @property
+    def end(self) -> int:
+        """The offset after the last record."""
+        return self.base + len(self.log)
 
     def answer(self, frame: Frame) -> list[Frame]:
         """The right answer to a client's frame."""
@@ -101,15 +111,18 @@ class Model:
 
     def fetched(self, start: int, max_bytes: int) -> bytes:
         """The payload of a FetchResponse: whole records, or a part of one that is too large."""
-        data = self.log[start : start + max_bytes]
+        start = max(start, self.base)
+        data = self.log[start - self.base :][:max_bytes]
         return fetch_payload(start, data[: boundaries(data)[-1]] or data)
 
     def pushes(self, topic: int, start: int, max_bytes: int) -> Iterator[Frame]:
         """What a subscription brings from an offset to the end of the log."""
-        while start < len(self.log):
-            end = start + (boundaries(self.log[start : start + max_bytes])[-1] or max_bytes)
-            yield push(start, self.log[start:end], topic)
-            start = end
+        start = max(start, self.base)
+        while start < self.end:
+            data = self.log[start - self.base :][:max_bytes]
+            data = data[: boundaries(data)[-1]] or data
+            yield push(start, data, topic)
+            start += len(data)
 
     def _taken(self, name: str) -> int | None:
         return next((known for known, taken in self.topics.items() if taken == name), None)
@@ -198,7 +211,7 @@ def _auth(_model: Model, payload: bytes) -> list[Frame]:
 
 def _fetch(model: Model, payload: bytes) -> list[Frame]:
     topic_id, start, max_bytes = struct.unpack("<IQI", payload)
-    end = len(model.log)
+    end = model.end
     if topic_id not in model.topics:
         return [model.error(0x10, "Topic not found")]
     if start in {END_OFFSET, end}:
@@ -212,7 +225,7 @@ def _subscribe(model: Model, payload: bytes) -> list[Frame]:
     topic_id, start, max_bytes, consumer = struct.unpack("<IQIQ", payload)
     if topic_id not in model.topics:
         return [model.error(0x10, "Topic not found")]
-    start = model.committed.get(consumer, 0) if start == 0 else min(start, len(model.log))
+    start = model.committed.get(consumer, 0) if start == 0 else min(start, model.end)
     begun = control(SUBSCRIBE_ACK, struct.pack("<QQ", consumer, start))
     pushed = [] if model.dialect.name == "deployed" else model.pushes(topic_id, start, max_bytes)
     return [begun, *pushed]

@@ -165,7 +165,7 @@ class ScriptedConnection(asyncio.Protocol):
         topic, start, most = self._subscription
         for frame in model.pushes(topic, start, most):
             self._put(frame.encode(model.dialect.compute))
-        self._subscription = (topic, len(model.log), most)
+        self._subscription = (topic, model.end, most)
 
     def _perform(self, steps: Sequence[Step], received: ReceivedFrame | None) -> None:
         answers = self._answers(steps, received)
@@ -175,7 +175,7 @@ class ScriptedConnection(asyncio.Protocol):
                 self._stalled = True
         if len(answers) > 1 and self._subscription is not None:
             topic, _, most = self._subscription  # its first pushes came with the answer
-            self._subscription = (topic, len(self._server.model.log), most)
+            self._subscription = (topic, self._server.model.end, most)
 
     def _answers(self, steps: Sequence[Step], received: ReceivedFrame | None) -> list[Frame]:
         """The right answer; the frame takes effect, unless it is refused."""
@@ -319,7 +319,7 @@ class ScriptedServer:
         foreign: Connections that began in the other dialect.
         read: The values of the records that the client has read.
         told: What the client said in words when it failed.
-        tickets: Batches that it was given and did not wait for.
+        tickets: Batches that it was given since its last flush and did not wait for.
     """
 
     def __init__(

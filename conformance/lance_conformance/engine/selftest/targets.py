@@ -52,7 +52,7 @@ class SelftestTarget:
         kind: What sort of server.
         name: Which one; `golden` for the golden ones.
         dialect: The dialect it is held to.
-        seed: Order of the cases; 0 for their own order.
+        seed: Order of the cases; 0 for their own order. What they draw does not depend on it.
         jobs: Cases asked at a time. One for mutants: some are wrong only in a certain state.
     """
 
@@ -137,7 +137,6 @@ async def try_subject(
             conditions = replace(
                 conditions,
                 budget=budget,
-                seed=subject.seed,
                 capabilities=needs,
                 missing=frozenset(),
                 pace=PACE,

@@ -51,11 +51,15 @@ from lance_conformance.server.cases.topics import (
 )
 from lance_conformance.server.cases.variation import (
     amount,
+    answers,
+    commands,
     interleaving,
+    lasting,
     number,
     position,
     repetition,
     size,
+    turns,
     waiting,
     width,
 )
@@ -104,6 +108,10 @@ MODULES = (
     interleaving,
     waiting,
     amount,
+    commands,
+    answers,
+    turns,
+    lasting,
     walks,
 )
 """Named so that importing this package fills the registry."""

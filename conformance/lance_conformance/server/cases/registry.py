@@ -46,6 +46,7 @@ AREAS: Mapping[str, str] = {
     "mix": "Interleaving: several at once",
     "wait": "Time: idle and slow peers",
     "vol": "Amount: large logs",
+    "each": "Each kind of frame",
     "any": "Anything in any order",
 }
 CASES: CaseRegistry[CaseContext] = CaseRegistry(CaseContext, AREAS, clauses, BOTH)

@@ -171,13 +171,19 @@ class Session(asyncio.Protocol):
             return rules.last_words(header)
         return None if rules.announced_ok(header) else rules.oversize_words(header)
 
+    def _end_late(self, kind: str) -> None:
+        seconds = self._rules.ends_late(kind)
+        if seconds is not None:
+            asyncio.get_running_loop().call_later(seconds, self.hang_up)
+
     def _serve(self, frame: Wire) -> Replies:
         kind = self._rules.kind(frame)
+        self._end_late(kind)
         try:
             if self._rules.leader and _writes(kind, frame):
                 return self._rules.elsewhere(frame)
             if kind == "control":
-                return obey(self._rules, frame.batch_id, frame.payload)
+                return obey(self._rules, frame.batch_id, self._rules.asked(frame))
             if kind == "keepalive":
                 self._admit(KEEPALIVE)
                 return self._rules.keepalives(frame)
@@ -188,6 +194,7 @@ class Session(asyncio.Protocol):
         except Refused as no:
             batch = kind in ("ingest", "ambiguous")
             self._harm("refused", frame)
+            self._end_late("refused")
             command = frame.batch_id if kind == "control" else 0
             if not self._rules.stays_after(no.refusal.code, command):
                 self._state.closing = True

@@ -94,6 +94,7 @@ class Memory:
 
     Attributes:
         topics: The topics by id.
+        default: Topic 0, which is not one of them.
         deleted: Ids that existed once.
         last_id: The highest id given away.
         epochs: How often each name was created.
@@ -115,6 +116,7 @@ class Memory:
     """
 
     topics: dict[int, Topic] = field(default_factory=dict)
+    default: Topic = field(default_factory=lambda: Topic(0, "default"))
     deleted: set[int] = field(default_factory=set)
     last_id: int = 0
     scars: set[str] = field(default_factory=set)

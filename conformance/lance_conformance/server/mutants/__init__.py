@@ -21,10 +21,12 @@ from lance_conformance.server.mutants.node import (
 from lance_conformance.server.mutants.operators import (
     amount,
     interleaving,
+    kinds,
     number,
     omission,
     position,
     repetition,
+    turns,
     waiting,
     width,
 )
@@ -71,6 +73,8 @@ MODULES = (
     interleaving,
     waiting,
     amount,
+    kinds,
+    turns,
 )
 """Named so that importing this package fills the registry."""
 

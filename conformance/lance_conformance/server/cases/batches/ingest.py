@@ -216,3 +216,20 @@ async def same_id_other_content(ctx: CaseContext) -> None:
     await _acked(ctx, ingest(topic.id, PRODUCER_ID, ctx.values(1)))
     again = ingest(topic.id, PRODUCER_ID, ctx.values(1))
     await ctx.side.ask(again, ctx.error(*ANY_ERROR, cite="AMB-25"))
+
+
+@case(
+    "ing/no-time-is-no-retry-here", "10.4/without-time", dialects=("specified",), quick=False,
+    twin_of="ing/no-time-is-no-retry",
+)  # fmt: skip
+async def no_time_is_no_retry_here(ctx: CaseContext) -> None:
+    """A batch without a timestamp that comes again on its connection is stored again."""
+    topic, peer = await ctx.topic(), await ctx.open()
+    for number in (ctx.batch(), PRODUCER_ID):
+        frame = replace(ingest(topic.id, number, ctx.values(1)), timestamp_ns=0)
+        before = await ctx.stored(topic)
+        for _ in range(2):
+            await peer.ask(frame, ack(frame.batch_id, "AMB-25"))
+        data = await ctx.stored(topic)
+        right = before + frame.payload * 2
+        ctx.check(data == right, "data", f"two batches were acked, {len(data)} bytes read")

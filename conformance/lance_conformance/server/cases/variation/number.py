@@ -39,16 +39,16 @@ BURST, PACED, ENOUGH = 256, 0.4, 3
 back on purpose; how many of those show that each is still answered."""
 
 
-async def _created(ctx: CaseContext) -> Topic:
+async def created(ctx: CaseContext, cite: str = "6.1/isolation") -> Topic:
     """A topic of this case's own; here a refusal is the fault that is looked for."""
     name = ctx.name()
-    frame = await ctx.side.ask(create_topic(name), topic_response("6.1/isolation"))
+    frame = await ctx.side.ask(create_topic(name), topic_response(cite))
     return Topic(int((read_json(frame.payload) or {}).get("id") or 0), name)
 
 
 async def _topics(ctx: CaseContext, count: int) -> None:
     """Each has its own record, and all are listed."""
-    topics = [await _created(ctx) for _ in range(count)]
+    topics = [await created(ctx) for _ in range(count)]
     ids = {topic.id for topic in topics}
     ctx.check(
         len(ids) == count, "field:id", f"{count} topics must have {count} ids, not {len(ids)}"

@@ -18,14 +18,15 @@ SHORT, LONG = 6, 25
 """Seconds: within the 30 s after which a Keepalive is due (LWP section 4.3)."""
 
 
-async def _pause(ctx: CaseContext, seconds: float) -> None:
+async def pause(ctx: CaseContext, seconds: float) -> None:
+    """Wait on purpose; the self-test waits for a part of it."""
     await asyncio.sleep(seconds * ctx.conditions.pace)
 
 
 async def _idle(ctx: CaseContext, seconds: float) -> None:
     topic, peer = await ctx.topic(), await ctx.open()
     await peer.ask(KEEPALIVE, keepalive())
-    await _pause(ctx, seconds)
+    await pause(ctx, seconds)
     frame = batches(ctx, topic, 1)[0]
     await peer.ask(frame, ack(frame.batch_id))
     await holds(ctx, topic, frame.payload)
@@ -33,7 +34,7 @@ async def _idle(ctx: CaseContext, seconds: float) -> None:
 
 async def _silent(ctx: CaseContext, seconds: float) -> None:
     peer = await ctx.open()
-    await _pause(ctx, seconds)
+    await pause(ctx, seconds)
     await peer.ask(KEEPALIVE, keepalive())
 
 
@@ -42,7 +43,7 @@ async def _stalled(ctx: CaseContext, seconds: float, size: int) -> None:
     frame = batches(ctx, topic, 1, 64)[0]
     data = peer.encode(frame)
     peer.send_bytes(data[:size])
-    await _pause(ctx, seconds)
+    await pause(ctx, seconds)
     peer.send_bytes(data[size:])
     await peer.expect(ack(frame.batch_id, "3.4/whole"))
     await holds(ctx, topic, frame.payload)
@@ -64,7 +65,7 @@ async def _slow_writer(ctx: CaseContext, seconds: float) -> None:
 async def _quiet_subscriber(ctx: CaseContext, seconds: float) -> None:
     topic, peer = await ctx.topic(), await ctx.open()
     await peer.ask(subscribe(topic.id, ctx.consumer), subscribe_ack(ctx.consumer, cite="5.12/ack"))
-    await _pause(ctx, seconds)
+    await pause(ctx, seconds)
     frame = batches(ctx, topic, 1)[0]
     async with ctx.precondition("storing a batch"):
         await (await ctx.open()).ask(frame, ack(frame.batch_id))

@@ -84,6 +84,10 @@ class Framing:
             return kinds[0]
         return "ambiguous" if header.length else "nothing"
 
+    def asked(self, frame: Wire, /) -> bytes:
+        """The payload of a control frame says what is asked, and its header nothing of it."""
+        return frame.payload
+
     def arranged(self, replies: Replies, /) -> Replies:
         """Answers leave in the order of receipt."""
         return replies

@@ -49,7 +49,9 @@ class Ingest(CompressionRules):
         known = connection.batches.get(key)
         if known is None:
             return "again" if self.seen_elsewhere(key, content) else "new"
-        return "again" if known == content else "other"
+        if known == content:
+            return "again" if frame.timestamp else "new"
+        return "other"
 
     def seen_elsewhere(self, key: tuple[int, int], content: tuple[int, bytes], /) -> bool:
         """Batch ids from 2^40 on are known on every connection, but for batches without a time."""
@@ -59,7 +61,7 @@ class Ingest(CompressionRules):
     def ingest_topic(self, connection: Connection, topic_id: int, /) -> Topic:
         """The topic to write to."""
         del connection  # a mutant closes it
-        topic = self.memory.topics.get(topic_id)
+        topic = self.memory.topics.get(topic_id) if topic_id else self.memory.default
         if topic is None:
             raise Refused(self.missing_code(topic_id), f"Unknown topic: {topic_id}")
         return topic

@@ -58,6 +58,10 @@ class Node(Consumers):
         """Seconds that a connection may be silent, in the middle of a frame or not: no limit."""
         return None
 
+    def ends_late(self, _kind: str, /) -> float | None:
+        """Seconds after which a frame of a kind, or a refusal, ends its connection: never."""
+        return None
+
     def stays_after(self, _code: int, _command: int, /) -> bool:
         """A refusal does not end the connection."""
         return True

@@ -91,8 +91,8 @@ class TopicRules(Ingest):
         return {"topics": topics}
 
     def default_topic(self) -> Topic:
-        """Topic 0 has a name and nothing else here."""
-        return Topic(0, "default")
+        """Topic 0 has a name, and a log."""
+        return self.memory.default
 
     def find(self, topic_id: int, /) -> Topic:
         """The topic that GetTopic asks for."""

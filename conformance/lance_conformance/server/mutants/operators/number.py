@@ -20,6 +20,36 @@ from lance_conformance.server.mutants.operators.common import (
 from lance_conformance.server.mutants.registry import golden
 
 
+def _commits(most: int) -> None:
+    def commit_kept(server: Specified, topic_id: int, consumer: int, offset: int, /) -> None:
+        golden(server).commit_kept(topic_id, consumer, offset)
+        mine = [key for key in server.memory.commits if key[0] == topic_id]
+        for key in mine[:-most]:
+            del server.memory.commits[key]
+
+    def commit_of_consumer_kept(
+        server: Specified, topic_id: int, consumer: int, offset: int, /
+    ) -> None:
+        golden(server).commit_kept(topic_id, consumer, offset)
+        mine = [key for key in server.memory.commits if key[1] == consumer]
+        for key in mine[:-most]:
+            del server.memory.commits[key]
+
+    register(
+        Specified.commit_kept,
+        f"keeps-{most}-commits",
+        f"A topic has at most {most} commits.",
+        commit_kept,
+    )
+    register(
+        Specified.commit_kept,
+        f"keeps-{most}-commits-of-a-consumer",
+        f"A consumer has at most {most} commits.",
+        commit_of_consumer_kept,
+        "specified",
+    )
+
+
 def _objects(most: int) -> None:
     def next_id(server: Specified) -> int:
         if len(server.memory.topics) >= most:
@@ -33,12 +63,6 @@ def _objects(most: int) -> None:
         return golden(server).fetch_topic(
             topic_id - most if topic_id - most in server.memory.topics else topic_id
         )
-
-    def commit_kept(server: Specified, topic_id: int, consumer: int, offset: int, /) -> None:
-        golden(server).commit_kept(topic_id, consumer, offset)
-        mine = [key for key in server.memory.commits if key[0] == topic_id]
-        for key in mine[:-most]:
-            del server.memory.commits[key]
 
     def waits(server: Specified, crowd: int, unfinished: int, unread: int, /) -> bool:
         return crowd > most or golden(server).waits_for_others(crowd, unfinished, unread)
@@ -57,12 +81,6 @@ def _objects(most: int) -> None:
         f"mixes-up-topics-beyond-{most}",
         f"A Fetch from a topic brings the data of the one {most} before it.",
         fetch_topic,
-    )
-    register(
-        Specified.commit_kept,
-        f"keeps-{most}-commits",
-        f"A topic has at most {most} commits.",
-        commit_kept,
     )
     register(
         Specified.waits_for_others,
@@ -275,6 +293,7 @@ for _number in MOST:
     if _number <= MOST_OBJECTS:
         _followers(_number)
         _objects(_number)
+        _commits(_number)
     if _number <= MOST_AT_ONCE:
         _backwards(_number)
 _counts(1000)
