@@ -8,7 +8,7 @@ from lance_conformance.client.cases import codes
 from lance_conformance.engine.axes import Cell, axes_of, cells
 from lance_conformance.engine.registry import Case
 from lance_conformance.engine.suite import Mutant, Suite
-from lance_conformance.engine.suites import PROTOCOLS, suite_named
+from lance_conformance.engine.suites import SUITES, suite_named
 from lance_docs._base import Generated, escape, heading, list_table, literal
 
 
@@ -19,9 +19,9 @@ class AboutSuite(Generated):
 
     def suite(self) -> Suite:
         """Return the suite that is meant."""
-        name = self.arguments[0] if self.arguments else PROTOCOLS[0]
-        if name not in PROTOCOLS:
-            raise self.refuse(f"the kit knows {', '.join(PROTOCOLS)}, not {name}")
+        name = self.arguments[0] if self.arguments else SUITES[0]
+        if name not in SUITES:
+            raise self.refuse(f"the kit knows {', '.join(SUITES)}, not {name}")
         return suite_named(name)
 
 
@@ -106,7 +106,7 @@ def _area(suite: Suite, area: str, title: str) -> str:
 
 def _row(suite: Suite, case: Case) -> tuple[str, ...]:
     section = case.clause.section
-    numbered = suite.name == PROTOCOLS[0]
+    numbered = suite.name == SUITES[0]
     rests_on = [f"LWP section {section}" if numbered else section, *case.clause.register]
     title = "\n\n".join(map(escape, filter(None, (case.title, case.details))))
     where = _dialects(suite, case)
