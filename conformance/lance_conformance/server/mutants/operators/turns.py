@@ -33,7 +33,7 @@ ENOUGH_CONNECTIONS = {16: 9, 24: 17, 40: 65}
 """The same of connections: the preflight makes some before the case."""
 
 
-class Row(NamedTuple):
+class CountedMutant(NamedTuple):
     """Something that is counted.
 
     Attributes:
@@ -51,7 +51,7 @@ class Row(NamedTuple):
     turns: str = ""
 
 
-def _register(row: Row, most: int, times: int, replacement: Hook) -> None:
+def _register(row: CountedMutant, most: int, times: int, replacement: Hook) -> None:
     """Register a mutant; one that counts over its whole life is put to one case.
 
     What it says to a second one would depend on the first.
@@ -62,7 +62,7 @@ def _register(row: Row, most: int, times: int, replacement: Hook) -> None:
     predicates.register(row.hook, name, title, replacement, only, asked)
 
 
-def _so_many(row: Row, most: int, times: int) -> None:
+def _so_many(row: CountedMutant, most: int, times: int) -> None:
     """A server that refuses what comes after the first so many, also of those that are over."""
     room = _counted(row.key, most, own="own" in row.key)
 
@@ -74,7 +74,7 @@ def _so_many(row: Row, most: int, times: int) -> None:
     _register(row, most, times, replacement)
 
 
-def _no_more(row: Row, most: int, times: int) -> None:
+def _no_more(row: CountedMutant, most: int, times: int) -> None:
     """A server that says no, or does nothing, after the first so many."""
     room = _counted(row.key, most, own="own" in row.key)
 
@@ -85,22 +85,22 @@ def _no_more(row: Row, most: int, times: int) -> None:
 
 
 REFUSING = (
-    Row(Specified.consumer_topic, "all-subscriptions", "ever-has-{}-subscriptions",
+    CountedMutant(Specified.consumer_topic, "all-subscriptions", "ever-has-{}-subscriptions",
         "There are {} subscriptions ever, ended ones too.", "hung-up"),
-    Row(Specified.consumer_topic, "own-subscriptions", "ever-has-{}-own-subscriptions",
+    CountedMutant(Specified.consumer_topic, "own-subscriptions", "ever-has-{}-own-subscriptions",
         "A connection has {} subscriptions ever, ended ones too."),
-    Row(Specified.next_id, "all-topics", "ever-has-{}-topics",
+    CountedMutant(Specified.next_id, "all-topics", "ever-has-{}-topics",
         "There are {} topics ever, deleted ones too.", "created"),
 )  # fmt: skip
 STOPPING = (
-    Row(Specified.commit_kept, "all-commits", "takes-{}-commits",
+    CountedMutant(Specified.commit_kept, "all-commits", "takes-{}-commits",
         "After {} commits none counts.", "committed"),
-    Row(Specified.limits_kept, "all-limits", "takes-{}-limits",
+    CountedMutant(Specified.limits_kept, "all-limits", "takes-{}-limits",
         "Limits are set {} times.", "limited"),
-    Row(Specified.stays_after, "own-refusals", "hangs-up-after-{}-refusals",
+    CountedMutant(Specified.stays_after, "own-refusals", "hangs-up-after-{}-refusals",
         "After {} refusals the next one ends the connection."),
 )  # fmt: skip
-CONNECTED = Row(Specified.has_room, "all-connections", "ever-has-{}-connections",
+CONNECTED = CountedMutant(Specified.has_room, "all-connections", "ever-has-{}-connections",
                 "There are {} connections ever, ended ones too.", "connected")  # fmt: skip
 for _most, _times in ENOUGH.items():
     for _row in REFUSING:
