@@ -70,8 +70,8 @@ class RestartedServer:
         self._server = ServerProcess(self._data, *self._options)
 
     def _kill(self) -> None:
-        if self._server.process.poll() is None:
-            self._server.end(signal.SIGKILL)
+        with self._server.process as process:
+            process.kill()
 
 
 class RestartedBridge:

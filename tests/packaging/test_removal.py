@@ -69,6 +69,7 @@ with running() as server:
         assert next(iter(consumer)).value == b"one"
     target = server.url.removeprefix("lance://")
     kit = [sys.executable, "-m", "lance_conformance", "--target", target, "hdr", "fet"]
+    kit += ["--timeout-scale", "10"]  # a sync may take seconds beside other tests
     done = subprocess.run(kit, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 for command in ("lance_server", "lance_sdk.cli", "lance_conformance"):

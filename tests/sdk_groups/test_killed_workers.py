@@ -51,8 +51,8 @@ def workers() -> Iterator[Callable[..., Worker]]:
 
     yield start
     for worker in started:
-        if worker.process.poll() is None:
-            worker.kill()
+        with worker.process as process:  # closes its pipe, also of one that ended by itself
+            process.kill()
 
 
 class Commits:

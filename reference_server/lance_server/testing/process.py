@@ -88,8 +88,8 @@ class ServerProcess:
         try:
             yield server
         finally:
-            if server.process.poll() is None:
-                server.end(signal.SIGKILL)
+            with server.process as process:  # closes its pipes, also of one that ended by itself
+                process.kill()
 
     def end(self, number: signal.Signals) -> tuple[int, str, str]:
         """Send a signal; return exit code, standard output and standard error."""
