@@ -12,7 +12,7 @@ from lance_sdk._api.lifecycle import Lifecycle
 from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
 from lance_sdk._protocol.produce.batcher import add_record, stored_size
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
-from lance_sdk._protocol.produce.delivery_failures import no_room
+from lance_sdk._protocol.produce.delivery_failures import buffer_full, no_room
 from lance_sdk.config import ProducerConfig
 from lance_sdk.delivery import Deliveries, Delivery, wait_for_all
 from lance_sdk.errors import BufferFull, DeadlineExceeded
@@ -359,7 +359,8 @@ class Producer(Lifecycle, Generic[V]):
     def _add_patiently(self, records: list[tuple[bytes, int]], full: BufferFull) -> list[Delivery]:
         """Add all records when there is room for them, within ``block_timeout``."""
         if not self._blocks:
-            raise full
+            with self._driver.lock:
+                raise buffer_full(full, self._sender.place()) from None
         deadline = monotonic() + self._block_timeout
         while True:
             with self._driver.lock:

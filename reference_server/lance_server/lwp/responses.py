@@ -112,7 +112,7 @@ INTERNAL: Final = Refusal(
 
 
 def explained(error: Exception) -> Refusal:
-    """Return what a client is told of an error, whatever it is."""
+    """Return the refusal that tells a client of an error; a mistake of this server is logged."""
     try:
         return as_refusal(error)
     except Exception:  # noqa: BLE001 - the log gets the traceback, the client a short word

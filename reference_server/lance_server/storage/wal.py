@@ -21,7 +21,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
+from itertools import compress, count
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -310,11 +310,9 @@ class WalStorage(WrapperStorage):
         errors = self.inner.write_each(writes)
         names = [name for name, _, _ in files]
         if any(errors):
-            failed = list(map(bool, errors))
-            writes = [
-                each for each, has_failed in zip(writes, failed, strict=True) if not has_failed
-            ]
-            names = [name for name, has_failed in zip(names, failed, strict=True) if not has_failed]
+            is_written = [error is None for error in errors]
+            writes = list(compress(writes, is_written))
+            names = list(compress(names, is_written))
             if not writes:
                 return errors
         file.dirty.update(zip(names, [fd for fd, _, _ in writes], strict=True))

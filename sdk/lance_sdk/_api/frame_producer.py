@@ -138,7 +138,8 @@ class FrameProducer(Producer):
             self._driver.wake()
             if not self._driver.wait(gate, deadline - monotonic()):
                 raise BufferFull(
-                    f"no room for a batch of {size} bytes in {self._block_timeout:.0f} s"
+                    f"no room for a batch of {size} bytes for {self._sender.place()} within "
+                    f"{self._block_timeout:g} s (block_timeout)"
                 )
             self._settle()
 

@@ -15,7 +15,7 @@ from lance_sdk._api.arguments.unit_parsing import seconds
 from lance_sdk._api.producer_core import ACK_SHARE, DISK_GRACE, build_producer
 from lance_sdk._protocol.produce.batcher import add_record, stored_size
 from lance_sdk._protocol.produce.delivery import Batch, first_failure
-from lance_sdk._protocol.produce.delivery_failures import no_room
+from lance_sdk._protocol.produce.delivery_failures import buffer_full, no_room
 from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery, wait_for_all
 from lance_sdk.config import ProducerConfig
@@ -359,7 +359,7 @@ class AsyncProducer(AsyncLifecycle, Generic[V]):
     ) -> list[AsyncDelivery]:
         """Add all records when there is room for them, within ``block_timeout``."""
         if not self._blocks:
-            raise full
+            raise buffer_full(full, self._sender.place()) from None
         deadline = monotonic() + self._block_timeout
         while True:
             gate = self._sender.gate(stored_size(records))

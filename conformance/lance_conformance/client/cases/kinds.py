@@ -59,14 +59,9 @@ FAULTS: Mapping[str, tuple[str, str, Mapping[str, Change], tuple[str, ...]]] = {
 """Clause, words, fault and dialects by name."""
 
 
-def _asked(carrier: FaultyAnswer) -> ClientCase:
-    """The operation, behind what it needs."""
-    first = (list_topics(), subscribe(), poll()) if carrier.name == "commit" else (list_topics(),)
-    return ClientCase((*first, carrier.op))
-
-
 for carrier in KINDS:
-    *first, op = _asked(carrier).ops
+    first = (list_topics(), subscribe(), poll()) if carrier.name == "commit" else (list_topics(),)
+    op = carrier.op
     for name, (clause, words, fault, dialects) in FAULTS.items():
         add_case(
             f"kind/{name}-{carrier.name}", clause,

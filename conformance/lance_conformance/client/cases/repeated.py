@@ -128,15 +128,15 @@ for number in HANDFULS:
                    checks=(Reads(tuple(b"%d" % n for n in range(number))),), paired=False),
         quick=False, weight=2,
     )  # fmt: skip
-for place, words in ((0, "at the beginning"), (1, "behind records")):
+for place, words in ((0, "at the beginning"), (1, "after records")):
     before = fetch_payload(0, LOG[: place * ONE])
-    behind = fetch_payload(FAR, LOG[:ONE])
+    after = fetch_payload(FAR, LOG[:ONE])
     gap = Answer(payload=struct.pack("<QII", FAR, 0, 0), good=True)
     answers = (*((Answer(payload=before, good=True),) * place), gap,
-               Answer(payload=behind, good=True))  # fmt: skip
+               Answer(payload=after, good=True))  # fmt: skip
     add_case(
         f"follow/over-a-gap-{place}", "5.9/gap",
-        f"Following goes on behind a gap {words}; a client that is pushed to meets none.",
+        f"A client that follows by Fetch goes on after a gap {words}.",
         ClientCase(
             (list_topics(), subscribe(), *(poll().safe(),) * (3 + place)),
             tuple(on("fetch", answer, nth=n) for n, answer in enumerate(answers, 1)),
@@ -151,16 +151,17 @@ for place, words in ((0, "at the beginning"), (1, "behind records")):
 for number in HANDFULS:
     add_case(
         f"again/losses-{number}", "17.6/reconnect",
-        f"After each of {number} connections that end behind an answer the next one is made.",
+        f"The server ends {number} connections after their answer; a new one is made each time.",
         ClientCase((list_topics(),) * number, (on("list", Answer(), Close(), nth=0),),
                    paired=False),
         quick=False, weight=2,
     )  # fmt: skip
+
 # -- one topic, done again -------------------------------------------------------------------------
 
 add_case(
     "again/get-after-delete", "17.5/error-ends",
-    "A topic that is deleted is asked for, and missed, whatever was told of it before.",
+    "A topic that was told before and is deleted is not found.",
     ClientCase((get_topic(), delete_topic(), get_topic().fails()), paired=False), quick=False,
 )  # fmt: skip
 add_case(

@@ -9,6 +9,7 @@ from lance_conformance.spec.clauses import clauses
 __all__ = ["AREAS", "BOTH", "CASES", "Case", "case", "registered"]
 
 BOTH = ("specified", "deployed")
+SPECIFIED = ("specified",)
 AREAS: Mapping[str, str] = {
     "axis": "Dialect axes",
     "hdr": "Header",

@@ -140,6 +140,11 @@ def waiting(batches: Sequence[Batch], timeout: float | None) -> DeadlineExceeded
     )
 
 
+def buffer_full(full: BufferFull, place: Destination) -> BufferFull:
+    """Return the error of who does not wait for room in the buffer."""
+    return BufferFull(f"{place}: {full}")
+
+
 def no_room(
     full: BufferFull, waited: float, oldest: Batch | None, place: Destination
 ) -> BufferFull:

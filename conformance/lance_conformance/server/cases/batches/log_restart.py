@@ -6,7 +6,7 @@ from typing import Final
 
 from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext, Topic
-from lance_conformance.server.cases.registry import BOTH, case
+from lance_conformance.server.cases.registry import BOTH, SPECIFIED, case
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, topic_response
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
@@ -16,7 +16,6 @@ from lance_conformance.wire.tlv import boundaries, record
 
 NONCE: Final = 7 << 40
 """From here on a batch id is known on every connection (AMB-25)."""
-SPECIFIED: Final = ("specified",)
 STEPS: Final = 100
 TYPES: Final = (0x00, 0x02, 0x05, 0x0F, 0x10, 0x12, 0x7F, 0x80, 0xFE, 0xFF)
 NULL: Final = 0xFF

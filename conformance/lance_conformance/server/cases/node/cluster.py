@@ -8,7 +8,7 @@ from lance_conformance.engine.expectations import Allowed
 from lance_conformance.engine.failures import NotApplicable
 from lance_conformance.engine.registry import CaseFunction
 from lance_conformance.server.case_context import CaseContext
-from lance_conformance.server.cases.registry import BOTH, case
+from lance_conformance.server.cases.registry import BOTH, SPECIFIED, case
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, answer, topic_response
 from lance_conformance.server.peer import Peer
@@ -32,7 +32,6 @@ from lance_conformance.wire.control import (
 from lance_conformance.wire.frame import Command, Frame, FrameKind
 
 Status = Mapping[str, Any]
-SPECIFIED: Final = ("specified",)
 NONCE: Final = 7 << 40
 """From here on a batch id is known on every connection (AMB-25)."""
 A_WEEK: Final = 604_800

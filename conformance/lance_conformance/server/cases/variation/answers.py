@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from lance_conformance.server.case_context import CaseContext
+from lance_conformance.server.cases.registry import BOTH, SPECIFIED
 from lance_conformance.server.cases.variation.common import holds, joined, register
 from lance_conformance.server.cases.variation.number import FEW, SYNCED
 from lance_conformance.server.consumers import pushed, subscribe_ack
@@ -23,8 +24,6 @@ from lance_conformance.wire.control import (
 from lance_conformance.wire.frame import Command, Frame
 from lance_conformance.wire.partitions import create_partitioned
 
-SPECIFIED = ("specified",)
-BOTH = ("specified", "deployed")
 Body = dict[str, object]
 
 

@@ -6,7 +6,8 @@ from functools import partial
 
 from lance_conformance.engine.expectations import Allowed, closed
 from lance_conformance.server.case_context import ALIVE, CaseContext
-from lance_conformance.server.cases.variation.common import holds, register
+from lance_conformance.server.cases.registry import BOTH, SPECIFIED
+from lance_conformance.server.cases.variation.common import NOT_FOUND, holds, register
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, answer, keepalive, topic_response
 from lance_conformance.wire.codes import ANY_ERROR, ErrorCode
@@ -24,9 +25,6 @@ from lance_conformance.wire.control import (
 )
 from lance_conformance.wire.frame import Command, Flag, Frame
 
-BOTH = ("specified", "deployed")
-SPECIFIED = ("specified",)
-NOT_FOUND = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.TOPIC_DELETED)
 BITS = (8, 16, 24, 31)
 
 

@@ -9,11 +9,14 @@ from lance_conformance.server.case_context import CaseContext, Topic
 from lance_conformance.server.cases.registry import case
 from lance_conformance.server.expect import ack
 from lance_conformance.server.peer import Peer
+from lance_conformance.wire.codes import ErrorCode
 from lance_conformance.wire.control import ingest
 from lance_conformance.wire.frame import Frame
 
 NONCE = 0x5A5A5A << 40
 """A producer nonce: batch ids from 2^40 on are known on every connection (AMB-25)."""
+NOT_FOUND = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.TOPIC_DELETED)
+"""What is said of a topic that is not there."""
 IN_FLIGHT = 256
 """Frames that are sent without waiting for their answers, at most."""
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from lance_conformance.server.case_context import CaseContext, Topic
+from lance_conformance.server.cases.registry import BOTH, SPECIFIED
 from lance_conformance.server.cases.variation.common import (
     NONCE,
     batches,
@@ -28,8 +29,6 @@ from lance_conformance.wire.control import (
 )
 from lance_conformance.wire.frame import Command
 
-BOTH = ("specified", "deployed")
-SPECIFIED = ("specified",)
 KEYS = ("id", "name", "created_at")
 LARGE = 1 << 20
 DEFAULT = Topic(0, "default")
@@ -88,7 +87,7 @@ async def _commits(ctx: CaseContext, count: int) -> None:
         peer.drop()
 
 
-async def _twice(ctx: CaseContext, count: int) -> None:
+async def _several_restarts(ctx: CaseContext, count: int) -> None:
     """What was stored between restarts is there after the last one, in its order."""
     topic, stored = await ctx.topic(), b""
     for _ in range(count):
@@ -202,7 +201,7 @@ _QUESTIONS: tuple[tuple[str, str, str, Question, tuple[str, ...]], ...] = (
     ("restart-keeps-65-commits", "5.14/restart", "65 commits count after a restart.",
      partial(_commits, count=65), SPECIFIED),
     ("restart-three-times", "6.1/restart-data", "Three restarts lose nothing.",
-     partial(_twice, count=3), BOTH),
+     partial(_several_restarts, count=3), BOTH),
     ("restart-keeps-limited-topics", "6.1/restart",
      "A topic that was created with limits is there after a restart.", _limited, BOTH),
     ("restart-keeps-names", "6.1/restart", "Names that are taken are taken after a restart.",

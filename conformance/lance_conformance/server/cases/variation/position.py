@@ -6,6 +6,7 @@ from functools import partial
 
 from lance_conformance.engine.expectations import Allowed, closed
 from lance_conformance.server.case_context import CaseContext, Topic
+from lance_conformance.server.cases.registry import BOTH, SPECIFIED
 from lance_conformance.server.cases.variation.common import (
     batches,
     holds,
@@ -21,8 +22,6 @@ from lance_conformance.wire.control import KEEPALIVE, get_topic
 from lance_conformance.wire.frame import MAX_PAYLOAD, Flag, Frame
 
 POSITIONS = (2, 9, 100, 1000)
-BOTH = ("specified", "deployed")
-SPECIFIED = ("specified",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,14 @@ from functools import partial
 from typing import Any
 
 from lance_conformance.server.case_context import ALIVE, CaseContext, Topic
-from lance_conformance.server.cases.variation.common import NONCE, batches, holds, joined, register
+from lance_conformance.server.cases.variation.common import (
+    NONCE,
+    NOT_FOUND,
+    batches,
+    holds,
+    joined,
+    register,
+)
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, answer, topic_response
 from lance_conformance.server.peer import Peer
@@ -29,7 +36,6 @@ from lance_conformance.wire.control import (
 from lance_conformance.wire.frame import Command, Frame
 
 TIMES = 5
-NOT_FOUND = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.TOPIC_DELETED)
 
 Ask = Callable[[CaseContext, Peer, Topic], Awaitable[bytes]]
 

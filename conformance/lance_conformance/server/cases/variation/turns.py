@@ -1,11 +1,18 @@
-"""Turns: what is done and undone again and again leaves nothing behind, and nothing comes late."""
+"""Turns: what is done and undone many times leaves no trace, and nothing comes late."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
 from lance_conformance.server.case_context import CaseContext
-from lance_conformance.server.cases.variation.common import batches, holds, joined, register
+from lance_conformance.server.cases.registry import BOTH, SPECIFIED
+from lance_conformance.server.cases.variation.common import (
+    NOT_FOUND,
+    batches,
+    holds,
+    joined,
+    register,
+)
 from lance_conformance.server.cases.variation.number import FEW, SYNCED, created
 from lance_conformance.server.cases.variation.waiting import pause
 from lance_conformance.server.consumers import commit_ack, pushed, subscribe_ack
@@ -30,9 +37,6 @@ from lance_conformance.wire.control import (
 )
 from lance_conformance.wire.frame import Flag, Frame
 
-SPECIFIED = ("specified",)
-BOTH = ("specified", "deployed")
-NOT_FOUND = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.TOPIC_DELETED)
 SOON = 1.0
 """Seconds after which what comes late has come."""
 
@@ -91,7 +95,7 @@ async def _connected(ctx: CaseContext, count: int) -> None:
 
 
 async def _committed(ctx: CaseContext, count: int) -> None:
-    """The last commit counts, whatever was committed before."""
+    """Only the last commit counts."""
     topic = await ctx.topic()
     size = len(await ctx.store(topic, ctx.values(count, 8))) // count
     for place in (*range(1, count + 1), 2):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from lance_conformance.server.case_context import CaseContext, Topic
-from lance_conformance.server.cases.variation.common import NONCE, holds, register
+from lance_conformance.server.cases.variation.common import NONCE, NOT_FOUND, holds, register
 from lance_conformance.server.consumers import commit_ack, subscribe_ack
 from lance_conformance.server.expect import ack, answer, fetched, topic_response
 from lance_conformance.server.peer import Peer
@@ -26,8 +26,6 @@ from lance_conformance.wire.control import (
 )
 from lance_conformance.wire.frame import Command, Frame
 from lance_conformance.wire.tlv import RAW_DATA
-
-NOT_FOUND = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.TOPIC_DELETED)
 
 
 async def _topic_id(ctx: CaseContext, bit: int) -> None:
