@@ -1,7 +1,7 @@
 """The replicated log in Kafka keeps every record once, in order, and says when it cannot."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from lance_server.cluster.kafka_log import log as log_module
 from lance_server.cluster.kafka_log.client import LogMissingError, result
 from lance_server.cluster.kafka_log.log import KafkaLog, create_topic
 from lance_server.cluster.kafka_log.settings import NEW_TOPIC, KafkaAddress
@@ -98,6 +99,17 @@ def opened(address: KafkaAddress) -> KafkaLog:
 def admin(address: KafkaAddress) -> AdminClient:
     """Return what changes topics."""
     return AdminClient({"bootstrap.servers": address.brokers, "log_level": 2})
+
+
+def change(address: KafkaAddress, settings: Mapping[str, str]) -> None:
+    """Change settings of a topic."""
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, address.topic, incremental_configs=entries)
+    (changed,) = admin(address).incremental_alter_configs([resource]).values()
+    changed.result(30)
 
 
 def read(reader: ShardReader, count: int) -> list[Entry]:
@@ -291,17 +303,7 @@ def test_brokers_that_are_not_there_are_unavailable(address: KafkaAddress) -> No
 
 def test_unsafe_settings_are_refused(address: KafkaAddress) -> None:
     """Each is named, with what to set instead."""
-    resource = ConfigResource(
-        ResourceType.TOPIC,
-        address.topic,
-        incremental_configs=[
-            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-            for name, value in (("cleanup.policy", "compact"), ("retention.ms", "1000"))
-        ],
-    )
-    client = admin(address)
-    (changed,) = client.incremental_alter_configs([resource]).values()
-    changed.result(30)
+    change(address, {"cleanup.policy": "compact", "retention.ms": "1000"})
     with pytest.raises(UnsafeSettingsError) as caught:
         KafkaLog.open(address)
     for words in ("has 1 replicas", "cleanup.policy is compact; set it to delete", "retention.ms"):
@@ -360,3 +362,22 @@ def test_what_brokers_answer_during_an_election_passes(
     with pytest.raises(ReplicatedLogError) as caught:
         result(answer, address)
     assert type(caught.value) is expected
+
+
+def test_settings_that_are_changed_later_are_told(
+    address: KafkaAddress, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the server's log, once, and in the status; and when they are mended."""
+    monkeypatch.setattr(log_module, "_JUDGE_SECONDS", 0.0)
+    log = opened(address)
+    reader = log.read(0, 0)
+    change(address, {"retention.ms": "3600000"})
+    eventually(lambda: "retention.ms is 3600000; set it to -1" in log.durability())
+    change(address, {"retention.ms": "-1"})
+    eventually(lambda: "retention.ms" not in log.durability())
+    reader.close()
+    log.close()
+    told = [each.getMessage() for each in caplog.records if "retention.ms" in each.getMessage()]
+    assert told == [
+        f"{address}: acknowledged records can be lost: retention.ms is 3600000; set it to -1"
+    ]

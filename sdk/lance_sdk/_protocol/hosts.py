@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from lance_spec.dialect import Dialect
 from lance_spec.limits import DEFAULT_PORT
@@ -18,6 +19,14 @@ class Endpoint:
 
     host: str
     port: int = DEFAULT_PORT
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Return the address that ``host:port`` is, where it is one."""
+        host, _, port = text.rpartition(":")
+        if host and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 2**16:
+            return cls(host.strip("[]"), int(port))
+        return None
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -97,6 +106,4 @@ class Hosts:
 
     def redirect(self, leader: str) -> None:
         """Try this ``host:port`` after the current one, where it is one (LWP section 12.4)."""
-        host, _, port = leader.rpartition(":")
-        if host and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 2**16:
-            self._referral = Endpoint(host.strip("[]"), int(port))
+        self._referral = Endpoint.parse(leader) or self._referral

@@ -2,14 +2,17 @@
 
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from itertools import count, islice
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import pytest
 from tests.server_cluster.nodes.test_nodes import NONCE, SETTINGS, Cluster, listed, until
 from tests.server_cluster.shards.test_shards import shards_of, write
 
-from lance_sdk import Client, Consumer, Producer
+from lance_sdk import AsyncTopicsConsumer, Client, Consumer, Producer, TopicsConsumer
 from lance_sdk.groups import Coordinator, GroupConsumer
 from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.memory import MemoryLog
@@ -378,3 +381,105 @@ def test_a_group_reads_topics_of_several_hosts(which: str, request: pytest.Fixtu
     ):
         read = [record.value for record in consumer]
     assert sorted(read) == sorted(name.encode() for name in group for _ in range(20))
+
+
+def accepted(found: Hosts) -> dict[int, int]:
+    """Return how many connections each node has accepted."""
+    return {number: node.stats()["connections_accepted"] for number, node in found.nodes.items()}
+
+
+class Writer:
+    """Writes to some topics over connections that stay open.
+
+    Attributes:
+        topics: their names.
+        sent: records that were sent: topic and value.
+    """
+
+    def __init__(self, found: Hosts, stack: ExitStack, numbers: Sequence[int]) -> None:
+        topics = {topic_at(found, number) for number in numbers}
+        with found.client(1) as one:
+            self.topics = [name for name, each in names(one).items() if each in topics]
+        self._producers = {
+            name: stack.enter_context(
+                Producer(f"lance://{found.address(1)}/{name}", backoff_cap=0.1)
+            )
+            for name in self.topics
+        }
+        self.sent: list[tuple[str, bytes]] = []
+
+    def write(self) -> None:
+        """Write one record to each topic."""
+        for name, producer in self._producers.items():
+            value = b"%d" % len(self.sent)
+            producer.send(value).result()
+            self.sent.append((name, value))
+
+
+@pytest.mark.parametrize("which", ["cluster", "redirecting"])
+def test_topics_of_several_hosts_have_a_connection_each(
+    which: str, request: pytest.FixtureRequest
+) -> None:
+    """It stays, whether the nodes forward or redirect."""
+    found: Hosts = request.getfixturevalue(which)
+    with ExitStack() as stack:
+        writer = Writer(found, stack, (1, 2, 1, 2))
+        url = f"lance://{found.address(1)}"
+        consumer = stack.enter_context(TopicsConsumer(url, writer.topics, start="beginning"))
+        records, read = iter(consumer), []
+        for rounds in range(10):
+            writer.write()
+            read += [(each.topic, each.value) for each in islice(records, len(writer.topics))]
+            if rounds == 2:
+                before = accepted(found)
+        assert accepted(found) == before
+    assert sorted(read) == sorted(writer.sent)
+
+
+@pytest.mark.parametrize("which", ["cluster", "redirecting"])
+def test_topics_of_several_hosts_have_a_connection_each_for_tasks(
+    which: str, request: pytest.FixtureRequest
+) -> None:
+    """As for threads."""
+    found: Hosts = request.getfixturevalue(which)
+
+    async def read(url: str, writer: Writer) -> list[tuple[str | None, bytes]]:
+        seen = list[tuple[str | None, bytes]]()
+        async with AsyncTopicsConsumer(url, writer.topics, start="beginning") as consumer:
+            for rounds in range(10):
+                await anyio.to_thread.run_sync(writer.write)
+                while len(seen) < len(writer.sent):
+                    batch = await consumer.poll(60)
+                    assert batch is not None, "records are there"
+                    seen += [(each.topic, bytes(each.value)) for each in batch]
+                if rounds == 2:
+                    before = accepted(found)
+            assert accepted(found) == before
+        return seen
+
+    with ExitStack() as stack:
+        writer = Writer(found, stack, (1, 2, 1, 2))
+        seen = anyio.run(read, f"lance://{found.address(1)}", writer)
+    assert sorted(seen) == sorted(writer.sent)  # type: ignore[type-var]
+
+
+def test_topics_of_a_host_that_goes_are_read_at_the_next_one(tmp_path: Path) -> None:
+    """Each record once."""
+    found = Hosts(tmp_path)
+    found.host(1, ONE, redirects=True)
+    for number in (2, 3):
+        found.host(number, TWO)
+    with ExitStack() as stack:
+        stack.callback(lambda: [found.stop(number) for number in list(found.nodes)])
+        writer = Writer(found, stack, (1, 2))
+        url = f"lance://{found.address(1)}"
+        consumer = stack.enter_context(
+            TopicsConsumer(url, writer.topics, start="beginning", backoff_cap=0.1)
+        )
+        records, read = iter(consumer), []
+        for rounds in range(6):
+            writer.write()
+            read += [(each.topic, each.value) for each in islice(records, len(writer.topics))]
+            if rounds == 2:
+                found.stop(2)
+    assert sorted(read) == sorted(writer.sent)

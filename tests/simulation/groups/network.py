@@ -27,6 +27,11 @@ class End:
         self.address = address
         self.other: End
 
+    @property
+    def open(self) -> bool:
+        """Whether it was not closed, here or there."""
+        return not self._over
+
     def arrive(self, data: bytes) -> None:
         """Take bytes."""
         self._data += data

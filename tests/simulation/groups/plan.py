@@ -26,6 +26,7 @@ class Settings:
         request_timeout: seconds that a member waits for an answer of the coordinator; a commit
             may so outlive the assignment that it belongs to, or not.
         span: seconds in which things happen.
+        hosts: nodes that have the topics; each redirects where another one has a topic.
     """
 
     topics: int = 4
@@ -35,6 +36,7 @@ class Settings:
     rebalance: float = 3.0
     request_timeout: float = 3.0
     span: float = SPAN
+    hosts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ _EXTENDING_SEEDS: Final = (8, 4)
 """Of so many seeds the plan of this one has a partitioned topic that gets partitions."""
 _PATIENT_SEEDS: Final = (6, 1)
 """Of so many seeds the plan of this one has commits that outlive a session."""
+_SEVERAL_HOSTS: Final = (9, 8)
+"""Of so many seeds the plan of this one has nodes that redirect, and die and come back."""
 _Step: TypeAlias = tuple[str, float, dict[str, Any]]
 _TEMPLATES: Final[tuple[tuple[_Step, ...], ...]] = (
     (("stop", 0.0, {}), ("coordinator", 0.5, {}), ("append", 1.0, {})),
@@ -176,6 +180,7 @@ def make_plan(seed: int) -> Plan:
         named=random.random() < 0.6,
         rebalance=random.choice([3.0, 20.0] if mild else [1.0, 3.0, 8.0]),
         request_timeout=3 * SESSION if _is_one_of(_PATIENT_SEEDS, seed) else 3.0,
+        hosts=2 if _is_one_of(_SEVERAL_HOSTS, seed) else 1,
     )
     happenings = [
         Happening(round(0.1 * number, 2), "member", {"who": number})
@@ -201,8 +206,19 @@ def make_plan(seed: int) -> Plan:
             Happening(round(random.uniform(CALM, SPAN), 2), EXTEND, {"count": random.randint(0, 9)})
             for _ in range(random.randint(1, 3))
         ]
+    if settings.hosts > 1:
+        happenings += _of_second_host(random)
     happenings.sort(key=lambda each: each.at)
     return Plan(seed, settings, tuple(happenings))
+
+
+def _of_second_host(random: Random) -> list[Happening]:
+    """Return what happens to the second node, and to connections with it."""
+    made = []
+    for name in ("cut", "silence", "server", "server"):
+        at = CALM + random.random() * (SPAN - CALM)
+        made.append(_happening(random, name, at, {"host": "server2"}))
+    return made
 
 
 def _is_one_of(seeds: tuple[int, int], seed: int) -> bool:

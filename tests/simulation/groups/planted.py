@@ -15,9 +15,10 @@ from lance_sdk.groups._member.member_reader import MemberReader
 from lance_sdk.groups._member.progress import TopicProgress
 from lance_sdk.groups._protocol.group import Group
 from lance_sdk.groups._protocol.group_metadata import Joining, Topic
+from lance_sdk.groups._protocol.host_fetcher import HostFetcher, TopicFetch
 from lance_sdk.groups._protocol.member import MemberHandler
 from lance_sdk.groups._protocol.membership import CommitCall, MembershipPhase
-from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, TopicFetch
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher
 from lance_sdk.groups.errors import NotAMember
 from lance_sdk.offsets import Commit, TopicIdentity
 from lance_spec.messages.groups import GroupErrorCode
@@ -29,7 +30,7 @@ _kept, _fence, _synced, _request = (
     MemberHandler._synced,
     MemberHandler._request,
 )
-_take, _introduce, _lost = MultiFetcher.take, MultiFetcher._introduce, TopicFetch.lost
+_take, _introduce, _lost = MultiFetcher.take, HostFetcher._introduce, TopicFetch.lost
 _found, _begin, _end = MemberReader.found, Group.begin_commit, Group.end_commit
 _sync, _join, _tick, _rebalance = Group.sync, Group.join, Group.tick, Group._rebalance
 _commit, _keep, _was_committed = TopicProgress.commit, GroupService._keep, MemberReader.committed
@@ -46,9 +47,15 @@ def _silenced(core: MultiFetcher) -> Any:
     return None if core.errors() else _take(core)
 
 
-def _ended_by_outage(core: MultiFetcher, lane: TopicFetch, connection: Any, now: float) -> None:
+def _ended_by_outage(host: HostFetcher, lane: TopicFetch, connection: Any, now: float) -> None:
     if not getattr(lane.fetcher, "was_lost", False):
-        _introduce(core, lane, connection, now)
+        _introduce(host, lane, connection, now)
+
+
+def _ask_here_again(core: MultiFetcher, fetch: TopicFetch, error: Any, now: float) -> None:
+    del core, error
+    fetch.lost(now)
+    fetch.retry_at = now + 1.0
 
 
 def _losing(lane: TopicFetch, now: float) -> None:
@@ -189,7 +196,7 @@ PLANTED: Final[dict[str, tuple[Callable[[], Any], ...]]] = {
         _patch(MultiFetcher, "check", lambda _: None),
     ),
     "L3: an outage ends the topics": (
-        _patch(MultiFetcher, "_introduce", _ended_by_outage),
+        _patch(HostFetcher, "_introduce", _ended_by_outage),
         _patch(TopicFetch, "lost", _losing),
     ),
     "L4: the end is looked for by every owner": (
@@ -235,6 +242,12 @@ PLANTED: Final[dict[str, tuple[Callable[[], Any], ...]]] = {
         _patch(Group, "_held_from_before", lambda *_: frozenset()),
     ),
     "later partitions are known and not asked for": (_patch(MemberHandler, "extend", _only_told),),
+    "a host that is named for a topic is not gone to": (
+        _patch(MultiFetcher, "name_host", _ask_here_again),
+    ),
+    "the topics of a host that is gone are not looked for": (
+        _patch(MultiFetcher, "host_failed", lambda *_: None),
+    ),
     "a commit is confirmed that was not stored": (
         _patch(GroupService, "_keep", _answered_before_stored),
     ),

@@ -34,6 +34,8 @@ FOUND_BY = {
     "L12: a half-open connection keeps its name": 5,
     "nobody is asked to release": 5,
     "a commit is taken from anybody": 3,
+    "a host that is named for a topic is not gone to": 8,
+    "the topics of a host that is gone are not looked for": 8,
 }
 """The seed whose plan finds each planted fault; see `FOUND_WITH` for others."""
 

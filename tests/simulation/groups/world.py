@@ -72,7 +72,9 @@ class World:
         self._loop = loop
         self._random = Random(plan.seed)
         self._network = Network(loop, Random(plan.seed + 1))
+        self._hosts = ["server", "server2"][: plan.settings.hosts]
         self._server = ServerModel()
+        self._server.hosts = self._alive_hosts
         self._model = Model()
         self._store = SimulatedStore(Random(plan.seed + 2), self._stored)
         self._processes: dict[int, Process] = {}
@@ -91,7 +93,7 @@ class World:
         if any(each.name == EXTEND for each in self._plan.happenings):
             self._server.extend(_PARTITIONED)
             self._partitioned = [_PARTITIONED]
-        self._network.services["server"] = self._server.serve
+        self._start_servers()
         self._start_coordinator()
         begun = self._loop.now
         for happening in self._plan.happenings:
@@ -110,6 +112,9 @@ class World:
         await asyncio.sleep(SESSION)
         self._check_records()
         await self._close_all()
+
+    def _alive_hosts(self) -> list[str]:
+        return [name for name in self._hosts if name in self._network.services] or self._hosts
 
     async def _sleep_until(self, at: float) -> None:
         if at > self._loop.now:
@@ -196,14 +201,14 @@ class World:
         self._stop_coordinator()
         self._loop.call_later(seconds, self._start_coordinator, True)
 
-    def do_server(self, seconds: float) -> None:
-        """Let the server be away."""
-        self._network.drop_host("server")
+    def do_server(self, seconds: float, host: str = "server") -> None:
+        """Let a server be away; another one has its topics meanwhile, where there is one."""
+        self._network.drop_host(host)
+        self._loop.call_later(seconds, self._start_servers, host)
 
-        def back() -> None:
-            self._network.services["server"] = self._server.serve
-
-        self._loop.call_later(seconds, back)
+    def _start_servers(self, *names: str) -> None:
+        for name in names or self._hosts:
+            self._network.services.setdefault(name, self._server.node(name))
 
     def do_slow_store(self, seconds: float) -> None:
         """Let the store take its time."""
@@ -226,7 +231,7 @@ class World:
     def _end_faults(self) -> None:
         self._mend_store()
         self._network.slow = 1.0
-        self._network.services.setdefault("server", self._server.serve)
+        self._start_servers()
         if "coordinator" not in self._network.services:
             self._start_coordinator()
         if not self._processes:
@@ -286,7 +291,7 @@ class World:
         settings, name = self._plan.settings, PROCESS.get()
         names = [each.info.name for each in self._server.alive if each.info.partition is None]
         consumer = AsyncGroupConsumer(
-            "lance://server",
+            f"lance://{','.join(self._hosts)}",
             group="g",
             topics=[*self._partitioned, *names],
             coordinator="lance://coordinator",
@@ -314,7 +319,7 @@ class World:
             },
         )
         consumer._driver._dial = self._network.dial
-        consumer._reader._driver._dial = self._network.dial
+        dial_in(consumer._reader, self._network)
         consumer._member._asleep = lambda: self._loop.asleep.get(name, 0.0)
         return consumer
 
@@ -443,6 +448,18 @@ class World:
                 self.violate(f"a process ended by {error!r}"[:200])
         if waiting:
             self.violate(f"{len(waiting)} processes did not end")
+
+
+def dial_in(reader: Any, network: Network) -> None:
+    """Have what reads topics dial in a network, also the hosts that are named for topics."""
+    drive, reader._driver._dial = reader._drive, network.dial
+
+    def driven(session: Any) -> Any:
+        driver = drive(session)
+        driver._dial = network.dial
+        return driver
+
+    reader._drive = driven
 
 
 def carry_out(plan: Plan) -> str | None:

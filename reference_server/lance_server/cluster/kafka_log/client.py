@@ -65,7 +65,7 @@ def read_facts(address: KafkaAddress) -> tuple[TopicFacts, str]:
     """
     admin = make(AdminClient, {**CLIENT, **address.settings}, address)
     topic_id, replicas = describe(admin, address)
-    settings = _settings_of(admin, ConfigResource(ResourceType.TOPIC, address.topic), address)
+    settings = topic_settings(admin, address)
     cluster = result(admin.describe_cluster(request_timeout=OPEN_SECONDS), address)
     brokers = {}
     for node in cluster.nodes:
@@ -86,6 +86,16 @@ def describe(admin: AdminClient, address: KafkaAddress) -> tuple[str, list[int]]
     told = result(asked, address)
     partitions = sorted(told.partitions, key=lambda each: each.id)
     return str(told.topic_id), [len(each.replicas) for each in partitions]
+
+
+def topic_settings(admin: AdminClient, address: KafkaAddress) -> dict[str, str]:
+    """Return a topic's settings, with those that it takes over from the brokers.
+
+    Raises:
+        LogUnavailableError: the brokers cannot be reached.
+        UnsafeSettingsError: they do not tell them.
+    """
+    return _settings_of(admin, ConfigResource(ResourceType.TOPIC, address.topic), address)
 
 
 def _settings_of(

@@ -8,6 +8,8 @@ what brokers see, and never skip: whatever is missing is an error.
 import logging
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -23,6 +25,7 @@ from lance_server.cluster.kafka_log.client import (
     read_facts,
     result,
     told_by,
+    topic_settings,
 )
 from lance_server.cluster.kafka_log.producer import KafkaAppender
 from lance_server.cluster.kafka_log.reader import CONSUMER, KafkaReader
@@ -50,6 +53,12 @@ _log = logging.getLogger(__name__)
 _STALE_SECONDS: Final = 3.0
 """Age beyond which what was heard of the log's ends counts for nothing."""
 _WATCH_SECONDS: Final = 0.5
+_NEW_LOG: Final = (
+    "This node serves what it has and takes nothing more: create a cluster in another topic with "
+    "other nodes, and copy the topics there with `lwp bridge`"
+)
+_JUDGE_SECONDS: Final = 10.0
+"""Between two looks at the topic's settings."""
 
 
 def create_topic(address: KafkaAddress, shards: int, replicas: int = 3) -> bool:
@@ -91,6 +100,7 @@ class KafkaLog:
         self._address = address
         self._topic = address.topic
         self._facts = facts
+        self._warned: tuple[str, ...] = ()
         self._identity = identity
         self._client = {**CLIENT, **address.settings}
         self._admin = make(AdminClient, self._client, address)
@@ -121,9 +131,18 @@ class KafkaLog:
                 f"{address}: acknowledged records could be lost: {listed}. For a trial only, "
                 "--engine-unsafe takes them as they are"
             )
+        log = cls(address, facts, identity)
+        log.tell(found)
+        return log
+
+    def tell(self, found: Sequence[str]) -> None:
+        """Say, once each, which settings can lose acknowledged records, and when none can."""
         for each in found:
-            _log.warning("%s: acknowledged records can be lost: %s", address, each)
-        return cls(address, facts, identity)
+            if each not in self._warned:
+                _log.warning("%s: acknowledged records can be lost: %s", self._address, each)
+        if self._warned and not found:
+            _log.warning("%s: its settings lose no acknowledged record any more", self._address)
+        self._warned = tuple(found)
 
     @property
     def shards(self) -> int:
@@ -228,14 +247,24 @@ class KafkaLog:
         if topic_id != self._facts.topic_id:
             raise LogReplacedError(
                 f"{self._address} was deleted and made again: its id was {self._facts.topic_id} "
-                f"and is {topic_id} now. Nothing of this node is lost; restore the cluster into a "
-                "new log"
+                f"and is {topic_id} now. {_NEW_LOG}"
             )
         if len(replicas) > self.shards:
             raise LogReplacedError(
                 f"{self._address} had {self.shards} partitions and has {len(replicas)} now: the "
-                "number of shards is fixed. Restore the cluster into a new log"
+                f"number of shards is fixed. {_NEW_LOG}"
             )
+
+    def judge(self) -> None:
+        """Look at the topic's settings again: somebody may have changed them.
+
+        Raises:
+            LogUnavailableError: the brokers cannot be reached.
+            UnsafeSettingsError: they do not tell the settings any more.
+        """
+        settings = topic_settings(self._admin, self._address)
+        self._facts = replace(self._facts, settings=settings)
+        self.tell(problems(self._facts))
 
     @property
     def replaced(self) -> StopNodeError | None:
@@ -259,12 +288,15 @@ class KafkaLog:
 
 
 class _Watch:
-    """Asks, twice a second, where the shards end, and whether the topic is still the same."""
+    """Asks, twice a second, where the shards end, and whether the topic is still the same.
+
+    Its settings are looked at less often.
+    """
 
     def __init__(self, log: KafkaLog) -> None:
         self._log = log
         self._ends: list[int] = []
-        self._heard = 0.0
+        self._heard = self._judged = 0.0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.problem = "it did not end"
@@ -274,7 +306,7 @@ class _Watch:
     def start(self) -> None:
         """Begin, if it has not begun."""
         if self._thread is None:
-            self._heard = time.monotonic()
+            self._heard = self._judged = time.monotonic()
             self._thread = threading.Thread(target=self._run, name="kafka-watch", daemon=True)
             self._thread.start()
 
@@ -285,6 +317,9 @@ class _Watch:
                 self._ends = self._log.ends()
                 self._heard = time.monotonic()
                 self.is_missing = False
+                if self._heard - self._judged >= _JUDGE_SECONDS:
+                    self._judged = self._heard
+                    self._log.judge()
             except StopNodeError as error:
                 self.replaced = error
                 return

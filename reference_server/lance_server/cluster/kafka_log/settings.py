@@ -127,7 +127,13 @@ def _broker_problems(facts: TopicFacts) -> Iterator[str]:
 
 
 def durability(facts: TopicFacts) -> str:
-    """Return one sentence for operators: which losses the topic's settings survive."""
+    """Return for operators which losses the topic's settings survive, and which are wrong."""
+    found = problems(facts)
+    wrong = f" Acknowledged records can be lost: {'; '.join(found)}." if found else ""
+    return _survived(facts) + wrong
+
+
+def _survived(facts: TopicFacts) -> str:
     replicas = min(facts.replicas, default=0)
     told = facts.settings.get("min.insync.replicas", "1")
     in_sync = min(replicas, int(told) if told.isdecimal() else 1)

@@ -1,4 +1,4 @@
-"""The topics of a member, read over one connection to their server, for tasks."""
+"""The topics of a member, read over a connection to each of their hosts, for tasks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,10 +6,18 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from lance_sdk._api import admin_steps
+from lance_sdk._api.factory import driver_options
+from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk._protocol.request_tracker import PendingRequest
 from lance_sdk.aio._lifecycle import AsyncLifecycle
 from lance_sdk.aio.client import AsyncClient
-from lance_sdk.groups._member.reader_parts import build_reader, end_calls, records_event
+from lance_sdk.groups._member.reader_parts import (
+    build_reader,
+    end_calls,
+    host_session,
+    records_event,
+)
+from lance_sdk.groups._protocol.host_fetcher import HostFetcher
 from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, end_told
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.types import RecordBatch
@@ -31,14 +39,20 @@ class AsyncTopicReader(AsyncClient):
         self._core, self._topics = build_reader(server, options)
         AsyncLifecycle.__init__(self, self._core)
         self._caller = self._core.caller
+        self._hosts: dict[HostFetcher, Any] = {}
+        """By host that was named for topics, what drives the session with it."""
 
     def do(self, work: Callable[[MultiFetcher, float], T]) -> T:
         """Do something to the core, and have its tasks look at it."""
         with self._driver.lock:
             self._driver.check()
             result = work(self._topics, monotonic())
-        self._driver.wake()
+        self._wake()
         return result
+
+    def _wake(self) -> None:
+        for driver in (self._driver, *self._hosts.values()):
+            driver.wake()
 
     def look(self, work: Callable[[MultiFetcher], T]) -> T:
         """Look at the core."""
@@ -49,10 +63,30 @@ class AsyncTopicReader(AsyncClient):
         """Have ``wake`` called when there is something new; return what was armed."""
         with self._driver.lock:
             self._driver.check()
+            moved = self._topics.move()
             gate = self._topics.gate()
+        if moved is not None:
+            self._follow(*moved)
         if gate is not armed and not self._driver.add_callback(gate, wake):
             wake()
         return gate
+
+    def _follow(self, wanted: Iterable[HostFetcher], over: Iterable[HostFetcher]) -> None:
+        """Connect to hosts that were named for topics, and leave those that have none left."""
+        for host in over:
+            if host in self._hosts:
+                self._hosts.pop(host).let_go(0.0)
+        for host in wanted:
+            session = host_session(self._core, host, monotonic())
+            driver = self._drive(session)
+            driver.lock = self._driver.lock
+            driver.start()
+            self._hosts[host] = driver
+        self._wake()
+
+    def _drive(self, session: Session) -> Any:
+        """Return what drives a session as the reader's own is driven."""
+        return type(self._driver)(session, self._name, **driver_options(self._core))
 
     def take(self) -> tuple[TopicIdentity, RecordBatch] | None:
         """Take the next batch of some topic.
@@ -66,7 +100,7 @@ class AsyncTopicReader(AsyncClient):
             end = None if found is None else self._topics.fetcher(found[0].id).end
         if found is None:
             return None
-        self._driver.wake()  # there is room for another Fetch now
+        self._wake()  # there is room for another Fetch now
         if hooks := self._driver.dispatcher.hooks:
             hooks.call("on_records", records_event(self._name, found[1], end))
         return found
@@ -74,7 +108,7 @@ class AsyncTopicReader(AsyncClient):
     async def ends(self, topics: Iterable[TopicIdentity]) -> dict[int, int]:
         """Return where the logs of topics end, by number; asked all at once."""
         calls = end_calls(self._session, topics)
-        self.do(lambda core, now: core.submit_all(calls.values(), now))
+        self.do(lambda core, now: core.submit_all(calls, now))
         for call in calls.values():
             await self._driver.wait(call, None)  # the core settles it within request_timeout
         return {topic_id: end_told(call) for topic_id, call in calls.items()}
@@ -113,7 +147,15 @@ class AsyncTopicReader(AsyncClient):
 
     def let_go(self) -> None:
         """Start closing without waiting; the member that it belongs to warns."""
-        self._driver.let_go()
+        for driver in (self._driver, *self._hosts.values()):
+            driver.let_go()
+
+    async def _finish(self, until: float, *, failed: bool) -> float:
+        """Leave the hosts that were named for topics."""
+        hosts, self._hosts = self._hosts, {}
+        for driver in hosts.values():
+            await driver.close(max(0.0, until - monotonic()))
+        return await super()._finish(until, failed=failed)
 
     def __del__(self) -> None:
         pass

@@ -6,13 +6,15 @@ from functools import partial
 from typing import Any, cast
 
 from lance_sdk._api.consumer_core import as_start, fetch_settings
-from lance_sdk._api.factory import ClientCore, backoff_of, build_client
+from lance_sdk._api.factory import ClientCore, backoff_of, build_client, session_of
 from lance_sdk._protocol.consume.fetch_session import FetchSession
 from lance_sdk._protocol.events import Event
+from lance_sdk._protocol.hosts import Endpoint
 from lance_sdk._protocol.reconnecting_session import Session
 from lance_sdk._protocol.request_tracker import PendingRequest
 from lance_sdk.config import ClientConfig, ConsumerConfig
-from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, TopicFetcher, end_call
+from lance_sdk.groups._protocol.host_fetcher import HostFetcher, HostSession, TopicFetcher
+from lance_sdk.groups._protocol.multi_fetcher import MultiFetcher, end_call
 from lance_sdk.hooks import RecordsEvent
 from lance_sdk.offsets.contract import TopicIdentity
 from lance_sdk.types import RecordBatch
@@ -34,7 +36,7 @@ def build_reader(server: URL, options: Mapping[str, Any]) -> tuple[ClientCore, M
     known = {name: value for name, value in options.items() if name in names}
 
     def make_fetcher(
-        progress: Callable[[], object], events: list[Event], topic: TopicIdentity
+        events: list[Event], topic: TopicIdentity, progress: Callable[[], object]
     ) -> TopicFetcher:
         url = replace(server, topic=None, topic_id=topic.id)
         settings = replace(fetch_settings(url, config), label=topic.label, held=False)
@@ -42,20 +44,36 @@ def build_reader(server: URL, options: Mapping[str, Any]) -> tuple[ClientCore, M
         start = as_start("beginning")
         return TopicFetcher(start, settings, progress=progress, retry=retry, events=events)
 
-    def make(
-        *, timeout: float, progress: Callable[[], object], events: list[Event]
-    ) -> MultiFetcher:
+    def make(*, timeout: float, progress: Callable[[], object], events: list[Event]) -> HostFetcher:
         return MultiFetcher(
-            partial(make_fetcher, progress, events),
-            backoff_of(config),
+            partial(make_fetcher, events),
+            partial(backoff_of, config),
             config.prefetch_bytes,
             timeout=timeout,
             progress=progress,
             events=events,
-        )
+        ).home
 
     core = build_client(server, known, make, FetchSession)
-    return core, cast("MultiFetcher", core.caller)
+    return core, cast("HostFetcher", core.caller).topics
+
+
+def host_session(core: ClientCore, host: HostFetcher, now: float) -> Session:
+    """Return a session with a host that was named for topics; it connects at once.
+
+    Args:
+        core: of the reader.
+        host: reads the topics.
+        now: the time.
+    """
+    endpoint = Endpoint.parse(host.address)
+    assert endpoint is not None, "else it would not have been named"
+    url = URL(endpoints=(endpoint,), tls=core.url.tls)
+    backoff = backoff_of(core.config)
+    session = session_of(url, core.config, host, backoff, host.events, kind=HostSession)
+    host.situation = session.situation
+    session.open(now)
+    return session
 
 
 def records_event(source: str, batch: RecordBatch, end: int | None) -> RecordsEvent:
