@@ -367,13 +367,17 @@ def call_after_fork(call: Callable[[], None]) -> None:
         os.register_at_fork(after_in_child=call)
 
 
-def wait_for_end() -> None:
-    """Wait in the main thread until the process is told to end, by Ctrl-C or SIGTERM."""
+def wait_for_end(goes_on: Callable[[], object] = lambda: True) -> None:
+    """Wait in the main thread until the process is told to end, by Ctrl-C or SIGTERM.
+
+    Args:
+        goes_on: asked each second; the wait ends when it says no.
+    """
     told = threading.Event()
     ends = (signal.SIGINT, signal.SIGTERM)
     before = [(number, signal.signal(number, lambda *_: told.set())) for number in ends]
     try:
-        while not told.wait(_TURN):
+        while not told.wait(_TURN) and goes_on():
             pass
     finally:
         for number, handler in before:

@@ -24,7 +24,7 @@ from typing import Final, Self
 
 import anyio
 from anyio import to_thread
-from anyio.abc import ByteStream, SocketAttribute, TaskStatus
+from anyio.abc import ByteStream, Listener, SocketAttribute, TaskGroup, TaskStatus
 from anyio.streams.tls import TLSListener
 
 from lance_sdk._api.arguments.unit_parsing import Duration, seconds
@@ -47,6 +47,8 @@ __all__ = ["Coordinator"]
 
 _log = logging.getLogger("lance_sdk.groups")
 
+_AGAIN: Final = 0.2
+"""Seconds after which a connection is taken again where none could be."""
 _STARTING: Final = 10.0
 _JOIN_GRACE: Final = 15.0
 
@@ -112,6 +114,7 @@ class Coordinator:
         self._stop: anyio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._error: BaseException | None = None
+        self._full = False
 
     def __repr__(self) -> str:
         state = "STOPPED" if self._port is None else "OPEN"
@@ -145,6 +148,11 @@ class Coordinator:
             raise self._error
         return self
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it serves no more although nobody stopped it; None while it serves."""
+        return self._error
+
     def stop(self) -> None:
         """Stop serving and close the store; members look for it until it is back."""
         thread = self._thread
@@ -172,6 +180,8 @@ class Coordinator:
             asyncio.run(self._serve_until_stopped())
         except BaseException as error:  # noqa: BLE001 - handed to the thread that started it
             self._error = _plain(error)
+            if self._ready.is_set():
+                _log.error("%r serves no more: %s", self, self._error)
         finally:
             self._ready.set()
 
@@ -205,12 +215,23 @@ class Coordinator:
             async with listener, anyio.create_task_group() as tasks:
                 if lease is not None:
                     tasks.start_soon(self._keep, lease)
-                await serving.serve(self._converse)
+                while True:
+                    await self._take_connections(serving, tasks)
         finally:
             self._port = None
             self._let_go()
             if lease is not None:
                 lease.release()
+
+    async def _take_connections(self, listener: Listener[ByteStream], tasks: TaskGroup) -> None:
+        """Serve who comes, until one cannot be taken: there may be no descriptor left."""
+        try:
+            await listener.serve(self._converse, tasks)
+        except* OSError as errors:
+            if not self._full:
+                _log.warning("%r cannot take a connection: %s", self, _plain(errors))
+            self._full = True
+        await anyio.sleep(_AGAIN)
 
     async def _keep(self, lease: FolderLease) -> None:
         """Show that this coordinator is alive; stop where another one has its folder."""
@@ -223,8 +244,12 @@ class Coordinator:
         while True:
             await anyio.sleep(lease.seconds / 4)
             began = _seconds()
-            await to_thread.run_sync(lease.renew)
-            renewed = began
+            try:
+                await to_thread.run_sync(lease.renew)
+            except OSError as error:  # where that lasts, no commit is stored
+                _log.warning("%r could not renew its lease of the offsets: %s", self, error)
+            else:
+                renewed = began
 
     def _let_go(self) -> None:
         """Give the offsets back: a store that somebody brought is somebody's to close."""
@@ -237,6 +262,7 @@ class Coordinator:
 
     async def _converse(self, stream: ByteStream) -> None:
         link = CoordinatorLink(_peer(stream))
+        self._full = False
         try:
             if len(self._links) >= self._limits.connections:
                 _log.warning("%s was turned away: there are too many connections", link.peer)

@@ -52,13 +52,13 @@ class FolderLease:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             fd = platform.open_file(self._path, os.O_RDWR | os.O_CREAT, follow=False)
+            try:
+                self._claim(fd)
+            except BaseException:
+                os.close(fd)
+                raise
         except OSError as error:
             raise StoreUnavailable(f"cannot use {self._path}: {error.strerror}") from error
-        try:
-            self._claim(fd)
-        except BaseException:
-            os.close(fd)
-            raise
         self._fd = fd
 
     def _claim(self, fd: int) -> None:
@@ -70,9 +70,9 @@ class FolderLease:
         if holder.get("host", self._host) != self._host and self._age(fd) < self.seconds:
             place = f"{self._path}, held by host {holder['host']}"
             raise StoreLocked(place, holder.get("pid"))
-        text = json.dumps({"host": self._host, "pid": os.getpid(), "token": self._token})
-        os.ftruncate(fd, 0)
-        platform.write_at(fd, text.encode(), 0)
+        text = json.dumps({"host": self._host, "pid": os.getpid(), "token": self._token}).encode()
+        platform.write_at(fd, text, 0)  # in place, as there may be no room for another block
+        os.ftruncate(fd, len(text))
         platform.sync(fd)
 
     def _age(self, fd: int) -> float:

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from lance_sdk import GroupConsumer
+from lance_sdk._io import platform
 from lance_sdk.cli._app import run
 from lance_sdk.groups import Coordinator
-from lance_sdk.offsets import FileStore
+from lance_sdk.groups import coordinator as coordinator_module
+from lance_sdk.offsets import FileStore, StoreLocked
+from lance_sdk.offsets.lease import FolderLease
 
 
 def test_no_groups_yet(coordinator: Coordinator, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,3 +82,20 @@ def test_serve_needs_a_store(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody loses offsets because a store was forgotten."""
     assert run(["group", "serve"]) == 2
     assert "--store" in capsys.readouterr().err
+
+
+def test_serve_ends_when_another_coordinator_takes_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that serves nobody would not be started again."""
+    monkeypatch.setattr(platform, "_TURN", 0.01)
+    lease = FolderLease(tmp_path, seconds=0.004)
+    monkeypatch.setattr(coordinator_module, "_lease_on", lambda _store: lease)
+
+    def taken() -> None:
+        raise StoreLocked(str(tmp_path), 7)
+
+    monkeypatch.setattr(lease, "renew", taken)
+    command = ["group", "serve", "--listen", "127.0.0.1:0", "--store", f"file:{tmp_path}"]
+    assert run(command) == 1
+    assert "in use by process 7" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """A coordinator on a real socket: what it answers, and what hostile peers cannot do to it."""
 
+import errno
 import gc
 import os
 import ssl
@@ -10,14 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 import trustme
+from anyio.abc import Listener
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lance_sdk import Client, GroupConsumer
+from lance_sdk._io import platform
 from lance_sdk.errors import ConfigError, UsageError
 from lance_sdk.groups import Coordinator, GroupErrorCode, GroupRefused, Limits, Strategy
+from lance_sdk.groups import coordinator as coordinator_module
 from lance_sdk.groups._coordinator.request import describe_groups
 from lance_sdk.offsets import (
     Commit,
@@ -504,3 +509,81 @@ def test_started_once(coordinator: Coordinator) -> None:
     """A coordinator is started once."""
     with pytest.raises(UsageError, match="started before"):
         coordinator.start()
+
+
+class Exhausted(Listener[Any]):
+    """Cannot take the first connection, as where the process has no descriptor left."""
+
+    def __init__(self, listener: Any) -> None:
+        self._listener = listener
+        self.refused = False
+
+    @property
+    def extra_attributes(self) -> Any:
+        """What is known of the socket."""
+        return self._listener.extra_attributes
+
+    async def serve(self, handler: Any, task_group: Any = None) -> None:
+        """Serve, at the second try."""
+        if not self.refused:
+            self.refused = True
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        await self._listener.serve(handler, task_group)
+
+    async def aclose(self) -> None:
+        """Listen no more."""
+        await self._listener.aclose()
+
+
+def test_a_connection_that_cannot_be_taken_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The coordinator says so, and takes connections again."""
+    listen = anyio.create_tcp_listener
+    listeners: list[Exhausted] = []
+
+    async def exhausted(**options: Any) -> Exhausted:
+        listeners.append(Exhausted(await listen(**options)))
+        return listeners[0]
+
+    monkeypatch.setattr(anyio, "create_tcp_listener", exhausted)
+    monkeypatch.setattr(coordinator_module, "_AGAIN", 0.0)
+    with Coordinator("127.0.0.1:0") as coordinator:
+        assert describe_groups(coordinator.url) == []
+        assert coordinator.failure is None
+    assert listeners[0].refused
+    assert "cannot take a connection: [Errno 24]" in caplog.text
+
+
+def test_a_lease_that_cannot_be_renewed_stores_nothing_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that is read-only for a while; the coordinator goes on."""
+    lease = FolderLease(tmp_path, seconds=0.004)
+    renew, refused, renewed = lease.renew, threading.Event(), threading.Event()
+
+    def renew_later() -> None:
+        if not refused.is_set():
+            refused.set()
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        renew()
+        renewed.set()
+
+    monkeypatch.setattr(lease, "renew", renew_later)
+    monkeypatch.setattr(coordinator_module, "_lease_on", lambda _store: lease)
+    with Coordinator("127.0.0.1:0", store=f"file:{tmp_path}") as coordinator:
+        assert renewed.wait(20)
+        assert coordinator.failure is None
+
+
+def test_a_full_disk_is_told_where_the_lease_cannot_be_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As any other trouble with the store."""
+
+    def full(_fd: int, _data: bytes, _offset: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(platform, "write_at", full)
+    with pytest.raises(StoreUnavailable, match="No space left on device"):
+        Coordinator("127.0.0.1:0", store=f"file:{tmp_path}").start()

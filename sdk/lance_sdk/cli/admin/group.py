@@ -94,7 +94,9 @@ def serve(
             print_json({"url": coordinator.url})
         else:
             print_line(f"coordinator listens at {coordinator.url}")
-        wait_for_end()
+        wait_for_end(lambda: coordinator.failure is None)
+    if coordinator.failure is not None:
+        raise coordinator.failure
 
 
 def _tls(settings: Settings) -> "ssl.SSLContext | None":
