@@ -10,7 +10,7 @@ from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.factory import ClientCore, driver_options, not_opened, open_deadline
 from lance_sdk._api.no_pickle import NotPicklable
 from lance_sdk._api.with_statements import OpenedByWith
-from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
+from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import NotOpenError, RecordsLost, UsageError
 from lance_sdk.types import CloseReport
@@ -110,8 +110,7 @@ class Lifecycle(NotPicklable, OpenedByWith):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        hurry = kind is not None and not issubclass(kind, Exception)  # Ctrl-C, SystemExit
-        report = self._close(EXIT_BUDGET if hurry else None, failed=kind is not None)
+        report = self._close(leaving_time(kind), failed=kind is not None)
         if kind is None and report.lost:
             raise RecordsLost(report)
         warn_of_lost_block(report.lost, self._name, error)

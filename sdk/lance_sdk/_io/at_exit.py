@@ -58,6 +58,16 @@ def warn_of_loss(lost: int, when: str, *, what: str = "records") -> None:
         )
 
 
+def leaving_time(kind: type[BaseException] | None) -> float | None:
+    """Return the seconds to leave a block in; None where the block's own timeout counts.
+
+    Args:
+        kind: of what ended the block: Ctrl-C, SystemExit and a cancelled task are in a hurry.
+    """
+    hurry = kind is not None and not issubclass(kind, Exception)
+    return EXIT_BUDGET if hurry else None
+
+
 def warn_of_lost_block(
     lost: int, name: str, error: BaseException | None, *, what: str = "records"
 ) -> None:

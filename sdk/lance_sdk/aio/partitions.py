@@ -12,12 +12,13 @@ from typing import Any, Self, Unpack
 from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
+from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk._protocol.handshake import find_partitioned
 from lance_sdk.aio.delivery import AsyncDeliveries, AsyncDelivery
 from lance_sdk.aio.partition_watch import AsyncPartitionWatch
 from lance_sdk.aio.producer import AsyncProducer
 from lance_sdk.config import ProducerConfig
-from lance_sdk.errors import LanceError, NotOpenError, RecordsLost
+from lance_sdk.errors import LanceError, NotOpenError, RecordsLost, UsageError
 from lance_sdk.options import ProducerOptions
 from lance_sdk.stats import ProducerStats
 from lance_sdk.topics.routing import (
@@ -110,7 +111,10 @@ class AsyncPartitionedProducer:
         Raises:
             ConfigError: the topic's description names another partitioner.
             LanceError: one cannot be opened; none stays open then.
+            UsageError: it is open already, or was closed.
         """
+        if self._watch is not None:
+            raise UsageError(f"{self!r} is open already; use it, or make another one")
         if self._router is None:
             await self._find_partitions()
         try:
@@ -277,6 +281,7 @@ class AsyncPartitionedProducer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        report = await self.close()
+        report = await self.close(leaving_time(kind))
         if kind is None and report.lost:
             raise RecordsLost(report)
+        warn_of_lost_block(report.lost, repr(self), error)

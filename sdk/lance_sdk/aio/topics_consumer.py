@@ -10,11 +10,13 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, Unpack
 
+import anyio
 from anyio.lowlevel import checkpoint
 
 from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
+from lance_sdk._io.at_exit import leaving_time
 from lance_sdk.aio._iteration import UntilNone
 from lance_sdk.aio._offset_store import async_store
 from lance_sdk.config import ConsumerConfig
@@ -301,8 +303,9 @@ class AsyncTopicsConsumer(TopicsView):
             self._wholes = wholes_of(found, settings.topics)
             await self._take_up(found)
         except BaseException:
-            await self._release()
-            await self._reader.close(0.0)
+            with anyio.CancelScope(shield=True):
+                await self._release()
+                await self._reader.close(0.0)
             raise
         if self._wholes or self._settings.pattern is not None:
             self._refresh_at = monotonic() + self._settings.refresh_interval
@@ -317,17 +320,21 @@ class AsyncTopicsConsumer(TopicsView):
         await self._close(timeout, failed=False)
 
     async def _close(self, timeout: float | None, *, failed: bool) -> None:
-        if self._reader.usable and self._settings.auto_commit != "off":
-            if failed:
-                self._reading.leave()
-            else:
-                self._reading.done()
-            try:
-                await self._save(self._reading.commits())
-            except LanceError as error:
-                _log.warning("%r: the last positions were not committed: %s", self, error)
-        await self._release()
-        await self._reader.close(timeout)
+        with anyio.CancelScope(shield=True):
+            if self._reader.usable and self._settings.auto_commit != "off":
+                await self._commit_last(failed=failed)
+            await self._release()
+            await self._reader.close(timeout)
+
+    async def _commit_last(self, *, failed: bool) -> None:
+        if failed:
+            self._reading.leave()
+        else:
+            self._reading.done()
+        try:
+            await self._save(self._reading.commits())
+        except LanceError as error:
+            _log.warning("%r: the last positions were not committed: %s", self, error)
 
     async def _release(self) -> None:
         store, self._store = self._store, None
@@ -350,7 +357,7 @@ class AsyncTopicsConsumer(TopicsView):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._close(None, failed=kind is not None)
+        await self._close(leaving_time(kind), failed=kind is not None)
 
     def __del__(self) -> None:
         reader = getattr(self, "_reader", None)

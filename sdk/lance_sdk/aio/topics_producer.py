@@ -11,6 +11,7 @@ import anyio
 from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
+from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk.aio.delivery import AsyncDelivery
 from lance_sdk.aio.partitions import AsyncPartitionedProducer
 from lance_sdk.config import ProducerConfig
@@ -144,6 +145,9 @@ class AsyncTopicsProducer:
                 )
                 await found.open()
                 self._targets[topic] = found
+                if self._usage_error is not None:  # closed meanwhile
+                    await found.close(0.0)
+                    raise self._usage_error
         return found
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -174,9 +178,8 @@ class AsyncTopicsProducer:
             What was delivered and what was not, of all topics.
         """
         until = deadline_after(self._close_timeout if timeout is None else timeout)
-        async with self._opening:
-            self._usage_error = ClosedError(f"{self!r} is closed; make a new one")
-            targets = list(self._targets.values())
+        self._usage_error = ClosedError(f"{self!r} is closed; make a new one")
+        targets = list(self._targets.values())
         return merged([await each.close(max(0.0, until - monotonic())) for each in targets])
 
     async def __aenter__(self) -> Self:
@@ -188,6 +191,7 @@ class AsyncTopicsProducer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        report = await self.close()
+        report = await self.close(leaving_time(kind))
         if kind is None and report.lost:
             raise RecordsLost(report)
+        warn_of_lost_block(report.lost, repr(self), error)

@@ -13,6 +13,7 @@ from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import Duration
 from lance_sdk._api.deadlines import deadline_after
 from lance_sdk._api.offset_store import sync_store
+from lance_sdk._io.at_exit import leaving_time
 from lance_sdk.config import ConsumerConfig
 from lance_sdk.errors import LanceError, UsageError
 from lance_sdk.groups._member.member_reader import MemberReader
@@ -348,7 +349,7 @@ class TopicsConsumer(TopicsView):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._close(None, failed=kind is not None)
+        self._close(leaving_time(kind), failed=kind is not None)
 
     def __del__(self) -> None:
         reader = getattr(self, "_reader", None)

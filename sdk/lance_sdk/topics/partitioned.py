@@ -12,10 +12,11 @@ from typing import Any, Self, Unpack
 from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
+from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk._protocol.handshake import find_partitioned
 from lance_sdk.config import ProducerConfig
 from lance_sdk.delivery import Deliveries, Delivery
-from lance_sdk.errors import LanceError, NotOpenError, RecordsLost
+from lance_sdk.errors import LanceError, NotOpenError, RecordsLost, UsageError
 from lance_sdk.options import ProducerOptions
 from lance_sdk.producer import Producer
 from lance_sdk.stats import ProducerStats
@@ -110,7 +111,10 @@ class PartitionedProducer:
         Raises:
             ConfigError: the topic's description names another partitioner.
             LanceError: one cannot be opened; none stays open then.
+            UsageError: it is open already, or was closed.
         """
+        if self._watch is not None:
+            raise UsageError(f"{self!r} is open already; use it, or make another one")
         if self._router is None:
             self._find_partitions()
         try:
@@ -275,6 +279,7 @@ class PartitionedProducer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        report = self.close()
+        report = self.close(leaving_time(kind))
         if kind is None and report.lost:
             raise RecordsLost(report)
+        warn_of_lost_block(report.lost, repr(self), error)

@@ -10,6 +10,7 @@ from typing import Any, Self, Unpack
 from lance_sdk._api.arguments.signature import shows_options
 from lance_sdk._api.arguments.unit_parsing import positive, seconds
 from lance_sdk._api.deadlines import deadline_after
+from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk.config import ProducerConfig
 from lance_sdk.delivery import Delivery
 from lance_sdk.errors import ClosedError, ConfigError, NotOpenError, RecordsLost, UsageError
@@ -143,6 +144,9 @@ class TopicsProducer:
                 )
                 found.open()
                 self._targets[topic] = found
+                if self._usage_error is not None:  # closed meanwhile
+                    found.close(0.0)
+                    raise self._usage_error
         return found
 
     def flush(self, timeout: float | None = None) -> None:
@@ -173,9 +177,8 @@ class TopicsProducer:
             What was delivered and what was not, of all topics.
         """
         until = deadline_after(self._close_timeout if timeout is None else timeout)
-        with self._opening:
-            self._usage_error = ClosedError(f"{self!r} is closed; make a new one")
-            targets = list(self._targets.values())
+        self._usage_error = ClosedError(f"{self!r} is closed; make a new one")
+        targets = list(self._targets.values())
         return merged([each.close(max(0.0, until - monotonic())) for each in targets])
 
     def __enter__(self) -> Self:
@@ -187,6 +190,7 @@ class TopicsProducer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        report = self.close()
+        report = self.close(leaving_time(kind))
         if kind is None and report.lost:
             raise RecordsLost(report)
+        warn_of_lost_block(report.lost, repr(self), error)

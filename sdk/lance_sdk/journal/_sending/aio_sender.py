@@ -15,7 +15,7 @@ import anyio
 from anyio import to_thread
 
 from lance_sdk._api.with_statements import OpenedByAsyncWith
-from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
+from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk._io.tasks.task_driver import TaskDriver
 from lance_sdk.errors import DeadlineExceeded
 from lance_sdk.journal._sending.base import SenderState
@@ -128,9 +128,8 @@ class AsyncForwardingSender(SenderState, OpenedByAsyncWith):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        hurry = kind is not None and not issubclass(kind, Exception)  # cancelled, Ctrl-C
         try:
-            report = await self.close(EXIT_BUDGET if hurry else None)
+            report = await self.close(leaving_time(kind))
         except Exception:
             if kind is None:
                 raise

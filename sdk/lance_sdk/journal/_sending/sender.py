@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from lance_sdk._api.arguments.unit_parsing import shorten
 from lance_sdk._api.with_statements import OpenedByWith
-from lance_sdk._io.at_exit import EXIT_BUDGET, warn_of_lost_block
+from lance_sdk._io.at_exit import leaving_time, warn_of_lost_block
 from lance_sdk._io.threads.thread_driver import ThreadDriver
 from lance_sdk.errors import ConfigError, DeadlineExceeded
 from lance_sdk.journal._sending.base import SenderState
@@ -152,9 +152,8 @@ class ForwardingSender(SenderState, OpenedByWith):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        hurry = kind is not None and not issubclass(kind, Exception)  # Ctrl-C, SystemExit
         try:
-            report = self.close(EXIT_BUDGET if hurry else None)
+            report = self.close(leaving_time(kind))
         except Exception:
             if kind is None:
                 raise
