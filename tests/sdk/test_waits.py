@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -108,6 +109,42 @@ def test_connecting_ends(pair: tuple[socket.socket, socket.socket]) -> None:
 def test_a_members_wait_for_records_ends() -> None:
     """As in a group's poll()."""
     interrupted(lambda: Wakeup().wait(FAR))
+
+
+@pytest.mark.parametrize("step", range(1, 13))
+def test_an_interrupt_leaves_no_wakeup_locked(step: int) -> None:
+    """Wherever it strikes in the wait: whoever has news must not hang."""
+    wakeup = Wakeup()
+    left = step
+
+    def strike(_frame: object, event: str, _argument: object) -> None:
+        nonlocal left
+        left -= event in {"call", "c_return"}
+        if not left:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(strike)
+    try:
+        wakeup.wait(0.001)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(None)
+    news = threading.Thread(target=wakeup.wake, daemon=True)
+    news.start()
+    news.join(FAR / 10)
+    assert not news.is_alive()
+
+
+def test_news_that_came_before_ends_the_wait() -> None:
+    """And the next one, until it is cleared."""
+    wakeup = Wakeup()
+    wakeup.wake()
+    wakeup.wait(FAR)
+    wakeup.wait(FAR)
+    wakeup.clear()
+    wakeup.wait(0.0)
 
 
 def test_what_comes_in_time_is_received(pair: tuple[socket.socket, socket.socket]) -> None:

@@ -161,6 +161,22 @@ def test_a_full_disk_leaves_topics_as_they_were() -> None:
     assert metadata.number("new") == 1
 
 
+def test_a_topic_that_ctrl_c_kept_from_the_disk_is_not_known() -> None:
+    """The next frame of the topic has it written first."""
+    disk = stored(1)
+    metadata = SlotMetadata(SLOT, disk)
+
+    def interrupt(_path: Path, _data: bytes) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(disk, "replace", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            metadata.number("new")
+    number = metadata.number("new")
+    assert SlotMetadata(SLOT, disk).known("new") == number
+
+
 def test_a_batch_id_is_nonce_and_frame_number() -> None:
     """Counted from one, so that it is never the bare nonce (SF-32)."""
     journal = Journal.open(SLOT, CONFIG, files=ForgetfulDisk())

@@ -1,11 +1,10 @@
 """What the thread or task that reads a group's records waits for: that there is news."""
 
-import threading
 from time import monotonic
 
 import anyio
 
-from lance_sdk._api.interruptible import wait_on
+from lance_sdk._api import interruptible
 
 
 class Wakeup:
@@ -16,11 +15,11 @@ class Wakeup:
     """
 
     def __init__(self) -> None:
-        self._news = threading.Event()
+        self._news = interruptible.Latch()
 
     def clear(self) -> None:
         """Forget the news that there was."""
-        self._news.clear()
+        self._news = interruptible.Latch()
 
     def wake(self) -> None:
         """Tell that there is news; from any thread."""
@@ -28,9 +27,9 @@ class Wakeup:
 
     def wait(self, timeout: float) -> None:
         """Wait for news."""
-        deadline = monotonic() + timeout
-        while not self._news.is_set() and (left := deadline - monotonic()) > 0:
-            wait_on(self._news, left)
+        news, deadline = self._news, monotonic() + timeout
+        while (left := deadline - monotonic()) > 0 and not news.wait(min(left, interruptible.LOOK)):
+            pass
 
 
 class AsyncWakeup:

@@ -199,7 +199,7 @@ class SlotMetadata:
             self._put(wanted)
             try:
                 self._save()
-            except OSError:
+            except BaseException:  # Ctrl-C, too
                 del self._topics[wanted.topic_number], self._numbers[_key(wanted)]
                 raise
             return wanted.topic_number
