@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,28 @@ def test_impossible_store(capsys: pytest.CaptureFixture[str]) -> None:
     """A store that cannot be is wrong usage."""
     assert run(["offsets", "show", "--store", "etcd://x"]) == 2
     assert "'etcd' is not a kind of offset store" in capsys.readouterr().err
+
+
+def test_set_to_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The server tells where the records of the time begin."""
+    store = ["--store", f"file:{tmp_path}"]
+    with running() as server:
+        with Producer(f"{server.url}/orders", create_topic=True) as producer:
+            producer.send(b"12345")
+        for moment, offset in (("2001-01-01T00:00:00Z", 0), ("2099-01-01T00:00:00Z", 10)):
+            arguments = ["offsets", "set", "billing", "orders", moment, "--url", server.url]
+            assert run([*arguments, *store]) == 0
+            assert capsys.readouterr().out == f"billing goes on at {offset} in orders\n"
+            assert offset_of(store[1]) == offset
+
+
+def test_set_without_a_server_means_the_latest_topic_of_a_name(
+    store: str, orders: TopicIdentity
+) -> None:
+    """Where a topic was deleted and created again, both have a commit."""
+    kept = FileStore(store.removeprefix("file:"))
+    later = replace(orders, id=70, epoch=(orders.epoch or 0) + 1)
+    kept.save(Commit(consumer="billing", topic=later, offset=1))
+    assert run(["offsets", "set", "billing", "orders", "500", "--store", store, "-q"]) == 0
+    found = {each.topic.id: each.offset for each in kept.commits("billing")}
+    assert found == {orders.id: 12345, 70: 500}

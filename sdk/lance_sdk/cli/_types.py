@@ -1,6 +1,7 @@
 """How arguments with a unit or a meaning are read: times, sizes, start offsets."""
 
-from datetime import UTC, datetime, timedelta
+import time as clock
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -65,8 +66,13 @@ def start(text: str) -> str | int | datetime:
     if short and text.isascii() and text.isdecimal() and int(text) < END_OFFSET:
         return int(text)
     if text.startswith("-") and text[-1:].isalpha():
-        return datetime.now(UTC) - timedelta(seconds=time(text[1:]))
+        return ago(time(text[1:]))
     return _moment(text)
+
+
+def ago(seconds: float) -> datetime:
+    """Return a time so long ago; the Unix epoch where that is later."""
+    return datetime.fromtimestamp(max(0.0, clock.time() - seconds), UTC)
 
 
 def _moment(text: str) -> datetime:

@@ -74,6 +74,7 @@ def test_reading_can_begin_at_a_time(lwp: Call) -> None:
     lwp("produce", "t", "--create-topic", stdin="one\n")
     earlier = datetime.now(UTC) - timedelta(hours=1)
     assert lines(lwp("consume", "t", "--from", "-1h")) == ["one"]
+    assert lines(lwp("consume", "t", "--from", "-999999999999d")) == ["one"]
     assert lines(lwp("consume", "t", "--from", earlier.isoformat())) == ["one"]
 
 

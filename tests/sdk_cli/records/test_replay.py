@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from lance_sdk import Consumer, Producer
+from lance_sdk import Client, Consumer, Producer
 from lance_sdk.cli.console.exit_codes import Failure
 from lance_sdk.cli.records.rate_limiter import RateLimiter
 from lance_sdk.testing import ManualClock
 
 Call = Callable[..., Result]
+
+BAD_TOPIC = '{"source": "source", "target": "copy", "place": 1, "topic": {"number": 1}}'
 
 
 @pytest.fixture
@@ -84,6 +86,34 @@ def test_a_file_goes_on_at_its_line(source: str, server: Any, lwp: Call, tmp_pat
     assert stored(f"{server.url}/copy") == stored(source)
 
 
+def test_a_topic_that_was_made_again_is_refused(server: Any, lwp: Call, tmp_path: Path) -> None:
+    """At the noted offset a record begins there, too, and those before it would be left out."""
+    arguments = ["replay", "again", "copy", "--create-topic", "--state", str(tmp_path / "state")]
+    lwp("produce", "again", "--create-topic", stdin="1\n2\n")
+    assert lwp(*arguments).exit_code == 0
+    with Client(server.url) as client:
+        client.delete_topic("again")
+    lwp("produce", "again", "--create-topic", stdin="3\n4\n5\n")
+    result = lwp(*arguments)
+    assert result.exit_code == 1
+    assert "is the state of a replay of another topic again" in result.stderr
+    assert [value for _, value in stored(f"{server.url}/copy")] == [b"1", b"2"]
+
+
+def test_the_state_of_an_earlier_release_names_no_topic(
+    source: str, server: Any, lwp: Call, tmp_path: Path
+) -> None:
+    """It goes on at its place."""
+    state = tmp_path / "state"
+    arguments = ["replay", source, "copy", "--create-topic", "--state", str(state)]
+    assert lwp(*arguments, "-n", "2").exit_code == 0
+    noted = json.loads(state.read_text())
+    del noted["topic"]
+    state.write_text(json.dumps(noted))
+    assert lwp(*arguments).exit_code == 0
+    assert stored(f"{server.url}/copy") == stored(source)
+
+
 def test_the_state_of_another_replay_is_refused(source: str, lwp: Call, tmp_path: Path) -> None:
     """It would skip records."""
     state = tmp_path / "state"
@@ -93,7 +123,9 @@ def test_the_state_of_another_replay_is_refused(source: str, lwp: Call, tmp_path
     assert "is the state of a replay from" in result.stderr
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"source": "a", "target": "b"}', "\xff"])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"source": "a", "target": "b"}', "\xff", BAD_TOPIC]
+)
 @pytest.mark.usefixtures("server")
 def test_a_file_that_is_no_state_is_refused(lwp: Call, tmp_path: Path, content: str) -> None:
     """And not overwritten."""

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from lance_sdk import Producer
-from lance_sdk.cli.records import tail
+from lance_sdk.cli import _types
 from lance_server import running
 
 Call = Callable[..., Result]
@@ -59,6 +59,12 @@ def test_since_begins_with_what_is_younger(url: str, lwp: Call) -> None:
     assert lwp("tail", url, "--no-follow", "--since", "1h").stdout.count("\n") == 20
 
 
+def test_since_may_be_longer_ago_than_any_calendar_reaches(url: str, lwp: Call) -> None:
+    """It means the beginning."""
+    result = lwp("tail", url, "--no-follow", "--since", "999999999999d")
+    assert result.stdout.count("\n") == 20
+
+
 def test_a_server_without_places_by_time_is_read_from_the_beginning(
     url: str, lwp: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +74,7 @@ def test_a_server_without_places_by_time_is_read_from_the_beginning(
     def refuse(_seconds: float) -> Any:
         raise Unsupported("no OffsetForTime there")
 
-    monkeypatch.setattr(tail, "_ago", refuse)
+    monkeypatch.setattr(_types, "ago", refuse)
     assert lwp("tail", url, "--no-follow", "-n", "1").stdout == "record 19\n"
 
 

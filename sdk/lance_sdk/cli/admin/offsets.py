@@ -4,9 +4,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
@@ -21,8 +23,13 @@ from lance_sdk.cli.console.output import print_json, print_line, print_table
 from lance_sdk.cli.console.streams import tell
 
 if TYPE_CHECKING:
+    from lance_sdk import Client
     from lance_sdk.cli.admin.server_offsets import ServerCommits
     from lance_sdk.offsets import Commit, OffsetStore, TopicIdentity
+    from lance_spec.bodies import TopicInfo
+
+_Where: TypeAlias = str | int | datetime
+"""A place in a topic, as `_types.start` returns it."""
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -116,14 +123,14 @@ def show(consumer: str | None, store: str) -> None:
 @offsets.command("set")
 @click.argument("consumer")
 @click.argument("topic")
-@click.argument("where", type=_types.start, metavar="beginning|end|OFFSET")
+@click.argument("where", type=_types.start, metavar="beginning|end|OFFSET|TIME")
 @_store_option
 @common_options
-def set_(consumer: str, topic: str, where: str | int, store: str) -> None:
+def set_(consumer: str, topic: str, where: _Where, store: str) -> None:
     """Have CONSUMER go on from somewhere else in TOPIC.
 
-    With --url or LANCE_URL the topic is looked up at its server, which "beginning" and "end"
-    need. No consumer of that name may be running.
+    With --url or LANCE_URL the topic is looked up at its server, which "beginning", "end" and a
+    time such as 2026-01-31T12:00:00Z need. No consumer of that name may be running.
     """
     with _opened(store) as opened:
         identity, offset = _place(opened, consumer, topic_name(topic), where)
@@ -182,26 +189,38 @@ def export(consumer: str | None, target: str | None, store: str) -> None:
 
 
 def _place(
-    store: "OffsetStore | ServerCommits", consumer: str, topic: str, where: str | int
+    store: "OffsetStore | ServerCommits", consumer: str, topic: str, where: _Where
 ) -> tuple["TopicIdentity", int]:
     """Return which topic is meant and the offset in it."""
     settings = current_settings()
     if isinstance(where, int) and settings.url is None:
         known = [each.topic for each in store.commits(consumer) if each.topic.label == topic]
         if known:
-            return known[0], where
+            return reduce(_later, known), where
     from lance_sdk import Client  # noqa: PLC0415 - the network is loaded when it is needed
     from lance_sdk.offsets import TopicIdentity  # noqa: PLC0415 - likewise
 
     url = settings.named_url("setting an offset of a topic that is looked up")
     with Client(url, **client_options(settings, url)) as client:
         info = client.get_topic(topic)
+        return TopicIdentity.of(info), _offset(client, info, where)
+
+
+def _later(one: "TopicIdentity", other: "TopicIdentity") -> "TopicIdentity":
+    """Return the later one of two topics of a name."""
+    return other if one.older_than(other) else one
+
+
+def _offset(client: "Client", topic: "TopicInfo", where: _Where) -> int:
+    """Return the offset of a place in a topic."""
     if isinstance(where, int):
-        return TopicIdentity.of(info), where
-    offset = info.end_offset if where == "end" else (info.start_offset or 0)
+        return where
+    if isinstance(where, datetime):
+        return client.offset_for_time(topic.id, where)
+    offset = topic.end_offset if where == "end" else (topic.start_offset or 0)
     if offset is None:
         raise Failure("this server does not tell where a topic ends; give an offset")
-    return TopicIdentity.of(info), offset
+    return offset
 
 
 def _save(

@@ -23,6 +23,7 @@ from lance_sdk.cli.records.replay_source import (
     ReplayPosition,
     from_file,
     from_topic,
+    identity_of,
 )
 from lance_sdk.cli.records.replay_state import ReplayState
 from lance_sdk.errors import LanceError
@@ -96,7 +97,7 @@ def replay(  # noqa: PLR0917 - click passes them by name
     settings = current_settings()
     url = topic_url(target, settings)
     noted = ReplayState.load(state, source, str(url))
-    records = _records(source, url, start if noted.place is None else noted.place, settings)
+    records = _records(source, url, start if noted.place is None else noted.place, noted)
     options = {"block_timeout": _PATIENT, **client_options(settings, url)}
     limiter = RateLimiter(rate=rate, speed=speed)
     meter = Meter()
@@ -109,7 +110,7 @@ def replay(  # noqa: PLR0917 - click passes them by name
 
 
 def _records(
-    source: str, target: URL, start: "ReplayPosition | datetime", settings: Settings
+    source: str, target: URL, start: "ReplayPosition | datetime", noted: ReplayState
 ) -> Iterator[list[ReplayedRecord]]:
     """Return the records of a topic, or of the file where there is one of that name."""
     if source == "-" or ("://" not in source and Path(source).is_file()):
@@ -118,9 +119,12 @@ def _records(
         if isinstance(start, int):
             return from_file(source, start)
         raise click.UsageError(f"--from {start} is for topics; a file takes a number of lines")
+    settings = current_settings()
     url = topic_url(source, settings)
     if str(url) == str(target):
         raise click.UsageError("source and target are the same topic; it would be doubled")
+    if noted.path is not None:
+        noted.check_topic(identity_of(url, settings))
     return from_topic(url, start, settings)
 
 

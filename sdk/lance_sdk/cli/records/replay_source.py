@@ -16,11 +16,12 @@ from lance_sdk.cli.records.batch_reader import to_the_end
 from lance_sdk.cli.records.keyed import KEYED, keyed_type, parts
 from lance_sdk.cli.records.line_splitter import read_records
 from lance_spec.enums import RecordType
-from lance_spec.limits import MAX_RECORD_VALUE
+from lance_spec.limits import DEFAULT_TOPIC_ID, MAX_RECORD_VALUE
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from lance_sdk.offsets import TopicIdentity
     from lance_sdk.url import URL
 
 ReplayPosition = str | int
@@ -49,6 +50,16 @@ class ReplayedRecord(NamedTuple):
     def timestamp_ns(self) -> int | None:
         """Nanoseconds since the Unix epoch, or None where the record tells no time."""
         return parts(self.kind, self.value).timestamp_ns if self.kind in KEYED else None
+
+
+def identity_of(url: "URL", settings: Settings) -> "TopicIdentity":
+    """Return which topic a URL names at present."""
+    from lance_sdk import Client  # noqa: PLC0415 - the network is loaded when it is needed
+    from lance_sdk.offsets import TopicIdentity  # noqa: PLC0415 - as above
+
+    named = url.topic if url.topic_id is None else url.topic_id
+    with Client(url, **client_options(settings, url)) as client:
+        return TopicIdentity.of(client.get_topic(named or DEFAULT_TOPIC_ID))
 
 
 def from_topic(

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
@@ -19,6 +18,8 @@ from lance_sdk.cli.records.batch_reader import follow, last, to_the_end
 from lance_sdk.cli.records.record_format import as_json, as_lines
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from lance_sdk.types import RecordBatch
     from lance_sdk.url import URL
 
@@ -57,7 +58,7 @@ def tail(target: str | None, *, lines: int | None, since: float | None, go_on: b
     output = Output()
     show = as_json if settings.json else partial(as_lines, separator=b"\n")
     wanted = 10 if lines is None else lines
-    batches = log.last(wanted) if since is None else log.read(_ago(since))
+    batches = log.last(wanted) if since is None else log.read(_types.ago(since))
     for batch in batches:
         output.write(show(batch))
     for batch in log.follow(output) if go_on else ():
@@ -101,7 +102,7 @@ class _Log:
             return ()
         with suppress(Unsupported):  # then the whole topic is read, as the help says
             for step in _STEPS:
-                found = _Last(count).fill(self.read(_ago(step)))
+                found = _Last(count).fill(self.read(_types.ago(step)))
                 if found.full:
                     return found.batches
         return _Last(count).fill(self.read("beginning")).batches
@@ -139,7 +140,3 @@ class _Last:
     def full(self) -> bool:
         """Whether there are enough."""
         return self._count >= self._limit
-
-
-def _ago(seconds: float) -> datetime:
-    return datetime.now(UTC) - timedelta(seconds=seconds)
