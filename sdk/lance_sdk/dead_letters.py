@@ -174,7 +174,8 @@ def check_producer(letters: str, producer: Any, *, awaited: bool) -> None:
     Raises:
         ConfigError: saying which class takes it.
     """
-    if iscoroutinefunction(getattr(producer, "send_raw", None)) is not awaited:
+    send = getattr(producer, "send_raw", None)
+    if send is None or iscoroutinefunction(send) is not awaited:
         raise ConfigError(
             f"{letters} cannot use {type(producer).__name__}: DeadLetters takes a Producer, "
             "AsyncDeadLetters an AsyncProducer"

@@ -196,6 +196,24 @@ def test_hook_that_raises_undoes_nothing(
     assert store.commits()[0].offset == 2
 
 
+def test_hook_without_a_hash_may_raise_too(
+    orders: TopicIdentity, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As an object of a dataclass, or a list's method."""
+    with caplog.at_level(logging.ERROR, "lance_sdk.offsets"):
+        HookedStore(MemoryStore(), [_Unhashable()]).save(
+            Commit(consumer="x", topic=orders, offset=1)
+        )
+    assert "raised after a commit" in caplog.text
+
+
+class _Unhashable:
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, _new: Commit, _old: Commit | None) -> None:
+        raise RuntimeError("hook")
+
+
 def test_hooked_store_is_a_store(orders: TopicIdentity) -> None:
     """Everything else goes to the store inside."""
     inside = MemoryStore()

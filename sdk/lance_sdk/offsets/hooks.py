@@ -32,7 +32,7 @@ class HookedStore:
         self._store = store
         self._hooks = tuple(hooks)
         self._last: dict[tuple[str, str], Commit] = {}
-        self._told: set[AfterCommit] = set()
+        self._told: set[int] = set()
         self.failures = 0
 
     def __repr__(self) -> str:
@@ -50,17 +50,18 @@ class HookedStore:
         self._store.save(commit)
         key = commit.consumer, commit.topic.label
         before, self._last[key] = self._last.get(key), commit
-        for hook in self._hooks:
-            self._call(hook, commit, before)
+        for number, hook in enumerate(self._hooks):
+            try:
+                hook(commit, before)
+            except Exception as error:  # noqa: BLE001 - user code may raise anything
+                self._failed(number, error)
 
-    def _call(self, hook: AfterCommit, commit: Commit, before: Commit | None) -> None:
-        try:
-            hook(commit, before)
-        except Exception:  # noqa: BLE001 - user code may raise anything
-            self.failures += 1
-            if hook not in self._told:
-                self._told.add(hook)
-                _log.exception("the hook %r raised after a commit; the commit stands", hook)
+    def _failed(self, number: int, error: Exception) -> None:
+        self.failures += 1
+        if number not in self._told:
+            self._told.add(number)
+            text = "the hook %r raised after a commit; the commit stands"
+            _log.error(text, self._hooks[number], exc_info=error)
 
     def release(self, consumer: str, topic: TopicIdentity) -> None:
         """End the use of an offset; see `OffsetStore.release`."""

@@ -37,7 +37,7 @@ def value_of(record: Record, values: Any) -> Any:
     body = parts_of(record).body
     try:
         return codec.decode(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the bytes are at fault, however deep
         raise _undecodable(
             record, f"{repr(codec).removesuffix('()')} cannot read it: {error}"
         ) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lance_sdk import AsyncDeadLetters, AsyncProducer, DeadLetters, Producer
+from lance_sdk import AsyncDeadLetters, AsyncProducer, DeadLetters, Producer, TopicsProducer
 from lance_sdk.dead_letters import DeadLetter, Rules
 from lance_sdk.errors import ConfigError, DeadlineExceeded, UndecodableRecord, UsageError
 from lance_sdk.offsets import MemoryStore
@@ -241,3 +241,10 @@ def test_settings_that_make_no_sense_are_refused(options: dict[str, Any], messag
         DeadLetters(Producer("lance://h/t"), **options)
     with pytest.raises(ConfigError, match=message):
         AsyncDeadLetters(AsyncProducer("lance://h/t"), **options)
+
+
+@pytest.mark.parametrize("kind", [DeadLetters, AsyncDeadLetters])
+def test_producers_that_cannot_copy_a_record_are_refused(kind: Any) -> None:
+    """At once, not at the first record that cannot be handled."""
+    with pytest.raises(ConfigError, match="cannot use TopicsProducer"):
+        kind(TopicsProducer("lance://h"))

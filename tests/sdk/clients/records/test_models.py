@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import json
+import sys
 import uuid
 from datetime import UTC, date, datetime
 from typing import Any
@@ -149,6 +150,21 @@ def test_a_dataclass_that_does_not_fit_says_where(body: bytes, where: str) -> No
     """The field is named."""
     with pytest.raises(ValueError, match=where):
         Model(Order).decode(body)
+
+
+@dataclasses.dataclass
+class Node:
+    """One that may have others inside."""
+
+    inner: "Node | None" = None
+
+
+def test_a_body_nested_too_deeply_is_undecodable() -> None:
+    """A record that is deeper than Python's stack does not end its reader."""
+    depth = sys.getrecursionlimit() // 2
+    body = b'{"inner":' * depth + b"null" + b"}" * depth
+    with pytest.raises(UndecodableRecord, match="offset 0 of nodes"):
+        Record(0, 0x02, body, "nodes").decode(Node)
 
 
 def test_unknown_fields_are_passed_over() -> None:
