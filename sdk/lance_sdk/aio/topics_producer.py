@@ -128,13 +128,16 @@ class AsyncTopicsProducer:
             value, key=key, partition=partition, timestamp=timestamp, record_type=record_type
         )
 
+    def _check(self) -> None:
+        if self._usage_error is not None:
+            raise self._usage_error
+
     async def _target(self, topic: str | None) -> AsyncPartitionedProducer:
         """Return the producer of a topic, opened."""
         if topic is None:
             raise ConfigError(f"send() needs topic=: {self._server} names none")
         async with self._opening:
-            if self._usage_error is not None:
-                raise self._usage_error
+            self._check()
             if (found := self._targets.get(topic)) is None:
                 url = replace(self._server, topic=topic, topic_id=None)
                 found = AsyncPartitionedProducer(
@@ -145,9 +148,11 @@ class AsyncTopicsProducer:
                 )
                 await found.open()
                 self._targets[topic] = found
-                if self._usage_error is not None:  # closed meanwhile
+                try:
+                    self._check()
+                except ClosedError:  # meanwhile
                     await found.close(0.0)
-                    raise self._usage_error
+                    raise
         return found
 
     async def flush(self, timeout: float | None = None) -> None:

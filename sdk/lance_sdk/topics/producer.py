@@ -127,13 +127,16 @@ class TopicsProducer:
             value, key=key, partition=partition, timestamp=timestamp, record_type=record_type
         )
 
+    def _check(self) -> None:
+        if self._usage_error is not None:
+            raise self._usage_error
+
     def _target(self, topic: str | None) -> PartitionedProducer:
         """Return the producer of a topic, opened."""
         if topic is None:
             raise ConfigError(f"send() needs topic=: {self._server} names none")
         with self._opening:
-            if self._usage_error is not None:
-                raise self._usage_error
+            self._check()
             if (found := self._targets.get(topic)) is None:
                 url = replace(self._server, topic=topic, topic_id=None)
                 found = PartitionedProducer(
@@ -144,9 +147,11 @@ class TopicsProducer:
                 )
                 found.open()
                 self._targets[topic] = found
-                if self._usage_error is not None:  # closed meanwhile
+                try:
+                    self._check()
+                except ClosedError:  # meanwhile
                     found.close(0.0)
-                    raise self._usage_error
+                    raise
         return found
 
     def flush(self, timeout: float | None = None) -> None:
