@@ -108,7 +108,8 @@ def change(address: KafkaAddress, settings: Mapping[str, str]) -> None:
         for name, value in settings.items()
     ]
     resource = ConfigResource(ResourceType.TOPIC, address.topic, incremental_configs=entries)
-    (changed,) = admin(address).incremental_alter_configs([resource]).values()
+    client = admin(address)  # what it is asked ends with it
+    (changed,) = client.incremental_alter_configs([resource]).values()
     changed.result(30)
 
 
