@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,15 +22,19 @@ class Cluster:
     Args:
         folder: where all of them keep their data.
         hosted: what ``--shards`` of each node says; they host all shards where it is empty.
+        options: further options of each node.
 
     Attributes:
         brokers: the brokers.
         nodes: the nodes that run, by number.
     """
 
-    def __init__(self, folder: Path, hosted: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, hosted: Mapping[int, str] | None = None, options: Sequence[str] = ()
+    ) -> None:
         self._folder = folder
         self._hosted = hosted or {}
+        self._options = options
         self._ports = {number: free_port() for number in NUMBERS}
         self._clients = {number: Forwarder(port) for number, port in self._ports.items()}
         self._forwarders: dict[str, list[Forwarder]] = {f"NODE{number}": [] for number in NUMBERS}
@@ -78,6 +82,7 @@ class Cluster:
             *("--log-level", "error", "--offer-copies"),
             *(["--trim-log"] if number == 1 else []),
             *(["--shards", self._hosted[number]] if self._hosted else []),
+            *self._options,
         )
 
     def await_ready(self, number: int) -> None:

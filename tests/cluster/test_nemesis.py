@@ -6,7 +6,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -28,9 +28,11 @@ SEED: Final = int(os.environ.get("LANCE_CLUSTER_SEED", "1"))
 
 
 @contextmanager
-def running(folder: Path, hosted: Mapping[int, str] | None = None) -> Iterator[Cluster]:
+def running(
+    folder: Path, hosted: Mapping[int, str] | None = None, options: Sequence[str] = ()
+) -> Iterator[Cluster]:
     """Run a cluster with a topic."""
-    found = Cluster(folder, hosted)
+    found = Cluster(folder, hosted, options)
     try:
         found.begin(TOPIC)
         yield found
@@ -237,9 +239,10 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(SECONDS * 3 + 600)
-def test_nothing_is_lost_where_nodes_host_some_shards(tmp_path: Path) -> None:
-    """The same at the two nodes that host the topic; the third one forwards what it is asked."""
-    with running(tmp_path, {1: "1", 2: "1", 3: "0"}) as cluster:
+@pytest.mark.parametrize("option", ["--forward", "--redirect"])
+def test_nothing_is_lost_where_nodes_host_some_shards(tmp_path: Path, option: str) -> None:
+    """The same at the two nodes that host the topic; the third one forwards, or redirects."""
+    with running(tmp_path, {1: "1", 2: "1", 3: "0"}, [option]) as cluster:
         harm_and_judge(cluster, SECONDS / 4, (1, 2))
 
 
