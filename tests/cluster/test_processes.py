@@ -239,8 +239,16 @@ class TestCommands:
         nodes.stop(2)
         done = lwp_cluster("remove", nodes.url, "2", "--force", *UNSAFE)
         assert done.returncode == 0, done.stderr
+        assert done.stdout == "node 2 is removed\n"
         with nodes.client(1) as one:
             eventually(lambda: one.ask_json(Command.GET_CLUSTER_STATUS)["node_count"] == 1)
+
+    def test_a_node_that_nobody_has_heard_of_is_told(self, nodes: Nodes) -> None:
+        """The number may be a mistake."""
+        done = lwp_cluster("remove", nodes.url, "7", *UNSAFE)
+        assert done.returncode == 0, done.stderr
+        assert "if there was one: it has told nothing" in done.stdout
+        assert "those that have: 1, 2" in done.stdout
 
     def test_versions_rise_once_all_nodes_know_them(self, nodes: Nodes) -> None:
         """All of them know the first."""

@@ -74,7 +74,8 @@ def create(
         shards: how many partitions the log gets where the topic is created, and has.
         replicas: brokers that keep each record, where the topic is created.
         unsafe: whether settings are taken that can lose records.
-        data_dir: of a stopped single server, whose data the cluster begins with; None for none.
+        data_dir: of a stopped single server, or of a node whose log is lost or to be left, with
+            whose data the cluster begins; None for none.
         **chosen: fields of `Settings`; a cluster without an id gets a random one.
 
     Raises:
@@ -84,13 +85,13 @@ def create(
     if DIGEST_MARK in name:
         raise ConfigError(f"'{name}' cannot be the name of a cluster: leave out '{DIGEST_MARK}'")
     with _refusing(), _founding(data_dir, shards) as founding:
-        name = name if founding is None else founding.name(name)
-        settings = Settings(name, time.time_ns(), **chosen)
         yield from _create_topic(url, client, shards, replicas)
         with _opened(url, client, unsafe=unsafe) as log:
             _judge_shards(log, shards)
+            settings = Settings(name, time.time_ns(), **chosen)
             if founding is not None:
                 founding.check_log(log.identity())
+                settings = founding.settings(settings)
             begun = list(_begin_all(log, settings))
             ids = sorted({genesis_of(entry).cluster_id for entry in begun})
             if len(ids) > 1:
@@ -100,7 +101,7 @@ def create(
                 )
             if founding is not None:
                 yield from founding.finish(log.identity(), begun)
-            made = "is created" if ids == [name] else "exists already"
+            made = "is created" if ids == [settings.cluster_id] else "exists already"
             yield f"cluster {ids[0]} {made}: {log.shards} shard(s) in {url}"
             yield log.durability()
             yield f"start nodes with: lance-server --data-dir DIR --cluster {url} --node-id N"
@@ -295,8 +296,8 @@ def raise_version(url: str, client: Path | None, version: int, *, unsafe: bool) 
             _append(log, shard, ApplyVersion(version=version))
 
 
-def remove_node(url: str, client: Path | None, node_id: int, *, force: bool, unsafe: bool) -> None:
-    """Forget a node.
+def remove_node(url: str, client: Path | None, node_id: int, *, force: bool, unsafe: bool) -> str:
+    """Forget a node; return what was done.
 
     Raises:
         LanceServerError: it runs, or the log cannot be used.
@@ -310,3 +311,10 @@ def remove_node(url: str, client: Path | None, node_id: int, *, force: bool, uns
             )
         for shard in range(log.shards):
             _append(log, shard, HostLeaves(node_id=node_id, shard=shard))
+    if node_id in seen.nodes:
+        return f"node {node_id} is removed"
+    heard = ", ".join(map(str, sorted(seen.nodes))) or "none"
+    return (
+        f"node {node_id} is removed, if there was one: it has told nothing of itself lately; those "
+        f"that have: {heard}"
+    )

@@ -98,7 +98,8 @@ def cluster() -> None:
     "--from-data-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Begin with the data of a single server that is stopped; the first node starts in DIR.",
+    help="Begin with the data of a single server that is stopped, or of a stopped node whose log "
+    "is lost or to be left; the first node starts in DIR.",
 )
 def init(
     url: str,
@@ -116,9 +117,10 @@ def init(
     What is chosen here holds for every node and for good. A topic that has records already is
     refused, unless they are those of a cluster: then nothing changes, and its id is printed.
 
-    With --from-data-dir all topics, records, offsets and commits of a single server are there at
-    the beginning. Its segments, limits and windows go on by what is chosen here. The command may
-    be repeated with the same directory, also after it was interrupted.
+    With --from-data-dir all topics, records, offsets and commits of a single server, or of a node
+    of another cluster, are there at the beginning. A server's segments, limits and windows go on by
+    what is chosen here, those of a node as they were. The command may be repeated with the same
+    directory, also after it was interrupted.
     """
     from lance_server.cluster.administration import create  # noqa: PLC0415 - see above
     from lance_server.config.settings import parse_size  # noqa: PLC0415 - see above
@@ -175,5 +177,4 @@ def remove(
     from lance_server.cluster.administration import remove_node  # noqa: PLC0415 - see above
 
     with _failing():
-        remove_node(url, cluster_config, node_id, force=force, unsafe=engine_unsafe)
-        click.echo(f"node {node_id} is removed")
+        click.echo(remove_node(url, cluster_config, node_id, force=force, unsafe=engine_unsafe))

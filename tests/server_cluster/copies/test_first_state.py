@@ -20,7 +20,7 @@ from lance_server.cluster.member import ClusterMember
 from lance_server.cluster.memory import MemoryLog, forget_log, named_log
 from lance_server.config.settings import Address, ServerConfig
 from lance_server.embedded import EmbeddedServer
-from lance_server.errors import UncleanStopError
+from lance_server.errors import DataDirError, UncleanStopError
 from lance_server.listeners.shared_offsets import RUSTLOG_GROUPS, consumer_number
 from lance_server.log.metadata.checksummed_file import save_document
 from lance_server.log.metadata.topic_file import TopicFile
@@ -332,6 +332,104 @@ def test_a_command_that_is_repeated_changes_nothing(data_dir: Path, log: MemoryL
     assert [log.end(shard) for shard in range(SHARDS)] == [1] * SHARDS
 
 
+def renew(log: MemoryLog, shards: int = SHARDS) -> MemoryLog:
+    """Lose the log, and return the one that is there instead."""
+    forget_log(NAME)
+    other = named_log(NAME, shards=shards)
+    other._identity = f"after {log.identity()}"
+    return other
+
+
+class TestFromNode:
+    """A cluster whose log is lost goes on in another one, with what a node has."""
+
+    def test_everything_is_there_and_goes_on(self, data_dir: Path, log: MemoryLog) -> None:
+        """Batches of before are recognised; other nodes begin with a clone, with equal files."""
+        begun(data_dir)
+        with running(start(data_dir, log)) as node, RawClient(node.address) as client:
+            new = client.create_topic("new")
+            for topic_id in (1, 3, new):
+                store(client, topic_id, 31, 12)
+            drop_oldest(client, 3)
+            client.ask(Command.DELETE_TOPIC, lwp.DeleteTopic(1).encode())
+            client.ask(Command.COMMIT_OFFSET, lwp.CommitOffset(3, CONSUMER, 960).encode())
+            before = Facts(node)
+        other = renew(log)
+        assert "those of the cluster before" in begun(data_dir).output
+        with running(start(data_dir, other)) as node, RawClient(node.address) as client:
+            found = Facts(node)
+            assert (found.topics, found.data) == (before.topics, before.data)
+            assert offsets(found) == offsets(before)
+            store(client, 3, 31, 12)
+            assert end_of(client, 3) == before.topics[3]["end_offset"]
+            store(client, 3, 50, 5)
+            assert client.create_topic("later") > new
+            two = cloned(node, data_dir.with_name("node2"))
+            with running(start(two, other, 2)) as second, RawClient(second.address) as asked:
+                until(lambda: end_of(asked, 3) == end_of(client, 3))
+        assert files(two) == files(data_dir) != {}
+        assert verify(data_dir).findings == []
+
+    def test_what_is_after_the_last_mark_is_cut_away(self, data_dir: Path, log: MemoryLog) -> None:
+        """Of a node that was killed; so the files are as the marks say."""
+        begun(data_dir)
+        killed = data_dir.with_name("killed")
+        with running(start(data_dir, log)) as node, RawClient(node.address) as client:
+            store(client, 1, 31, 12)
+            shutil.copytree(data_dir, killed)
+            whole = client.read_all(topic_id=1)
+        other = renew(log)
+        begun(killed)
+        with running(start(killed, other)) as node:
+            kept = Facts(node).data[1]
+        assert whole.startswith(kept)
+        assert verify(killed).findings == []
+
+    @pytest.mark.parametrize("saved", range(SHARDS))
+    def test_it_may_be_interrupted_between_two_marks(
+        self, data_dir: Path, log: MemoryLog, saved: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Repeated, it goes on; no node starts on the directory meanwhile."""
+        begun(data_dir)
+        with running(start(data_dir, log)) as node, RawClient(node.address) as client:
+            store(client, 3, 31, 12)
+            before = Facts(node)
+        other, left = renew(log), iter(range(saved))
+        save = first_state.save_mark
+
+        def failing(*arguments: Any) -> None:
+            if next(left, None) is None:
+                raise OSError(errno.EIO, "the disk failed")
+            save(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(first_state, "save_mark", failing)
+            assert "the disk failed" in init(data_dir).output
+        with pytest.raises(DataDirError, match="came from the log"):
+            start(data_dir, other)
+        begun(data_dir)
+        with running(start(data_dir, other)) as node:
+            assert Facts(node).data == before.data
+
+    def test_a_damaged_one_is_refused(self, data_dir: Path, log: MemoryLog) -> None:
+        """Another node has the same files."""
+        begun(data_dir)
+        other = renew(log)
+        damaged = min((data_dir / "segments" / "1").glob("*.lnc"))
+        raw = bytearray(damaged.read_bytes())
+        raw[7] ^= 1
+        damaged.write_bytes(raw)
+        result = init(data_dir)
+        assert result.exit_code != 0
+        assert "name the directory of another node" in result.output
+        assert other.end(0) == 0
+
+
+def offsets(found: Facts) -> list[tuple[Any, ...]]:
+    """Return the commits without their times."""
+    return sorted((each["topic_id"], each["consumer_id"], each["offset"]) for each in found.commits)
+
+
 class TestRefusals:
     """Nothing is written then."""
 
@@ -377,17 +475,24 @@ class TestRefusals:
         assert "cluster" not in [each.name for each in data_dir.iterdir()]
         assert [log.end(shard) for shard in range(SHARDS)] == [1] * SHARDS
 
-    def test_the_directory_of_a_node_of_another_cluster(
+    def test_the_directory_of_a_node_of_the_cluster(self, tmp_path: Path, log: MemoryLog) -> None:
+        """The cluster has all of it."""
+        done = CliRunner().invoke(command, ["init", URL, "--shards", str(SHARDS)])
+        assert done.exit_code == 0, done.output
+        with running(start(tmp_path / "node", log)) as node, RawClient(node.address) as client:
+            store(client, 0, 1, 3)
+        self.refused(tmp_path / "node", "there is nothing to do")
+
+    def test_the_directory_of_a_node_with_other_shards(
         self, data_dir: Path, log: MemoryLog
     ) -> None:
-        """It belongs to the log that it came from."""
+        """Topics keep their shards."""
         begun(data_dir)
-        forget_log(NAME)
-        other = named_log(NAME, shards=SHARDS)
-        other._identity = "another"
-        self.refused(data_dir, "the directory of a cluster's node already")
-        assert log is not other
-        assert other.end(0) == 0
+        renew(log, shards=SHARDS + 1)
+        options = ["init", URL, "--shards", str(SHARDS + 1), "--from-data-dir", str(data_dir)]
+        result = CliRunner().invoke(command, options)
+        assert result.exit_code != 0
+        assert "a node with the shards [0, 1], and the cluster is to have 3" in result.output
 
     def test_a_folder_without_data(self, tmp_path: Path, log: MemoryLog) -> None:
         """A wrong path."""

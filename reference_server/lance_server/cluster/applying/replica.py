@@ -138,7 +138,8 @@ class Replica:
             raise LogReplacedError(
                 f"{self._data_dir} holds what came from the log {mark.identity}, this log is "
                 f"{self.identity}: it was made again, or belongs to another cluster. Give the "
-                "node its own log, or an empty directory"
+                "node its own log, or an empty directory; `lwp cluster init URL --from-data-dir "
+                "DIR` lets a cluster whose log is lost go on in a new one"
             )
         if mark is not None and mark.state.apply_version > APPLY_VERSION:
             raise StopNodeError(

@@ -1,26 +1,38 @@
-"""The data directory of a single server becomes the first state of a cluster.
+"""A data directory becomes the first state of a cluster: a single server's, or a node's.
 
 The topics, their files, commits and settings stay as they are. The Genesis of each shard names a
 digest of all of it, and marks are written that say: so it was after the Genesis. The log has
 nothing of it, so other nodes begin with a clone. Until the folder of the marks has its name, the
 directory is a single server's; every step may be repeated.
+
+The directory of a node, whose log is lost or to be left, is brought back to its marks, which are
+then written anew for the other log, that of shard 0 last.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from lance_server.cluster.applying.catalog import Catalog
-from lance_server.cluster.applying.mark import FOLDER, Mark, TopicMark, load_mark, mark_path
+from lance_server.cluster.applying.mark import (
+    FOLDER,
+    MARK_SUFFIX,
+    Mark,
+    TopicMark,
+    load_mark,
+    mark_path,
+    save_mark,
+)
+from lance_server.cluster.applying.replica import Replica
 from lance_server.cluster.applying.settings import DIGEST_MARK, Settings
 from lance_server.cluster.applying.shard import ShardState
 from lance_server.cluster.applying.topic import Commit, TopicState, WindowFile
 from lance_server.cluster.records import genesis_of, next_digest
-from lance_server.cluster.replicated_log import Entry
+from lance_server.cluster.replicated_log import Entry, StopNodeError
 from lance_server.errors import DataDirError
 from lance_server.listeners.shared_offsets import (
     FLUVIO_CONSUMERS,
@@ -77,12 +89,14 @@ class FirstState:
         catalog: which topics there are.
         digest: of all of it, in hexadecimal digits.
         notes: what a cluster has not got of it.
+        settings: those that the cluster has to have, or None for any.
     """
 
     topics: Sequence[Mapping[int, TopicMark]]
     catalog: Mapping[str, Any]
     digest: str
     notes: Sequence[str]
+    settings: Settings | None = None
 
 
 def _read_first_state(storage: StorageBackend, data_dir: Path, shards: int) -> FirstState:
@@ -117,6 +131,61 @@ def _read_first_state(storage: StorageBackend, data_dir: Path, shards: int) -> F
         for each in allocator.partitioned.values()
     ]
     return FirstState(topics, catalog, _digest(storage, folder, topics, catalog), notes)
+
+
+def _read_node(storage: StorageBackend, data_dir: Path, shards: int) -> FirstState:
+    """Return what the directory of a stopped node holds.
+
+    Args:
+        storage: the backend.
+        data_dir: the directory, held by the caller.
+        shards: how many the cluster is to have.
+
+    Raises:
+        DataDirError: it is damaged, has not got all shards, or a newer release wrote it.
+        OSError: the disk refused.
+    """
+    marks = _marks(storage, data_dir, shards)
+    if len({mark.identity for mark in marks}) == 1:  # else they are being written anew
+        try:
+            Replica.open(storage, data_dir, marks[0].identity, shards, lambda _shard: 0).release()
+        except StopNodeError as error:
+            raise DataDirError(str(error)) from error
+        marks = _marks(storage, data_dir, shards)
+    findings = verify(data_dir, storage=storage).findings
+    if findings:
+        raise DataDirError(
+            f"{data_dir} is damaged: {findings[0]}; name the directory of another node"
+        )
+    topics = [mark.topics for mark in marks]
+    catalog, settings = marks[0].state.catalog.to_body(), marks[0].state.settings
+    digest = _digest(storage, data_dir / "segments", topics, catalog)
+    notes = ["segment size, duplicate window and limits are those of the cluster before"]
+    return FirstState(topics, catalog, digest, notes, settings)
+
+
+def _marks(storage: StorageBackend, data_dir: Path, shards: int) -> list[Mark]:
+    """Return the marks of all shards.
+
+    Raises:
+        DataDirError: there are others, or not all.
+    """
+    found = {
+        int(name)
+        for name in (
+            each.removeprefix("shard-").removesuffix(MARK_SUFFIX)
+            for each in storage.list_dir(data_dir / FOLDER)
+        )
+        if name.isdecimal()
+    }
+    if found != set(range(shards)):
+        raise DataDirError(
+            f"{data_dir} is the directory of a node with the shards {sorted(found)}, and the "
+            f"cluster is to have {shards}: name that of a node which hosts all shards, and give "
+            "--shards as many"
+        )
+    marks = [load_mark(storage, data_dir, number) for number in range(shards)]
+    return [mark for mark in marks if mark is not None]
 
 
 def _refuse_damage(storage: StorageBackend, data_dir: Path) -> None:
@@ -284,6 +353,8 @@ def _adopt(
 ) -> None:
     """Make the directory that of a node which has applied the Genesis of each shard.
 
+    The marks of a node before take the place of those that are there, one by one.
+
     Args:
         storage: the backend.
         data_dir: the directory.
@@ -294,13 +365,22 @@ def _adopt(
     Raises:
         OSError: the disk refused; the call may be repeated.
     """
+    marks = {
+        entry.shard: Mark(
+            identity, _state_after(entry, state.catalog), state.topics[entry.shard], ()
+        )
+        for entry in begun
+    }
+    if FOLDER in storage.list_dir(data_dir):
+        for number in sorted(marks, reverse=True):
+            save_mark(storage, data_dir, number, marks[number])
+        return
     draft = data_dir / _DRAFT
     if _DRAFT in storage.list_dir(data_dir):
         remove_folder(storage, draft)
     storage.make_dir(draft)
-    for entry in begun:
-        mark = Mark(identity, _state_after(entry, state.catalog), state.topics[entry.shard], ())
-        save_document(storage, draft / mark_path(data_dir, entry.shard).name, mark.to_body())
+    for number, mark in marks.items():
+        save_document(storage, draft / mark_path(data_dir, number).name, mark.to_body())
     storage.sync_dir(draft)
     storage.rename(draft, data_dir / FOLDER)
     storage.sync_dir(data_dir)
@@ -356,34 +436,45 @@ class Founding:
         self._storage = PwritevStorage()
         self._data_dir = data_dir
         self._mark: Mark | None = None
+        self._shards = shards
         self._state: FirstState | None = None
         if FOLDER in self._storage.list_dir(data_dir):
-            self._mark = load_mark(self._storage, data_dir, 0)
+            self._mark, *_ = _marks(self._storage, data_dir, shards)
         else:
             self._state = _read_first_state(self._storage, data_dir, shards)
 
     def __repr__(self) -> str:
         return f"<Founding with {self._data_dir}>"
 
-    def name(self, name: str) -> str:
-        """Return what a cluster of this name is called that begins with the directory."""
-        return name if self._state is None else f"{name}{DIGEST_MARK}{self._state.digest}"
+    def settings(self, chosen: Settings) -> Settings:
+        """Return the settings of the cluster, whose name has the digest of what it begins with.
+
+        The others are those of the cluster before, where the directory is a node's.
+        """
+        state = self._state
+        if state is None:
+            return chosen
+        name = f"{chosen.cluster_id}{DIGEST_MARK}{state.digest}"
+        before = state.settings or chosen
+        return replace(before, cluster_id=name, created_ns=chosen.created_ns)
 
     def check_log(self, identity: str) -> None:
-        """Refuse the directory of a node, unless this log's cluster began with it.
+        """Find out whether the directory is a node's of this log; read that of another log's node.
 
         Raises:
-            DataDirError: it is another one's.
+            DataDirError: the cluster of this log did not begin with it; or it is damaged.
+            OSError: the disk refused.
         """
-        if self._state is not None:
+        if self._mark is None:
             return
-        mark = self._mark
-        settings = None if mark is None else mark.state.settings
-        known = None if mark is None or settings is None else (mark.identity, settings.first_state)
-        if known is None or known[0] != identity or not known[1]:
+        if self._mark.identity != identity:
+            self._state = _read_node(self._storage, self._data_dir, self._shards)
+            return
+        settings = self._mark.state.settings
+        if settings is None or not settings.first_state:
             raise DataDirError(
-                f"{self._data_dir} is the directory of a cluster's node already, and not the one "
-                "that this cluster began with; name that of a single server"
+                f"{self._data_dir} is the directory of a node of this cluster, which did not begin "
+                "with it: there is nothing to do. For a new cluster name another topic"
             )
 
     def finish(self, identity: str, begun: Sequence[Entry]) -> Iterator[str]:

@@ -54,8 +54,9 @@ _STALE_SECONDS: Final = 3.0
 """Age beyond which what was heard of the log's ends counts for nothing."""
 _WATCH_SECONDS: Final = 0.5
 _NEW_LOG: Final = (
-    "This node serves what it has and takes nothing more: create a cluster in another topic with "
-    "other nodes, and copy the topics there with `lwp bridge`"
+    "This node serves what it has and takes nothing more: stop all nodes, let the cluster go on in "
+    "a new topic with `lwp cluster init URL --from-data-dir DIR` and the directory of the node "
+    "that has applied most, and clone the others"
 )
 _JUDGE_SECONDS: Final = 10.0
 """Between two looks at the topic's settings."""
