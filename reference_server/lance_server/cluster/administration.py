@@ -4,7 +4,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from lance_server.cluster.records import decode, encode, genesis_of
 from lance_server.cluster.replicated_log import (
     AppendError,
     Entry,
+    LogTrimmedError,
     LogUnavailableError,
     ReplicatedLog,
     ReplicatedLogError,
@@ -32,6 +33,8 @@ _STEP_TIMEOUT: Final = 30.0
 _STEP: Final = 4 * 1024 * 1024
 _TAIL: Final = 20_000
 """Records at the end of shard 0 in which a node that lives has told of itself."""
+_TRIMS: Final = 5
+"""Times that the log may be trimmed while its end is looked for."""
 _SECOND: Final = 1_000_000_000
 _LIVE_SECONDS: Final = 5
 
@@ -208,7 +211,14 @@ class _Seen:
 
     @classmethod
     def read(cls, log: ReplicatedLog) -> "_Seen":
-        """Read the last records of shard 0."""
+        """Read the last records of shard 0, also while the log is trimmed."""
+        for _ in range(_TRIMS):
+            with suppress(LogTrimmedError):
+                return cls._read(log)
+        return cls._read(log)
+
+    @classmethod
+    def _read(cls, log: ReplicatedLog) -> "_Seen":
         seen, end = cls(), log.end(0)
         position = max(log.earliest(0), end - _TAIL)
         if position == end:

@@ -18,6 +18,7 @@ from lance_server.cluster.linear_reads import ReadBarriers
 from lance_server.cluster.node import ClusterNode
 from lance_server.cluster.node_options import NodeOptions, hosted_of
 from lance_server.cluster.partition import ReplicatedConsumers, ReplicatedPartition
+from lance_server.cluster.refusals import clock_problem
 from lance_server.cluster.replicated_log import ReplicatedLog
 from lance_server.config.settings import Address
 from lance_server.log.clock import Clock
@@ -476,11 +477,19 @@ class ReplicatedLogManager(LogManager):
         """Return why this node is not to be written to or read from first."""
         node, reasons = self.node, list[str]()
         if node.problem is not None:
-            reasons.append(f"this node has stopped applying: {node.problem}")
+            reasons.append(f"this node has stopped applying: {node.told}")
         if DEFAULT_TOPIC_ID not in self._topics:
             reasons.append("the cluster has not begun, or this node has not read the log yet")
         if node.unavailable_since is not None:
             reasons.append(f"the shared log cannot be reached ({node.unreachable}); reads go on")
+        asks = node.problem is None and node.unavailable_since is None
+        if (clock := clock_problem(node.skew_ns)) is not None:
+            reasons.append(f"{clock}; until then it takes no writes, and reads go on")
+        elif asks and (silence := node.peers.silence(self.clock())):
+            reasons.append(
+                f"the shared log has confirmed nothing of this node for {silence:.0f} s; look at "
+                "its brokers, at the settings of its topic and at this node's log; reads go on"
+            )
         if node.lags:
             reasons.append(f"this node is {node.figures.behind} records behind the shared log")
         return reasons

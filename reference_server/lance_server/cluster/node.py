@@ -22,7 +22,7 @@ from lance_server.cluster.housekeeping import LogTrimmer, proposals
 from lance_server.cluster.node_options import NodeOptions
 from lance_server.cluster.peers import Peers, clock_skew
 from lance_server.cluster.records import encode
-from lance_server.cluster.refusals import as_refusal, maybe_applied
+from lance_server.cluster.refusals import as_refusal, clock_problem, maybe_applied, told_of
 from lance_server.cluster.replicated_log import (
     AppendError,
     LogUnavailableError,
@@ -134,6 +134,7 @@ class ClusterNode:
         replica: its data.
         peers: what it knows of the nodes.
         problem: why the node does not apply any more, or None.
+        told: the same for operators and clients, with what to do.
         unavailable_since: when the log went out of reach, in the loop's seconds, or None.
         unreachable: what was wrong when the log could not be reached last.
         outstanding: bytes that were appended and not settled.
@@ -181,6 +182,7 @@ class ClusterNode:
         self.options = options
         self.replica = replica
         self.problem: Exception | None = None
+        self.told = ""
         self.unavailable_since: float | None = None
         self.unreachable = ""
         self.outstanding = 0
@@ -249,7 +251,7 @@ class ClusterNode:
         """
         if self.problem is not None or self._stopping is not None:
             outcome: Completion[None] = Completion()
-            outcome.fail(ConfigError(f"the node does not apply: {self.problem or 'it stops'}"))
+            outcome.fail(ConfigError(f"the node does not apply: {self.told or 'it stops'}"))
             return outcome
         return self._marked_work.ask(work)
 
@@ -337,16 +339,12 @@ class ClusterNode:
         if self.problem is not None:
             return Refusal(
                 ErrorCode.CLUSTER_NOT_READY,
-                f"This node has stopped applying: {self.problem}; write to another node",
+                f"This node has stopped applying: {self.told}; write to another node",
                 ends_connection=True,
             )
-        if abs(self.skew_ns) > _SECOND:
-            return Refusal(
-                ErrorCode.CLUSTER_NOT_READY,
-                f"This node's clock is {self.skew_ns / _SECOND:+.1f} s off the log's; write to "
-                "another node",
-                ends_connection=True,
-            )
+        if (clock := clock_problem(self.skew_ns)) is not None:
+            text = f"{clock}; write to another node"
+            return Refusal(ErrorCode.CLUSTER_NOT_READY, text, ends_connection=True)
         if self.outstanding >= self.options.max_outstanding:
             return Refusal(
                 ErrorCode.BACKPRESSURE,
@@ -429,6 +427,8 @@ class ClusterNode:
         led = [number for number in self.replica.shards if self.peers.leader(number) == own]
         if self.options.trims:
             self._trimmer.plan(led)
+        if clock_problem(self.skew_ns) is not None:
+            return []
         return proposals(self.replica, led, self._clock(), self.options.segment_age_secs)
 
     def _stepped(self, done: Completion[Step]) -> None:
@@ -464,10 +464,9 @@ class ClusterNode:
 
     def _break(self, error: Exception) -> None:
         """Stop applying for good: never skip, never guess."""
-        self.problem = error
-        told = error if isinstance(error, StopNodeError | OSError) else repr(error)
-        _log.error("node %d stops applying: %s", self.options.node_id, told)
-        self._fail_pending(f"the node stopped applying: {told}")
+        self.problem, self.told = error, told_of(error)
+        _log.error("node %d stops applying: %s", self.options.node_id, self.told)
+        self._fail_pending(f"the node stopped applying: {self.told}")
         self.on_break()
 
     def _take(self, step: Step) -> None:
@@ -537,10 +536,12 @@ class ClusterNode:
             return
         if told.process == self.options.process and told.position > self._own_status:
             self._own_status = told.position
+            before = clock_problem(self.skew_ns)
             self.skew_ns = clock_skew(told.status.clock_ns, told.time_ns, self._clock())
-        problem = self.peers.problem()
-        if problem is not None:
-            self._break(problem)
+            if before is None and (problem := clock_problem(self.skew_ns)) is not None:
+                _log.warning("node %d: %s; it takes no writes", self.options.node_id, problem)
+        if (different := self.peers.problem()) is not None:
+            self._break(different)
 
     def _tick(self) -> None:
         self._give_up_late()

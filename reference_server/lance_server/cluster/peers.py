@@ -12,6 +12,8 @@ from lance_spec.messages.replication import NodeStatus, ShardPosition
 
 FEWEST_HOSTS: Final = 2
 """Nodes that must have a shard before the log, or one more node, may forget it."""
+_STATUSES: Final = 5
+"""Times in which nodes tell of themselves after which one that has not is no live one."""
 _SECOND: Final = 1_000_000_000
 
 
@@ -25,6 +27,8 @@ class Peers:
 
     def __init__(self, options: NodeOptions, replica: Replica) -> None:
         self._options = options
+        self._told_ns = 0
+        """When this process told of itself first, by its own clock."""
         self._replica = replica
 
     def __repr__(self) -> str:
@@ -37,7 +41,7 @@ class Peers:
     def live(self) -> list[int]:
         """Return the numbers of nodes that told of themselves lately, by the log's time."""
         state = self._replica.shards[0].state
-        oldest = state.time_ns - int(5 * self._options.status_seconds * _SECOND)
+        oldest = state.time_ns - int(_STATUSES * self._options.status_seconds * _SECOND)
         return sorted(key for key, each in self.all().items() if each.time_ns >= oldest)
 
     def hosts(self, shard: int) -> list[int]:
@@ -65,6 +69,18 @@ class Peers:
         """Return what the node, or a process that had its number before, told last."""
         return self._replica.shards[0].state.nodes.get(self._options.node_id)
 
+    def silence(self, clock_ns: int) -> float:
+        """Return the seconds since the log took what this process tells of itself; 0 while it does.
+
+        Args:
+            clock_ns: what the node's clock shows.
+        """
+        own, since = self.own(), self._told_ns
+        if own is not None and own.process == self._options.process:
+            since = own.time_ns
+        seconds = (clock_ns - since) / _SECOND if since else 0.0
+        return seconds if seconds > _STATUSES * self._options.status_seconds else 0.0
+
     def status(self, clock_ns: int, positions: Sequence[ShardPosition]) -> NodeStatus:
         """Return what the node tells of itself.
 
@@ -73,6 +89,7 @@ class Peers:
             positions: how far it is with each shard.
         """
         options, told = self._options, self.own()
+        self._told_ns = self._told_ns or clock_ns
         return NodeStatus(
             node_id=options.node_id,
             replaces=0 if told is None or told.process == options.process else told.process,

@@ -352,6 +352,7 @@ def test_a_full_disk_stops_one_node_and_no_other(cluster: Cluster) -> None:
         one.store([b"late"], batch_id=NONCE + 2)
         node = cluster.nodes.pop(3)
         until(lambda: "No space left" in readiness(node))
+        assert "make room on the disk, or mend it, and start this node again" in readiness(node)
         three.wait_for_close()
         with RawClient(node.address) as again:
             assert again.read_all() == encode_records([b"early"])
@@ -497,7 +498,20 @@ class TestWithoutQuorum:
         with monkeypatch.context() as patch:
             patch.setattr(log, "end", refuse)
             until(lambda: "Leader epoch is older" in readiness(node))
-        until(lambda: readiness(node) == "")
+        until(lambda: "Leader epoch is older" not in readiness(node))
+
+    def test_a_node_whose_records_are_not_confirmed_is_not_ready(
+        self, cluster: Cluster, log: FaultyLog
+    ) -> None:
+        """Although it reads the log; it is ready again once the log takes its records."""
+        node = cluster.nodes[3]
+        until(lambda: "the shared log has confirmed nothing of this node" in readiness(node))
+
+        def is_ready() -> bool:
+            log.take_all()
+            return readiness(node) == ""
+
+        until(is_ready)
 
 
 def readiness(node: EmbeddedServer) -> str:
@@ -505,10 +519,6 @@ def readiness(node: EmbeddedServer) -> str:
     answer = ask_http(node, "/health/ready")
     reasons = json.loads(answer.text)["reasons"]
     return "; ".join(reasons)
-
-
-class TestClock:
-    """How far a node's clock is off the log's, by a record that it sent and got back."""
 
 
 class TestRefusals:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lance_server.cluster.kafka_log.client import make
+from lance_server.cluster.kafka_log.client import make, told_by
 from lance_server.cluster.kafka_log.settings import LARGEST_MESSAGE, KafkaAddress
 from lance_server.cluster.replicated_log import (
     MAX_RECORD,
@@ -60,7 +60,8 @@ class KafkaAppender:
         self._is_gone = is_gone
         self._sending = threading.Lock()
         self._producer = self._new_producer()
-        self._has_failed = False
+        self._failure = ""
+        """What the library said when it failed for good; nothing while it works."""
         self._closed = threading.Event()
         self._polling = threading.Thread(target=self._poll, name="kafka-reports", daemon=True)
         self._polling.start()
@@ -103,7 +104,7 @@ class KafkaAppender:
             self._take_reports()
             if self._is_gone():
                 self._producer.purge()  # nothing of it belongs into a topic that is made again
-            if self._has_failed:
+            if self._failure:
                 self._renew()
         self._purge()
 
@@ -111,16 +112,16 @@ class KafkaAppender:
         try:
             self._producer.poll(_POLL_SECONDS)
         except KafkaException as error:
-            self._has_failed = True
-            _log.debug("%s: %s", self._address, error)
+            self._failure = told_by(error)
 
     def _renew(self) -> None:
         """Answer everything that is outstanding, and go on with another producer."""
         with self._sending:
-            _log.warning("%s: the producer failed for good; another one goes on", self._address)
+            text = "%s: the producer failed for good, another one goes on: %s"
+            _log.warning(text, self._address, self._failure)
             self._purge()
             self._producer = self._new_producer()
-            self._has_failed = False
+            self._failure = ""
 
     def _purge(self) -> None:
         """Fail what is outstanding as maybe applied."""
