@@ -23,7 +23,7 @@ class GroupStats:
         commits: recorded, counted by topic.
         failed_commits: not recorded.
         rebalances: changes of its topics.
-        server: of the connection to the topics.
+        server: of the connection to a server of the URL; other hosts of topics have their own.
         coordinator: of the connection to the coordinator.
     """
 
