@@ -257,6 +257,24 @@ def test_a_topic_that_is_made_again_is_another_log(log: KafkaLog, address: Kafka
     reader.close()
 
 
+def test_a_topic_that_was_deleted_is_told(log: KafkaLog, address: KafkaAddress) -> None:
+    """With what to do: the nodes have all of it."""
+    reader = log.read(0, 0)
+    client = admin(address)
+    client.delete_topics([address.topic])[address.topic].result(30)
+
+    def told() -> str:
+        try:
+            log.end(0)
+        except LogUnavailableError as error:
+            return str(error)
+        return ""
+
+    eventually(lambda: f"had no topic '{address.topic}'" in told())
+    assert "lwp cluster init URL --from-data-dir DIR" in told()
+    reader.close()
+
+
 def made_again(address: KafkaAddress, records: int) -> None:
     """Delete a topic and make one of the same name, with records of another program."""
     client = admin(address)

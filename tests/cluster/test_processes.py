@@ -143,7 +143,7 @@ def test_a_log_that_was_made_again_stops_all_nodes(nodes: Nodes) -> None:
         one.store([b"kept"], batch_id=NONCE + 1)
         admin.delete_topics([address.topic])[address.topic].result(30)
         for node in nodes.running.values():
-            eventually(lambda node=node: any("has no topic" in each for each in reasons(node)))
+            eventually(lambda node=node: any("had no topic" in each for each in reasons(node)))
         created(nodes.url)
         for node in nodes.running.values():
             eventually(lambda node=node: any("made again" in each for each in reasons(node)))
@@ -154,6 +154,39 @@ def test_a_log_that_was_made_again_stops_all_nodes(nodes: Nodes) -> None:
     assert "made again" in problems
     refused = start_refused(nodes, 1)
     assert "it was made again, or belongs to another cluster" in refused
+
+
+def test_a_cluster_whose_log_is_lost_goes_on_in_another_one(nodes: Nodes) -> None:
+    """With what a node has; batches of before are recognised, and files are equal."""
+    address = parse_address(nodes.url)
+    admin = AdminClient({"bootstrap.servers": address.brokers, "log_level": 2})
+    with nodes.client(1) as one, nodes.client(2) as two:
+        for number in range(20):
+            one.store([bytes(1000)], batch_id=NONCE + number)
+        before = one.read_all()
+        eventually(lambda: end_of(two) == len(before))
+    admin.delete_topics([address.topic])[address.topic].result(30)
+    for number in (1, 2):
+        nodes.running.pop(number).end(signal.SIGKILL)
+    nodes.url = f"{nodes.url}-after"
+    data = ("--from-data-dir", str(nodes.folder / "node1"))
+    done = lwp_cluster("init", nodes.url, "--replicas", "1", *UNSAFE, *data)
+    assert done.returncode == 0, done.stderr
+    offering = nodes.start(1, "--offer-copies")
+    assert offering.http is not None, "it was asked for"
+    done = cloned(nodes.folder / "node2", "{}:{}".format(*offering.http))
+    assert done.returncode == 0, done.stderr
+    nodes.start(2)
+    with nodes.client(1) as one, nodes.client(2) as two:
+        found = two.read_all()
+        assert before.startswith(found)
+        for number in range(20):
+            two.store([bytes(1000)], batch_id=NONCE + number)
+        assert two.read_all() == before
+        eventually(lambda: one.read_all() == before)
+    for number in (1, 2):
+        nodes.stop(number)
+    assert nodes.files(1) == nodes.files(2) != {}
 
 
 def start_refused(nodes: Nodes, number: int) -> str:

@@ -480,7 +480,7 @@ class ReplicatedLogManager(LogManager):
             reasons.append(f"this node has stopped applying: {node.told}")
         if DEFAULT_TOPIC_ID not in self._topics:
             reasons.append("the cluster has not begun, or this node has not read the log yet")
-        if node.unavailable_since is not None:
+        if node.unavailable_since is not None and node.problem is None:
             reasons.append(f"the shared log cannot be reached ({node.unreachable}); reads go on")
         asks = node.problem is None and node.unavailable_since is None
         if (clock := clock_problem(node.skew_ns)) is not None:

@@ -25,6 +25,7 @@ from lance_server.cluster.records import encode
 from lance_server.cluster.refusals import as_refusal, clock_problem, maybe_applied, told_of
 from lance_server.cluster.replicated_log import (
     AppendError,
+    LogReplacedError,
     LogUnavailableError,
     ReplicatedLog,
     ReplicatedLogError,
@@ -314,8 +315,7 @@ class ClusterNode:
             if pending is not None:
                 pending.completion.fail(as_refusal(end))
             return
-        known = self._pending.get(counter)
-        if known is not None:
+        if (known := self._pending.get(counter)) is not None:
             self._settle_if_done(counter, known)
 
     def _settle_if_done(self, counter: int, pending: _Pending) -> None:
@@ -382,6 +382,9 @@ class ClusterNode:
             if self._now() - self._planned >= self.options.housekeeping_seconds:
                 self._planned = self._now()
                 proposed = self._plan()
+        except LogReplacedError:  # it was read to its end: only the nodes have its records now
+            self._mark_all()
+            raise
         except StopNodeError:
             raise
         except ReplicatedLogError as error:  # nothing is skipped by asking again

@@ -54,7 +54,7 @@ _STALE_SECONDS: Final = 3.0
 """Age beyond which what was heard of the log's ends counts for nothing."""
 _WATCH_SECONDS: Final = 0.5
 _NEW_LOG: Final = (
-    "This node serves what it has and takes nothing more: stop all nodes, let the cluster go on in "
+    "this node serves what it has and takes nothing more: stop all nodes, let the cluster go on in "
     "a new topic with `lwp cluster init URL --from-data-dir DIR` and the directory of the node "
     "that has applied most, and clone the others"
 )
@@ -95,11 +95,14 @@ class KafkaLog:
         address: where it is.
         facts: what the brokers said of it.
         identity: its id.
+
+    Attributes:
+        topic: its name.
     """
 
     def __init__(self, address: KafkaAddress, facts: TopicFacts, identity: str) -> None:
         self._address = address
-        self._topic = address.topic
+        self.topic = address.topic
         self._facts = facts
         self._warned: tuple[str, ...] = ()
         self._identity = identity
@@ -179,7 +182,7 @@ class KafkaLog:
             StopNodeError: the position is trimmed, or lies after the end.
         """
         consumer = make(Consumer, {**self._client, **CONSUMER}, self._address)
-        reader = KafkaReader(self, consumer, self._topic)
+        reader = KafkaReader(self, consumer, self.topic)
         try:
             reader.add(shard, position, epoch)
         except ReplicatedLogError:
@@ -203,7 +206,7 @@ class KafkaLog:
 
     def _offset(self, shard: int, *, earliest: bool) -> int:
         spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
-        asked = {TopicPartition(self._topic, shard): spec}
+        asked = {TopicPartition(self.topic, shard): spec}
         (told,) = self._admin.list_offsets(asked, request_timeout=ASK_SECONDS).values()
         offset: int = self._answer(told).offset
         return offset
@@ -248,12 +251,12 @@ class KafkaLog:
         if topic_id != self._facts.topic_id:
             raise LogReplacedError(
                 f"{self._address} was deleted and made again: its id was {self._facts.topic_id} "
-                f"and is {topic_id} now. {_NEW_LOG}"
+                f"and is {topic_id} now; {_NEW_LOG}"
             )
         if len(replicas) > self.shards:
             raise LogReplacedError(
                 f"{self._address} had {self.shards} partitions and has {len(replicas)} now: the "
-                f"number of shards is fixed. {_NEW_LOG}"
+                f"number of shards is fixed; {_NEW_LOG}"
             )
 
     def judge(self) -> None:
@@ -278,7 +281,7 @@ class KafkaLog:
         Raises:
             LogUnavailableError: they cannot be reached.
         """
-        asked = [TopicPartition(self._topic, shard, before)]
+        asked = [TopicPartition(self.topic, shard, before)]
         (told,) = self._admin.delete_records(asked, request_timeout=ASK_SECONDS).values()
         self._answer(told)
 
@@ -339,6 +342,11 @@ class _Watch:
         if self._thread is None:
             return None
         silent = time.monotonic() - self._heard
+        if silent > _STALE_SECONDS and self.is_missing:
+            raise LogUnavailableError(
+                f"the brokers have had no topic '{self._log.topic}' for {silent:.0f} s; if it was "
+                f"deleted, {_NEW_LOG}"
+            )
         if silent > _STALE_SECONDS:
             raise LogUnavailableError(
                 f"no broker has answered for {silent:.0f} s; the last try: {self.problem}"
